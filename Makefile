@@ -1,0 +1,48 @@
+# Every target makes its own .venv; nothing needs to be installed by hand but Python, a C++ compiler and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE := $(shell find cpp -type f) CMakeLists.txt pyproject.toml src/discreet/_version.py
+
+.PHONY: demo test lint types bench stubs clean
+
+demo: $(VENV)/.built
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/summaries.py
+
+stubs: $(VENV)/.dev
+	$(BIN)/python -m nanobind.stubgen -m discreet._native -o src/discreet/_native.pyi
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet "scikit-build-core>=0.11" "nanobind>=2.7" cmake ninja
+	touch $@
+
+$(VENV)/.built: $(VENV)/.created $(NATIVE)
+	$(BIN)/pip install --quiet --no-build-isolation -e ".[plot]"
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.built
+	$(BIN)/pip install --quiet --no-build-isolation -e ".[dev]"
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/pip install --quiet --no-build-isolation -e ".[dev,bench]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist out

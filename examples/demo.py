@@ -1,0 +1,5 @@
+"""The first five minutes."""
+
+import discreet
+
+print("discreet", discreet.__version__)

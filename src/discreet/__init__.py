@@ -1,0 +1,83 @@
+"""Publish what is frequent in a stream without revealing who was in it.
+
+    events --> summary (NOT private) --> mechanism (budget, unit) --> release (private, carries its guarantee)
+
+Names are loaded on first use, so that importing the package costs little.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from discreet._version import __version__
+
+if TYPE_CHECKING:
+    from discreet import audit, central, continual, engines, multiparty, pan
+    from discreet.errors import (
+        BudgetExceededError,
+        CorruptStateError,
+        DataError,
+        DiscreetError,
+        IncompatibleSummaryError,
+        LedgerError,
+        ParameterError,
+    )
+    from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
+
+_WHERE = {
+    **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
+    **dict.fromkeys(
+        [
+            "BudgetExceededError",
+            "CorruptStateError",
+            "DataError",
+            "DiscreetError",
+            "IncompatibleSummaryError",
+            "LedgerError",
+            "ParameterError",
+        ],
+        "errors",
+    ),
+}
+_PACKAGES = ("audit", "central", "continual", "engines", "multiparty", "pan")
+
+__all__ = [
+    "Budget",
+    "BudgetExceededError",
+    "CorruptStateError",
+    "DataError",
+    "DiscreetError",
+    "Element",
+    "Estimate",
+    "Event",
+    "Guarantee",
+    "IncompatibleSummaryError",
+    "LedgerError",
+    "ParameterError",
+    "Replace",
+    "Unit",
+    "User",
+    "__version__",
+    "audit",
+    "central",
+    "continual",
+    "engines",
+    "multiparty",
+    "pan",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(import_module(f"discreet.{_WHERE[name]}"), name)
+    elif name in _PACKAGES:
+        value = import_module(f"discreet.{name}")
+    else:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The facade: one call from a column to a private release."""

@@ -1,0 +1,1 @@
+"""Evidence that the privacy claimed is the privacy delivered."""

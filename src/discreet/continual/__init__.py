@@ -1,0 +1,1 @@
+"""Trusted curator, a result at every tick."""

@@ -1,0 +1,1 @@
+"""Where a summary runs: threads of one machine, or a cluster."""

@@ -1,0 +1,52 @@
+"""The errors of discreet.
+
+DiscreetError
+├── ParameterError (ValueError)      a parameter outside what is allowed
+├── DataError (ValueError)           input the summary or reader cannot take
+├── BudgetExceededError              the ledger refuses a charge
+├── IncompatibleSummaryError         summaries that cannot be merged, or a summary a mechanism's proof does not cover
+├── CorruptStateError                bytes that are not a state this version can read
+└── LedgerError                      the ledger itself cannot be read or written
+
+Messages say what was given and what is allowed. They never contain items or true counts.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetExceededError",
+    "CorruptStateError",
+    "DataError",
+    "DiscreetError",
+    "IncompatibleSummaryError",
+    "LedgerError",
+    "ParameterError",
+]
+
+
+class DiscreetError(Exception):
+    """Everything discreet raises on purpose."""
+
+
+class ParameterError(DiscreetError, ValueError):
+    """A parameter is outside what is allowed."""
+
+
+class DataError(DiscreetError, ValueError):
+    """The input is not something the summary or reader can take."""
+
+
+class BudgetExceededError(DiscreetError):
+    """A charge would spend more than the account was granted. Nothing was spent."""
+
+
+class IncompatibleSummaryError(DiscreetError):
+    """Two summaries cannot be merged, or a mechanism's proof does not cover this summary."""
+
+
+class CorruptStateError(DiscreetError):
+    """The bytes are not a state this version can read."""
+
+
+class LedgerError(DiscreetError):
+    """The ledger cannot be read or written, or was asked for something that does not exist."""

@@ -1,0 +1,1 @@
+"""Where streams come from: Arrow, CSV, Parquet, JSON lines, text lines."""

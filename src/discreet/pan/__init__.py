@@ -1,0 +1,1 @@
+"""Nobody is trusted after an event is processed: the memory itself is private."""

@@ -1,0 +1,32 @@
+"""A number with its interval; private when it carries a guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["Estimate"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimate:
+    """A value between a lower and an upper bound.
+
+    Without a ``guarantee`` it was read from a summary and is NOT private; its repr then shows no number.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    guarantee: Guarantee | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the numbers may be published."""
+        return self.guarantee is not None and not self.guarantee.seeded
+
+    def __repr__(self) -> str:
+        if self.guarantee is None:
+            return "Estimate(NOT PRIVATE; read .value, .lower, .upper)"
+        return f"Estimate(value={self.value!r}, lower={self.lower!r}, upper={self.upper!r})"

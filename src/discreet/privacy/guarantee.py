@@ -1,0 +1,59 @@
+"""What a release promises. It travels with the release and holds nothing computed from the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.privacy.unit import Unit
+
+__all__ = ["Guarantee"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """The promise of one release: for whom, how much, by which mechanism, and what it rests on.
+
+    ``epsilon`` and ``delta`` are what the release spends; ``rho`` is set when it was calibrated in zCDP (then
+    ``epsilon`` may be None). ``trust`` names who sees the raw stream. ``seeded`` is True when the noise came
+    from a seeded source: such a release is for tests and is NOT private.
+    """
+
+    unit: Unit
+    epsilon: float | None
+    delta: float
+    mechanism: str
+    reference: str = ""
+    assumptions: tuple[str, ...] = ()
+    rho: float | None = None
+    trust: str = "central"
+    chosen_because: str = ""
+    seeded: bool = False
+
+    def sentence(self) -> str:
+        """The promise in one plain sentence."""
+        if self.seeded:
+            return "NOT PRIVATE: the noise came from a seeded source, for tests only."
+        if self.epsilon is None:
+            spend = f"rho={self.rho:g} (zCDP)"
+        else:
+            spend = f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
+        return f"Differentially private with {spend}: it hides {self.unit.describe()} ({self.mechanism})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        unit: dict[str, Any] = {"name": type(self.unit).__name__, "description": self.unit.describe()}
+        if hasattr(self.unit, "max_items"):
+            unit["max_items"] = self.unit.max_items
+        return {
+            "unit": unit,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": self.rho,
+            "mechanism": self.mechanism,
+            "reference": self.reference,
+            "assumptions": list(self.assumptions),
+            "trust": self.trust,
+            "chosen_because": self.chosen_because,
+            "seeded": self.seeded,
+        }

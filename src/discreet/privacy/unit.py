@@ -1,0 +1,56 @@
+"""The privacy unit: whose presence a guarantee hides, which is the neighbouring relation it is proved for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet.errors import ParameterError
+
+__all__ = ["Element", "Event", "Replace", "Unit", "User"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A neighbouring relation on streams."""
+
+    def describe(self) -> str:
+        """The relation in plain words."""
+        raise ParameterError("use Event(), User(max_items), Element() or Replace(), not the bare Unit")
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Unit):
+    """Neighbouring streams differ by adding or removing one event."""
+
+    def describe(self) -> str:
+        return "one event added to or removed from the stream"
+
+
+@dataclass(frozen=True, slots=True)
+class User(Unit):
+    """Neighbouring streams differ by adding or removing all events of one user, at most `max_items` of them."""
+
+    max_items: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_items, bool) or not isinstance(self.max_items, int) or self.max_items < 1:
+            raise ParameterError(f"max_items must be a whole number of at least 1, not {self.max_items!r}")
+
+    def describe(self) -> str:
+        return f"one user with at most {self.max_items} items added to or removed from the stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Element(Unit):
+    """Neighbouring streams differ in any number of occurrences of one element of the universe."""
+
+    def describe(self) -> str:
+        return "all occurrences of one element of the universe added, removed or moved"
+
+
+@dataclass(frozen=True, slots=True)
+class Replace(Unit):
+    """Neighbouring inputs have the same length and differ in the value of one item."""
+
+    def describe(self) -> str:
+        return "one item replaced by another; the number of items is public"
