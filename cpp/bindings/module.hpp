@@ -4,3 +4,5 @@
 #include <nanobind/nanobind.h>
 
 namespace nb = nanobind;
+
+void bind_noise(nb::module_& m);

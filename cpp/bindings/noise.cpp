@@ -1,0 +1,124 @@
+// Random sources and exact integer laws. The lock of a source is only held while the GIL is not.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "discreet/noise.hpp"
+#include "discreet/random_source.hpp"
+#include "module.hpp"
+
+namespace {
+
+using discreet::IntegerLaw;
+using discreet::Pending;
+using discreet::RandomSource;
+using Integers = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
+
+// Draws between two looks at the lock: short enough that other threads, and a fork, do not wait long.
+constexpr std::size_t kChunk = 1 << 16;
+
+// Fills `size` integers with fill(out, first, last), chunk by chunk under the lock.
+template <class Fill>
+Integers draw(RandomSource& source, std::size_t size, Fill fill) {
+  auto owned = std::make_unique<std::int64_t[]>(size);
+  {
+    nb::gil_scoped_release release;
+    for (std::size_t first = 0; first < size; first += kChunk) {
+      const auto hold = source.lock();
+      fill(owned.get(), first, std::min(size, first + kChunk));
+    }
+  }
+  std::int64_t* data = owned.release();
+  nb::capsule owner(data, [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
+  return Integers(data, {size}, owner);
+}
+
+// Fills `size` integers with fill(out) under one lock: a permutation is not made of independent chunks.
+template <class Fill>
+Integers draw_whole(RandomSource& source, std::size_t size, Fill fill) {
+  auto owned = std::make_unique<std::int64_t[]>(size);
+  {
+    nb::gil_scoped_release release;
+    const auto hold = source.lock();
+    fill(owned.get());
+  }
+  std::int64_t* data = owned.release();
+  nb::capsule owner(data, [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
+  return Integers(data, {size}, owner);
+}
+
+nb::bytes random_bytes(RandomSource& source, std::size_t count) {
+  std::vector<std::uint64_t> words((count + 7) / 8);
+  {
+    nb::gil_scoped_release release;
+    const auto hold = source.lock();
+    for (std::uint64_t& word : words) word = source.next();
+  }
+  nb::bytes result(reinterpret_cast<const char*>(words.data()), count);
+  std::fill(words.begin(), words.end(), 0);
+  asm volatile("" : : "r"(words.data()) : "memory");
+  return result;
+}
+
+// (index, negative, block_known, bits, word, block, offset)
+using PendingTuple = std::tuple<std::size_t, bool, bool, int, std::uint64_t, std::uint64_t, std::uint64_t>;
+
+std::tuple<Integers, std::vector<PendingTuple>> draw_law(const IntegerLaw& law, RandomSource& source, std::size_t size) {
+  std::vector<Pending> pending;
+  Integers values = draw(source, size, [&](std::int64_t* out, std::size_t first, std::size_t last) {
+    law.draw(source, out, first, last, pending);
+  });
+  std::vector<PendingTuple> rest;
+  for (const Pending& p : pending)
+    rest.emplace_back(p.index, p.negative, p.block_known, p.bits, p.word, p.block, p.offset);
+  return {std::move(values), std::move(rest)};
+}
+
+}  // namespace
+
+void bind_noise(nb::module_& m) {
+  nb::class_<RandomSource>(m, "RandomSource", "Random words from the system, or from a seed. Safe to share by threads.")
+      .def(nb::init<>())
+      .def(nb::init<std::uint64_t>(), nb::arg("seed"))
+      .def_prop_ro("seeded", &RandomSource::seeded)
+      .def("bytes", &random_bytes, nb::arg("count"))
+      .def(
+          "uniform_integers",
+          [](RandomSource& source, std::uint64_t high, std::size_t size) {
+            return draw(source, size, [&](std::int64_t* out, std::size_t first, std::size_t last) {
+              for (std::size_t i = first; i < last; ++i) out[i] = static_cast<std::int64_t>(source.below(high));
+            });
+          },
+          nb::arg("high"), nb::arg("size"))
+      .def(
+          "sample_without_replacement",
+          [](RandomSource& source, std::uint64_t population, std::size_t count) {
+            return draw_whole(source, count, [&](std::int64_t* out) {
+              discreet::sample_without_replacement(source, population, out, count);
+            });
+          },
+          nb::arg("population"), nb::arg("count"))
+      .def(
+          "permutation",
+          [](RandomSource& source, std::size_t count) {
+            return draw_whole(source, count,
+                              [&](std::int64_t* out) { discreet::permutation(source, out, count); });
+          },
+          nb::arg("count"));
+
+  nb::enum_<IntegerLaw::Sign>(m, "Sign", "How a law treats the sign of what it draws.")
+      .value("none", IntegerLaw::Sign::none)
+      .value("folded", IntegerLaw::Sign::folded)
+      .value("reject_negative_zero", IntegerLaw::Sign::reject_negative_zero);
+
+  nb::class_<IntegerLaw>(m, "IntegerLaw", "A law on the integers, drawn by inversion of a table of enclosures.")
+      .def(nb::init<std::vector<std::uint64_t>, int, IntegerLaw::Sign, int, std::vector<std::uint64_t>, std::uint64_t>(),
+           nb::arg("bounds"), nb::arg("bits"), nb::arg("sign"), nb::arg("block_bits"), nb::arg("slopes"),
+           nb::arg("curvature"))
+      .def("draw", &draw_law, nb::arg("source"), nb::arg("size"),
+           "The draws, and for those not decided: index, negative, block_known, bits, word, block, offset.");
+}

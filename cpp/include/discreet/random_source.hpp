@@ -1,0 +1,137 @@
+// Random words: from the operating system's generator, or from a seeded one for tests and audits.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <system_error>
+#include <unordered_set>
+
+#include <pthread.h>
+#if defined(__linux__)
+#include <sys/random.h>
+#else
+#include <stdlib.h>
+#endif
+
+namespace discreet {
+
+// Fills memory from the operating system's generator; throws when it cannot, never returns anything weaker.
+inline void system_random(void* memory, std::size_t count) {
+#if defined(__linux__)
+  auto* out = static_cast<unsigned char*>(memory);
+  while (count > 0) {
+    const ssize_t got = getrandom(out, count, 0);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      throw std::system_error(errno, std::generic_category(), "the system's random source failed");
+    }
+    out += got;
+    count -= static_cast<std::size_t>(got);
+  }
+#else
+  arc4random_buf(memory, count);  // macOS and the BSDs: cannot fail
+#endif
+}
+
+// A buffered stream of 64-bit words. Callers hold the lock() while they call next().
+class RandomSource {
+ public:
+  RandomSource() { ForkGuard::instance().add(this); }
+  explicit RandomSource(std::uint64_t seed) : generator_(seed) { ForkGuard::instance().add(this); }
+  ~RandomSource() {
+    ForkGuard::instance().remove(this);
+    discard();
+  }
+  RandomSource(const RandomSource&) = delete;
+  RandomSource& operator=(const RandomSource&) = delete;
+
+  bool seeded() const { return generator_.has_value(); }
+
+  std::unique_lock<std::mutex> lock() { return std::unique_lock<std::mutex>(mutex_); }
+
+  std::uint64_t next() {
+    if (position_ == buffer_.size()) refill();
+    const std::uint64_t word = buffer_[position_];
+    buffer_[position_++] = 0;  // a word that was used must not be found in memory, or used again
+    return word;
+  }
+
+  // Unbiased in [0, high), high >= 1: multiply and reject (Lemire 2019), exact.
+  std::uint64_t below(std::uint64_t high) {
+    unsigned __int128 product = static_cast<unsigned __int128>(next()) * high;
+    if (static_cast<std::uint64_t>(product) < high) {
+      const std::uint64_t floor = -high % high;
+      while (static_cast<std::uint64_t>(product) < floor) product = static_cast<unsigned __int128>(next()) * high;
+    }
+    return static_cast<std::uint64_t>(product >> 64);
+  }
+
+ private:
+  // A forked child must not continue from its parent's buffer, and must not inherit a lock that a thread which does
+  // not exist in the child was holding. So fork waits for every source's lock, and the child drops its buffers.
+  class ForkGuard {
+   public:
+    static ForkGuard& instance() {
+      static ForkGuard* guard = new ForkGuard;  // never destroyed: fork handlers cannot be unregistered
+      return *guard;
+    }
+    void add(RandomSource* source) {
+      const std::lock_guard<std::mutex> hold(mutex_);
+      sources_.insert(source);
+    }
+    void remove(RandomSource* source) {
+      const std::lock_guard<std::mutex> hold(mutex_);
+      sources_.erase(source);
+    }
+
+   private:
+    ForkGuard() {
+      const int error = pthread_atfork([] { instance().before(); }, [] { instance().after(false); },
+                                       [] { instance().after(true); });
+      if (error != 0) throw std::system_error(error, std::generic_category(), "cannot guard the random source");
+    }
+    void before() {
+      mutex_.lock();
+      for (RandomSource* source : sources_) source->mutex_.lock();
+    }
+    void after(bool in_child) {
+      for (RandomSource* source : sources_) {
+        if (in_child && !source->seeded()) source->discard();
+        source->mutex_.unlock();
+      }
+      mutex_.unlock();
+    }
+
+    std::mutex mutex_;
+    std::unordered_set<RandomSource*> sources_;
+  };
+
+  void refill() {
+    if (generator_) {
+      for (std::uint64_t& word : buffer_) word = (*generator_)();
+    } else {
+      system_random(buffer_.data(), sizeof buffer_);
+    }
+    position_ = 0;
+  }
+
+  void discard() {
+    std::fill(buffer_.begin(), buffer_.end(), 0);
+    asm volatile("" : : "r"(buffer_.data()) : "memory");  // keep the stores although nobody reads them
+    position_ = buffer_.size();
+  }
+
+  std::mutex mutex_;
+  std::optional<std::mt19937_64> generator_;
+  std::array<std::uint64_t, 512> buffer_{};
+  std::size_t position_ = 512;
+};
+
+}  // namespace discreet

@@ -1,0 +1,299 @@
+"""Random sources and the exact samplers over them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+from functools import cache
+from numbers import Rational, Real
+from typing import SupportsIndex, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import _native
+from discreet.errors import ParameterError
+from discreet.noise import laws
+from discreet.noise.enclosure import Enclosure, exp_minus, rational
+from discreet.noise.laws import Law, NativeSource
+
+__all__ = ["RandomSource", "seeded_source", "system_source"]
+
+Number = Fraction | float | int
+Integers = npt.NDArray[np.int64]
+
+MAX_SCALE = 2**50
+"""Largest scale or sigma: a draw outside the 64-bit integers then has probability below exp(-8000)."""
+MAX_DIGITS = 8192
+"""Largest numerator and denominator of a parameter, in bits; every finite float is far below."""
+MAX_BINOMIAL_MEAN = 2**31
+"""Largest mean of the rarer outcome of a binomial draw, whose cost grows with it."""
+_BINOMIAL_CHUNK = 512
+
+
+def exact(name: str, value: object) -> Fraction:
+    """The rational number that a parameter is; a float is the rational it is, not a decimal near it."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ParameterError(f"{name} must be a number, not {value!r}")
+    if isinstance(value, Rational):
+        number = Fraction(int(value.numerator), int(value.denominator))
+    else:
+        real = float(value)
+        if not math.isfinite(real):
+            raise ParameterError(f"{name} must be finite, not {value!r}")
+        number = Fraction(real)
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_DIGITS:
+        raise ParameterError(f"{name} must have a numerator and denominator of at most {MAX_DIGITS} bits")
+    return number
+
+
+def whole(name: str, value: SupportsIndex, low: int, high: int) -> int:
+    """An integer parameter from low to high."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ParameterError(f"{name} must be a whole number, not {value!r}") from None
+    if isinstance(value, bool) or not low <= number <= high:
+        raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+    return number
+
+
+def _scale(name: str, value: object) -> Fraction:
+    number = exact(name, value)
+    if not 0 < number <= MAX_SCALE:
+        raise ParameterError(f"{name} must be greater than 0 and at most 2**50, not {value!r}")
+    return number
+
+
+class RandomSource:
+    """A source of random integers whose laws are exactly those stated; made by `system_source` or `seeded_source`.
+
+    Every draw takes ``size``: None gives one Python int, a number gives that many as an int64 array. Parameters may be
+    int, float or Fraction and are used as the exact rational they are. Any number of threads may share a source.
+    """
+
+    def __init__(self, native: _native.RandomSource) -> None:
+        self._source = NativeSource(native)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether what is drawn can be predicted. Noise from such a source protects nobody."""
+        return self._source.native.seeded
+
+    def __repr__(self) -> str:
+        return "seeded random source (for tests and audits only)" if self.seeded else "system random source"
+
+    def bytes(self, count: int) -> bytes:
+        """Uniform bytes."""
+        return self._source.native.bytes(whole("count", count, 0, 2**40))
+
+    @overload
+    def uniform_integers(self, high: int, size: None = None) -> int: ...
+    @overload
+    def uniform_integers(self, high: int, size: int) -> Integers: ...
+    def uniform_integers(self, high: int, size: int | None = None) -> int | Integers:
+        """Uniform in [0, high), 1 <= high <= 2**63, without bias."""
+        high = whole("high", high, 1, 2**63)
+        values = self._source.native.uniform_integers(high, 1 if size is None else _size(size))
+        return int(values[0]) if size is None else values
+
+    @overload
+    def bernoulli(self, probability: Number, size: None = None) -> int: ...
+    @overload
+    def bernoulli(self, probability: Number, size: int) -> Integers: ...
+    def bernoulli(self, probability: Number, size: int | None = None) -> int | Integers:
+        """1 with exactly the given probability, else 0."""
+        return self._draw(laws.bernoulli_law(_probability(probability)), size)
+
+    @overload
+    def bernoulli_exp(self, x: Number, size: None = None) -> int: ...
+    @overload
+    def bernoulli_exp(self, x: Number, size: int) -> Integers: ...
+    def bernoulli_exp(self, x: Number, size: int | None = None) -> int | Integers:
+        """1 with probability exp(-x), x >= 0, else 0."""
+        return self._draw(laws.bernoulli_law(_exponential("x", x)), size)
+
+    @overload
+    def geometric(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def geometric(self, scale: Number, size: int) -> Integers: ...
+    def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
+        """P[g] = (1 - q) q^g for g = 0, 1, ... with q = exp(-1/scale)."""
+        return self._draw(laws.geometric_law(_scale("scale", scale)), size)
+
+    @overload
+    def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
+    def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
+        """P[z] = (1 - q) / (1 + q) q^|z| with q = exp(-1/scale).
+
+        Added to an integer that one unit moves by at most s, ``scale = s / Fraction(epsilon)`` gives epsilon-DP.
+        """
+        return self._draw(laws.laplace_law(_scale("scale", scale)), size)
+
+    @overload
+    def discrete_laplace_at_least(self, scale: Number, minimum: int, size: None = None) -> int: ...
+    @overload
+    def discrete_laplace_at_least(self, scale: Number, minimum: int, size: int) -> Integers: ...
+    def discrete_laplace_at_least(self, scale: Number, minimum: int, size: int | None = None) -> int | Integers:
+        """Discrete Laplace noise, given that it is at least ``minimum``.
+
+        From 0 on the law falls by q at each step: it is ``minimum`` plus a geometric. Below 0, where the condition
+        holds at least every other time, draws that miss it are repeated.
+        """
+        minimum = whole("minimum", minimum, -(2**62), 2**62)
+        count = 1 if size is None else _size(size)
+        if minimum >= 0:
+            values = minimum + self.geometric(scale, count)
+        else:
+            values = self.discrete_laplace(scale, count)
+            while (missed := np.flatnonzero(values < minimum)).size:
+                values[missed] = self.discrete_laplace(scale, missed.size)
+        return int(values[0]) if size is None else values
+
+    @overload
+    def discrete_gaussian(self, sigma: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian(self, sigma: Number, size: int) -> Integers: ...
+    def discrete_gaussian(self, sigma: Number, size: int | None = None) -> int | Integers:
+        """P[z] proportional to exp(-z^2 / (2 sigma^2)) over all integers z: exact, nothing to add to delta."""
+        return self._draw(laws.gaussian_law(_scale("sigma", sigma)), size)
+
+    @overload
+    def binomial(
+        self,
+        trials: int,
+        probability: Number | None = None,
+        size: None = None,
+        *,
+        log_probability: Number | None = None,
+    ) -> int: ...
+    @overload
+    def binomial(
+        self, trials: int, probability: Number | None = None, *, size: int, log_probability: Number | None = None
+    ) -> Integers: ...
+    @overload
+    def binomial(
+        self, trials: int, probability: Number | None, size: int, *, log_probability: Number | None = None
+    ) -> Integers: ...
+    def binomial(
+        self,
+        trials: int,
+        probability: Number | None = None,
+        size: int | None = None,
+        *,
+        log_probability: Number | None = None,
+    ) -> int | Integers:
+        """How many of ``trials`` independent events happen; the probability itself or its logarithm is given.
+
+        Exact. Time grows with the mean of the rarer outcome, not with trials, which may be 2**64.
+        """
+        if (probability is None) == (log_probability is None):
+            raise ParameterError("give either probability or log_probability")
+        if probability is not None:
+            chance = _probability(probability)
+        else:
+            assert log_probability is not None
+            chance = _exponential("-log_probability", -exact("log_probability", log_probability))
+        return self._binomial(trials, chance, size)
+
+    @overload
+    def discrete_laplace_exceedances(self, trials: int, scale: Number, minimum: int, size: None = None) -> int: ...
+    @overload
+    def discrete_laplace_exceedances(self, trials: int, scale: Number, minimum: int, size: int) -> Integers: ...
+    def discrete_laplace_exceedances(
+        self, trials: int, scale: Number, minimum: int, size: int | None = None
+    ) -> int | Integers:
+        """How many of ``trials`` independent discrete Laplace noises are at least ``minimum``.
+
+        Binomial(trials, P[Z >= minimum]), exact: noise for a whole universe without drawing it. The noises themselves
+        are then `discrete_laplace_at_least`.
+        """
+        minimum = whole("minimum", minimum, -(2**62), 2**62)
+        return self._binomial(trials, laws.laplace_tail(_scale("scale", scale), minimum), size)
+
+    def sample_without_replacement(self, population: int, count: int) -> Integers:
+        """``count`` different integers from [0, population), each ordered choice equally likely."""
+        population = whole("population", population, 0, 2**63)
+        return self._source.native.sample_without_replacement(population, whole("count", count, 0, population))
+
+    def permutation(self, count: int) -> Integers:
+        """The integers 0 to count - 1 in uniformly random order."""
+        return self._source.native.permutation(whole("count", count, 0, 2**40))
+
+    def _draw(self, law: Law, size: int | None) -> int | Integers:
+        values = law.draw(self._source, 1 if size is None else _size(size))
+        return int(values[0]) if size is None else values
+
+    def _binomial(self, trials: int, chance: Enclosure, size: int | None) -> int | Integers:
+        trials = whole("trials", trials, 0, 2**64)
+        count = 1 if size is None else _size(size)
+        low, high = chance(128)
+        if flipped := low >= 1 << 127:
+            chance, high = _complement(chance), (1 << 128) - low
+        mean = (trials * high >> 128) + 1
+        if mean > MAX_BINOMIAL_MEAN or (flipped and trials >= 2**63):
+            raise ParameterError(
+                "the mean number of the rarer outcome must be at most 2**31, and trials below 2**63 when "
+                "the probability is above 1/2"
+            )
+        # The sum of independent binomials of the same probability is binomial.
+        parts = -(-mean // _BINOMIAL_CHUNK)
+        values = np.zeros(count, np.int64)
+        for part_trials, repeats in ((trials // parts + 1, trials % parts), (trials // parts, parts - trials % parts)):
+            if repeats == 0 or part_trials == 0:
+                continue
+            law = laws.binomial_law(part_trials, chance, mean // parts + 1)
+            rows = max(1, 2**20 // repeats)
+            for first in range(0, count, rows):
+                shape = (min(rows, count - first), repeats)
+                values[first : first + rows] += law.draw(self._source, shape[0] * repeats).reshape(shape).sum(axis=1)
+        if flipped:
+            values = trials - values
+        return int(values[0]) if size is None else values
+
+
+def _size(size: int) -> int:
+    return whole("size", size, 0, 2**40)
+
+
+def _probability(value: object) -> Enclosure:
+    number = exact("probability", value)
+    if not 0 <= number <= 1:
+        raise ParameterError(f"probability must be from 0 to 1, not {value!r}")
+    return lambda bits: rational(number, bits)
+
+
+def _exponential(name: str, value: object) -> Enclosure:
+    number = exact(name, value)
+    if number < 0:
+        raise ParameterError(f"{name} must be at least 0, not {value!r}")
+    return lambda bits: exp_minus(number, bits)
+
+
+def _complement(chance: Enclosure) -> Enclosure:
+    def enclosure(bits: int) -> tuple[int, int]:
+        low, high = chance(bits)
+        return (1 << bits) - high, (1 << bits) - low
+
+    return enclosure
+
+
+@cache
+def system_source() -> RandomSource:
+    """The process's source over the operating system's generator: what every release draws from.
+
+    It reads getrandom(2) (arc4random on macOS) through a 4 KiB buffer, clears words once used, and a forked child
+    starts with an empty buffer.
+    """
+    return RandomSource(_native.RandomSource())
+
+
+def seeded_source(seed: int) -> RandomSource:
+    """A source that repeats itself, for tests and audits: equal seeds give equal draws on every machine (MT19937-64).
+
+    A release made with it is not private, and says so in its guarantee.
+    """
+    return RandomSource(_native.RandomSource(whole("seed", seed, 0, 2**64 - 1)))

@@ -1,0 +1,162 @@
+"""Random sources: what they refuse, that seeds repeat, and that neither forks nor threads share randomness."""
+
+import math
+import os
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.errors import ParameterError
+from discreet.noise import seeded_source, system_source
+
+FORK_WARNING = "ignore:This process:DeprecationWarning"  # fork in a process with threads is what is tested
+
+
+def test_equal_seeds_give_equal_draws_and_others_do_not():
+    assert seeded_source(7).bytes(4096) == seeded_source(7).bytes(4096)
+    assert seeded_source(7).bytes(64) != seeded_source(8).bytes(64)
+    assert seeded_source(7).seeded
+    assert not system_source().seeded
+
+
+def test_seeded_draws_are_the_same_on_every_machine():
+    source = seeded_source(2024)
+    assert source.discrete_laplace(2.5, 8).tolist() == [2, -4, -1, 1, 0, 0, 7, -2]
+    assert source.discrete_gaussian(3, 8).tolist() == [1, 2, 2, 3, -5, 3, 0, -1]
+    assert source.discrete_gaussian(1e6, 4).tolist() == [441120, 1155436, 2038746, 333869]
+    assert source.uniform_integers(1000, 6).tolist() == [103, 468, 644, 681, 964, 2]
+
+
+def test_one_draw_is_an_int_and_many_are_an_array():
+    source = seeded_source(1)
+    assert type(source.discrete_laplace(1)) is int
+    values = source.discrete_laplace(1, 3)
+    assert values.dtype == np.int64
+    assert values.shape == (3,)
+    assert source.discrete_gaussian(1, 0).shape == (0,)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 0.0, -2.5, math.nan, math.inf, -math.inf, 2.0**50 * 1.01, "1", None, True, 1j])
+@pytest.mark.parametrize("law", ["geometric", "discrete_laplace", "discrete_gaussian"])
+def test_a_scale_outside_its_range_is_refused(law, bad):
+    with pytest.raises(ParameterError, match="scale|sigma"):
+        getattr(seeded_source(1), law)(bad)
+
+
+def test_a_scale_with_too_many_digits_is_refused_not_rounded():
+    with pytest.raises(ParameterError, match="bits"):
+        seeded_source(1).discrete_laplace(1 + Fraction(1, 2**9000))
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        ("uniform_integers", (0,)),
+        ("uniform_integers", (2**63 + 1,)),
+        ("uniform_integers", (1.5,)),
+        ("uniform_integers", (10, -1)),
+        ("uniform_integers", (10, True)),
+        ("bernoulli", (1.5,)),
+        ("bernoulli", (-0.1,)),
+        ("bernoulli", (math.nan,)),
+        ("bernoulli_exp", (-1e-9,)),
+        ("binomial", (-1, 0.5)),
+        ("binomial", (2**64 + 1, 0.5)),
+        ("binomial", (2**62, 0.5)),
+        ("binomial", (2**63, 1)),
+        ("binomial", (10,)),
+        ("bytes", (-1,)),
+        ("sample_without_replacement", (3, 4)),
+        ("permutation", (-1,)),
+    ],
+)
+def test_other_parameters_outside_their_range_are_refused(call, arguments):
+    with pytest.raises(ParameterError):
+        getattr(seeded_source(1), call)(*arguments)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.0, None, True])
+def test_bad_seeds_are_refused(seed):
+    with pytest.raises(ParameterError, match="seed"):
+        seeded_source(seed)
+
+
+def _bytes_of_a_forked_child(source):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, source.bytes(32))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        received = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return received
+
+
+@pytest.mark.filterwarnings(FORK_WARNING)
+def test_a_forked_child_does_not_repeat_its_parent():
+    """Equal by chance with probability 2^-256. The seeded source shows that the test would see a shared buffer."""
+    source = system_source()
+    source.bytes(8)  # the buffer now holds words that parent and child would share
+    assert len(child := _bytes_of_a_forked_child(source)) == 32
+    assert child != source.bytes(32)
+    repeating = seeded_source(1)
+    assert _bytes_of_a_forked_child(repeating) == repeating.bytes(32)
+
+
+@pytest.mark.filterwarnings(FORK_WARNING)
+def test_fork_while_another_thread_draws_does_not_lock_the_child():
+    source = system_source()
+    stop = threading.Event()
+
+    def draw():
+        while not stop.is_set():
+            source.discrete_laplace(1, 100_000)
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    try:
+        for _ in range(20):
+            assert len(_bytes_of_a_forked_child(source)) == 32
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_threads_never_receive_the_same_words():
+    """Words are handed out once: equal by chance with probability below 2^-90 for the system's source."""
+    source = system_source()
+    chunks = []
+
+    def draw():
+        for _ in range(50):
+            chunks.append(source.bytes(800))
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    data = b"".join(chunks)
+    words = [data[i : i + 16] for i in range(0, len(data), 16)]
+    assert len(set(words)) == len(words) == 4 * 50 * 50
+
+
+def test_threads_share_one_seeded_stream_without_loss():
+    """Whatever the interleaving, the words of all threads together are the first words of the stream."""
+    source, chunks = seeded_source(5), []
+    threads = [threading.Thread(target=lambda: chunks.extend(source.bytes(8) for _ in range(1000))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = seeded_source(5).bytes(8 * 4000)
+    assert sorted(chunks) == sorted(expected[i : i + 8] for i in range(0, len(expected), 8))
+
+
+def test_repr_says_what_it_is():
+    assert "tests and audits only" in repr(seeded_source(1))
+    assert "system" in repr(system_source())
