@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet import _native
+import discreet._native as _native
 from discreet.noise.enclosure import Bits, Cumulative, Enclosure, exp_minus, invert, is_below, table
 
 __all__ = ["Law", "bernoulli_law", "binomial_law", "gaussian_law", "geometric_law", "laplace_law", "laplace_tail"]

@@ -12,7 +12,7 @@ from typing import SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from discreet import _native
+import discreet._native as _native
 from discreet.errors import ParameterError
 from discreet.noise import laws
 from discreet.noise.enclosure import Enclosure, exp_minus, rational

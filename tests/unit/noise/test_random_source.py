@@ -41,7 +41,7 @@ def test_one_draw_is_an_int_and_many_are_an_array():
 @pytest.mark.parametrize("bad", [0, -1, 0.0, -2.5, math.nan, math.inf, -math.inf, 2.0**50 * 1.01, "1", None, True, 1j])
 @pytest.mark.parametrize("law", ["geometric", "discrete_laplace", "discrete_gaussian"])
 def test_a_scale_outside_its_range_is_refused(law, bad):
-    with pytest.raises(ParameterError, match="scale|sigma"):
+    with pytest.raises(ParameterError, match=r"scale|sigma"):
         getattr(seeded_source(1), law)(bad)
 
 
