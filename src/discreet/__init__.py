@@ -24,9 +24,11 @@ if TYPE_CHECKING:
         ParameterError,
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
+    from discreet.privacy.ledger import Account, Ledger
 
 _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
+    **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
     **dict.fromkeys(
         [
             "BudgetExceededError",
@@ -43,6 +45,7 @@ _WHERE = {
 _PACKAGES = ("audit", "central", "continual", "engines", "multiparty", "pan")
 
 __all__ = [
+    "Account",
     "Budget",
     "BudgetExceededError",
     "CorruptStateError",
@@ -53,6 +56,7 @@ __all__ = [
     "Event",
     "Guarantee",
     "IncompatibleSummaryError",
+    "Ledger",
     "LedgerError",
     "ParameterError",
     "Replace",

@@ -13,6 +13,8 @@ Messages say what was given and what is allowed. They never contain items or tru
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "BudgetExceededError",
     "CorruptStateError",
@@ -37,7 +39,26 @@ class DataError(DiscreetError, ValueError):
 
 
 class BudgetExceededError(DiscreetError):
-    """A charge would spend more than the account was granted. Nothing was spent."""
+    """A charge would spend more than the account was granted. Nothing was spent.
+
+    ``requested`` is the refused budget, ``spent`` and ``remaining`` are amounts (``epsilon``, ``delta``, ``rho``), and
+    ``charges`` holds the ids of the charges that used the account up, oldest first.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        requested: Any = None,
+        spent: Any = None,
+        remaining: Any = None,
+        charges: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.requested = requested
+        self.spent = spent
+        self.remaining = remaining
+        self.charges = charges
 
 
 class IncompatibleSummaryError(DiscreetError):

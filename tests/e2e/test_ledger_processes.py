@@ -1,0 +1,199 @@
+"""Many processes on one ledger, and processes killed without warning."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+
+import discreet as dc
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the scripts below fork")
+
+# Forks 20 children that all start on one signal; each charges until it is refused, and reports what was accepted.
+RACE = """
+import os, sys
+import discreet as dc
+
+path, children = sys.argv[1], int(sys.argv[2])
+dc.Ledger(path).account("searches").remaining()   # load everything once, before forking
+go = os.pipe()
+for child in range(children):
+    if os.fork() == 0:
+        os.close(go[1])
+        os.read(go[0], 1)                         # returns when the parent closes its end
+        account = dc.Ledger(path).account("searches")
+        accepted = 0
+        try:
+            while True:
+                account.charge(dc.Budget(0.125), charge_id=f"{child}-{accepted}")
+                accepted += 1
+        except dc.BudgetExceededError:
+            os.write(1, f"{child} {accepted}\\n".encode())
+            os._exit(0)
+        except BaseException as error:
+            os.write(1, f"{child} {error!r}\\n".encode())
+        os._exit(1)
+os.close(go[1])
+codes = [os.waitpid(-1, 0)[1] for _ in range(children)]
+sys.exit(max(codes) != 0)
+"""
+
+# Forks children that all ask for the same charge id and print the release they would publish.
+SAME_ID = """
+import os, sys
+import discreet as dc
+
+path, children = sys.argv[1], int(sys.argv[2])
+go = os.pipe()
+for child in range(children):
+    if os.fork() == 0:
+        os.close(go[1])
+        os.read(go[0], 1)
+        account = dc.Ledger(path).account("searches")
+        release = account.begin("monday", dc.Budget(1.0))
+        if release is None:
+            release = account.store("monday", os.urandom(8).hex().encode())
+        os.write(1, release + b"\\n")
+        os._exit(0)
+os.close(go[1])
+sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(children)) != 0)
+"""
+
+# Two children at a time make releases under ids day 0, day 1, ... and publish each by writing it to a file in one
+# write; both are killed after a random delay, and the next two retry from a random earlier day. At last one process
+# that is left alone goes through all days.
+KILL = """
+import json, os, random, signal, sys, time
+import discreet as dc
+
+path, rounds = sys.argv[1], int(sys.argv[2])
+published = os.open(path + ".published", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+generator = random.Random(11)
+kills = 0
+warm = dc.Ledger(path + ".warm")                  # load everything once, before forking
+warm.grant("searches", dc.Budget(1.0))
+pace = 1.0
+for day in range(5):
+    started = time.monotonic()
+    warm.account("searches").begin(f"day {day}", dc.Budget(0.125))
+    warm.account("searches").store(f"day {day}", b"release")
+    pace = min(pace, time.monotonic() - started)
+
+def work(day, last=10**9):
+    ledger = dc.Ledger(path)
+    ledger.grant("searches", dc.Budget(1000.0))
+    while day < last:
+        account = ledger.account("searches")
+        release = account.begin(f"day {day}", dc.Budget(0.125))
+        if release is None:
+            release = account.store(f"day {day}", os.urandom(8).hex().encode())
+        os.write(published, json.dumps([f"day {day}", release.decode()]).encode() + b"\\n")
+        day += 1
+
+for round in range(rounds):
+    children = []
+    start = max(0, round - generator.randrange(4))
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            try:
+                work(start)
+            except BaseException as error:
+                os.write(2, f"{error!r}\\n".encode())
+            os._exit(1)
+        children.append(child)
+    time.sleep(generator.uniform(0.0, 5 * pace))
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+    for child in children:
+        status = os.waitpid(child, 0)[1]
+        kills += os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+print(kills, os.path.getsize(path + ".published") > 0)
+work(0, rounds)
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "budgets.sqlite")
+
+
+def run(script, *arguments):
+    done = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def check_file(path):
+    connection = sqlite3.connect(path)
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    finally:
+        connection.close()
+
+
+def test_twenty_processes_never_overspend_an_account(path):
+    dc.Ledger(path).grant("searches", dc.Budget(4.0))
+    accepted = [int(line.split()[1]) for line in run(RACE, path, 20)]
+    assert len(accepted) == 20
+    assert sum(accepted) == 32  # 4.0 / 0.125: all of the budget and not a charge more
+    charges = [event for event in dc.Ledger(path).account("searches").history() if event.kind == "charge"]
+    assert len(charges) == 32
+    check_file(path)
+
+
+def test_processes_with_one_charge_id_publish_one_release(path):
+    ledger = dc.Ledger(path)
+    ledger.grant("searches", dc.Budget(1.0))
+    releases = run(SAME_ID, path, 12)
+    assert len(releases) == 12
+    assert len(set(releases)) == 1
+    assert [event.kind for event in ledger.history()] == ["grant", "charge", "release"]
+
+
+def test_processes_may_race_to_make_the_ledger(path):
+    script = """
+import os, sys
+import discreet as dc
+go = os.pipe()
+for child in range(12):
+    if os.fork() == 0:
+        os.close(go[1])
+        os.read(go[0], 1)
+        dc.Ledger(sys.argv[1]).grant("searches", dc.Budget(1.0))
+        os._exit(0)
+os.close(go[1])
+sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(12)) != 0)
+"""
+    run(script, path)
+    assert [event.kind for event in dc.Ledger(path).history()] == ["grant"]
+
+
+def test_kill_nine_never_publishes_what_was_not_charged(path):
+    """220 kills at random moments of grant, charge, store and publish."""
+    assert run(KILL, path, 110) == ["220 True"]
+    check_file(path)
+    ledger = dc.Ledger(path)
+    ids = defaultdict(set)
+    with open(path + ".published") as file:
+        for line in file:
+            charge_id, release = json.loads(line)
+            ids[charge_id].add(release)
+    assert len(ids) >= 110
+    history = ledger.history()
+    charged = {event.charge_id: event.seq for event in history if event.kind == "charge"}
+    stored = {event.charge_id: event for event in history if event.kind == "release"}
+    for charge_id, releases in ids.items():
+        assert len(releases) == 1  # a retry published the same release, not a second draw
+        assert charged[charge_id] < stored[charge_id].seq
+        assert ledger.release_payload(stored[charge_id]).decode() in releases
+    account = ledger.account("searches")
+    assert account.spent().epsilon == 0.125 * len(charged)
+    # What a killed process had charged but not stored is still good for one release.
+    for charge_id in set(charged) - set(stored):
+        assert account.begin(charge_id, dc.Budget(0.125)) is None

@@ -1,0 +1,413 @@
+"""The ledger: what it grants, charges, refuses and remembers."""
+
+import contextlib
+import random
+import sqlite3
+import threading
+
+import pytest
+
+import discreet as dc
+from discreet.privacy.ledger import new_charge_id
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budgets.sqlite"
+
+
+@pytest.fixture
+def ledger(path):
+    ledger = dc.Ledger(path)
+    ledger.grant("searches", dc.Budget(4.0, 1e-7))
+    return ledger
+
+
+@pytest.fixture
+def account(ledger):
+    return ledger.account("searches")
+
+
+def kinds(account):
+    return [event.kind for event in account.history()]
+
+
+def test_a_new_account_has_spent_nothing(account):
+    assert account.granted == dc.Budget(4.0, 1e-7)
+    assert account.spent().epsilon == 0.0
+    assert (account.remaining().epsilon, account.remaining().delta) == (4.0, 1e-7)
+
+
+def test_charges_add_up_and_survive_reopening(account, path):
+    account.charge(dc.Budget(1.0, 1e-9), mechanism="offset")
+    account.charge(dc.Budget(1.0, 1e-9), mechanism="offset")
+    again = dc.Ledger(path).account("searches")
+    assert again.spent().epsilon == pytest.approx(2.0, rel=1e-4)
+    assert again.remaining().epsilon == pytest.approx(2.0, rel=2e-3)
+    assert again.remaining(delta=0.0).epsilon == pytest.approx(2.0, rel=2e-3)
+
+
+def test_what_remains_can_be_charged_and_then_nothing_remains(account):
+    account.charge(dc.Budget(1.3, 3e-8))
+    left = account.remaining()
+    account.charge(dc.Budget(left.epsilon, left.delta))
+    with pytest.raises(dc.BudgetExceededError):
+        account.charge(dc.Budget(0.01, 1e-9))
+
+
+def test_an_overdraft_is_refused_and_says_why(account):
+    first = account.charge(dc.Budget(3.0, 1e-9))
+    with pytest.raises(dc.BudgetExceededError, match=r"requested|cannot pay epsilon=2") as caught:
+        account.charge(dc.Budget(2.0, 1e-9), charge_id="too much")
+    error = caught.value
+    assert error.requested == dc.Budget(2.0, 1e-9)
+    assert error.spent.epsilon == pytest.approx(3.0, rel=1e-4)
+    assert error.remaining.epsilon == pytest.approx(1.0, rel=1e-2)
+    assert error.charges == (first,)
+    assert kinds(account) == ["grant", "charge"]
+
+
+def test_delta_is_a_budget_too(account):
+    account.charge(dc.Budget(0.1, 6e-8))
+    with pytest.raises(dc.BudgetExceededError):
+        account.charge(dc.Budget(0.1, 6e-8))
+
+
+def test_a_pure_grant_pays_pure_charges_to_the_last_bit(ledger):
+    ledger.grant("pure", dc.Budget(1.0))
+    account = ledger.account("pure")
+    for _ in range(4):
+        account.charge(dc.Budget(0.25))
+    assert account.spent().epsilon == 1.0
+    assert account.remaining().epsilon == 0.0
+    with pytest.raises(dc.BudgetExceededError):
+        account.charge(dc.Budget(1e-9))
+
+
+def test_a_pure_grant_refuses_delta(ledger):
+    ledger.grant("pure", dc.Budget(1.0))
+    with pytest.raises(dc.BudgetExceededError):
+        ledger.account("pure").charge(dc.Budget(0.1, 1e-12))
+
+
+def test_a_zcdp_grant_adds_rho(ledger):
+    ledger.grant("zcdp", dc.Budget.zcdp(0.5))
+    account = ledger.account("zcdp")
+    account.charge(dc.Budget.zcdp(0.25))
+    account.charge(dc.Budget(0.5))  # at most 0.5 ** 2 / 2 = 0.125
+    assert account.spent().rho == pytest.approx(0.375, rel=1e-12)
+    assert account.remaining().rho == pytest.approx(0.125)
+    with pytest.raises(dc.BudgetExceededError, match="rho"):
+        account.charge(dc.Budget.zcdp(0.2))
+    with pytest.raises(dc.BudgetExceededError):
+        account.charge(dc.Budget(0.1, 1e-9))
+
+
+def test_granting_the_same_again_changes_nothing(ledger, account):
+    account.charge(dc.Budget(1.0))
+    ledger.grant("searches", dc.Budget(4.0, 1e-7))
+    assert kinds(account) == ["grant", "charge"]
+
+
+def test_a_larger_grant_extends_the_account_and_keeps_what_was_spent(ledger, account):
+    account.charge(dc.Budget(4.0))
+    ledger.grant("searches", dc.Budget(5.0, 1e-7))
+    account.charge(dc.Budget(1.0))
+    with pytest.raises(dc.BudgetExceededError):
+        account.charge(dc.Budget(0.5))
+    assert kinds(account) == ["grant", "charge", "grant", "charge"]
+
+
+def test_a_grant_below_what_was_spent_is_refused(ledger, account):
+    account.charge(dc.Budget(2.0))
+    with pytest.raises(dc.LedgerError, match="spent more"):
+        ledger.grant("searches", dc.Budget(1.0, 1e-7))
+    ledger.grant("searches", dc.Budget(2.5, 1e-7))
+    assert account.granted == dc.Budget(2.5, 1e-7)
+
+
+def test_accounts_do_not_share(ledger, account):
+    ledger.grant("clicks", dc.Budget(1.0))
+    account.charge(dc.Budget(4.0), charge_id="same id")
+    ledger.account("clicks").charge(dc.Budget(1.0), charge_id="same id")
+    assert [account.name for account in ledger.accounts()] == ["clicks", "searches"]
+    assert len(ledger.history()) == 4
+    assert len(ledger.history("clicks")) == 2
+
+
+def test_an_unknown_account_or_ledger_is_an_error(ledger, tmp_path):
+    with pytest.raises(dc.LedgerError, match="no account 'typo'"):
+        ledger.account("typo")
+    missing = tmp_path / "missing.sqlite"
+    with pytest.raises(dc.LedgerError, match="no ledger"):
+        dc.Ledger(missing).account("searches")
+    assert not missing.exists()
+
+
+def test_units_do_not_mix(account):
+    account.charge(dc.Budget(0.5), unit=dc.User(3))
+    account.charge(dc.Budget(0.5), unit=dc.User(3))
+    for unit in (None, dc.Event(), dc.User(4), dc.Replace()):
+        with pytest.raises(dc.LedgerError, match="another account"):
+            account.charge(dc.Budget(0.5), unit=unit)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, None, 7, "\x00"])
+def test_names_must_be_printable(ledger, account, name):
+    with pytest.raises(dc.ParameterError):
+        ledger.grant(name, dc.Budget(1.0))
+    with pytest.raises(dc.ParameterError):
+        ledger.account(name)
+    if name is not None:
+        with pytest.raises(dc.ParameterError):
+            account.charge(dc.Budget(1.0), charge_id=name)
+
+
+def test_arguments_are_checked(ledger, account):
+    with pytest.raises(dc.ParameterError, match="Budget"):
+        ledger.grant("searches", 1.0)
+    with pytest.raises(dc.ParameterError, match="Budget"):
+        account.charge(1.0)
+    with pytest.raises(dc.ParameterError, match="unit"):
+        account.charge(dc.Budget(1.0), unit="event")
+    with pytest.raises(dc.ParameterError, match="mechanism"):
+        account.charge(dc.Budget(1.0), mechanism=None)
+    with pytest.raises(dc.ParameterError, match="delta"):
+        account.remaining(delta=1.5)
+
+
+# --- releases and retries
+
+
+def test_a_completed_release_is_returned_again_and_charged_once(account):
+    assert account.begin("day 1", dc.Budget(1.0), mechanism="offset") is None
+    assert account.store("day 1", b"release one") == b"release one"
+    assert account.begin("day 1", dc.Budget(1.0), mechanism="offset") == b"release one"
+    assert kinds(account) == ["grant", "charge", "release"]
+
+
+def test_a_retry_after_a_crash_draws_under_the_same_charge(account):
+    assert account.begin("day 1", dc.Budget(1.0)) is None
+    assert account.begin("day 1", dc.Budget(1.0)) is None  # nothing was stored, so nothing was published
+    assert account.store("day 1", b"second try") == b"second try"
+    assert kinds(account) == ["grant", "charge", "release"]
+
+
+def test_the_first_stored_release_wins(account):
+    account.begin("day 1", dc.Budget(1.0))
+    account.begin("day 1", dc.Budget(1.0))
+    assert account.store("day 1", b"winner") == b"winner"
+    assert account.store("day 1", b"loser") == b"winner"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"budget": dc.Budget(1.0, 1e-9)},
+        {"budget": dc.Budget(0.5)},
+        {"mechanism": "other"},
+        {"unit": dc.User(1)},
+    ],
+)
+def test_an_id_stands_for_one_budget_mechanism_and_unit(account, other):
+    same = {"budget": dc.Budget(1.0), "mechanism": "offset", "unit": dc.Event()}
+    account.begin("day 1", **same)
+    account.store("day 1", b"release")
+    with pytest.raises(dc.LedgerError, match="another budget, mechanism or unit"):
+        account.begin("day 1", **{**same, **other})
+
+
+def test_a_bare_charge_cannot_be_repeated_or_turned_into_a_release(account):
+    account.charge(dc.Budget(1.0), charge_id="bare")
+    with pytest.raises(dc.LedgerError, match="already has a charge"):
+        account.charge(dc.Budget(1.0), charge_id="bare")
+    with pytest.raises(dc.LedgerError):
+        account.begin("bare", dc.Budget(1.0))
+    with pytest.raises(dc.LedgerError, match="no charge"):
+        account.store("bare", b"release")
+
+
+def test_nothing_is_stored_without_a_charge(account):
+    with pytest.raises(dc.LedgerError, match="no charge"):
+        account.store(new_charge_id(), b"release")
+    with pytest.raises(dc.ParameterError, match="bytes"):
+        account.store(new_charge_id(), "release")
+
+
+def test_a_refused_begin_leaves_no_charge(account):
+    with pytest.raises(dc.BudgetExceededError):
+        account.begin("day 1", dc.Budget(9.0))
+    with pytest.raises(dc.LedgerError):
+        account.store("day 1", b"release")
+    assert kinds(account) == ["grant"]
+
+
+def test_stored_releases_can_be_exported(ledger, account):
+    account.begin("day 1", dc.Budget(1.0))
+    account.store("day 1", b"\x00release\xff")
+    grant, _, release = ledger.history()
+    assert ledger.release_payload(release) == b"\x00release\xff"
+    with pytest.raises(dc.LedgerError):
+        ledger.release_payload(grant)
+
+
+# --- the file
+
+
+def test_a_foreign_database_is_refused_and_untouched(path):
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE customers (name TEXT)")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(dc.LedgerError, match="not a ledger"):
+        dc.Ledger(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"x", b"item,count\ncats,3\n" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
+def test_garbage_is_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(dc.LedgerError):
+        dc.Ledger(path)
+    assert path.read_bytes() == content
+
+
+def test_an_empty_file_becomes_a_ledger_when_granted(path):
+    path.touch()
+    ledger = dc.Ledger(path)
+    with pytest.raises(dc.LedgerError):
+        ledger.account("searches")
+    ledger.grant("searches", dc.Budget(1.0))
+    assert ledger.account("searches").granted == dc.Budget(1.0)
+
+
+def test_a_missing_directory_or_a_directory_is_an_error(tmp_path):
+    with pytest.raises(dc.LedgerError, match="directory"):
+        dc.Ledger(tmp_path / "nowhere" / "budgets.sqlite")
+    with pytest.raises(dc.LedgerError):
+        dc.Ledger(tmp_path)
+
+
+def test_odd_file_names_work(tmp_path):
+    path = tmp_path / "50% of a?b#c é.sqlite"
+    dc.Ledger(path).grant("a", dc.Budget(1.0))
+    assert path.exists()
+    assert dc.Ledger(path).account("a").granted == dc.Budget(1.0)
+
+
+def test_a_locked_ledger_waits_and_then_says_so(ledger, path):
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(dc.LedgerError, match="locked"):
+            dc.Ledger(path, timeout=0.1).account("searches").charge(dc.Budget(1.0))
+    finally:
+        connection.execute("ROLLBACK")
+        connection.close()
+    ledger.account("searches").charge(dc.Budget(1.0))
+
+
+def test_the_file_is_durable_and_append_only(account, path):
+    account.begin("day 1", dc.Budget(1.0))
+    account.store("day 1", b"release")
+    connection = sqlite3.connect(path)
+    try:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        for statement in (
+            "UPDATE events SET body = '{}' WHERE seq = 2",
+            "DELETE FROM events WHERE seq = 2",
+            "DELETE FROM events",
+            "INSERT OR REPLACE INTO events SELECT * FROM events WHERE seq = 2",
+            "INSERT INTO events SELECT 9, version, at, account, kind, 'x', body, digest, payload FROM events"
+            " WHERE seq = 2",
+        ):
+            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+                connection.execute(statement)
+            connection.rollback()
+    finally:
+        connection.close()
+    assert kinds(account) == ["grant", "charge", "release"]
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE events SET body = replace(body, '3.0', '0.1') WHERE kind = 'charge'",
+        "UPDATE events SET account = 'other' WHERE kind = 'charge'",
+        "UPDATE events SET payload = x'00' WHERE kind = 'release'",
+        "DELETE FROM events WHERE kind = 'charge'",
+    ],
+)
+def test_rows_altered_behind_the_triggers_are_noticed(account, path, tampering):
+    """Whoever drops a trigger, edits a row and puts the trigger back still breaks the chain of digests."""
+    account.begin("day 1", dc.Budget(3.0))
+    account.store("day 1", b"release")
+    connection = sqlite3.connect(path, isolation_level=None)
+    triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in triggers:
+        connection.execute(f"DROP TRIGGER {name}")
+    assert connection.execute(tampering).rowcount == 1
+    for _, sql in triggers:
+        connection.execute(sql)
+    connection.close()
+    with pytest.raises(dc.LedgerError, match="damaged"):
+        account.begin("day 1", dc.Budget(3.0))
+
+
+def test_dropped_triggers_are_noticed(account, path):
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("DROP TRIGGER no_delete")
+    connection.close()
+    with pytest.raises(dc.LedgerError, match="altered"):
+        account.charge(dc.Budget(1.0))
+
+
+def test_a_newer_ledger_is_refused(account, path):
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    with pytest.raises(dc.LedgerError, match="version 2"):
+        account.charge(dc.Budget(1.0))
+
+
+def test_flipped_bytes_never_change_what_was_spent(account, path):
+    """A damaged file gives a LedgerError or the same history, never another one (seeded; 400 flips)."""
+    for day in range(6):
+        account.begin(f"day {day}", dc.Budget(0.5, 1e-9))
+        account.store(f"day {day}", b"release %d" % day)
+    history = account.history()
+    content = path.read_bytes()
+    generator = random.Random(7)
+    outcomes = set()
+    for _ in range(400):
+        damaged = bytearray(content)
+        damaged[generator.randrange(len(content))] ^= 1 << generator.randrange(8)
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        path.write_bytes(damaged)
+        try:
+            assert dc.Ledger(path).account("searches").history() == history
+            outcomes.add("same")
+        except dc.LedgerError:
+            outcomes.add("refused")
+    assert outcomes == {"same", "refused"}
+
+
+def test_threads_share_an_account(ledger):
+    ledger.grant("threads", dc.Budget(1.0))
+    account = ledger.account("threads")
+    accepted = []
+
+    def work():
+        for _ in range(3):
+            with contextlib.suppress(dc.BudgetExceededError):
+                accepted.append(account.charge(dc.Budget(0.125)))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(accepted) == 8
+    assert account.remaining().epsilon == 0.0
