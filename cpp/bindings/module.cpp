@@ -1,10 +1,47 @@
 // discreet._native: the kernels, one binding file each.
 #include "module.hpp"
 
+#include <exception>
+
+#include "discreet/errors.hpp"
+
+namespace {
+
+void raise(const char* name, const std::exception& error) {
+  PyObject* module = PyImport_ImportModule("discreet.errors");
+  if (!module) return;
+  PyObject* type = PyObject_GetAttrString(module, name);
+  if (type) PyErr_SetString(type, error.what());
+  Py_XDECREF(type);
+  Py_DECREF(module);
+}
+
+void translate(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const discreet::ParameterError& error) {
+    raise("ParameterError", error);
+  } catch (const discreet::DataError& error) {
+    raise("DataError", error);
+  } catch (const discreet::IncompatibleSummaryError& error) {
+    raise("IncompatibleSummaryError", error);
+  } catch (const discreet::CorruptStateError& error) {
+    raise("CorruptStateError", error);
+  }
+}
+
+}  // namespace
+
 NB_MODULE(_native, m) {
   m.doc() = "Native kernels of discreet. Not private by themselves; use the classes of the package.";
   // Objects that live as long as the process (the system's random source, cached tables) are not leaks, and a report
   // about them at exit would land on the user's terminal.
   nb::set_leak_warnings(false);
+  nb::register_exception_translator(translate);
+  discreet::bind_exact_counts(m);
+  discreet::bind_misra_gries(m);
+  discreet::bind_space_saving(m);
+  discreet::bind_state(m);
   bind_noise(m);
+  discreet::bind_user_misra_gries(m);
 }

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
+    from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, UserMisraGries
 
 _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
+    **dict.fromkeys(["ExactCounts", "MisraGries", "SpaceSaving", "UserMisraGries"], "summaries"),
     **dict.fromkeys(
         [
             "BudgetExceededError",
@@ -54,14 +56,18 @@ __all__ = [
     "Element",
     "Estimate",
     "Event",
+    "ExactCounts",
     "Guarantee",
     "IncompatibleSummaryError",
     "Ledger",
     "LedgerError",
+    "MisraGries",
     "ParameterError",
     "Replace",
+    "SpaceSaving",
     "Unit",
     "User",
+    "UserMisraGries",
     "__version__",
     "audit",
     "central",

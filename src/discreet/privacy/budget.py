@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from numbers import Real
 
 from discreet.errors import ParameterError
+from discreet.privacy.checks import positive_number
 
 __all__ = ["Budget"]
-
-
-def _positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ParameterError(f"{name} must be a number greater than 0, not {value!r}")
-    number = float(value)
-    if not (math.isfinite(number) and number > 0.0):
-        raise ParameterError(f"{name} must be a finite number greater than 0, not {value!r}")
-    return number
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -35,7 +26,7 @@ class Budget:
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
         if isinstance(delta, bool) or not isinstance(delta, Real) or not (0.0 <= float(delta) < 1.0):
             raise ParameterError(f"delta must be at least 0 and less than 1, not {delta!r}")
-        object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
+        object.__setattr__(self, "epsilon", positive_number("epsilon", epsilon))
         object.__setattr__(self, "delta", float(delta))
         object.__setattr__(self, "rho", None)
 
@@ -45,7 +36,7 @@ class Budget:
         budget = object.__new__(cls)
         object.__setattr__(budget, "epsilon", None)
         object.__setattr__(budget, "delta", 0.0)
-        object.__setattr__(budget, "rho", _positive("rho", rho))
+        object.__setattr__(budget, "rho", positive_number("rho", rho))
         return budget
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.errors import ParameterError
+from discreet.privacy.checks import whole_number
 
 __all__ = ["Element", "Event", "Replace", "Unit", "User"]
 
@@ -33,8 +34,7 @@ class User(Unit):
     max_items: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_items, bool) or not isinstance(self.max_items, int) or self.max_items < 1:
-            raise ParameterError(f"max_items must be a whole number of at least 1, not {self.max_items!r}")
+        whole_number("max_items", self.max_items)
 
     def describe(self) -> str:
         return f"one user with at most {self.max_items} items added to or removed from the stream"

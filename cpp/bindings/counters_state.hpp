@@ -1,0 +1,97 @@
+// Records of counter sketches in their states, written and read the same way by all of them.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "summary.hpp"
+
+namespace discreet {
+
+inline constexpr uint64_t kMaxKeyBytes = 1u << 30;
+
+// Reads `capacity` and `max_key_bytes`, which every counter sketch starts with.
+inline uint64_t read_capacity(StateReader& in) {
+  const uint64_t capacity = in.u64();
+  if (capacity < 1 || capacity > GroupedTable<IntKey>::kMaxCapacity)
+    throw CorruptStateError("state has a capacity outside 1 to 2**30");
+  return capacity;
+}
+inline uint64_t read_max_key_bytes(StateReader& in) {
+  const uint64_t most = in.u64();
+  if (most < 1 || most > kMaxKeyBytes) throw CorruptStateError("state has max_key_bytes outside 1 to 2**30");
+  return most;
+}
+inline bool read_flag(StateReader& in) {
+  const uint8_t flag = in.u8();
+  if (flag > 1) throw CorruptStateError("state has a flag that is neither 0 nor 1");
+  return flag == 1;
+}
+
+// The records of one kernel: key, count, and for SpaceSaving when it was last seen.
+template <class Record>
+void write_records(StateWriter& out, const std::vector<Record>& records) {
+  out.u64(records.size());
+  for (const Record& r : records) {
+    out.key(r.key);
+    out.u64(r.count);
+    if constexpr (requires { r.last; }) out.u64(r.last);
+  }
+}
+
+// Keys must be distinct, and no count larger than `total`. Views point into the state's bytes.
+template <class Record>
+std::vector<Record> read_records(StateReader& in, KeyKind kind, uint64_t max_key_bytes, uint64_t seed, uint64_t total) {
+  const uint64_t n = in.records(12);
+  std::vector<Record> records(n);
+  for (Record& r : records) {
+    in.key(r.key);
+    check_restored(kind, r.key, max_key_bytes);
+    r.hash = r.key.hash(seed);
+    r.count = in.u64();
+    if (r.count > total) throw CorruptStateError("state has a count larger than its total");
+    if constexpr (requires { r.last; }) {
+      r.last = in.u64();
+      if (r.last > total) throw CorruptStateError("state has a position after its end");
+    }
+  }
+  std::sort(records.begin(), records.end(), [](const Record& a, const Record& b) { return in_order(a, b); });
+  for (size_t i = 1; i < records.size(); ++i)
+    if (!in_order(records[i - 1], records[i])) throw CorruptStateError("state has a key twice");
+  return records;
+}
+
+template <class Record>
+uint64_t sum_of_counts(const std::vector<Record>& records) {
+  unsigned __int128 sum = 0;
+  for (const Record& r : records) sum += r.count;
+  if (sum > UINT64_MAX) throw CorruptStateError("state has counts that overflow");
+  return static_cast<uint64_t>(sum);
+}
+
+// The methods and properties that all counter sketches share.
+template <class S>
+nb::class_<S>& bind_counter_sketch(nb::class_<S>& bound) {
+  return bound.def("count", &count_of<S>, nb::arg("item"))
+      .def("counters", &counters_of<S>)
+      .def_prop_ro("total", [](const S& s) { return s.read([](auto& k) { return k.total(); }, uint64_t{0}); })
+      .def_prop_ro("size", [](const S& s) { return s.read([](auto& k) { return k.size(); }, uint64_t{0}); })
+      .def_prop_ro("memory_bytes", [](const S& s) { return s.read([](auto& k) { return k.bytes(); }, uint64_t{0}); })
+      .def_prop_ro("key_kind", [](const S& s) { return std::string(name_of(s.kind())); })
+      .def_prop_ro("merged", [](const S& s) { return s.merged; })
+      .def_prop_ro("seed", [](const S& s) { return s.family.seed; })
+      .def_prop_ro("max_key_bytes", [](const S& s) { return s.max_key_bytes; });
+}
+
+inline void require_equal(const char* what, uint64_t mine, uint64_t theirs) {
+  if (mine != theirs)
+    throw IncompatibleSummaryError(std::string(what) + " differ: " + std::to_string(mine) + " and " +
+                                   std::to_string(theirs));
+}
+
+inline nb::bytes sealed(const StateWriter& out, StateFamily family, uint16_t version, KeyKind kind) {
+  const std::string state = out.seal(static_cast<uint16_t>(family), version, kind);
+  return nb::bytes(state.data(), state.size());
+}
+
+}  // namespace discreet

@@ -1,0 +1,436 @@
+#include "ingest.hpp"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace discreet {
+namespace {
+
+constexpr size_t kChunk = 65536;  // Python objects gathered at a time
+
+// ---- plain Python objects ------------------------------------------------------------------------------------------
+
+// Gathers Python ints, strings or bytes into buffers of its own.
+class Builder {
+ public:
+  void add(PyObject* item) {
+    if (item == Py_None) {
+      has_null_ = true;
+      validity_.resize((size_ >> 3) + 1, 0);
+      push_empty();
+      return;
+    }
+    validity_.resize((size_ >> 3) + 1, 0);
+    if (PyUnicode_Check(item)) {
+      want(KeyKind::string);
+      Py_ssize_t n;
+      const char* data = PyUnicode_AsUTF8AndSize(item, &n);
+      if (!data) {
+        PyErr_Clear();
+        throw DataError("a string cannot be written as UTF-8 (it has lone surrogates)");
+      }
+      push_bytes(data, static_cast<size_t>(n));
+    } else if (PyBytes_Check(item)) {
+      want(KeyKind::binary);
+      push_bytes(PyBytes_AS_STRING(item), static_cast<size_t>(PyBytes_GET_SIZE(item)));
+    } else if (!PyBool_Check(item) && PyIndex_Check(item)) {
+      want(KeyKind::int64);
+      push_integer(item);
+    } else {
+      throw DataError(std::string("items must be int, str or bytes, not ") + Py_TYPE(item)->tp_name);
+    }
+    validity_[size_ >> 3] |= static_cast<uint8_t>(1u << (size_ & 7));
+    ++size_;
+  }
+
+  size_t size() const { return size_; }
+
+  Column finish() {
+    struct Buffers {
+      std::vector<uint64_t> integers;
+      std::vector<int64_t> offsets;
+      std::string bytes;
+      std::vector<uint8_t> validity;
+    };
+    if (big_ && negative_) throw DataError("integers must all fit int64 or all fit uint64");
+    auto own = std::make_shared<Buffers>();
+    own->integers = std::move(integers_);
+    own->offsets = std::move(offsets_);
+    own->bytes = std::move(bytes_);
+    own->validity = std::move(validity_);
+    Column column;
+    column.length = static_cast<int64_t>(size_);
+    column.kind = kind_ == KeyKind::int64 && big_ ? KeyKind::uint64 : kind_;
+    if (has_null_) column.validity = own->validity.data();
+    if (is_integer(kind_)) {
+      column.layout = Layout::i64;
+      column.values = own->integers.data();
+    } else {
+      column.layout = Layout::offsets64;
+      column.offsets = own->offsets.data();
+      column.values = own->bytes.data();
+    }
+    column.owner = own;
+    return column;
+  }
+
+ private:
+  void want(KeyKind kind) {
+    if (kind_ == kind) return;
+    if (kind_ != KeyKind::none)
+      throw DataError(std::string("items of one column must be of one kind, got ") + name_of(kind_) + " and " +
+                      name_of(kind));
+    kind_ = kind;
+    // Nulls that came before the first item.
+    if (is_integer(kind)) {
+      integers_.assign(size_, 0);
+    } else {
+      offsets_.assign(size_ + 1, 0);
+    }
+  }
+  void push_empty() {
+    if (is_integer(kind_)) integers_.push_back(0);
+    if (kind_ == KeyKind::string || kind_ == KeyKind::binary) offsets_.push_back(static_cast<int64_t>(bytes_.size()));
+    ++size_;
+  }
+  void push_bytes(const char* data, size_t n) {
+    bytes_.append(data, n);
+    offsets_.push_back(static_cast<int64_t>(bytes_.size()));
+  }
+  void push_integer(PyObject* item) {
+    const nb::object number = nb::steal(PyNumber_Index(item));
+    if (!number.is_valid()) nb::raise_python_error();
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    uint64_t pattern = static_cast<uint64_t>(value);
+    if (overflow > 0) {
+      pattern = PyLong_AsUnsignedLongLong(number.ptr());
+      if (PyErr_Occurred()) {
+        PyErr_Clear();
+        overflow = -1;
+      }
+      big_ = true;
+    }
+    if (overflow < 0) throw DataError("an integer is outside the range of int64 and uint64");
+    if (overflow == 0 && value < 0) negative_ = true;
+    integers_.push_back(pattern);
+  }
+
+  KeyKind kind_ = KeyKind::none;
+  size_t size_ = 0;
+  bool has_null_ = false, big_ = false, negative_ = false;
+  std::vector<uint64_t> integers_;
+  std::vector<int64_t> offsets_;
+  std::string bytes_;
+  std::vector<uint8_t> validity_;
+};
+
+nb::object iterator_of(nb::handle data, const char* expected) {
+  if (PyUnicode_Check(data.ptr()) || PyBytes_Check(data.ptr()))
+    throw DataError(std::string("expected ") + expected + ", got a single string; put it in a list");
+  PyObject* iterator = PyObject_GetIter(data.ptr());
+  if (!iterator) {
+    PyErr_Clear();
+    throw DataError(std::string("expected ") + expected + ", got " + Py_TYPE(data.ptr())->tp_name);
+  }
+  return nb::steal(iterator);
+}
+
+// The next object of an iterator, or an invalid one at the end. Exceptions of the iterator pass through.
+nb::object next_of(const nb::object& iterator) {
+  nb::object item = nb::steal(PyIter_Next(iterator.ptr()));
+  if (!item.is_valid() && PyErr_Occurred()) nb::raise_python_error();
+  return item;
+}
+
+class IterableSource : public ColumnSource {
+ public:
+  explicit IterableSource(nb::handle data)
+      : iterator_(iterator_of(data, "an Arrow, NumPy, pandas or polars column, or an iterable of int, str or bytes")) {}
+  ~IterableSource() override {
+    nb::gil_scoped_acquire gil;
+    iterator_.reset();
+  }
+  bool next(Column& column) override {
+    nb::gil_scoped_acquire gil;
+    Builder builder;
+    while (builder.size() < kChunk) {
+      const nb::object item = next_of(iterator_);
+      if (!item.is_valid()) break;
+      builder.add(item.ptr());
+    }
+    if (builder.size() == 0) return false;
+    column = builder.finish();
+    return true;
+  }
+
+ private:
+  nb::object iterator_;
+};
+
+class IterableListSource : public ListSource {
+ public:
+  explicit IterableListSource(nb::handle data)
+      : iterator_(iterator_of(data, "an Arrow list column or an iterable of iterables, one for each user")) {}
+  ~IterableListSource() override {
+    nb::gil_scoped_acquire gil;
+    iterator_.reset();
+  }
+  bool next(ListColumn& list) override {
+    nb::gil_scoped_acquire gil;
+    Builder builder;
+    auto offsets = std::make_shared<std::vector<int64_t>>(1, 0);
+    auto validity = std::make_shared<std::vector<uint8_t>>();
+    bool has_null = false;
+    while (builder.size() < kChunk && offsets->size() <= kChunk) {
+      const nb::object user = next_of(iterator_);
+      if (!user.is_valid()) break;
+      const size_t i = offsets->size() - 1;
+      validity->resize((i >> 3) + 1, 0);
+      if (user.is_none()) {
+        has_null = true;
+      } else {
+        (*validity)[i >> 3] |= static_cast<uint8_t>(1u << (i & 7));
+        const nb::object items = iterator_of(user, "an iterable of items for each user");
+        for (nb::object item = next_of(items); item.is_valid(); item = next_of(items)) builder.add(item.ptr());
+      }
+      offsets->push_back(static_cast<int64_t>(builder.size()));
+    }
+    if (offsets->size() == 1) return false;
+    list = ListColumn();
+    list.length = static_cast<int64_t>(offsets->size()) - 1;
+    list.items = builder.finish();
+    list.wide = true;
+    list.offsets = offsets->data();
+    if (has_null) list.validity = validity->data();
+    list.owner = std::make_shared<std::pair<decltype(offsets), decltype(validity)>>(offsets, validity);
+    return true;
+  }
+
+ private:
+  nb::object iterator_;
+};
+
+// ---- Arrow ---------------------------------------------------------------------------------------------------------
+
+struct SchemaHolder {
+  ArrowSchema schema{};
+  ~SchemaHolder() {
+    if (schema.release) schema.release(&schema);
+  }
+};
+struct ArrayHolder {
+  ArrowArray array{};
+  std::shared_ptr<SchemaHolder> schema;
+  ~ArrayHolder() {
+    if (array.release) array.release(&array);
+  }
+};
+struct StreamHolder {
+  ArrowArrayStream stream{};
+  ~StreamHolder() {
+    if (stream.release) stream.release(&stream);
+  }
+};
+
+// Takes the structure out of a capsule: the capsule's copy is marked released.
+template <class T>
+T take(nb::handle capsule, const char* name) {
+  T* held = static_cast<T*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (!held) nb::raise_python_error();
+  if (!held->release) throw DataError("the Arrow data was already consumed");
+  T out = *held;
+  held->release = nullptr;
+  return out;
+}
+
+// Yields the arrays of a stream; Chunk is Column or ListColumn, made by `convert`.
+template <class Source, class Chunk, Chunk (*convert)(const ArrowSchema&, const ArrowArray&, std::shared_ptr<void>)>
+class ArrowStreamSource : public Source {
+ public:
+  explicit ArrowStreamSource(nb::handle capsule) : schema_(std::make_shared<SchemaHolder>()) {
+    holder_.stream = take<ArrowArrayStream>(capsule, "arrow_array_stream");
+  }
+  bool next(Chunk& chunk) override {
+    if (!schema_->schema.release && holder_.stream.get_schema(&holder_.stream, &schema_->schema) != 0) fail();
+    auto array = std::make_shared<ArrayHolder>();
+    array->schema = schema_;
+    if (holder_.stream.get_next(&holder_.stream, &array->array) != 0) fail();
+    if (!array->array.release) return false;
+    chunk = convert(schema_->schema, array->array, array);
+    return true;
+  }
+
+ private:
+  // The stream's own message may quote the data, so it is not passed on.
+  [[noreturn]] void fail() { throw DataError("the Arrow stream failed while it was read"); }
+  StreamHolder holder_;
+  std::shared_ptr<SchemaHolder> schema_;
+};
+
+template <class Source, class Chunk, Chunk (*convert)(const ArrowSchema&, const ArrowArray&, std::shared_ptr<void>)>
+class ArrowArraySource : public Source {
+ public:
+  explicit ArrowArraySource(const nb::object& capsules) : array_(std::make_shared<ArrayHolder>()) {
+    if (!PyTuple_Check(capsules.ptr()) || PyTuple_GET_SIZE(capsules.ptr()) != 2)
+      throw DataError("__arrow_c_array__ must return a schema and an array capsule");
+    array_->schema = std::make_shared<SchemaHolder>();
+    array_->schema->schema = take<ArrowSchema>(PyTuple_GET_ITEM(capsules.ptr(), 0), "arrow_schema");
+    array_->array = take<ArrowArray>(PyTuple_GET_ITEM(capsules.ptr(), 1), "arrow_array");
+  }
+  bool next(Chunk& chunk) override {
+    if (!array_) return false;
+    chunk = convert(array_->schema->schema, array_->array, array_);
+    array_.reset();
+    return true;
+  }
+
+ private:
+  std::shared_ptr<ArrayHolder> array_;
+};
+
+// ---- buffers (NumPy) -----------------------------------------------------------------------------------------------
+
+struct BufferHolder {
+  Py_buffer view{};
+  ~BufferHolder() {
+    nb::gil_scoped_acquire gil;
+    if (view.obj) PyBuffer_Release(&view);
+  }
+};
+
+class BufferSource : public ColumnSource {
+ public:
+  explicit BufferSource(nb::handle data) : buffer_(std::make_shared<BufferHolder>()) {
+    if (PyObject_GetBuffer(data.ptr(), &buffer_->view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) != 0) {
+      PyErr_Clear();
+      throw DataError("the array must be contiguous, of integers or fixed-width strings");
+    }
+    const Py_buffer& view = buffer_->view;
+    if (view.ndim != 1) throw DataError("the array must have one dimension, not " + std::to_string(view.ndim));
+    column_.length = view.shape[0];
+    column_.values = view.buf;
+    column_.owner = buffer_;
+    const std::string format = view.format ? view.format : "B";
+    const char code = format.back();
+    if (format.size() == 1 && std::strchr("bhilqn", code)) {
+      column_.kind = KeyKind::int64;
+      column_.layout = signed_layout(view.itemsize);
+    } else if (format.size() == 1 && std::strchr("BHILQN", code)) {
+      column_.layout = unsigned_layout(view.itemsize);
+      column_.kind = column_.layout == Layout::u64 ? KeyKind::uint64 : KeyKind::int64;
+    } else if (code == 's') {
+      column_.kind = KeyKind::binary;
+      column_.layout = Layout::fixed;
+      column_.width = view.itemsize;
+      column_.strip_zeros = true;
+    } else if (code == 'w') {
+      column_.kind = KeyKind::string;
+      wide_ = true;
+    } else {
+      throw DataError("the array's element format is '" + format + "'; allowed are integers and fixed-width strings");
+    }
+  }
+
+  bool next(Column& column) override {
+    if (wide_) return next_wide(column);
+    if (done_) return false;
+    done_ = true;
+    column = column_;
+    return true;
+  }
+
+ private:
+  static Layout signed_layout(Py_ssize_t size) {
+    return size == 1 ? Layout::i8 : size == 2 ? Layout::i16 : size == 4 ? Layout::i32 : Layout::i64;
+  }
+  static Layout unsigned_layout(Py_ssize_t size) {
+    return size == 1 ? Layout::u8 : size == 2 ? Layout::u16 : size == 4 ? Layout::u32 : Layout::u64;
+  }
+
+  // NumPy's fixed-width UCS-4, turned into UTF-8 a chunk at a time.
+  bool next_wide(Column& column) {
+    if (at_ >= column_.length) return false;
+    struct Buffers {
+      std::vector<int64_t> offsets;
+      std::string bytes;
+    };
+    auto own = std::make_shared<Buffers>();
+    const int64_t end = std::min<int64_t>(column_.length, at_ + static_cast<int64_t>(kChunk));
+    const int64_t width = buffer_->view.itemsize / 4;
+    own->offsets.push_back(0);
+    for (; at_ < end; ++at_) {
+      const uint32_t* first = static_cast<const uint32_t*>(column_.values) + at_ * width;
+      int64_t n = width;
+      while (n > 0 && first[n - 1] == 0) --n;
+      for (int64_t i = 0; i < n; ++i) append_utf8(own->bytes, first[i]);
+      own->offsets.push_back(static_cast<int64_t>(own->bytes.size()));
+    }
+    column = Column();
+    column.kind = KeyKind::string;
+    column.layout = Layout::offsets64;
+    column.length = static_cast<int64_t>(own->offsets.size()) - 1;
+    column.offsets = own->offsets.data();
+    column.values = own->bytes.data();
+    column.owner = own;
+    return true;
+  }
+
+  static void append_utf8(std::string& out, uint32_t c) {
+    const auto put = [&out](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+    if (c < 0x80) {
+      put(c);
+    } else if (c < 0x800) {
+      put(0xc0 | c >> 6);
+      put(0x80 | (c & 0x3f));
+    } else if (c < 0x10000) {
+      put(0xe0 | c >> 12);
+      put(0x80 | (c >> 6 & 0x3f));
+      put(0x80 | (c & 0x3f));
+    } else {
+      put(0xf0 | c >> 18);
+      put(0x80 | (c >> 12 & 0x3f));
+      put(0x80 | (c >> 6 & 0x3f));
+      put(0x80 | (c & 0x3f));
+    }
+  }
+
+  std::shared_ptr<BufferHolder> buffer_;
+  Column column_;
+  bool wide_ = false, done_ = false;
+  int64_t at_ = 0;
+};
+
+// `owned` arrays and streams share one way in; the type of chunk decides the rest.
+template <class Source, class Chunk, Chunk (*convert)(const ArrowSchema&, const ArrowArray&, std::shared_ptr<void>)>
+std::unique_ptr<Source> open_arrow(nb::handle data) {
+  if (nb::hasattr(data, "__arrow_c_stream__"))
+    return std::make_unique<ArrowStreamSource<Source, Chunk, convert>>(nb::object(data.attr("__arrow_c_stream__")()));
+  if (nb::hasattr(data, "__arrow_c_array__"))
+    return std::make_unique<ArrowArraySource<Source, Chunk, convert>>(nb::object(data.attr("__arrow_c_array__")()));
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<ColumnSource> open_column(nb::handle data) {
+  if (auto source = open_arrow<ColumnSource, Column, column_or_only_child>(data)) return source;
+  if (PyObject_CheckBuffer(data.ptr()) && !PyBytes_Check(data.ptr()) && !PyByteArray_Check(data.ptr()))
+    return std::make_unique<BufferSource>(data);
+  return std::make_unique<IterableSource>(data);
+}
+
+std::unique_ptr<ListSource> open_lists(nb::handle data) {
+  if (auto source = open_arrow<ListSource, ListColumn, list_from_arrow>(data)) return source;
+  return std::make_unique<IterableListSource>(data);
+}
+
+Column column_of_item(nb::handle item) {
+  if (item.is_none()) throw DataError("an item must be int, str or bytes, not None");
+  Builder builder;
+  builder.add(item.ptr());
+  return builder.finish();
+}
+
+}  // namespace discreet

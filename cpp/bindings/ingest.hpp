@@ -1,0 +1,33 @@
+// From Python objects to columns: Arrow streams and arrays, buffers (NumPy), and plain iterables.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "discreet/column.hpp"
+#include "module.hpp"
+
+namespace discreet {
+
+// Chunks of a column, in order. next() is called without the GIL.
+class ColumnSource {
+ public:
+  virtual ~ColumnSource() = default;
+  virtual bool next(Column& column) = 0;
+};
+
+// Chunks of a column of lists, one list a user.
+class ListSource {
+ public:
+  virtual ~ListSource() = default;
+  virtual bool next(ListColumn& column) = 0;
+};
+
+// Both are called with the GIL and throw DataError for what they cannot read.
+std::unique_ptr<ColumnSource> open_column(nb::handle data);
+std::unique_ptr<ListSource> open_lists(nb::handle data);
+
+// One Python item as a one-element column.
+Column column_of_item(nb::handle item);
+
+}  // namespace discreet

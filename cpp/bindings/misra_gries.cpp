@@ -1,0 +1,92 @@
+#include "discreet/misra_gries.hpp"
+
+#include "counters_state.hpp"
+
+namespace discreet {
+namespace {
+
+struct MisraGriesFamily {
+  template <class Key>
+  using Kernel = MisraGries<Key>;
+  uint64_t capacity;
+  uint64_t seed;
+  template <class Key>
+  Kernel<Key> make() const {
+    return Kernel<Key>(capacity, seed);
+  }
+};
+using Sketch = Summary<MisraGriesFamily>;
+
+nb::bytes to_bytes(const Sketch& self) {
+  StateWriter out;
+  KeyKind kind = KeyKind::none;
+  self.with_lock([&](KeyKind held) {
+    kind = held;
+    out.u64(self.family.capacity);
+    out.u64(self.max_key_bytes);
+    out.u64(self.family.seed);
+    out.u8(self.merged);
+    self.read_locked(
+        [&](const auto& kernel) {
+          out.u64(kernel.total());
+          out.u64(kernel.decrements());
+          write_records(out, kernel.counters());
+          return 0;
+        },
+        0);
+  });
+  return sealed(out, StateFamily::misra_gries, 1, kind);
+}
+
+std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
+  const OpenState state = open_state(view_of(data), StateFamily::misra_gries, 1);
+  StateReader in(state.payload);
+  const uint64_t capacity = read_capacity(in);
+  const uint64_t max_key_bytes = read_max_key_bytes(in);
+  const uint64_t seed = in.u64();
+  auto sketch = std::make_unique<Sketch>(MisraGriesFamily{capacity, seed}, max_key_bytes);
+  sketch->merged = read_flag(in);
+  if (state.kind != KeyKind::none) {
+    sketch->start(state.kind);
+    const uint64_t total = in.u64();
+    const uint64_t alpha = in.u64();
+    sketch->visit_kernel([&](auto& kernel, auto key) {
+      const auto records = read_records<Counter<decltype(key)>>(in, state.kind, max_key_bytes, seed, total);
+      if (records.size() > capacity) throw CorruptStateError("state has more counters than its capacity");
+      // Every decrement takes k counts and one event: sum c + alpha (k+1) = n. A merge may have lost more.
+      const unsigned __int128 accounted =
+          static_cast<unsigned __int128>(alpha) * (capacity + 1) + sum_of_counts(records);
+      if (sketch->merged ? sum_of_counts(records) > total || alpha > total : accounted != total)
+        throw CorruptStateError("state has counts that do not add up to its total");
+      kernel.assign(records, total, alpha);
+    });
+  }
+  in.finish();
+  return sketch;
+}
+
+}  // namespace
+
+void bind_misra_gries(nb::module_& m) {
+  nb::class_<Sketch> bound(m, "MisraGries");
+  bound
+      .def("__init__",
+           [](Sketch* self, uint64_t capacity, uint64_t max_key_bytes, uint64_t seed) {
+             new (self) Sketch(MisraGriesFamily{capacity, seed}, max_key_bytes);
+           },
+           nb::arg("capacity"), nb::arg("max_key_bytes"), nb::arg("seed"))
+      .def("update", &update_items<Sketch>, nb::arg("data"), nb::arg("skip_nulls"))
+      .def("merge",
+           [](Sketch& self, const Sketch& other) {
+             require_equal("capacities", self.family.capacity, other.family.capacity);
+             self.merge(other);
+           })
+      .def("to_bytes", &to_bytes)
+      .def_static("from_bytes", &from_bytes, nb::arg("data"))
+      .def_prop_ro("decrements",
+                   [](const Sketch& s) { return s.read([](auto& k) { return k.decrements(); }, uint64_t{0}); })
+      .def_prop_ro("capacity", [](const Sketch& s) { return s.family.capacity; });
+  bind_counter_sketch(bound);
+}
+
+}  // namespace discreet

@@ -1,0 +1,299 @@
+// What every summary of the module shares: key kinds, batches, locking, rollback, states. A family adds its kernel
+// and its parameters.
+#pragma once
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <variant>
+
+#include "discreet/state.hpp"
+#include "ingest.hpp"
+
+namespace discreet {
+
+// Lets Ctrl-C through during long updates: every 100 ms the main thread asks Python for pending signals.
+class InterruptCheck {
+ public:
+  // Off until there is a copy to go back to: an interrupted update must leave no trace.
+  void enable() { enabled_ = true; }
+  void operator()() {
+    if (!enabled_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::milliseconds(100)) return;
+    last_ = now;
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+  }
+
+ private:
+  bool enabled_ = false;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+inline constexpr int64_t kSlice = 1 << 18;  // elements between two looks at the clock
+
+// Feeds a validated column to a kernel that counts single items.
+template <class Key, class Kernel>
+void feed_column(Kernel& kernel, const Column& column, InterruptCheck& interrupt) {
+  const auto in_slices = [&](auto&& part) {
+    for (int64_t begin = 0; begin < column.length; begin += kSlice) {
+      part(begin, std::min(column.length, begin + kSlice));
+      interrupt();
+    }
+  };
+  if (!column.dictionary) {
+    in_slices([&](int64_t begin, int64_t end) {
+      for_blocks(column, begin, end, kernel.seed(), Key{}, [&](const Key* keys, const uint64_t* hashes, size_t n) {
+        for (size_t i = 0; i < n; ++i) kernel.add(keys[i], hashes[i]);
+      });
+    });
+  } else if (column.dictionary->length <= column.length) {
+    DictionaryFeed<Key, Kernel> feed(kernel, column);
+    in_slices([&](int64_t begin, int64_t end) { feed.feed(begin, end); });
+  } else {  // more codes than rows: looking each row's key up costs less than setting up the codes
+    const Column& dictionary = *column.dictionary;
+    in_slices([&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if (!column.valid(i)) continue;
+        const int64_t code = static_cast<int64_t>(integer_at(column, i));
+        if (dictionary.kind == KeyKind::none || !dictionary.valid(code)) continue;
+        const Key key = key_at(dictionary, code, Key{});
+        kernel.add(key, key.hash(kernel.seed()));
+      }
+    });
+  }
+}
+
+// Keys and counts as bytes that NumPy and pyarrow wrap: (key kind, values, 64-bit offsets or empty, counts).
+using RawCounters = std::tuple<std::string, nb::bytes, nb::bytes, nb::bytes>;
+
+template <class Counters>
+RawCounters raw_counters(KeyKind kind, const Counters& counters) {
+  std::string values, offsets, counts;
+  const auto put = [](std::string& out, uint64_t v) { out.append(reinterpret_cast<const char*>(&v), 8); };
+  if (!is_integer(kind)) put(offsets, 0);
+  for (const auto& c : counters) {
+    if constexpr (requires { c.key.value; }) {
+      put(values, c.key.value);
+    } else {
+      values.append(c.key.data, c.key.size);
+      put(offsets, values.size());
+    }
+    put(counts, c.count);
+  }
+  return {name_of(kind), nb::bytes(values.data(), values.size()), nb::bytes(offsets.data(), offsets.size()),
+          nb::bytes(counts.data(), counts.size())};
+}
+
+// A summary with a kernel for each kind of key. `Family` gives:
+//   template <class Key> using Kernel; Parameters parameters; make<Key>() -> Kernel<Key>.
+template <class Family>
+class Summary {
+ public:
+  template <class Key>
+  using Kernel = typename Family::template Kernel<Key>;
+  using Kernels = std::variant<std::monostate, Kernel<IntKey>, Kernel<StrKey>>;
+
+  Family family;
+  uint64_t max_key_bytes;
+  bool merged = false;
+
+  Summary(Family family, uint64_t max_key_bytes) : family(std::move(family)), max_key_bytes(max_key_bytes) {}
+
+  // Runs f on the kernel under the lock, without the GIL; `otherwise` when there is no key yet.
+  template <class F, class T>
+  T read(F&& f, T otherwise) const {
+    nb::gil_scoped_release release;
+    std::lock_guard<std::mutex> lock(mutex_);
+    return read_locked(f, std::move(otherwise));
+  }
+  template <class F, class T>
+  T read_locked(F&& f, T otherwise) const {
+    if (auto* k = std::get_if<1>(&kernels_)) return f(*k);
+    if (auto* k = std::get_if<2>(&kernels_)) return f(*k);
+    return otherwise;
+  }
+
+  KeyKind kind() const {
+    nb::gil_scoped_release release;
+    std::lock_guard<std::mutex> lock(mutex_);
+    return kind_;
+  }
+
+  // Takes the chunks of a source; each is checked before it changes anything, and if a later one fails or Ctrl-C
+  // arrives, the summary is put back as it was. `check(chunk, checks)` validates, `feed(kernel, chunk, interrupt)`
+  // applies, `column(chunk)` gives the items.
+  template <class Source, class Chunk, class Check, class Items, class Feed>
+  void update(Source& source, Chunk, bool skip_nulls, Check&& check, Items&& items, Feed&& feed) {
+    nb::gil_scoped_release release;
+    if (updating_.load() == std::this_thread::get_id())
+      throw DataError("the input reads the summary it is being added to");
+    std::lock_guard<std::mutex> lock(mutex_);
+    updating_ = std::this_thread::get_id();
+    struct Done {
+      std::atomic<std::thread::id>& id;
+      ~Done() { id = std::thread::id(); }
+    } done{updating_};
+
+    std::optional<std::pair<KeyKind, Kernels>> before;
+    try {
+      InterruptCheck interrupt;
+      const Checks checks{max_key_bytes, skip_nulls};
+      Chunk chunk, following;
+      bool more = source.next(chunk);
+      while (more) {
+        check(chunk, checks);
+        const KeyKind kind = combined_kind(kind_, items(chunk));
+        more = source.next(following);
+        if (!before && (more || items(chunk).length > kSlice)) {
+          before.emplace(kind_, kernels_);
+          interrupt.enable();
+        }
+        if (kind != KeyKind::none) {
+          start(kind);
+          visit_kernel([&](auto& kernel, auto key) { feed(kernel, chunk, key, interrupt); });
+        }
+        interrupt();
+        chunk = std::move(following);
+        following = Chunk();
+      }
+    } catch (...) {
+      if (before) {
+        kind_ = before->first;
+        kernels_ = std::move(before->second);
+      }
+      throw;
+    }
+  }
+
+  void merge(const Summary& other) {
+    nb::gil_scoped_release release;
+    if (this == &other) throw IncompatibleSummaryError("a summary cannot be merged with itself");
+    std::scoped_lock lock(mutex_, other.mutex_);
+    if (other.kind_ != KeyKind::none) {
+      if (kind_ != KeyKind::none && kind_ != other.kind_)
+        throw IncompatibleSummaryError(std::string("key kinds differ: ") + name_of(kind_) + " and " +
+                                       name_of(other.kind_));
+      start(other.kind_);
+      if (auto* k = std::get_if<1>(&kernels_)) k->merge(std::get<1>(other.kernels_));
+      if (auto* k = std::get_if<2>(&kernels_)) k->merge(std::get<2>(other.kernels_));
+    }
+    merged = true;
+  }
+
+  // The kernel for restoring a state; only for a summary nobody else holds yet.
+  void start(KeyKind kind) {
+    if (kind_ == kind) return;
+    if (kind_ == KeyKind::none) {
+      if (is_integer(kind)) {
+        kernels_.template emplace<1>(family.template make<IntKey>());
+      } else {
+        kernels_.template emplace<2>(family.template make<StrKey>());
+      }
+    }
+    kind_ = kind;
+  }
+  template <class F>
+  void visit_kernel(F&& f) {
+    if (auto* k = std::get_if<1>(&kernels_)) f(*k, IntKey{});
+    if (auto* k = std::get_if<2>(&kernels_)) f(*k, StrKey{});
+  }
+  template <class F>
+  void with_lock(F&& f) const {
+    nb::gil_scoped_release release;
+    std::lock_guard<std::mutex> lock(mutex_);
+    f(kind_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::atomic<std::thread::id> updating_{};
+  KeyKind kind_ = KeyKind::none;
+  Kernels kernels_;
+};
+
+// update() for kernels that count single items.
+template <class S>
+void update_items(S& self, nb::handle data, bool skip_nulls) {
+  auto source = open_column(data);
+  self.update(
+      *source, Column{}, skip_nulls, [](const Column& c, const Checks& checks) { validate(c, checks); },
+      [](const Column& c) -> const Column& { return c; },
+      [](auto& kernel, const Column& c, auto key, InterruptCheck& interrupt) {
+        feed_column<decltype(key)>(kernel, c, interrupt);
+      });
+  nb::gil_scoped_release release;
+  source.reset();
+}
+
+// Calls f(key) with the item as a key of the summary's kind; nothing happens for a summary without keys.
+template <class S, class F>
+void with_item(const S& self, nb::handle item, F&& f) {
+  const Column column = column_of_item(item);
+  const KeyKind kind = self.kind();
+  if (kind == KeyKind::none) return;
+  combined_kind(kind, column);
+  if (is_integer(kind)) {
+    f(key_at(column, 0, IntKey{}));
+  } else {
+    f(key_at(column, 0, StrKey{}));
+  }
+}
+
+// (count, stored) of an item.
+template <class S>
+std::pair<uint64_t, bool> count_of(const S& self, nb::handle item) {
+  std::pair<uint64_t, bool> out{0, false};
+  with_item(self, item, [&](auto key) {
+    out = self.read(
+        [&](const auto& kernel) -> std::pair<uint64_t, bool> {
+          if constexpr (requires { kernel.count(key); }) return kernel.count(key);
+          return {0, false};
+        },
+        out);
+  });
+  return out;
+}
+
+template <class S>
+RawCounters counters_of(const S& self) {
+  std::optional<RawCounters> out;
+  self.with_lock([&](KeyKind kind) {
+    self.read_locked(
+        [&](const auto& kernel) {
+          const auto counters = kernel.counters();
+          nb::gil_scoped_acquire gil;
+          out = raw_counters(kind, counters);
+          return 0;
+        },
+        0);
+  });
+  if (out) return *out;
+  return {"none", nb::bytes("", 0), nb::bytes("", 0), nb::bytes("", 0)};
+}
+
+// Checks a restored key as a batch's would have been.
+inline void check_restored(KeyKind kind, IntKey, uint64_t) {
+  if (!is_integer(kind)) throw CorruptStateError("state has a key of the wrong kind");
+}
+inline void check_restored(KeyKind kind, StrKey key, uint64_t max_key_bytes) {
+  if (key.size > max_key_bytes) throw CorruptStateError("state has a key longer than its max_key_bytes");
+  if (kind == KeyKind::string && !is_utf8({key.data, key.size}))
+    throw CorruptStateError("state has a string that is not valid UTF-8");
+}
+
+inline std::string_view view_of(const nb::bytes& data) {
+  return {static_cast<const char*>(data.data()), data.size()};
+}
+
+}  // namespace discreet

@@ -1,0 +1,211 @@
+#include "discreet/user_misra_gries.hpp"
+
+#include "counters_state.hpp"
+#include "discreet/random_source.hpp"
+
+namespace discreet {
+namespace {
+
+struct UserMisraGriesFamily {
+  template <class Key>
+  using Kernel = UserMisraGries<Key>;
+  uint64_t capacity;
+  uint64_t max_items;  // distinct items a user may have
+  bool sample;         // what to do with more: a uniform sample, or an error
+  uint64_t seed;
+  template <class Key>
+  Kernel<Key> make() const {
+    return Kernel<Key>(capacity, max_items, seed);
+  }
+};
+using Sketch = Summary<UserMisraGriesFamily>;
+
+// The distinct valid items of one user, in order of first appearance.
+template <class Key>
+class UserItems {
+ public:
+  void gather(const ListColumn& list, int64_t user, uint64_t seed) {
+    records_.clear();
+    const auto [begin, end] = list.range(user);
+    for (int64_t i = begin; i < end; ++i) {
+      if (!list.items.valid(i)) continue;
+      Key key;
+      if (list.items.dictionary) {
+        const int64_t code = static_cast<int64_t>(integer_at(list.items, i));
+        if (list.items.dictionary->kind == KeyKind::none || !list.items.dictionary->valid(code)) continue;
+        key = key_at(*list.items.dictionary, code, Key{});
+      } else {
+        key = key_at(list.items, i, Key{});
+      }
+      records_.push_back({key, key.hash(seed), static_cast<uint64_t>(records_.size())});
+    }
+  }
+  // Leaves one record of each key. The table drops repeats by itself, so this is only needed to count them.
+  void make_distinct() {
+    std::stable_sort(records_.begin(), records_.end(), in_order<Key>);
+    const auto same = [](const Counter<Key>& a, const Counter<Key>& b) { return !in_order(a, b) && !in_order(b, a); };
+    records_.erase(std::unique(records_.begin(), records_.end(), same), records_.end());
+    std::sort(records_.begin(), records_.end(), [](const auto& a, const auto& b) { return a.count < b.count; });
+  }
+  // A uniform sample of `n` of the distinct items, by the first n steps of a shuffle.
+  void sample(uint64_t n, RandomSource& source) {
+    const auto hold = source.lock();
+    for (uint64_t i = 0; i < n; ++i)
+      std::swap(records_[i], records_[i + source.below(records_.size() - i)]);
+    records_.resize(n);
+  }
+  size_t size() const { return records_.size(); }
+  void add_to(UserMisraGries<Key>& kernel) {
+    keys_.clear();
+    hashes_.clear();
+    for (const Counter<Key>& r : records_) {
+      keys_.push_back(r.key);
+      hashes_.push_back(r.hash);
+    }
+    kernel.add_user(keys_.data(), hashes_.data(), keys_.size());
+  }
+
+ private:
+  std::vector<Counter<Key>> records_;  // count holds the order of appearance
+  std::vector<Key> keys_;
+  std::vector<uint64_t> hashes_;
+};
+
+template <class Key>
+bool within_bound(const ListColumn& list, int64_t user, uint64_t most, uint64_t seed, UserItems<Key>& items) {
+  const auto [begin, end] = list.range(user);
+  if (static_cast<uint64_t>(end - begin) <= most) return true;
+  items.gather(list, user, seed);
+  items.make_distinct();
+  return items.size() <= most;
+}
+
+void check_lists(const Sketch& self, const ListColumn& list, const Checks& checks) {
+  if (!checks.skip_nulls)
+    for (int64_t i = 0; i < list.length; ++i)
+      if (!list.valid(i)) throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
+  validate(list.items, checks);
+  if (self.family.sample || list.items.key_kind() == KeyKind::none) return;
+  const auto check = [&](auto key) {
+    UserItems<decltype(key)> items;
+    for (int64_t i = 0; i < list.length; ++i)
+      if (list.valid(i) && !within_bound(list, i, self.family.max_items, self.family.seed, items))
+        throw DataError("a user has more than max_items_per_user=" + std::to_string(self.family.max_items) +
+                        " distinct items; pass oversized=\"sample\" to keep a uniform sample of them");
+  };
+  if (is_integer(list.items.key_kind())) {
+    check(IntKey{});
+  } else {
+    check(StrKey{});
+  }
+}
+
+void update(Sketch& self, nb::handle data, bool skip_nulls, RandomSource& source) {
+  auto lists = open_lists(data);
+  self.update(
+      *lists, ListColumn{}, skip_nulls,
+      [&](const ListColumn& list, const Checks& checks) { check_lists(self, list, checks); },
+      [](const ListColumn& list) -> const Column& { return list.items; },
+      [&](auto& kernel, const ListColumn& list, auto key, InterruptCheck& interrupt) {
+        UserItems<decltype(key)> items;
+        for (int64_t i = 0; i < list.length; ++i) {
+          if (!list.valid(i)) continue;
+          items.gather(list, i, self.family.seed);
+          if (items.size() > self.family.max_items) {
+            items.make_distinct();
+            if (items.size() > self.family.max_items) items.sample(self.family.max_items, source);
+          }
+          items.add_to(kernel);
+          if ((i & 0xfff) == 0) interrupt();
+        }
+      });
+  nb::gil_scoped_release release;
+  lists.reset();
+}
+
+nb::bytes to_bytes(const Sketch& self) {
+  StateWriter out;
+  KeyKind kind = KeyKind::none;
+  self.with_lock([&](KeyKind held) {
+    kind = held;
+    out.u64(self.family.capacity);
+    out.u64(self.family.max_items);
+    out.u8(self.family.sample);
+    out.u64(self.max_key_bytes);
+    out.u64(self.family.seed);
+    out.u8(self.merged);
+    self.read_locked(
+        [&](const auto& kernel) {
+          out.u64(kernel.total());
+          out.u64(kernel.users());
+          out.u64(kernel.decrements());
+          write_records(out, kernel.counters());
+          return 0;
+        },
+        0);
+  });
+  return sealed(out, StateFamily::user_misra_gries, 1, kind);
+}
+
+std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
+  const OpenState state = open_state(view_of(data), StateFamily::user_misra_gries, 1);
+  StateReader in(state.payload);
+  const uint64_t capacity = read_capacity(in);
+  const uint64_t max_items = in.u64();
+  if (max_items < 1 || max_items > capacity) throw CorruptStateError("state has a bound outside 1 to its capacity");
+  const bool sample = read_flag(in);
+  const uint64_t max_key_bytes = read_max_key_bytes(in);
+  const uint64_t seed = in.u64();
+  auto sketch = std::make_unique<Sketch>(UserMisraGriesFamily{capacity, max_items, sample, seed}, max_key_bytes);
+  sketch->merged = read_flag(in);
+  if (state.kind != KeyKind::none) {
+    sketch->start(state.kind);
+    const uint64_t total = in.u64();
+    const uint64_t users = in.u64();
+    const uint64_t alpha = in.u64();
+    sketch->visit_kernel([&](auto& kernel, auto key) {
+      const auto records = read_records<Counter<decltype(key)>>(in, state.kind, max_key_bytes, seed, total);
+      if (records.size() > capacity) throw CorruptStateError("state has more counters than its capacity");
+      for (const auto& r : records)
+        if (r.count == 0 || r.count > users) throw CorruptStateError("state has a count outside 1 to its users");
+      // A decrement takes at least k+1 counts: sum c + alpha (k+1) <= N.
+      const unsigned __int128 accounted =
+          static_cast<unsigned __int128>(alpha) * (capacity + 1) + sum_of_counts(records);
+      if (sketch->merged ? sum_of_counts(records) > total || alpha > total : accounted > total)
+        throw CorruptStateError("state has counts that do not add up to its total");
+      kernel.assign(records, total, users, alpha);
+    });
+  }
+  in.finish();
+  return sketch;
+}
+
+}  // namespace
+
+void bind_user_misra_gries(nb::module_& m) {
+  nb::class_<Sketch> bound(m, "UserMisraGries");
+  bound
+      .def("__init__",
+           [](Sketch* self, uint64_t capacity, uint64_t max_items, bool sample, uint64_t max_key_bytes, uint64_t seed) {
+             new (self) Sketch(UserMisraGriesFamily{capacity, max_items, sample, seed}, max_key_bytes);
+           },
+           nb::arg("capacity"), nb::arg("max_items"), nb::arg("sample"), nb::arg("max_key_bytes"), nb::arg("seed"))
+      .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("source"))
+      .def("merge",
+           [](Sketch& self, const Sketch& other) {
+             require_equal("capacities", self.family.capacity, other.family.capacity);
+             require_equal("bounds on a user's items", self.family.max_items, other.family.max_items);
+             self.merge(other);
+           })
+      .def("to_bytes", &to_bytes)
+      .def_static("from_bytes", &from_bytes, nb::arg("data"))
+      .def_prop_ro("users", [](const Sketch& s) { return s.read([](auto& k) { return k.users(); }, uint64_t{0}); })
+      .def_prop_ro("decrements",
+                   [](const Sketch& s) { return s.read([](auto& k) { return k.decrements(); }, uint64_t{0}); })
+      .def_prop_ro("capacity", [](const Sketch& s) { return s.family.capacity; })
+      .def_prop_ro("max_items", [](const Sketch& s) { return s.family.max_items; })
+      .def_prop_ro("sample", [](const Sketch& s) { return s.family.sample; });
+  bind_counter_sketch(bound);
+}
+
+}  // namespace discreet

@@ -1,0 +1,456 @@
+// A column chunk as kernels read it: borrowed buffers, checked before any kernel sees them, decoded block by block.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "discreet/arrow_abi.hpp"
+#include "discreet/errors.hpp"
+#include "discreet/keys.hpp"
+
+namespace discreet {
+
+enum class Layout : uint8_t { i8, i16, i32, i64, u8, u16, u32, u64, offsets32, offsets64, views, fixed };
+
+struct Column {
+  KeyKind kind = KeyKind::none;  // none: a column of nulls only
+  Layout layout = Layout::i64;
+  int64_t length = 0;
+  int64_t offset = 0;                     // first element, for every buffer
+  const uint8_t* validity = nullptr;      // bit per element, or null when all are valid
+  const void* values = nullptr;           // integers, string bytes, or views
+  const void* offsets = nullptr;          // of offsets32 and offsets64
+  const void* const* variadic = nullptr;  // data buffers of views
+  int64_t width = 0;                      // of fixed
+  bool strip_zeros = false;               // of fixed: NumPy pads byte strings with NUL
+  std::shared_ptr<Column> dictionary;     // then values/layout describe the indices
+  std::shared_ptr<void> owner;            // keeps the buffers alive
+
+  bool valid(int64_t i) const {
+    if (!validity) return true;
+    const int64_t j = offset + i;
+    return validity[j >> 3] >> (j & 7) & 1;
+  }
+  KeyKind key_kind() const { return dictionary ? dictionary->kind : kind; }
+};
+
+// One Arrow list array: the items of user i are items[offsets(i), offsets(i+1)).
+struct ListColumn {
+  Column items;
+  int64_t length = 0;
+  int64_t offset = 0;
+  const uint8_t* validity = nullptr;
+  const void* offsets = nullptr;
+  bool wide = false;       // 64-bit offsets
+  int64_t fixed_size = 0;  // of fixed-size lists, which have no offsets
+  std::shared_ptr<void> owner;
+
+  bool valid(int64_t i) const {
+    if (!validity) return true;
+    const int64_t j = offset + i;
+    return validity[j >> 3] >> (j & 7) & 1;
+  }
+  std::pair<int64_t, int64_t> range(int64_t i) const {
+    const int64_t j = offset + i;
+    if (fixed_size) return {j * fixed_size, (j + 1) * fixed_size};
+    if (wide) return {static_cast<const int64_t*>(offsets)[j], static_cast<const int64_t*>(offsets)[j + 1]};
+    return {static_cast<const int32_t*>(offsets)[j], static_cast<const int32_t*>(offsets)[j + 1]};
+  }
+};
+
+// ---- from Arrow ---------------------------------------------------------------------------------------------------
+
+inline constexpr const char* kAllowedTypes =
+    "integers, strings or bytes (Arrow int8 to uint64, string, large_string, string_view, binary, large_binary, "
+    "binary_view, fixed_size_binary, or a dictionary of those)";
+
+inline bool integer_layout(std::string_view format, Layout& layout) {
+  if (format.size() != 1) return false;
+  switch (format[0]) {
+    case 'c': layout = Layout::i8; return true;
+    case 's': layout = Layout::i16; return true;
+    case 'i': layout = Layout::i32; return true;
+    case 'l': layout = Layout::i64; return true;
+    case 'C': layout = Layout::u8; return true;
+    case 'S': layout = Layout::u16; return true;
+    case 'I': layout = Layout::u32; return true;
+    case 'L': layout = Layout::u64; return true;
+    default: return false;
+  }
+}
+
+inline Column column_from_arrow(const ArrowSchema& schema, const ArrowArray& array, std::shared_ptr<void> owner) {
+  Column column;
+  column.owner = std::move(owner);
+  column.length = array.length;
+  column.offset = array.offset;
+  const std::string_view format = schema.format;
+  if (format == "n") return column;  // the null type: no buffers, nothing valid
+  if (array.n_buffers > 0 && array.null_count != 0) column.validity = static_cast<const uint8_t*>(array.buffers[0]);
+  if (integer_layout(format, column.layout)) {
+    column.kind = column.layout == Layout::u64 ? KeyKind::uint64 : KeyKind::int64;
+    column.values = array.buffers[1];
+    if (schema.dictionary) {
+      if (!array.dictionary) throw DataError("a dictionary column came without its dictionary");
+      if (array.dictionary->length > UINT32_MAX) throw DataError("a dictionary has more than 2**32 values");
+      column.dictionary =
+          std::make_shared<Column>(column_from_arrow(*schema.dictionary, *array.dictionary, column.owner));
+      if (column.dictionary->dictionary) throw DataError("a dictionary of dictionaries is not supported");
+    }
+  } else if (format == "u" || format == "z" || format == "U" || format == "Z") {
+    column.kind = format == "u" || format == "U" ? KeyKind::string : KeyKind::binary;
+    column.layout = format == "u" || format == "z" ? Layout::offsets32 : Layout::offsets64;
+    column.offsets = array.buffers[1];
+    column.values = array.buffers[2];
+  } else if (format == "vu" || format == "vz") {
+    column.kind = format == "vu" ? KeyKind::string : KeyKind::binary;
+    column.layout = Layout::views;
+    column.values = array.buffers[1];
+    column.variadic = array.buffers + 2;
+  } else if (format.substr(0, 2) == "w:") {
+    column.kind = KeyKind::binary;
+    column.layout = Layout::fixed;
+    column.width = std::stoll(std::string(format.substr(2)));
+    column.values = array.buffers[1];
+  } else {
+    throw DataError("the column's Arrow type has format '" + std::string(format) + "'; allowed are " + kAllowedTypes);
+  }
+  return column;
+}
+
+// A column, or the only column of a table.
+inline Column column_or_only_child(const ArrowSchema& schema, const ArrowArray& array, std::shared_ptr<void> owner) {
+  if (std::string_view(schema.format) != "+s") return column_from_arrow(schema, array, std::move(owner));
+  if (schema.n_children != 1)
+    throw DataError("expected one column, got a table with " + std::to_string(schema.n_children) + " columns");
+  if (array.null_count > 0) throw DataError("expected one column, got a struct column with nulls");
+  Column column = column_from_arrow(*schema.children[0], *array.children[0], std::move(owner));
+  column.offset += array.offset;
+  column.length = array.length;
+  return column;
+}
+
+inline ListColumn list_from_arrow(const ArrowSchema& schema, const ArrowArray& array, std::shared_ptr<void> owner) {
+  const std::string_view format = schema.format;
+  if (format == "+s") {
+    if (schema.n_children != 1)
+      throw DataError("expected one column, got a table with " + std::to_string(schema.n_children) + " columns");
+    if (array.null_count > 0 || array.offset != 0) throw DataError("expected a list column, got a sliced struct");
+    return list_from_arrow(*schema.children[0], *array.children[0], std::move(owner));
+  }
+  ListColumn list;
+  list.length = array.length;
+  list.offset = array.offset;
+  if (array.n_buffers > 0 && array.null_count != 0) list.validity = static_cast<const uint8_t*>(array.buffers[0]);
+  if (format == "+l" || format == "+L") {
+    list.wide = format == "+L";
+    list.offsets = array.buffers[1];
+  } else if (format.substr(0, 3) == "+w:") {
+    list.fixed_size = std::stoll(std::string(format.substr(3)));
+    if (list.fixed_size <= 0) throw DataError("expected lists with at least one item each, got fixed-size lists of 0");
+  } else {
+    throw DataError("expected a list column (one list a user), got Arrow format '" + std::string(format) + "'");
+  }
+  list.items = column_from_arrow(*schema.children[0], *array.children[0], owner);
+  list.owner = std::move(owner);
+  return list;
+}
+
+// ---- elements ------------------------------------------------------------------------------------------------------
+
+template <class T>
+uint64_t as_pattern(const void* values, int64_t i) {
+  return static_cast<uint64_t>(static_cast<int64_t>(static_cast<const T*>(values)[i]));
+}
+
+// The 64-bit pattern of the integer (or dictionary index) at `i`.
+inline uint64_t integer_at(const Column& column, int64_t i) {
+  const int64_t j = column.offset + i;
+  switch (column.layout) {
+    case Layout::i8: return as_pattern<int8_t>(column.values, j);
+    case Layout::i16: return as_pattern<int16_t>(column.values, j);
+    case Layout::i32: return as_pattern<int32_t>(column.values, j);
+    case Layout::u8: return as_pattern<uint8_t>(column.values, j);
+    case Layout::u16: return as_pattern<uint16_t>(column.values, j);
+    case Layout::u32: return as_pattern<uint32_t>(column.values, j);
+    default: return static_cast<const uint64_t*>(column.values)[j];
+  }
+}
+
+// The bytes at `i`, with their length as stored (checked later, by validate).
+inline std::string_view bytes_at(const Column& column, int64_t i) {
+  const int64_t j = column.offset + i;
+  const char* data = static_cast<const char*>(column.values);
+  switch (column.layout) {
+    case Layout::offsets32: {
+      const int32_t* offsets = static_cast<const int32_t*>(column.offsets);
+      return {data + offsets[j], static_cast<size_t>(static_cast<int64_t>(offsets[j + 1]) - offsets[j])};
+    }
+    case Layout::offsets64: {
+      const int64_t* offsets = static_cast<const int64_t*>(column.offsets);
+      return {data + offsets[j], static_cast<size_t>(offsets[j + 1] - offsets[j])};
+    }
+    case Layout::views: {
+      const char* view = data + 16 * j;
+      const uint32_t size = load32(view);
+      if (size <= 12) return {view + 4, size};
+      return {static_cast<const char*>(column.variadic[load32(view + 8)]) + load32(view + 12), size};
+    }
+    default: {
+      const char* p = data + column.width * j;
+      int64_t size = column.width;
+      if (column.strip_zeros)
+        while (size > 0 && p[size - 1] == '\0') --size;
+      return {p, static_cast<size_t>(size)};
+    }
+  }
+}
+
+inline IntKey key_at(const Column& column, int64_t i, IntKey) { return {integer_at(column, i)}; }
+inline StrKey key_at(const Column& column, int64_t i, StrKey) {
+  const std::string_view bytes = bytes_at(column, i);
+  return {bytes.data(), static_cast<uint32_t>(bytes.size())};
+}
+
+// ---- checks --------------------------------------------------------------------------------------------------------
+
+inline bool is_utf8(std::string_view s) {
+  const auto* p = reinterpret_cast<const unsigned char*>(s.data());
+  const auto* end = p + s.size();
+  while (p != end) {
+    if (end - p >= 8) {
+      uint64_t word;
+      std::memcpy(&word, p, 8);
+      if (!(word & 0x8080808080808080ull)) {
+        p += 8;
+        continue;
+      }
+    }
+    const unsigned c = *p++;
+    if (c < 0x80) continue;
+    int more;
+    unsigned low = 0x80, high = 0xbf;  // allowed range of the first continuation byte
+    if (c >= 0xc2 && c <= 0xdf) {
+      more = 1;
+    } else if (c >= 0xe0 && c <= 0xef) {
+      more = 2;
+      if (c == 0xe0) low = 0xa0;
+      if (c == 0xed) high = 0x9f;  // surrogates
+    } else if (c >= 0xf0 && c <= 0xf4) {
+      more = 3;
+      if (c == 0xf0) low = 0x90;
+      if (c == 0xf4) high = 0x8f;
+    } else {
+      return false;
+    }
+    if (end - p < more || *p < low || *p > high) return false;
+    for (int k = 1; k < more; ++k)
+      if ((p[k] & 0xc0) != 0x80) return false;
+    p += more;
+  }
+  return true;
+}
+
+struct Checks {
+  uint64_t max_key_bytes;
+  bool skip_nulls;
+};
+
+inline bool has_high_bit(const char* p, size_t n) {
+  uint64_t any = 0;
+  for (; n >= 8; p += 8, n -= 8) any |= load64(p);
+  for (; n; ++p, --n) any |= static_cast<uint8_t>(*p);
+  return any & 0x8080808080808080ull;
+}
+
+inline void check_bytes(const Column& column, const Checks& checks) {
+  if (column.length == 0) return;
+  bool ascii = column.kind != KeyKind::string;
+  if (!ascii && (column.layout == Layout::offsets32 || column.layout == Layout::offsets64)) {
+    // One pass over the whole buffer is cheaper than one over every string.
+    const char* first = bytes_at(column, 0).data();
+    const std::string_view last = bytes_at(column, column.length - 1);
+    ascii = last.data() >= first && !has_high_bit(first, static_cast<size_t>(last.data() + last.size() - first));
+  }
+  for (int64_t i = 0; i < column.length; ++i) {
+    if (!column.valid(i)) continue;
+    const std::string_view bytes = bytes_at(column, i);
+    if (bytes.size() > checks.max_key_bytes)
+      throw DataError("an item is longer than max_key_bytes, which is " + std::to_string(checks.max_key_bytes));
+    if (!ascii && !is_utf8(bytes)) throw DataError("a string column holds bytes that are not valid UTF-8");
+  }
+}
+
+inline bool any_null(const Column& column) {
+  if (column.kind == KeyKind::none) return column.length > 0;
+  if (!column.validity) return false;
+  for (int64_t i = 0; i < column.length; ++i)
+    if (!column.valid(i)) return true;
+  return false;
+}
+
+// Throws DataError for what the summary cannot take; nothing has been changed by then.
+inline void validate(const Column& column, const Checks& checks) {
+  if (!checks.skip_nulls && any_null(column))
+    throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
+  if (column.dictionary) {
+    const Column& dictionary = *column.dictionary;
+    if (!is_integer(dictionary.kind) && dictionary.kind != KeyKind::none) check_bytes(dictionary, checks);
+    const uint64_t size = static_cast<uint64_t>(dictionary.length);
+    const bool null_values = dictionary.kind == KeyKind::none || dictionary.validity;
+    for (int64_t i = 0; i < column.length; ++i) {
+      if (!column.valid(i)) continue;
+      const uint64_t code = integer_at(column, i);
+      if (code >= size) throw DataError("a dictionary column has an index outside its dictionary");
+      if (null_values && !checks.skip_nulls && !(dictionary.kind != KeyKind::none && dictionary.valid(code)))
+        throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
+    }
+  } else if (!is_integer(column.kind) && column.kind != KeyKind::none) {
+    check_bytes(column, checks);
+  }
+}
+
+// Whether the integers of a column fit the other signedness.
+inline bool fits_other_sign(const Column& column) {
+  const Column& values = column.dictionary ? *column.dictionary : column;
+  for (int64_t i = 0; i < values.length; ++i)
+    if (values.valid(i) && static_cast<int64_t>(integer_at(values, i)) < 0) return false;
+  return true;
+}
+
+// The key kind of a summary after this column; throws DataError when the two do not go together.
+inline KeyKind combined_kind(KeyKind have, const Column& column) {
+  const KeyKind given = column.key_kind();
+  if (given == KeyKind::none || column.length == 0) return have;
+  if (have == KeyKind::none || have == given) return given;
+  if (is_integer(have) && is_integer(given)) {
+    if (fits_other_sign(column)) return have;
+    throw DataError(std::string("the summary holds ") + name_of(have) + " keys and the column has " + name_of(given) +
+                    " values outside that range");
+  }
+  throw DataError(std::string("the summary holds ") + name_of(have) + " keys, the column has " + name_of(given) +
+                  " keys; one summary takes one kind");
+}
+
+// ---- decoding ------------------------------------------------------------------------------------------------------
+
+inline constexpr size_t kBlock = 512;
+
+template <class T, class F>
+void integer_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, F&& take) {
+  IntKey keys[kBlock];
+  uint64_t hashes[kBlock];
+  const T* values = static_cast<const T*>(column.values) + column.offset;
+  while (begin < end) {
+    size_t n = 0;
+    if (!column.validity) {
+      n = static_cast<size_t>(std::min<int64_t>(kBlock, end - begin));
+      for (size_t i = 0; i < n; ++i) keys[i].value = static_cast<uint64_t>(static_cast<int64_t>(values[begin + i]));
+      begin += static_cast<int64_t>(n);
+    } else {
+      for (; begin < end && n < kBlock; ++begin)
+        if (column.valid(begin)) keys[n++].value = static_cast<uint64_t>(static_cast<int64_t>(values[begin]));
+    }
+    for (size_t i = 0; i < n; ++i) hashes[i] = hash_int(keys[i].value, seed);
+    take(keys, hashes, n);
+  }
+}
+
+// Calls take(keys, hashes, n) for the valid elements of [begin, end), in order.
+template <class F>
+void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, IntKey, F&& take) {
+  switch (column.layout) {
+    case Layout::i8: return integer_blocks<int8_t>(column, begin, end, seed, take);
+    case Layout::i16: return integer_blocks<int16_t>(column, begin, end, seed, take);
+    case Layout::i32: return integer_blocks<int32_t>(column, begin, end, seed, take);
+    case Layout::u8: return integer_blocks<uint8_t>(column, begin, end, seed, take);
+    case Layout::u16: return integer_blocks<uint16_t>(column, begin, end, seed, take);
+    case Layout::u32: return integer_blocks<uint32_t>(column, begin, end, seed, take);
+    default: return integer_blocks<uint64_t>(column, begin, end, seed, take);
+  }
+}
+template <class F>
+void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, StrKey, F&& take) {
+  StrKey keys[kBlock];
+  uint64_t hashes[kBlock];
+  while (begin < end) {
+    size_t n = 0;
+    for (; begin < end && n < kBlock; ++begin) {
+      if (!column.valid(begin)) continue;
+      keys[n] = key_at(column, begin, StrKey{});
+      hashes[n] = keys[n].hash(seed);
+      ++n;
+    }
+    take(keys, hashes, n);
+  }
+}
+
+// Feeds a kernel from a dictionary column: each code is hashed once, and found in the table once for as long as its
+// key stays there. `Kernel` has add(key, hash) -> position, add_at(position), layout() and evicted().
+template <class Key, class Kernel>
+class DictionaryFeed {
+ public:
+  DictionaryFeed(Kernel& kernel, const Column& column) : kernel_(kernel), column_(column) {
+    const size_t codes = static_cast<size_t>(column.dictionary->length);
+    hashes_.assign(codes, 0);
+    place_.assign(codes, 0);
+    hashed_.assign(codes, 0);
+  }
+
+  void feed(int64_t begin, int64_t end) {
+    switch (column_.layout) {
+      case Layout::i8: return run<int8_t>(begin, end);
+      case Layout::i16: return run<int16_t>(begin, end);
+      case Layout::i32: return run<int32_t>(begin, end);
+      case Layout::u8: return run<uint8_t>(begin, end);
+      case Layout::u16: return run<uint16_t>(begin, end);
+      case Layout::u32: return run<uint32_t>(begin, end);
+      default: return run<uint64_t>(begin, end);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
+  template <class T>
+  void run(int64_t begin, int64_t end) {
+    const T* codes = static_cast<const T*>(column_.values) + column_.offset;
+    const Column& dictionary = *column_.dictionary;
+    if (owner_.size() != kernel_.layout()) owner_.assign(kernel_.layout(), kNobody);
+    for (int64_t i = begin; i < end; ++i) {
+      if (!column_.valid(i)) continue;
+      const uint32_t code = static_cast<uint32_t>(codes[i]);
+      const uint32_t place = place_[code];
+      if (owner_[place] == code) {
+        kernel_.add_at(place);
+        continue;
+      }
+      if (!hashed_[code]) {
+        if (dictionary.kind == KeyKind::none || !dictionary.valid(code)) continue;
+        hashes_[code] = key_at(dictionary, code, Key{}).hash(kernel_.seed());
+        hashed_[code] = 1;
+      }
+      const uint32_t position = kernel_.add(key_at(dictionary, code, Key{}), hashes_[code]);
+      if (owner_.size() != kernel_.layout()) owner_.assign(kernel_.layout(), kNobody);
+      if (kernel_.evicted() < owner_.size()) owner_[kernel_.evicted()] = kNobody;
+      if (position != UINT32_MAX) {
+        owner_[position] = code;
+        place_[code] = position;
+      }
+    }
+  }
+
+  Kernel& kernel_;
+  const Column& column_;
+  std::vector<uint64_t> hashes_;  // by code
+  std::vector<uint8_t> hashed_;
+  std::vector<uint32_t> place_;   // by code: the position it was last seen at
+  std::vector<uint32_t> owner_;   // by position: the code that lives there, as far as this chunk knows
+};
+
+}  // namespace discreet

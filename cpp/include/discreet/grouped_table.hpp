@@ -1,0 +1,139 @@
+// An open-addressing table whose entries never move: a position is a stable index for as long as its key lives.
+//
+// Positions come in groups of 16, each with 16 one-byte tags that one vector compare searches. A key lives in its home
+// group or, when that is full, in the next one with room; every full group it passed counts it in `overflow`, so a
+// search stops at the first group that nobody passed and no tombstones are needed. The home group grows with the hash,
+// so that a scan by position is almost in hash order.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "discreet/keys.hpp"
+
+namespace discreet {
+
+template <class Key>
+class GroupedTable {
+ public:
+  using Stored = typename StoredFor<Key>::type;
+  static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kGroup = 16;
+  static constexpr uint64_t kMaxCapacity = 1ull << 30;
+  // Tables start with room for at most this many keys and grow with what they hold, so that a large capacity, or a
+  // state that claims one, costs no memory before it is used.
+  static constexpr uint64_t kStart = 4096;
+
+  // Room for at least `capacity` keys at half load.
+  GroupedTable(uint64_t capacity, uint64_t seed)
+      : seed_(seed),
+        groups_(static_cast<uint32_t>(std::max<uint64_t>(1, (2 * capacity + kGroup - 1) / kGroup))),
+        tags_(static_cast<size_t>(groups_) * kGroup, kEmpty),
+        overflow_(groups_, 0),
+        keys_(static_cast<size_t>(groups_) * kGroup) {}
+
+  uint64_t seed() const { return seed_; }
+  uint32_t positions() const { return groups_ * kGroup; }
+  uint64_t room() const { return positions() / 2; }
+  uint64_t bytes() const {
+    uint64_t heap = 0;
+    for (const Stored& key : keys_) heap += key.heap_bytes();
+    return tags_.size() + overflow_.size() * sizeof(uint32_t) + keys_.size() * sizeof(Stored) + heap;
+  }
+  bool live(uint32_t position) const { return tags_[position] != kEmpty; }
+  const Stored& key(uint32_t position) const { return keys_[position]; }
+  uint64_t hash_at(uint32_t position) const { return keys_[position].hash(seed_); }
+  void prefetch(uint64_t hash) const { __builtin_prefetch(&tags_[static_cast<size_t>(home(hash)) * kGroup]); }
+
+  uint32_t find(Key key, uint64_t hash) const {
+    uint32_t group = home(hash);
+    const uint8_t tag = tag_of(hash);
+    for (;;) {
+      uint32_t mask = match(group, tag);
+      while (mask) {
+        const uint32_t position = group * kGroup + static_cast<uint32_t>(std::countr_zero(mask));
+        if (keys_[position].equals(key, hash)) [[likely]]
+          return position;
+        mask &= mask - 1;
+      }
+      if (!overflow_[group]) [[likely]]
+        return kNone;
+      group = next(group);
+    }
+  }
+
+  // The key must be absent and the table must have room.
+  uint32_t insert(Key key, uint64_t hash) {
+    uint32_t group = home(hash);
+    uint32_t empty = match(group, kEmpty);
+    while (!empty) [[unlikely]] {
+      ++overflow_[group];
+      group = next(group);
+      empty = match(group, kEmpty);
+    }
+    const uint32_t position = group * kGroup + static_cast<uint32_t>(std::countr_zero(empty));
+    keys_[position].set(key, hash);
+    tags_[position] = tag_of(hash);
+    return position;
+  }
+
+  void erase(uint32_t position) {
+    const uint32_t group = position / kGroup;
+    for (uint32_t passed = home(hash_at(position)); passed != group; passed = next(passed)) --overflow_[passed];
+    tags_[position] = kEmpty;
+    keys_[position].clear();
+  }
+
+ private:
+  static constexpr uint8_t kEmpty = 0;
+
+  uint32_t home(uint64_t hash) const { return static_cast<uint32_t>(((hash >> 32) * groups_) >> 32); }
+  static uint8_t tag_of(uint64_t hash) { return static_cast<uint8_t>(0x80 | (hash & 0x7f)); }
+  uint32_t next(uint32_t group) const { return group + 1 == groups_ ? 0 : group + 1; }
+
+  // A bit for every position of the group whose tag is `tag`.
+  uint32_t match(uint32_t group, uint8_t tag) const {
+    const uint8_t* tags = tags_.data() + static_cast<size_t>(group) * kGroup;
+#if defined(__SSE2__)
+    const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tags));
+    return static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(all, _mm_set1_epi8(static_cast<char>(tag)))));
+#else
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < kGroup; ++i) mask |= static_cast<uint32_t>(tags[i] == tag) << i;
+    return mask;
+#endif
+  }
+
+  uint64_t seed_;
+  uint32_t groups_;
+  std::vector<uint8_t> tags_;
+  std::vector<uint32_t> overflow_;
+  std::vector<Stored> keys_;
+};
+
+// Moves the keys to a table for `capacity` keys and every array of values along with them. Positions change.
+template <class Key, class... Values>
+void regrow(GroupedTable<Key>& table, uint64_t capacity, uint64_t fill, std::vector<Values>&... values) {
+  GroupedTable<Key> bigger(capacity, table.seed());
+  const auto move_all = [&](auto& array, const std::vector<uint32_t>& to) {
+    std::remove_reference_t<decltype(array)> moved(bigger.positions(), fill);
+    for (uint32_t p = 0; p < to.size(); ++p)
+      if (to[p] != GroupedTable<Key>::kNone) moved[to[p]] = array[p];
+    array = std::move(moved);
+  };
+  std::vector<uint32_t> to(table.positions(), GroupedTable<Key>::kNone);
+  for (uint32_t p = 0; p < table.positions(); ++p)
+    if (table.live(p)) to[p] = bigger.insert(table.key(p).view(), table.hash_at(p));
+  (move_all(values, to), ...);
+  table = std::move(bigger);
+}
+
+}  // namespace discreet

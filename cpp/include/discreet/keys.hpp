@@ -1,0 +1,147 @@
+// The two kinds of keys a summary can hold, as views (what a batch offers) and as stored copies (what a table keeps).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "discreet/hash.hpp"
+
+namespace discreet {
+
+// Fixed by the first batch. The numbers are part of the state format.
+enum class KeyKind : uint8_t { none = 0, int64 = 1, uint64 = 2, string = 3, binary = 4 };
+
+inline const char* name_of(KeyKind kind) {
+  switch (kind) {
+    case KeyKind::int64: return "int64";
+    case KeyKind::uint64: return "uint64";
+    case KeyKind::string: return "string";
+    case KeyKind::binary: return "binary";
+    default: return "none";
+  }
+}
+inline bool is_integer(KeyKind kind) { return kind == KeyKind::int64 || kind == KeyKind::uint64; }
+
+// An integer key: the 64-bit pattern of an int64 or uint64.
+struct IntKey {
+  uint64_t value = 0;
+  uint64_t hash(uint64_t seed) const { return hash_int(value, seed); }
+};
+
+// A string or bytes key, borrowed from a batch.
+struct StrKey {
+  const char* data = nullptr;
+  uint32_t size = 0;
+  uint64_t hash(uint64_t seed) const { return hash_bytes(data, size, seed); }
+};
+
+inline bool equal_bytes(const char* a, const char* b, uint32_t n) {
+  while (n > 16) {
+    if (load64(a) != load64(b) || load64(a + 8) != load64(b + 8)) return false;
+    a += 16;
+    b += 16;
+    n -= 16;
+  }
+  uint64_t a0, a1, b0, b1;
+  short_words(a, n, a0, a1);
+  short_words(b, n, b0, b1);
+  return a0 == b0 && a1 == b1;
+}
+
+// What a table keeps of a key: for integers the value, for strings a copy (short ones inline) and the hash.
+struct StoredInt {
+  uint64_t value = 0;
+  void set(IntKey key, uint64_t) { value = key.value; }
+  bool equals(IntKey key, uint64_t) const { return value == key.value; }
+  IntKey view() const { return {value}; }
+  uint64_t hash(uint64_t seed) const { return hash_int(value, seed); }
+  void clear() { value = 0; }
+  uint64_t heap_bytes() const { return 0; }
+};
+
+class StoredString {
+ public:
+  StoredString() = default;
+  StoredString(const StoredString& other) { set(other.view(), other.hash_); }
+  StoredString(StoredString&& other) noexcept { take(other); }
+  StoredString& operator=(const StoredString& other) {
+    if (this != &other) set(other.view(), other.hash_);
+    return *this;
+  }
+  StoredString& operator=(StoredString&& other) noexcept {
+    if (this != &other) {
+      clear();
+      take(other);
+    }
+    return *this;
+  }
+  ~StoredString() { clear(); }
+
+  void set(StrKey key, uint64_t hash) {
+    char* fresh = nullptr;
+    if (key.size > kInline) {
+      fresh = new char[key.size];
+      std::memcpy(fresh, key.data, key.size);
+    }
+    clear();
+    hash_ = hash;
+    size_ = key.size;
+    if (fresh) {
+      std::memcpy(bytes_, &fresh, sizeof fresh);
+    } else if (key.size) {
+      std::memcpy(bytes_, key.data, key.size);
+    }
+  }
+  bool equals(StrKey key, uint64_t hash) const {
+    return hash_ == hash && size_ == key.size && equal_bytes(data(), key.data, key.size);
+  }
+  StrKey view() const { return {data(), size_}; }
+  uint64_t hash(uint64_t) const { return hash_; }
+  uint64_t heap_bytes() const { return size_ > kInline ? size_ : 0; }
+  void clear() {
+    if (size_ > kInline) delete[] heap();
+    size_ = 0;
+    hash_ = 0;
+  }
+
+ private:
+  static constexpr uint32_t kInline = 20;
+  char* heap() const {
+    char* p;
+    std::memcpy(&p, bytes_, sizeof p);
+    return p;
+  }
+  const char* data() const { return size_ > kInline ? heap() : bytes_; }
+  void take(StoredString& other) {
+    hash_ = other.hash_;
+    size_ = other.size_;
+    std::memcpy(bytes_, other.bytes_, kInline);
+    other.size_ = 0;
+    other.hash_ = 0;
+  }
+  uint64_t hash_ = 0;
+  uint32_t size_ = 0;
+  char bytes_[kInline] = {};
+};
+static_assert(sizeof(StoredString) == 32);
+
+template <class Key>
+struct StoredFor;
+template <>
+struct StoredFor<IntKey> {
+  using type = StoredInt;
+};
+template <>
+struct StoredFor<StrKey> {
+  using type = StoredString;
+};
+
+// A key with its counter, as merges and states see it.
+template <class Key>
+struct Counter {
+  Key key;
+  uint64_t hash = 0;
+  uint64_t count = 0;
+};
+
+}  // namespace discreet

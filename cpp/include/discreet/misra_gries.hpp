@@ -1,0 +1,188 @@
+// Misra-Gries with zero counters kept: Algorithm 1 of [LT].
+//
+// Counters are stored as c + alpha, where alpha counts the decrements of all counters, so that decrementing is O(1).
+// After a decrement the zero counters are those with stored value alpha: one scan finds them, in the order of their
+// hashes, and misses replace them one by one until none is left and the next miss decrements again. A decrement takes
+// k+1 events, so the scans cost O(1) an event.
+//
+// The order is the hash of the key under the summary's seed: it does not depend on the stream, as Lemma 8 needs. (Two
+// keys with equal 64-bit hashes are ordered by their bytes.)
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "discreet/errors.hpp"
+#include "discreet/grouped_table.hpp"
+
+namespace discreet {
+
+inline bool key_less(IntKey a, IntKey b) { return a.value < b.value; }
+inline bool key_less(StrKey a, StrKey b) {
+  const int order = std::memcmp(a.data, b.data, std::min(a.size, b.size));
+  return order != 0 ? order < 0 : a.size < b.size;
+}
+
+// The fixed, stream-independent order of keys.
+template <class Key>
+bool in_order(const Counter<Key>& a, const Counter<Key>& b) {
+  return a.hash != b.hash ? a.hash < b.hash : key_less(a.key, b.key);
+}
+
+// Subtracts the (k+1)-th largest count from all and keeps what stays positive: the merge of section 7 of [LT].
+// `counters` holds each key once. Returns what was subtracted.
+template <class Key>
+uint64_t subtract_to_capacity(std::vector<Counter<Key>>& counters, uint64_t capacity) {
+  std::erase_if(counters, [](const Counter<Key>& c) { return c.count == 0; });
+  if (counters.size() <= capacity) return 0;
+  const auto nth = counters.begin() + static_cast<ptrdiff_t>(capacity);
+  std::nth_element(counters.begin(), nth, counters.end(),
+                   [](const Counter<Key>& a, const Counter<Key>& b) { return a.count > b.count; });
+  const uint64_t cut = nth->count;
+  std::erase_if(counters, [cut](const Counter<Key>& c) { return c.count <= cut; });
+  for (Counter<Key>& c : counters) c.count -= cut;
+  return cut;
+}
+
+template <class Key>
+class MisraGries {
+  using Table = GroupedTable<Key>;
+
+ public:
+  MisraGries(uint64_t capacity, uint64_t seed)
+      : table_(std::min(capacity, Table::kStart), seed), counts_(table_.positions(), kFree), capacity_(capacity) {}
+
+  uint64_t total() const { return total_; }
+  uint64_t size() const { return size_; }
+  uint64_t decrements() const { return alpha_; }
+  // For callers that remember positions: they hold while layout() does not change and they are not evicted().
+  uint64_t layout() const { return table_.positions(); }
+  uint32_t evicted() const { return evicted_; }  // by the latest eviction
+  uint64_t seed() const { return table_.seed(); }
+  uint64_t bytes() const { return table_.bytes() + counts_.size() * 8 + zeros_.capacity() * sizeof(Zero); }
+
+  // Returns the position where the key now lives, or kNone.
+  uint32_t add(Key key, uint64_t hash) {
+    ++total_;
+    const uint32_t position = table_.find(key, hash);
+    if (position != Table::kNone) {
+      ++counts_[position];
+      return position;
+    }
+    return miss(key, hash);
+  }
+  // The same for a key known to live at `position`.
+  void add_at(uint32_t position) {
+    ++total_;
+    ++counts_[position];
+  }
+
+  // The counter of a key, and whether it is stored.
+  std::pair<uint64_t, bool> count(Key key) const {
+    const uint32_t position = table_.find(key, key.hash(table_.seed()));
+    if (position == Table::kNone) return {0, false};
+    return {counts_[position] - alpha_, true};
+  }
+
+  // All stored keys, zero counters too, in the fixed order.
+  std::vector<Counter<Key>> counters() const {
+    std::vector<Counter<Key>> out;
+    out.reserve(size_);
+    for (uint32_t p = 0; p < table_.positions(); ++p)
+      if (counts_[p] != kFree) out.push_back({table_.key(p).view(), table_.hash_at(p), counts_[p] - alpha_});
+    std::sort(out.begin(), out.end(), in_order<Key>);
+    return out;
+  }
+
+  // Replaces the content; `counters` holds at most `capacity` distinct keys.
+  void assign(const std::vector<Counter<Key>>& counters, uint64_t total, uint64_t alpha) {
+    MisraGries fresh(capacity_, table_.seed());
+    for (const Counter<Key>& c : counters) {
+      ++fresh.size_;
+      fresh.counts_[fresh.place(c.key, c.key.hash(table_.seed()))] = c.count + alpha;
+    }
+    fresh.total_ = total;
+    fresh.alpha_ = alpha;
+    if (fresh.size_ == capacity_) fresh.collect_zeros();
+    *this = std::move(fresh);
+  }
+
+  // Section 7 of [LT]: zero counters are dropped, and the sum loses its (k+1)-th largest count.
+  void merge(const MisraGries& other) {
+    std::vector<Counter<Key>> sum = counters();
+    for (Counter<Key>& c : sum) c.count += other.count(c.key).first;
+    for (const Counter<Key>& c : other.counters())
+      if (!count(c.key).second) sum.push_back(c);
+    const uint64_t cut = subtract_to_capacity(sum, capacity_);
+    assign(sum, total_ + other.total_, alpha_ + other.alpha_ + cut);
+  }
+
+ private:
+  static constexpr uint64_t kFree = UINT64_MAX;
+  struct Zero {
+    uint64_t hash;
+    uint32_t position;
+  };
+
+  uint32_t miss(Key key, uint64_t hash) {
+    if (size_ < capacity_) [[unlikely]] {
+      ++size_;
+      return place(key, hash);
+    }
+    while (next_zero_ < zeros_.size()) {
+      const uint32_t victim = zeros_[next_zero_++].position;
+      if (counts_[victim] == alpha_) {
+        table_.erase(victim);
+        counts_[victim] = kFree;
+        evicted_ = victim;
+        return place(key, hash);
+      }
+    }
+    ++alpha_;
+    collect_zeros();
+    return Table::kNone;
+  }
+
+  uint32_t place(Key key, uint64_t hash) {
+    if (size_ > table_.room()) [[unlikely]]
+      regrow(table_, std::min(capacity_, 2 * table_.room()), kFree, counts_);
+    const uint32_t position = table_.insert(key, hash);
+    counts_[position] = alpha_ + 1;
+    return position;
+  }
+
+  // Zero counters in the fixed order. Positions are almost in hash order, so insertion sort is linear.
+  void collect_zeros() {
+    zeros_.clear();
+    next_zero_ = 0;
+    const uint32_t positions = table_.positions();
+    for (uint32_t p = 0; p < positions; ++p)
+      if (counts_[p] == alpha_) zeros_.push_back({table_.hash_at(p), p});
+    for (size_t i = 1; i < zeros_.size(); ++i) {
+      const Zero zero = zeros_[i];
+      size_t j = i;
+      for (; j > 0 && before(zero, zeros_[j - 1]); --j) zeros_[j] = zeros_[j - 1];
+      zeros_[j] = zero;
+    }
+  }
+  bool before(const Zero& a, const Zero& b) const {
+    if (a.hash != b.hash) [[likely]]
+      return a.hash < b.hash;
+    return key_less(table_.key(a.position).view(), table_.key(b.position).view());
+  }
+
+  Table table_;
+  std::vector<uint64_t> counts_;  // c + alpha by position
+  std::vector<Zero> zeros_;       // from next_zero_ on: zero counters not yet replaced (some were hit since)
+  size_t next_zero_ = 0;
+  uint32_t evicted_ = 0;
+  uint64_t capacity_;
+  uint64_t size_ = 0;
+  uint64_t total_ = 0;
+  uint64_t alpha_ = 0;
+};
+
+}  // namespace discreet

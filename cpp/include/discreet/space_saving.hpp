@@ -1,0 +1,181 @@
+// SpaceSaving that evicts the most recently seen of the items with minimal count: Algorithm 2 of [SS].
+//
+// While the minimal count is m, nothing joins the items of count m: they are evicted, or hit and move to m+1. So the
+// items of count m are listed once, oldest first, when m becomes the minimum, and evicted from the back of the list;
+// one that was hit since is skipped. An item has count m+1 from the moment it was last seen, so what reaches m+1
+// during the phase is appended to the next list already in order; what had m+1 before the phase is older than all of
+// those and is found by a scan. The counts sum to the stream's length, so there are at most n/k phases and the scans
+// cost O(1) an event.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "discreet/misra_gries.hpp"
+
+namespace discreet {
+
+// A counter with the stream position at which its key was last seen.
+template <class Key>
+struct SeenCounter : Counter<Key> {
+  uint64_t last = 0;
+};
+
+template <class Key>
+class SpaceSaving {
+  using Table = GroupedTable<Key>;
+
+ public:
+  SpaceSaving(uint64_t capacity, uint64_t seed)
+      : table_(std::min(capacity, Table::kStart), seed),
+        counts_(table_.positions(), kFree),
+        last_(table_.positions(), 0),
+        capacity_(capacity) {}
+
+  uint64_t total() const { return total_; }
+  uint64_t size() const { return size_; }
+  uint64_t layout() const { return table_.positions(); }  // as in MisraGries
+  uint32_t evicted() const { return evicted_; }
+  uint64_t seed() const { return table_.seed(); }
+  uint64_t bytes() const {
+    return table_.bytes() + counts_.size() * 16 + (evict_.capacity() + reached_.capacity()) * sizeof(uint32_t);
+  }
+
+  uint32_t add(Key key, uint64_t hash) {
+    const uint32_t position = table_.find(key, hash);
+    if (position != Table::kNone) {
+      add_at(position);
+      return position;
+    }
+    ++total_;
+    if (size_ < capacity_) [[unlikely]] {
+      ++size_;
+      return place(key, hash, 1);
+    }
+    const uint32_t victim = most_recent_of_minimal();
+    table_.erase(victim);
+    counts_[victim] = kFree;
+    evicted_ = victim;
+    const uint32_t fresh = place(key, hash, minimum_ + 1);
+    reached_.push_back(fresh);
+    return fresh;
+  }
+  void add_at(uint32_t position) {
+    last_[position] = ++total_;
+    if (++counts_[position] == minimum_ + 1) reached_.push_back(position);
+  }
+
+  // The largest frequency an untracked key can have: the smallest count when all counters are used, otherwise 0.
+  uint64_t untracked_bound() const {
+    return size_ < capacity_ ? 0 : *std::min_element(counts_.begin(), counts_.end());
+  }
+
+  std::pair<uint64_t, bool> count(Key key) const {
+    const uint32_t position = table_.find(key, key.hash(table_.seed()));
+    if (position == Table::kNone) return {0, false};
+    return {counts_[position], true};
+  }
+
+  std::vector<SeenCounter<Key>> counters() const {
+    std::vector<SeenCounter<Key>> out;
+    out.reserve(size_);
+    for (uint32_t p = 0; p < table_.positions(); ++p)
+      if (counts_[p] != kFree) out.push_back({{table_.key(p).view(), table_.hash_at(p), counts_[p]}, last_[p]});
+    std::sort(out.begin(), out.end(), in_order<Key>);
+    return out;
+  }
+
+  void assign(const std::vector<SeenCounter<Key>>& counters, uint64_t total) {
+    SpaceSaving fresh(capacity_, table_.seed());
+    for (const SeenCounter<Key>& c : counters) {
+      ++fresh.size_;
+      fresh.last_[fresh.place(c.key, c.key.hash(table_.seed()), c.count)] = c.last;
+    }
+    fresh.total_ = total;
+    *this = std::move(fresh);
+  }
+
+  // The mergeable-summaries rule: counts add up, a key that one side does not track counts with that side's bound,
+  // and the k largest stay. Keeps f <= C <= f + n/k.
+  void merge(const SpaceSaving& other) {
+    const uint64_t mine = untracked_bound();
+    const uint64_t theirs = other.untracked_bound();
+    std::vector<SeenCounter<Key>> sum = counters();
+    for (SeenCounter<Key>& c : sum) {
+      const auto [count, tracked] = other.count(c.key);
+      c.count += tracked ? count : theirs;
+    }
+    for (SeenCounter<Key> c : other.counters()) {
+      if (count(c.key).second) continue;
+      c.count += mine;
+      c.last += total_;
+      sum.push_back(c);
+    }
+    if (sum.size() > capacity_) {
+      const auto nth = sum.begin() + static_cast<ptrdiff_t>(capacity_);
+      std::nth_element(sum.begin(), nth, sum.end(), [](const auto& a, const auto& b) {
+        return a.count != b.count ? a.count > b.count : in_order<Key>(a, b);
+      });
+      sum.resize(capacity_);
+    }
+    assign(sum, total_ + other.total_);
+  }
+
+ private:
+  static constexpr uint64_t kFree = UINT64_MAX;
+  static constexpr uint64_t kNoPhase = UINT64_MAX - 1;
+
+  uint32_t place(Key key, uint64_t hash, uint64_t count) {
+    if (size_ > table_.room()) [[unlikely]]
+      regrow(table_, std::min(capacity_, 2 * table_.room()), kFree, counts_, last_);
+    const uint32_t position = table_.insert(key, hash);
+    counts_[position] = count;
+    last_[position] = total_;
+    return position;
+  }
+
+  uint32_t most_recent_of_minimal() {
+    for (;;) {
+      while (!evict_.empty()) {
+        const uint32_t position = evict_.back();
+        evict_.pop_back();
+        if (counts_[position] == minimum_) return position;
+      }
+      begin_phase();
+    }
+  }
+
+  void begin_phase() {
+    const uint64_t previous = minimum_;
+    const uint64_t started = phase_start_;
+    minimum_ = *std::min_element(counts_.begin(), counts_.end());
+    phase_start_ = total_;  // the event being processed is still unplaced, so everything tracked was seen before
+    // `reached_` lists all that came to previous+1 after `started`; without it everything is taken from the scan.
+    const bool in_sequence = previous != kNoPhase && minimum_ == previous + 1;
+    evict_.clear();
+    for (uint32_t p = 0; p < table_.positions(); ++p)
+      if (counts_[p] == minimum_ && (!in_sequence || last_[p] < started)) evict_.push_back(p);
+    std::sort(evict_.begin(), evict_.end(), [this](uint32_t a, uint32_t b) { return last_[a] < last_[b]; });
+    if (in_sequence)
+      for (const uint32_t p : reached_)
+        if (counts_[p] == minimum_) evict_.push_back(p);
+    reached_.clear();
+  }
+
+  Table table_;
+  std::vector<uint64_t> counts_;
+  std::vector<uint64_t> last_;     // position in the stream of the latest occurrence, from 1
+  std::vector<uint32_t> evict_;    // candidates of count minimum_, most recently seen at the back
+  std::vector<uint32_t> reached_;  // what came to minimum_+1 during this phase, in order of time
+  uint32_t evicted_ = 0;
+  uint64_t capacity_;
+  uint64_t size_ = 0;
+  uint64_t total_ = 0;
+  uint64_t minimum_ = kNoPhase;
+  uint64_t phase_start_ = 0;
+};
+
+}  // namespace discreet

@@ -1,0 +1,37 @@
+"""Checks of parameters where they enter: the error says what was given and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import operator
+from numbers import Real
+
+from discreet.errors import ParameterError
+
+__all__ = ["positive_number", "probability", "whole_number"]
+
+
+def whole_number(name: str, value: object, low: int = 1, high: int | None = None) -> int:
+    """A whole number from `low` to `high`."""
+    allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ParameterError(f"{name} must be a whole number {allowed}, not {value!r}") from None
+    if isinstance(value, bool) or number < low or (high is not None and number > high):
+        raise ParameterError(f"{name} must be a whole number {allowed}, not {value!r}")
+    return number
+
+
+def positive_number(name: str, value: object) -> float:
+    """A finite number greater than 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not (math.isfinite(value) and value > 0):
+        raise ParameterError(f"{name} must be a finite number greater than 0, not {value!r}")
+    return float(value)
+
+
+def probability(name: str, value: object) -> float:
+    """A number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < value < 1.0:
+        raise ParameterError(f"{name} must be greater than 0 and less than 1, not {value!r}")
+    return float(value)

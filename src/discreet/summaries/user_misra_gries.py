@@ -1,0 +1,94 @@
+"""Misra-Gries over sets, one set a user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet import _native
+from discreet.errors import ParameterError
+from discreet.privacy.checks import whole_number
+from discreet.privacy.estimate import Estimate
+from discreet.summaries._base import (
+    DEFAULT_MAX_KEY_BYTES,
+    MAX_CAPACITY,
+    Item,
+    Summary,
+    prepare_column,
+    skip_nulls,
+)
+
+__all__ = ["UserMisraGries"]
+
+
+class UserMisraGries(Summary):
+    """At most `capacity` counters over the sets of users, each with at most `max_items_per_user` items. NOT PRIVATE.
+
+    Follows Algorithm 4 (PAMG) of [LT]: a user raises the counters of all its distinct items by one and causes at
+    most one decrement of all counters, so that adding or removing a user changes every counter by at most one, all
+    in the same direction (Lemma 27).
+
+    Error bound: for every item, f - floor(N/(k+1)) <= c <= f, where N counts the distinct items of all users.
+
+    Args:
+        capacity: The number of counters.
+        max_items_per_user: The most distinct items a user may have; at most `capacity`.
+        oversized: What to do with a user that has more: "error", or "sample" to keep a uniform random sample of
+            `max_items_per_user` of its distinct items, drawn from the system's random source.
+    """
+
+    _native_class = _native.UserMisraGries
+
+    def __init__(
+        self,
+        capacity: int,
+        max_items_per_user: int,
+        *,
+        oversized: str = "error",
+        max_key_bytes: int = DEFAULT_MAX_KEY_BYTES,
+        seed: int | None = None,
+    ) -> None:
+        capacity = whole_number("capacity", capacity, 1, MAX_CAPACITY)
+        most = whole_number("max_items_per_user", max_items_per_user, 1, capacity)
+        if oversized not in ("error", "sample"):
+            raise ParameterError(f"oversized must be 'error' or 'sample', not {oversized!r}")
+        self._native = _native.UserMisraGries(
+            capacity, most, oversized == "sample", *self._check_common(max_key_bytes, seed)
+        )
+
+    def update(self, data: Any, *, nulls: str = "error") -> None:
+        """Add users, one list of items each.
+
+        Args:
+            data: An Arrow list column (anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``), or an iterable
+                of iterables. An item that a user has several times counts once.
+            nulls: "error" refuses a batch with null users or items, "skip" leaves them out.
+        """
+        self._native.update(prepare_column(data), skip_nulls(nulls), _native.RandomSource())
+
+    @property
+    def capacity(self) -> int:
+        """The number of counters."""
+        return int(self._native.capacity)
+
+    @property
+    def max_items_per_user(self) -> int:
+        """The most distinct items a user may have."""
+        return int(self._native.max_items)
+
+    @property
+    def not_private_users(self) -> int:
+        """The number of users seen. Not private."""
+        return int(self._native.users)
+
+    @property
+    def not_private_offset(self) -> int:
+        """How often all counters were decremented (and, after a merge, by how much). Not private."""
+        return int(self._native.decrements)
+
+    def estimate(self, item: Item) -> Estimate:
+        """The counter of an item: the number of users with it lies between c and c plus the offset. Not private."""
+        count, _ = self._native.count(item)
+        return Estimate(count, count, count + self.not_private_offset)
+
+    def _describe(self) -> str:
+        return f"capacity={self.capacity}, max_items_per_user={self.max_items_per_user}"
