@@ -25,13 +25,15 @@ def whole_number(name: str, value: object, low: int = 1, high: int | None = None
 
 def positive_number(name: str, value: object) -> float:
     """A finite number greater than 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not (math.isfinite(value) and value > 0):
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if not (math.isfinite(number) and number > 0.0):
         raise ParameterError(f"{name} must be a finite number greater than 0, not {value!r}")
-    return float(value)
+    return number
 
 
 def probability(name: str, value: object) -> float:
     """A number strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < value < 1.0:
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if not 0.0 < number < 1.0:
         raise ParameterError(f"{name} must be greater than 0 and less than 1, not {value!r}")
-    return float(value)
+    return number
