@@ -1,0 +1,164 @@
+"""Where bytes come from: files, globs and standard input, compressed or not, read in order and a piece at a time."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import stat
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from discreet.errors import DataError, ParameterError
+
+__all__ = ["STDIN", "ByteSource", "expand"]
+
+STDIN = "-"
+BLOCK_BYTES = 1 << 22
+LONGEST_RECORD = 1 << 26
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """The files that paths and glob patterns stand for, patterns sorted; "-" is standard input."""
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    files: list[str] = []
+    for path in (os.fspath(path) for path in paths):
+        found = [path] if path == STDIN or os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+        if not found:
+            raise ParameterError(f"there is no file {path!r}")
+        files += found
+    if not files:
+        raise ParameterError("at least one file is needed")
+    for path in files:
+        if path != STDIN and os.path.isdir(path):
+            raise ParameterError(
+                f"{path!r} is a directory; a pattern such as {os.path.join(path, '*')!r} takes its files"
+            )
+    if files.count(STDIN) > 1:
+        raise ParameterError("standard input ('-') can be read only once")
+    return files
+
+
+class _Reader(io.RawIOBase):
+    """Reads exactly what is asked for, up to the end; can look ahead; counts what it took from below."""
+
+    def __init__(self, below: Any) -> None:
+        self._below = below
+        self._ahead = b""
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, which stay unread."""
+        if len(self._ahead) < size:
+            self._ahead += self._fetch(size - len(self._ahead))
+        return self._ahead[:size]
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0:
+            raise io.UnsupportedOperation("reading everything at once")
+        taken, self._ahead = self._ahead[:size], self._ahead[size:]
+        return taken + self._fetch(size - len(taken)) if len(taken) < size else taken
+
+    def _fetch(self, size: int) -> bytes:
+        pieces = []
+        # Never more than a block at once: a damaged file may ask for more bytes than there is memory.
+        while size > 0 and (piece := self._below.read(min(size, BLOCK_BYTES))):
+            pieces.append(piece)
+            size -= len(piece)
+            self.count += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class ByteSource:
+    """One input, opened: its decompressed bytes, in order. `name` is what messages call it."""
+
+    def __init__(self, path: str) -> None:
+        self.name = "standard input" if path == STDIN else path
+        self._path = path
+        try:
+            self._file = (
+                open(0, "rb", buffering=0, closefd=False) if path == STDIN else open(path, "rb", buffering=0)  # noqa: SIM115
+            )
+        except OSError as error:
+            raise ParameterError(f"{self.name} cannot be opened: {error.strerror}") from error
+        self._raw = _Reader(self._file)
+        try:
+            self.compression = next(
+                (c for magic, c in _COMPRESSIONS.items() if self._peek_raw(4).startswith(magic)), None
+            )
+            if self.compression is None:
+                self._reader = self._raw
+            else:
+                below = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), self.compression)
+                self._reader = _Reader(below)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def suffix(self) -> str:
+        """The extension that names the format, in lower case, without one that names a compression."""
+        root, suffix = os.path.splitext(self._path.lower())
+        return os.path.splitext(root)[1] if suffix in (".gz", ".gzip", ".zst", ".zstd") else suffix
+
+    @property
+    def size(self) -> int | None:
+        """How many (compressed) bytes there are in all, where that is known."""
+        status = os.fstat(self._file.fileno())
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    @property
+    def bytes_read(self) -> int:
+        """How many (compressed) bytes were taken so far."""
+        return self._raw.count
+
+    def peek(self, size: int) -> bytes:
+        """The next decompressed bytes, which stay unread."""
+        return self._guarded(self._reader.peek, size)
+
+    def read(self, size: int) -> bytes:
+        """Exactly `size` decompressed bytes, fewer only at the end."""
+        return self._guarded(self._reader.read, size)
+
+    def sequential(self) -> _Reader:
+        """The decompressed bytes as a file object without seeking."""
+        return self._reader
+
+    def seekable(self) -> Any:
+        """The file itself, for formats that are read from their end."""
+        if self.compression is not None or self.size is None:
+            raise DataError(f"{self.name}: this format is read from its end, so it must be a plain file, not a pipe")
+        self._file.seek(0)
+        return self._file if self._path == STDIN else self._path
+
+    def advance_to(self, share: float) -> None:
+        """Count this share of a seekable file as read."""
+        self._raw.count = int(share * (self.size or 0))
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        self._file.close()
+
+    def _peek_raw(self, size: int) -> bytes:
+        try:
+            return self._raw.peek(size)
+        except OSError as error:
+            raise DataError(f"{self.name} cannot be read: {error.strerror}") from error
+
+    def _guarded(self, take: Any, size: int) -> bytes:
+        try:
+            data: bytes = take(size)
+            return data
+        except OSError as error:
+            # pyarrow reports a broken compressed stream as an OSError without a number.
+            reason = error.strerror if error.errno is not None else f"it is not a whole {self.compression} stream"
+        except (EOFError, pa.ArrowException):
+            reason = f"it is not a whole {self.compression} stream"
+        raise DataError(f"{self.name} cannot be read: {reason}")

@@ -1,0 +1,167 @@
+"""A stream of items from files of any known format, in bounded batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import pyarrow as pa
+
+from discreet.errors import DataError, ParameterError
+from discreet.io import columns
+from discreet.io.arrow import FILE_MAGIC, read_arrow
+from discreet.io.delimited import read_delimited
+from discreet.io.jsonl import read_json_lines
+from discreet.io.lines import read_lines
+from discreet.io.parquet import read_parquet
+from discreet.io.source import STDIN, ByteSource, expand
+
+__all__ = ["FORMATS", "Stream", "open_stream"]
+
+FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "text")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".txt": "text",
+    ".log": "text",
+}
+
+
+class Stream:
+    """Batches of items: an iterable of Arrow record batches with a column "item" and perhaps a column "user".
+
+    No batch has nulls, all batches have items of one kind (text, bytes or whole numbers, or lists of these), and no
+    more than a few batches are in memory at a time. It can be gone through once.
+    """
+
+    def __init__(
+        self, files: list[str], column: str | None, user_column: str | None, format: str | None, skip_nulls: bool
+    ) -> None:
+        self._files = files
+        self._column = column
+        self._user_column = user_column
+        self._format = format
+        self._skip_nulls = skip_nulls
+        self._kind: str | None = None
+        self._bytes_before = 0
+        self._source: ByteSource | None = None
+        sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in files]
+        self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes of the files (as they are, compressed or not) have been taken so far."""
+        return self._bytes_before + (self._source.bytes_read if self._source is not None else 0)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for file in self._files:
+            self._source = source = ByteSource(file)
+            try:
+                for arrays in self._arrays(source):
+                    batch = self._batch(arrays, source.name)
+                    if batch.num_rows:
+                        yield batch
+                self._bytes_before += source.bytes_read if source.size is None else source.size
+            finally:
+                self._source = None
+                source.close()
+
+    def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
+        format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column or self._user_column)
+        if format == "text":
+            if self._column is not None or self._user_column is not None:
+                raise DataError(f"{source.name} is read as text lines, which have no columns; state its format")
+            return ((lines,) for lines in read_lines(source))
+        if format == "csv" or format == "tsv":
+            return read_delimited(source, "," if format == "csv" else "\t", self._column, self._user_column)
+        read = {"parquet": read_parquet, "arrow": read_arrow, "jsonl": read_json_lines}[format]
+        return read(source, self._column, self._user_column)
+
+    def _batch(self, arrays: tuple[pa.Array, ...], name: str) -> pa.RecordBatch:
+        if any(pa.types.is_null(array.type) for array in arrays):
+            # A column of which nothing but nulls was seen so far; its type is not known yet.
+            if not self._skip_nulls and len(arrays[0]):
+                raise _nulls(name)
+            return pa.record_batch([], names=[])
+        kinds = [columns.kind_of(array.type, lists=position == 0) for position, array in enumerate(arrays)]
+        for array, kind in zip(arrays, kinds, strict=True):
+            if kind is None:
+                raise DataError(f"{name}: items must be text, bytes or whole numbers, not {array.type}")
+        self._kind = self._kind or kinds[0]
+        if kinds[0] != self._kind:
+            raise DataError(f"{name} has items of type {kinds[0]}, after items of type {self._kind}")
+        batch = pa.record_batch(list(arrays), names=["item", "user"][: len(arrays)])
+        if any(array.null_count for array in arrays):
+            if not self._skip_nulls:
+                raise _nulls(name)
+            batch = batch.filter(_valid(batch))
+        if self._kind is not None and self._kind.startswith("list"):
+            lists = batch.column(0)
+            if lists.flatten().null_count:
+                if not self._skip_nulls:
+                    raise _nulls(name)
+                batch = batch.set_column(0, "item", columns.without_null_elements(lists))
+        return batch
+
+
+def _valid(batch: pa.RecordBatch) -> pa.Array:
+    import pyarrow.compute as pc
+
+    valid = pc.is_valid(batch.column(0))
+    return pc.and_(valid, pc.is_valid(batch.column(1))) if batch.num_columns > 1 else valid
+
+
+def _nulls(name: str) -> DataError:
+    return DataError(f"{name} has rows without a value in the column asked for; nulls='skip' leaves them out")
+
+
+def _sniff(source: ByteSource, column: str | None) -> str:
+    """The format of an input whose name does not tell: by its first bytes, or by its first line."""
+    head = source.peek(1 << 16)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith((FILE_MAGIC, b"\xff\xff\xff\xff")):
+        return "arrow"
+    if head.lstrip().startswith(b"{"):
+        return "jsonl"
+    if column is not None:
+        line = head.partition(b"\n")[0].strip()
+        for format, delimiter in (("tsv", b"\t"), ("csv", b",")):
+            if column.encode() in [cell.strip(b'"') for cell in line.split(delimiter)]:
+                return format
+    return "text"
+
+
+def open_stream(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    column: str | None = None,
+    user_column: str | None = None,
+    format: str | None = None,
+    nulls: Literal["error", "skip"] = "error",
+) -> Stream:
+    """The items of files, patterns and standard input ("-"), one after the other.
+
+    ``column`` holds the items (by default the only column; text files have lines instead) and ``user_column`` says
+    whose they are. ``format`` is one of `FORMATS`; by default the file's extension tells, or else its first bytes.
+    gzip and zstd are recognised by their first bytes. Nulls raise DataError, or are left out with nulls="skip".
+    No error contains an item.
+    """
+    if format is not None and format not in FORMATS:
+        raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    if nulls not in ("error", "skip"):
+        raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
+    if column is not None and column == user_column:
+        raise ParameterError("the column of the items and the column of the users must be two columns")
+    return Stream(expand(paths), column, user_column, format, nulls == "skip")
