@@ -84,6 +84,7 @@ void bind_noise(nb::module_& m) {
   nb::class_<RandomSource>(m, "RandomSource", "Random words from the system, or from a seed. Safe to share by threads.")
       .def(nb::init<>())
       .def(nb::init<std::uint64_t>(), nb::arg("seed"))
+      .def(nb::init<std::vector<std::uint64_t>>(), nb::arg("replay"))
       .def_prop_ro("seeded", &RandomSource::seeded)
       .def("bytes", &random_bytes, nb::arg("count"))
       .def(

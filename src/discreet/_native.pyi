@@ -149,6 +149,9 @@ class RandomSource:
     @overload
     def __init__(self, seed: int) -> None: ...
 
+    @overload
+    def __init__(self, replay: Sequence[int]) -> None: ...
+
     @property
     def seeded(self) -> bool: ...
 

@@ -10,8 +10,11 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <system_error>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include <pthread.h>
 #if defined(__linux__)
@@ -45,6 +48,10 @@ class RandomSource {
  public:
   RandomSource() { ForkGuard::instance().add(this); }
   explicit RandomSource(std::uint64_t seed) : generator_(seed) { ForkGuard::instance().add(this); }
+  // These words and then an error: lets a check run a sampler over every word there is.
+  explicit RandomSource(std::vector<std::uint64_t> words) : replay_(std::move(words)) {
+    ForkGuard::instance().add(this);
+  }
   ~RandomSource() {
     ForkGuard::instance().remove(this);
     discard();
@@ -52,7 +59,7 @@ class RandomSource {
   RandomSource(const RandomSource&) = delete;
   RandomSource& operator=(const RandomSource&) = delete;
 
-  bool seeded() const { return generator_.has_value(); }
+  bool seeded() const { return generator_.has_value() || replay_.has_value(); }
 
   std::unique_lock<std::mutex> lock() { return std::unique_lock<std::mutex>(mutex_); }
 
@@ -113,13 +120,19 @@ class RandomSource {
     std::unordered_set<RandomSource*> sources_;
   };
 
+  // Leaves the buffer empty when it throws.
   void refill() {
-    if (generator_) {
+    std::size_t first = 0;
+    if (replay_) {
+      first = buffer_.size() - std::min(buffer_.size(), replay_->size() - replayed_);
+      if (first == buffer_.size()) throw std::out_of_range("no words are left to replay");
+      for (std::size_t i = first; i < buffer_.size(); ++i) buffer_[i] = (*replay_)[replayed_++];
+    } else if (generator_) {
       for (std::uint64_t& word : buffer_) word = (*generator_)();
     } else {
       system_random(buffer_.data(), sizeof buffer_);
     }
-    position_ = 0;
+    position_ = first;
   }
 
   void discard() {
@@ -130,6 +143,8 @@ class RandomSource {
 
   std::mutex mutex_;
   std::optional<std::mt19937_64> generator_;
+  std::optional<std::vector<std::uint64_t>> replay_;
+  std::size_t replayed_ = 0;
   std::array<std::uint64_t, 512> buffer_{};
   std::size_t position_ = 512;
 };

@@ -1,0 +1,156 @@
+"""The tables and enclosures of the samplers, against independent arithmetic: exact fractions and the decimal module.
+
+The decimal module's exp is correctly rounded, so 200 digits of it decide every comparison made here.
+"""
+
+import math
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.noise import laws
+from discreet.noise.enclosure import exp_minus, is_below, rational, table
+
+DIGITS = Context(prec=200, Emin=-(10**9), Emax=10**9)
+
+
+def decimal(value):
+    return DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def exp_of_minus(x):
+    return (-decimal(x)).exp(DIGITS)
+
+
+@given(st.fractions(min_value=0, max_value=400), st.integers(1, 300))
+@settings(max_examples=300, deadline=None)
+def test_exp_minus_encloses_the_exponential_closely(x, bits):
+    low, high = exp_minus(x, bits)
+    with localcontext(DIGITS):
+        assert low <= exp_of_minus(x) * 2**bits <= high
+    assert high - low <= 3
+
+
+@pytest.mark.parametrize(
+    "x", [Fraction(5e-324), Fraction(1, 3**200), Fraction(1e300), Fraction(10**30, 7), Fraction(0)]
+)
+def test_exp_minus_of_extreme_arguments(x):
+    for bits in (1, 64, 2000):
+        low, high = exp_minus(x, bits)
+        assert 0 <= high - low <= 3
+        # 1 - x <= exp(-x) <= 1 / (1 + x)
+        assert high >= (1 - x) * 2**bits
+        assert low <= 2**bits / (1 + x)
+
+
+@given(st.fractions(min_value=0, max_value=1), st.integers(1, 300))
+def test_a_rational_is_enclosed(value, bits):
+    low, high = rational(value, bits)
+    assert low <= value * 2**bits <= high <= low + 1
+
+
+def laplace_cumulative(scale):
+    q = exp_of_minus(1 / scale)
+    return lambda h: 1 - 2 * exp_of_minus((h + 1) / scale) / (1 + q)
+
+
+def gaussian_cumulative(sigma):
+    weights = [exp_of_minus(Fraction(h * h) / (2 * sigma**2)) * (2 if h else 1) for h in range(int(16 * sigma) + 16)]
+    total = sum(weights)
+    return lambda h: sum(weights[: h + 1]) / total
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 100), Fraction(1, 2), Fraction(1), 1 / Fraction(0.1), Fraction(31, 2)])
+@pytest.mark.parametrize("bits", [3, 63, 100])
+def test_laplace_table_is_right_to_the_unit(scale, bits):
+    with localcontext(DIGITS):
+        cumulative = laplace_cumulative(scale)
+        for h, bound in enumerate(laws.laplace_law(scale).table(bits)):
+            assert bound - 1 <= cumulative(h) * 2**bits <= bound + 1
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 100), Fraction(1, 2), Fraction(1), Fraction(3.3), Fraction(10)])
+@pytest.mark.parametrize("bits", [3, 63, 100])
+def test_gaussian_table_is_right_to_the_unit(sigma, bits):
+    with localcontext(DIGITS):
+        cumulative = gaussian_cumulative(sigma)
+        for h, bound in enumerate(laws.gaussian_law(sigma).table(bits)):
+            assert bound - 1 <= cumulative(h) * 2**bits <= bound + 1
+
+
+def test_a_table_of_another_scale_is_not_right():
+    """The check above would see a scale that differs in the fifteenth digit."""
+    with localcontext(DIGITS):
+        cumulative = laplace_cumulative(Fraction(2))
+        other = laws.laplace_law(Fraction(2) + Fraction(1, 10**15)).table(63)
+        assert not all(bound - 1 <= cumulative(h) * 2**63 <= bound + 1 for h, bound in enumerate(other))
+
+
+@pytest.mark.parametrize("trials", [1, 2, 7, 40])
+@pytest.mark.parametrize("probability", [Fraction(0), Fraction(1, 1000), Fraction(1, 3), Fraction(1, 2)])
+def test_binomial_table_is_right_to_the_unit(trials, probability):
+    law = laws.binomial_law(trials, lambda bits: rational(probability, bits), trials)
+    cumulative = Fraction(0)
+    for k, bound in enumerate(law.table(63)):
+        cumulative += math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
+        assert bound - 1 <= cumulative * 2**63 <= bound + 1
+
+
+def test_binomial_table_of_a_huge_universe():
+    """n = 2^64, p = exp(-42): the limit law is Poisson up to n p^2 < 1e-17."""
+    trials, mean = 2**64, 2.0**64 * math.exp(-42)
+    law = laws.binomial_law(trials, lambda bits: exp_minus(Fraction(42), bits), math.ceil(mean))
+    poisson = 0.0
+    for k, bound in enumerate(law.table(63)):
+        poisson += math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1))
+        assert bound / 2**63 == pytest.approx(poisson, abs=1e-13)
+
+
+@pytest.mark.parametrize("minimum", [-3, 0, 1, 5, 200])
+def test_laplace_tail_is_the_sum_of_its_law(minimum):
+    scale = Fraction(3, 2)
+    low, high = laws.laplace_tail(scale, minimum)(400)
+    with localcontext(DIGITS):
+        q = exp_of_minus(1 / scale)
+        exact = sum((1 - q) / (1 + q) * q ** abs(z) for z in range(minimum, 1000))
+        assert low <= (exact + Decimal(10) ** -150) * 2**400
+        assert (exact - Decimal(10) ** -150) * 2**400 <= high
+
+
+class Script:
+    """Hands out the words of a list."""
+
+    def __init__(self, *words):
+        self.words = list(words)
+
+    def bits(self, count):
+        assert count == 64
+        return self.words.pop(0)
+
+
+def test_a_comparison_that_64_bits_do_not_decide_goes_on():
+    third = Fraction(1, 3)
+    tie = 2**64 // 3  # the first 64 binary digits of 1/3
+    script = Script(tie, tie, 0)
+    assert is_below(lambda bits: rational(third, bits), script)
+    assert script.words == []
+    assert not is_below(lambda bits: rational(third, bits), Script(tie, 2**63))
+    assert is_below(lambda bits: rational(Fraction(1), bits), Script(2**64 - 1))
+    assert not is_below(lambda bits: rational(Fraction(0), bits), Script(0))
+
+
+def test_a_table_with_loose_enclosures_is_made_again_with_more_digits():
+    asked = []
+
+    def cumulative(bits):
+        asked.append(bits)
+        slack = 1 << 70  # more than a unit at the first precision, 2^64
+        half = 1 << (bits - 1)
+        yield half - slack, half + slack
+        yield 1 << bits, 1 << bits
+
+    assert table(cumulative, 63)[0] in (2**62, 2**62 + 1)
+    assert len(asked) == 2
