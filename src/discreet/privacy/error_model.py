@@ -1,0 +1,134 @@
+"""How far a published count may lie from the truth: noise of a known law plus the summary's own error.
+
+Everything here is public: it is computed from parameters and from what was published, never from the data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import ParameterError
+from discreet.privacy.checks import probability
+
+__all__ = ["ErrorModel", "Noise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """`draws` independent integer noises of one law: "laplace" (scale) or "gaussian" (sigma), times `step`.
+
+    `step` is the size of a published count's unit in units of the noise: 1, or 1/(k+1) for the reduced sketch.
+    """
+
+    law: str
+    scale: Fraction
+    draws: int = 1
+    step: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        if self.law not in ("laplace", "gaussian"):
+            raise ParameterError(f"law must be 'laplace' or 'gaussian', not {self.law!r}")
+
+    def upper_tail(self, s: int) -> float:
+        """P[Z >= s] of one draw, never understated."""
+        if self.law == "laplace":
+            from discreet.privacy.calibration.tails import log_tail
+
+            return min(1.0, math.exp(log_tail(float(1 / self.scale), s)) * (1 + 1e-12))
+        from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
+
+        return discrete_gaussian_tail(float(self.scale), s)
+
+    def bound(self, beta: float) -> int:
+        """The smallest b such that all draws are at most b in absolute value, but for a probability of beta."""
+        # P[all |Z| <= b] = (1 - 2 P[Z >= b+1])^draws >= 1 - beta
+        most = -math.expm1(math.log1p(-probability("beta", beta)) / self.draws) / 2.0
+        low, high = 0, 1
+        while self.upper_tail(high + 1) > most:
+            low, high = high, 2 * high
+        while low < high:
+            middle = (low + high) // 2
+            if self.upper_tail(middle + 1) > most:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def bound_in_counts(self, beta: float) -> float:
+        """The same in units of the published counts."""
+        return float(self.bound(beta) * self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorModel:
+    """What separates a published count from the true frequency f.
+
+    count = (what the summary holds) + noise, with one draw of `noise` for every counter and, where a mechanism adds
+    the same draw to all counters, one of `shared`. Without noise the summary's value lies in
+    [f - summary_below, f + summary_above]; either may be infinite when no bound can be published. When the release
+    publishes a noisy offset a0 = alpha + Z_0 (the offset release), `offset_noise` is its law and the summary's value
+    is at most f + alpha, alpha <= a0 - Z_0.
+    """
+
+    noise: Noise
+    shared: Noise | None = None
+    offset_noise: Noise | None = None
+    summary_below: float = 0.0
+    summary_above: float = 0.0
+
+    def distances(self, confidence: float, offset: int | None = None) -> tuple[float, float]:
+        """(below, above): with probability `confidence`, count - below <= f <= count + above for all items at once."""
+        beta = 1.0 - probability("confidence", confidence)
+        parts = 1 + (self.shared is not None) + (self.offset_noise is not None)
+        around = self.noise.bound_in_counts(beta / parts)
+        if self.shared is not None:
+            around += self.shared.bound_in_counts(beta / parts)
+        above_truth = self.summary_above
+        if self.offset_noise is not None:
+            if offset is None:
+                raise ParameterError("this error model needs the published offset")
+            above_truth += max(0.0, offset + self.offset_noise.bound_in_counts(beta / parts))
+        return around + above_truth, around + self.summary_below
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return {
+            "noise": _noise_to_dict(self.noise),
+            "shared": _noise_to_dict(self.shared),
+            "offset_noise": _noise_to_dict(self.offset_noise),
+            "summary_below": _finite(self.summary_below),
+            "summary_above": _finite(self.summary_above),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> ErrorModel:
+        """The inverse of `to_dict`."""
+        noise = _noise_from_dict(values["noise"])
+        if noise is None:
+            raise ParameterError("an error model needs a noise")
+        return cls(
+            noise=noise,
+            shared=_noise_from_dict(values["shared"]),
+            offset_noise=_noise_from_dict(values["offset_noise"]),
+            summary_below=math.inf if values["summary_below"] is None else float(values["summary_below"]),
+            summary_above=math.inf if values["summary_above"] is None else float(values["summary_above"]),
+        )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _noise_to_dict(noise: Noise | None) -> dict[str, Any] | None:
+    if noise is None:
+        return None
+    return {"law": noise.law, "scale": str(noise.scale), "draws": noise.draws, "step": str(noise.step)}
+
+
+def _noise_from_dict(values: dict[str, Any] | None) -> Noise | None:
+    if values is None:
+        return None
+    return Noise(values["law"], Fraction(values["scale"]), int(values["draws"]), Fraction(values["step"]))
