@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -50,11 +50,11 @@ def _continuous_change(x: Array, sigma: float, changes: Array) -> Array:
         return np.asarray(np.exp(first) * (1e-11 - np.expm1(np.minimum(0.0, second - first))))
 
 
-def _largest(change: Change, epsilon: float, sigma: float, log_hidden: float, L: int, common: Array) -> float:
-    """The larger of the two directions, over the given numbers j >= 1 of common keys and j = 0."""
+def _largest(change: Change, epsilon: float, sigma: float, log_hidden: float, L: int) -> float:
+    """The larger of the two directions, over all numbers j = 0, ..., L of common keys."""
     largest = -math.expm1(L * log_hidden)
-    for start in range(0, len(common), _BLOCK):
-        j = common[start : start + _BLOCK]
+    for start in range(1, L + 1, _BLOCK):
+        j = np.arange(start, min(start + _BLOCK, L + 1), dtype=np.float64)
         log_all_hidden = (L - j) * log_hidden
         with np.errstate(under="ignore"):
             kept = np.exp(log_all_hidden) * change(epsilon - log_all_hidden, sigma, j)
@@ -64,53 +64,20 @@ def _largest(change: Change, epsilon: float, sigma: float, log_hidden: float, L:
     return min(1.0, largest)
 
 
-def _all_common(L: int) -> Array:
-    return np.arange(1, L + 1, dtype=np.float64)
-
-
-def _some_common(L: int) -> Array:
-    """About a hundred values of j, dense at both ends: enough to search with, never to conclude with."""
-    steps = np.unique(np.round(np.geomspace(1, L, 48)))
-    return np.unique(np.concatenate([steps, L + 1 - steps]))
-
-
 def gshm_delta(epsilon: float, sigma: float, tau: float, changes: int) -> float:
     """Theorem 23: delta for continuous Gaussian noise, `changes` = L, and keys kept at count + noise >= 1 + tau."""
     epsilon, sigma, tau = positive("epsilon", epsilon), positive("sigma", sigma), positive("tau", tau)
     L = whole("changes", changes)
     log_hidden = float(special.log_ndtr(tau / sigma))
-    return _largest(_continuous_change, epsilon, sigma, log_hidden, L, _all_common(L))
+    return _largest(_continuous_change, epsilon, sigma, log_hidden, L)
 
 
 def discrete_gshm_delta(epsilon: float, sigma: float, t: int, changes: int) -> float:
     """delta for discrete Gaussian noise, `changes` = L, and keys kept at count + noise >= 1 + t. Never understated."""
     epsilon, sigma, t = positive("epsilon", epsilon), positive("sigma", sigma), whole("t", t)
     L = whole("changes", changes)
-    return _discrete(epsilon, sigma, t, L, _all_common(L))
-
-
-def _discrete(epsilon: float, sigma: float, t: int, L: int, common: Array) -> float:
     log_hidden = math.log1p(-discrete_gaussian_tail(sigma, t))
-    return _largest(unit_change_delta, epsilon, sigma, log_hidden, L, common)
-
-
-def _best_sigma(delta_of: Callable[[float], float], low: float, high: float, good_enough: float) -> tuple[float, float]:
-    """Golden-section search for the sigma of least delta; stops at the first that is good enough."""
-    ratio = (math.sqrt(5.0) - 1.0) / 2.0
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = delta_of(left), delta_of(right)
-    for _ in range(48):
-        if min(at_left, at_right) <= good_enough:
-            break
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = delta_of(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = delta_of(right)
-    return (left, at_left) if at_left < at_right else (right, at_right)
+    return _largest(unit_change_delta, epsilon, sigma, log_hidden, L)
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -124,23 +91,13 @@ def gshm_calibration(epsilon: float, delta: float, changes: int) -> tuple[float,
     L = whole("changes", changes)
     if L > _LARGEST_CHANGES:
         raise ParameterError(f"changes must be at most {_LARGEST_CHANGES}, not {L}")
-    some, every = _some_common(L), _all_common(L)
-    # Two conditions bind from either side: all L keys common needs sigma >= least, all L isolated needs P[Z < t]^L
-    # >= 1 - delta, which only gets harder as sigma grows. So the search starts at the smallest t that can do.
-    least = discrete_gaussian_sigma(epsilon, delta, changes=L)
-    t = smallest_shift(lambda t: _log_isolated(least, t, L), delta, least=1)
-    while True:
-        sigma, reached = least, _discrete(epsilon, least, t, L, some)
-        if reached > delta:
-            of_sigma = partial(_discrete_at, epsilon=epsilon, t=t, L=L, common=some)
-            sigma, reached = _best_sigma(of_sigma, least, 2.0 * least, delta)
-        if reached <= delta and _discrete(epsilon, sigma, t, L, every) <= delta:
-            return sigma, 1 + t
+    # All L keys common needs this sigma; all L isolated then needs this t, and more with more noise.
+    sigma = discrete_gaussian_sigma(epsilon, delta, changes=L)
+    t = smallest_shift(lambda t: _log_isolated(sigma, t, L), delta, least=1)
+    # A mixture of common and isolated keys has not been seen to need more. It is checked, not assumed.
+    while discrete_gshm_delta(epsilon, sigma, t, L) > delta:
         t += 1
-
-
-def _discrete_at(sigma: float, *, epsilon: float, t: int, L: int, common: Array) -> float:
-    return _discrete(epsilon, sigma, t, L, common)
+    return sigma, 1 + t
 
 
 def _log_isolated(sigma: float, t: int, L: int) -> float:
