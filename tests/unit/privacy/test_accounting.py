@@ -24,11 +24,20 @@ def _exact_delta(epsilon: float, delta: float, times: int, total_epsilon: float)
     return 1.0 - kept * (1.0 - excess)
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "times"), [(0.1, 0.0, 50), (0.1, 1e-9, 200), (0.5, 1e-10, 20)])
-def test_equal_charges_meet_optimal_composition(epsilon, delta, times):
-    total = total_cost([Charge(epsilon, delta)] * times, 1e-6)
-    assert _exact_delta(epsilon, delta, times, total) <= 1e-6
-    assert _exact_delta(epsilon, delta, times, total - 0.01 * total) > 1e-6
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "times", "at"),
+    [
+        (0.1, 0.0, 50, 1e-6),
+        (0.1, 1e-9, 200, 1e-6),
+        (0.5, 1e-10, 20, 1e-6),
+        (0.05, 0.0, 200, 1e-10),
+        (0.02, 0.0, 1000, 1e-11),
+    ],
+)
+def test_equal_charges_meet_optimal_composition(epsilon, delta, times, at):
+    total = total_cost([Charge(epsilon, delta)] * times, at)
+    assert _exact_delta(epsilon, delta, times, total) <= at
+    assert _exact_delta(epsilon, delta, times, 0.99 * total) > at
     assert total < epsilon * times
 
 
