@@ -1,12 +1,9 @@
-"""The command line: parse, call, print."""
+"""The command line: parse, call, print.
 
-from __future__ import annotations
+Standard output carries the release and nothing else; everything for the operator goes to standard error. What a
+command needs is imported when it runs, so that `discreet --help` is quick.
+"""
+
+from discreet.cli.main import main
 
 __all__ = ["main"]
-
-
-def main() -> None:
-    """Run the `discreet` command."""
-    from discreet._version import __version__
-
-    print(f"discreet {__version__}")

@@ -31,7 +31,7 @@ def _quote_marks(data: bytes, delimiter: str) -> npt.NDArray[np.intp]:
     characters = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(characters == _QUOTE)
     before = np.where(quotes > 0, characters[quotes - 1], ord("\n"))
-    may_open = np.isin(before, [ord(delimiter), ord("\n"), ord("\r")])
+    may_open = (before == ord(delimiter)) | (before == ord("\n")) | (before == ord("\r"))
     may_open[1:] |= quotes[1:] == quotes[:-1] + 1
     if may_open[::2].all():
         return quotes  # no stray quotes: they open and close in turn

@@ -17,7 +17,6 @@ __all__ = ["read_parquet"]
 PLAIN_ROWS = 1 << 16
 PLAIN_BYTES = 1 << 24
 DICTIONARY_ROWS = 1 << 22
-DICTIONARY_BYTES = 1 << 25
 _T = TypeVar("_T")
 
 
@@ -63,13 +62,11 @@ def _chunks(group: Any, wanted: list[str]) -> list[Any]:
 def _is_dictionary(chunk: Any) -> bool:
     """Whether to read a column chunk as a dictionary with indices.
 
-    Every batch comes with the dictionary of all that was read of the chunk so far, and writers fall back to plain
-    pages when a dictionary grows large. So a chunk is read this way in as few batches as there can be, if all of it is
-    small anyway, or if it is so dense (an index takes less than 4 bytes a row) that there can be no plain pages.
+    Writers fall back to plain pages when a dictionary grows large. Reading those this way is slower, and keeps all of
+    their items, because every batch comes with the dictionary of the whole chunk so far. Metadata does not tell such
+    chunks apart, but their size does: a plain value takes at least 4 bytes, an index less.
     """
-    return bool(
-        chunk.has_dictionary_page and chunk.total_uncompressed_size <= max(DICTIONARY_BYTES, 4 * chunk.num_values)
-    )
+    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size <= 4 * chunk.num_values)
 
 
 def _plain_rows(num_rows: int, chunks: list[Any]) -> int:

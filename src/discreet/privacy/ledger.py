@@ -123,6 +123,13 @@ class Account:
         self._charge(charge_id, budget, _charge_details(charge_id, budget, mechanism, unit, stores_release=False))
         return charge_id
 
+    def check(self, budget: Budget) -> None:
+        """Raise BudgetExceededError if a charge of `budget` would be refused now. Charges nothing, promises nothing."""
+        _check_budget(budget)
+        state = self._state()
+        if not _fits([*state.budgets, budget], state.granted):
+            raise _refusal(self.name, state, budget)
+
     def begin(self, charge_id: str, budget: Budget, *, mechanism: str = "", unit: Unit | None = None) -> bytes | None:
         """Charge for a release that `store` will keep, or return the release already stored under this id.
 

@@ -67,6 +67,15 @@ def test_an_overdraft_is_refused_and_says_why(account):
     assert kinds(account) == ["grant", "charge"]
 
 
+def test_a_check_refuses_like_a_charge_and_spends_nothing(account):
+    account.check(dc.Budget(4.0, 1e-7))
+    account.charge(dc.Budget(3.0))
+    with pytest.raises(dc.BudgetExceededError, match="cannot pay epsilon=2"):
+        account.check(dc.Budget(2.0))
+    account.check(dc.Budget(1.0))
+    assert kinds(account) == ["grant", "charge"]
+
+
 def test_delta_is_a_budget_too(account):
     account.charge(dc.Budget(0.1, 6e-8))
     with pytest.raises(dc.BudgetExceededError):

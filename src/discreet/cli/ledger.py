@@ -1,0 +1,123 @@
+"""`discreet ledger`: grants, balances and history."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.options import AccountName, Delta, Epsilon, LedgerPath, Rho, TextFormat, budget_of
+from discreet.cli.output import AtomicFile, note, write_table
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account, Ledger, LedgerEvent
+
+app = typer.Typer(
+    help="Budgets: grant them, see what is left, see what was spent.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Format = Annotated[TextFormat, typer.Option("--format", help="How to print it.")]
+
+
+def _open(path: Path) -> Ledger:
+    from discreet.privacy.ledger import Ledger
+
+    return Ledger(path)
+
+
+@app.command()
+def grant(
+    ledger: LedgerPath,
+    account: Annotated[str, typer.Option("--account", help="The account's name.", show_default=False)],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+) -> None:
+    """Set the total budget of an account.
+
+    The grant is the account's whole limit: the same again changes nothing, a larger one extends it, one below what was
+    spent is refused. Nothing is ever reset or refunded.
+    """
+    budget = budget_of(epsilon, delta, rho)
+    _open(ledger).grant(account, budget)
+    note(f"account {account!r} may spend {budget} in all")
+
+
+@app.command()
+def show(ledger: LedgerPath, account: AccountName = None, format: Format = TextFormat.table) -> None:
+    """What every account was granted, has spent and has left."""
+    opened = _open(ledger)
+    accounts = opened.accounts() if account is None else [opened.account(account)]
+    reports = [_report(one) for one in accounts]
+    if format is TextFormat.json:
+        print(json.dumps({"accounts": [report for report, _ in reports]}, ensure_ascii=False))
+    else:
+        write_table(["account", "granted", "spent", "remaining", "charges"], [row for _, row in reports], right=[4])
+
+
+def _report(account: Account) -> tuple[dict[str, Any], list[Any]]:
+    granted, spent, remaining = account.granted, account.spent(), account.remaining()
+    charges = sum(event.kind == "charge" for event in account.history())
+    report = {"account": account.name, "charges": charges}
+    for name, amount in (("granted", granted), ("spent", spent), ("remaining", remaining)):
+        report[name] = {"epsilon": amount.epsilon, "delta": amount.delta, "rho": amount.rho}
+    return report, [account.name, granted, spent, remaining, charges]
+
+
+@app.command()
+def history(ledger: LedgerPath, account: AccountName = None, format: Format = TextFormat.table) -> None:
+    """All grants, charges and stored releases, oldest first."""
+    events = _events(ledger, account)
+    if format is TextFormat.json:
+        print(json.dumps({"events": [event.to_dict() for event in events]}, ensure_ascii=False))
+        return
+    rows = []
+    for event in events:
+        budget = event.details.get("budget", {})
+        amount = ", ".join(f"{name}={value:g}" for name, value in budget.items() if value)
+        rows.append([event.seq, event.at, event.account, event.kind, amount, event.details.get("mechanism", "")])
+        rows[-1].append(event.charge_id or "")
+    write_table(["no.", "time", "account", "event", "budget", "mechanism", "charge id"], rows, right=[0])
+
+
+def _events(path: Path, account: str | None) -> list[LedgerEvent]:
+    opened = _open(path)
+    if account is not None:
+        opened.account(account)  # an unknown account is an error, not an empty history
+    return opened.history(account)
+
+
+@app.command()
+def export(
+    ledger: LedgerPath,
+    account: AccountName = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file.", show_default=False)
+    ] = None,
+) -> None:
+    """All events as JSON lines, with the releases that were published."""
+    opened = _open(ledger)
+    lines = []
+    for event in _events(ledger, account):
+        line = event.to_dict()
+        if event.kind == "release":
+            line["release"] = _readable(opened.release_payload(event))
+        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    data = "".join(lines).encode()
+    if output is None:
+        sys.stdout.buffer.write(data)
+    else:
+        with AtomicFile(output) as file:
+            file.write(data)
+
+
+def _readable(payload: bytes) -> Any:
+    """The release as JSON, which it is unless somebody stored something else."""
+    try:
+        return json.loads(payload)
+    except ValueError:
+        return {"base64": base64.b64encode(payload).decode()}

@@ -1,0 +1,87 @@
+"""The `discreet` command: its subcommands, and what becomes of an error."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from discreet import errors
+from discreet._version import __version__
+from discreet.cli import explain, ledger
+from discreet.cli.interrupts import Interrupted, handle_interrupts
+
+__all__ = ["main"]
+
+EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or written; 2 wrong usage; 3 the budget does
+not suffice, nothing was released; 4 the data cannot be read; 130 interrupted, nothing was released."""
+
+app = typer.Typer(
+    name="discreet",
+    help="Publish what is frequent in a stream without revealing who was in it.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    # The plain help is enough, and importing what makes it colourful takes longer than all the rest.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("explain")(explain.explain)
+app.add_typer(ledger.app, name="ledger")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"discreet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _discreet(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command and exit with its code."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    handle_interrupts()
+    try:
+        app()
+        sys.stdout.flush()
+        return 0
+    except SystemExit as stop:  # how typer ends, also for wrong usage (2)
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except (Interrupted, KeyboardInterrupt):
+        return _fail(130, "interrupted: nothing was released and nothing was charged")
+    except errors.BudgetExceededError as error:
+        return _fail(3, str(error), *(f"  charged: {charge_id}" for charge_id in error.charges))
+    except (errors.DataError, errors.CorruptStateError) as error:
+        return _fail(4, str(error))
+    except (errors.ParameterError, errors.IncompatibleSummaryError) as error:
+        return _fail(2, str(error))
+    except errors.DiscreetError as error:
+        return _fail(1, str(error))
+    except BrokenPipeError:
+        # Whoever read our output has stopped. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        # A bug. Its message might hold items, so only its kind and its place are shown.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(place.filename)}:{place.lineno}"
+        return _fail(1, f"internal error: {type(error).__name__} at {where}; please report it")
+
+
+def _fail(code: int, *lines: str) -> int:
+    print(f"discreet: {lines[0]}", *lines[1:], sep="\n", file=sys.stderr)
+    return code

@@ -1,0 +1,87 @@
+"""`discreet ledger`, as an operator runs it."""
+
+import json
+
+import pytest
+
+import discreet as dc
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budgets.sqlite"
+
+
+def test_grant_show_history_export(discreet, path, tmp_path):
+    granted = discreet("ledger", "grant", "--ledger", path, "--account", "searches", "--epsilon", 4, "--delta", 1e-7)
+    assert (granted.returncode, granted.stdout) == (0, "")
+    assert "epsilon=4, delta=1e-07" in granted.stderr
+    account = dc.Ledger(path).account("searches")
+    account.begin("monday", dc.Budget(1.0, 1e-9), mechanism="offset")
+    account.store("monday", b'{"items": []}')
+    account.charge(dc.Budget(0.5), charge_id="bare \x1b"[:4])
+
+    shown = discreet("ledger", "show", "--ledger", path)
+    assert shown.returncode == 0
+    assert "searches" in shown.stdout
+    assert "epsilon=4" in shown.stdout
+    report = json.loads(discreet("ledger", "show", "--ledger", path, "--format", "json").stdout)
+    (searches,) = report["accounts"]
+    assert searches["charges"] == 2
+    assert searches["spent"]["epsilon"] == pytest.approx(1.5, rel=1e-3)
+    assert searches["remaining"]["epsilon"] == pytest.approx(2.5, rel=1e-2)
+
+    history = discreet("ledger", "history", "--ledger", path, "--account", "searches")
+    assert [word in history.stdout for word in ("grant", "monday", "offset", "epsilon=0.5")] == [True] * 4
+    events = json.loads(discreet("ledger", "history", "--ledger", path, "--format", "json").stdout)["events"]
+    assert [event["kind"] for event in events] == ["grant", "charge", "release", "charge"]
+
+    lines = discreet("ledger", "export", "--ledger", path).stdout.splitlines()
+    assert [json.loads(line).get("release") for line in lines] == [None, None, {"items": []}, None]
+    out = tmp_path / "audit.jsonl"
+    assert discreet("ledger", "export", "--ledger", path, "--output", out).stdout == ""
+    assert out.read_text().splitlines() == lines
+
+
+def test_a_zcdp_grant(discreet, path):
+    assert discreet("ledger", "grant", "--ledger", path, "--account", "a", "--rho", 0.5).returncode == 0
+    assert dc.Ledger(path).account("a").granted == dc.Budget.zcdp(0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["show"], 2),
+        (["show", "--ledger", "missing.sqlite"], 1),
+        (["show", "--ledger", "no/such/directory.sqlite"], 1),
+        (["show", "--ledger", "garbage.sqlite"], 1),
+        (["show", "--ledger", "{path}", "--account", "typo"], 1),
+        (["history", "--ledger", "{path}", "--account", "typo"], 1),
+        (["grant", "--ledger", "{path}", "--account", "a"], 2),
+        (["grant", "--ledger", "{path}", "--account", "a", "--epsilon", "-1"], 2),
+        (["grant", "--ledger", "{path}", "--account", "a", "--epsilon", "1", "--delta", "2"], 2),
+        (["grant", "--ledger", "{path}", "--account", "a", "--epsilon", "1", "--rho", "1"], 2),
+        (["grant", "--ledger", "{path}", "--account", "", "--epsilon", "1"], 2),
+        (["grant", "--ledger", "{path}", "--account", "spent", "--epsilon", "0.1"], 1),
+        (["export", "--ledger", "{path}", "--output", "no/such/directory.jsonl"], 2),
+        (["reset", "--ledger", "{path}"], 2),
+    ],
+)
+def test_errors_have_codes_and_no_tracebacks(discreet, path, tmp_path, arguments, code):
+    ledger = dc.Ledger(path)
+    ledger.grant("spent", dc.Budget(1.0))
+    ledger.account("spent").charge(dc.Budget(1.0))
+    (tmp_path / "garbage.sqlite").write_bytes(b"x" * 5000)
+    before = ledger.history()
+    done = discreet("ledger", *[argument.format(path=path) for argument in arguments], cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "missing.sqlite").exists()
+    assert ledger.history() == before
+
+
+def test_terminal_codes_in_names_are_not_sent_to_the_terminal(discreet, path):
+    """Names are checked when they are made; a payload made elsewhere is shown as JSON, which escapes them."""
+    with pytest.raises(dc.ParameterError):
+        dc.Ledger(path).grant("\x1b[2J", dc.Budget(1.0))
