@@ -14,6 +14,7 @@ from discreet._version import __version__
 
 if TYPE_CHECKING:
     from discreet import audit, central, continual, engines, multiparty, pan
+    from discreet.api import Plan, plan, release, top_k
     from discreet.errors import (
         BudgetExceededError,
         CorruptStateError,
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
         ParameterError,
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
+    from discreet.privacy.histogram import Histogram
     from discreet.privacy.ledger import Account, Ledger
     from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, UserMisraGries
 
 _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
+    "Histogram": "privacy.histogram",
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
+    **dict.fromkeys(["Plan", "plan", "release", "top_k"], "api"),
     **dict.fromkeys(["ExactCounts", "MisraGries", "SpaceSaving", "UserMisraGries"], "summaries"),
     **dict.fromkeys(
         [
@@ -58,11 +62,13 @@ __all__ = [
     "Event",
     "ExactCounts",
     "Guarantee",
+    "Histogram",
     "IncompatibleSummaryError",
     "Ledger",
     "LedgerError",
     "MisraGries",
     "ParameterError",
+    "Plan",
     "Replace",
     "SpaceSaving",
     "Unit",
@@ -75,6 +81,9 @@ __all__ = [
     "engines",
     "multiparty",
     "pan",
+    "plan",
+    "release",
+    "top_k",
 ]
 
 

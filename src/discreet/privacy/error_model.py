@@ -61,6 +61,15 @@ class Noise:
         """The same in units of the published counts."""
         return float(self.bound(beta) * self.step)
 
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description; the scale and step are written as exact fractions."""
+        return {"law": self.law, "scale": str(self.scale), "draws": self.draws, "step": str(self.step)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Noise:
+        """The inverse of `to_dict`."""
+        return cls(values["law"], Fraction(values["scale"]), int(values["draws"]), Fraction(values["step"]))
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorModel:
@@ -96,9 +105,9 @@ class ErrorModel:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
         return {
-            "noise": _noise_to_dict(self.noise),
-            "shared": _noise_to_dict(self.shared),
-            "offset_noise": _noise_to_dict(self.offset_noise),
+            "noise": self.noise.to_dict(),
+            "shared": None if self.shared is None else self.shared.to_dict(),
+            "offset_noise": None if self.offset_noise is None else self.offset_noise.to_dict(),
             "summary_below": _finite(self.summary_below),
             "summary_above": _finite(self.summary_above),
         }
@@ -106,13 +115,10 @@ class ErrorModel:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ErrorModel:
         """The inverse of `to_dict`."""
-        noise = _noise_from_dict(values["noise"])
-        if noise is None:
-            raise ParameterError("an error model needs a noise")
         return cls(
-            noise=noise,
-            shared=_noise_from_dict(values["shared"]),
-            offset_noise=_noise_from_dict(values["offset_noise"]),
+            noise=Noise.from_dict(values["noise"]),
+            shared=None if values["shared"] is None else Noise.from_dict(values["shared"]),
+            offset_noise=None if values["offset_noise"] is None else Noise.from_dict(values["offset_noise"]),
             summary_below=math.inf if values["summary_below"] is None else float(values["summary_below"]),
             summary_above=math.inf if values["summary_above"] is None else float(values["summary_above"]),
         )
@@ -120,15 +126,3 @@ class ErrorModel:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _noise_to_dict(noise: Noise | None) -> dict[str, Any] | None:
-    if noise is None:
-        return None
-    return {"law": noise.law, "scale": str(noise.scale), "draws": noise.draws, "step": str(noise.step)}
-
-
-def _noise_from_dict(values: dict[str, Any] | None) -> Noise | None:
-    if values is None:
-        return None
-    return Noise(values["law"], Fraction(values["scale"]), int(values["draws"]), Fraction(values["step"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.privacy.unit import Unit
+from discreet.privacy.unit import Unit, unit_from_dict
 
 __all__ = ["Guarantee"]
 
@@ -42,11 +42,8 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        unit: dict[str, Any] = {"name": type(self.unit).__name__, "description": self.unit.describe()}
-        if hasattr(self.unit, "max_items"):
-            unit["max_items"] = self.unit.max_items
         return {
-            "unit": unit,
+            "unit": self.unit.to_dict(),
             "epsilon": self.epsilon,
             "delta": self.delta,
             "rho": self.rho,
@@ -57,3 +54,14 @@ class Guarantee:
             "chosen_because": self.chosen_because,
             "seeded": self.seeded,
         }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Guarantee:
+        """The inverse of `to_dict`."""
+        return cls(
+            **{
+                **values,
+                "unit": unit_from_dict(values["unit"]),
+                "assumptions": tuple(values["assumptions"]),
+            }
+        )

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
-from discreet.privacy.error_model import ErrorModel
+from discreet.errors import CorruptStateError, ParameterError
+from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
 
@@ -22,20 +23,24 @@ __all__ = ["Histogram"]
 
 Counts = npt.NDArray[np.int64]
 
+PAYLOAD_VERSION = 1
+_ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary")
+
 
 class Histogram:
     """Published items with noisy counts, largest first, equal counts by item.
 
     Every item with a count well above the threshold is there with high probability; there may be fewer items than
-    were asked for; an item that did not occur is never there. `guarantee` says what the release promises and hides.
+    were asked for; an item that did not occur is never there (except by a mechanism over a known universe, which says
+    so in its guarantee). `guarantee` says what the release promises and hides.
 
     Attributes:
-        items: The published items as Python values.
-        counts: Their noisy counts, int64.
+        counts: The noisy counts, int64, read-only.
+        guarantee: What the release promises.
         threshold: The mechanism's cut. For the offset release an item is published iff count - offset >= threshold.
         offset: The noisy offset that the offset release publishes; None for the others.
-        everything_else: The noisy number of events of all items not listed, when a share of the budget was spent on
-            the stream's length; otherwise None.
+        total: The noisy length of the stream, when a share of the budget was spent on it; otherwise None.
+        error_model: The laws from which `bounds` follow. All of it is public.
     """
 
     def __init__(
@@ -47,46 +52,53 @@ class Histogram:
         *,
         threshold: int | float | None = None,
         offset: int | None = None,
-        everything_else: Estimate | None = None,
+        total: int | None = None,
+        total_noise: Noise | None = None,
     ) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if len(items) != len(counts):
             raise ParameterError("items and counts must have one length")
+        if (total is None) != (total_noise is None):
+            raise ParameterError("a total needs the law of its noise, and only a total has one")
         counts = np.asarray(counts, dtype=np.int64)
         # The order is a function of what is published: noisy count, then item.
         order = pc.sort_indices(
             pa.table({"item": items, "count": counts}), sort_keys=[("count", "descending"), ("item", "ascending")]
         )
         self._items = items.take(order)
+        self._values: list[Any] | None = None
         self.counts: Counts = counts[np.asarray(order)]
+        self.counts.setflags(write=False)
         self.guarantee = guarantee
         self.error_model = error_model
         self.threshold = threshold
         self.offset = offset
-        self.everything_else = everything_else
+        self.total = total
+        self.total_noise = total_noise
 
     @property
     def items(self) -> list[Any]:
         """The published items as Python values, in order."""
-        values: list[Any] = self._items.to_pylist()
-        return values
+        if self._values is None:
+            self._values = self._items.to_pylist()
+        return list(self._values)
 
     def __len__(self) -> int:
         return len(self.counts)
 
+    def _with(self, **changes: Any) -> Histogram:
+        fields = {
+            name: getattr(self, name)
+            for name in ("counts", "guarantee", "error_model", "threshold", "offset", "total", "total_noise")
+        }
+        return Histogram(**{"items": self._items, **fields, **changes})
+
     def head(self, k: int) -> Histogram:
         """The first k items: a function of the release, so it costs nothing."""
-        return Histogram(
-            self._items[:k],
-            self.counts[:k],
-            self.guarantee,
-            self.error_model,
-            threshold=self.threshold,
-            offset=self.offset,
-            everything_else=self.everything_else,
-        )
+        k = whole_number("k", k, 0)
+        return self._with(items=self._items[:k], counts=self.counts[:k])
 
     def bounds(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """(lower, upper) for every item: with probability `confidence` all of them hold at once.
@@ -98,6 +110,31 @@ class Histogram:
         below, above = self.error_model.distances(confidence, self.offset)
         lower = np.maximum(self.counts - below, 1.0)
         return lower, np.maximum(self.counts + above, lower)
+
+    @property
+    def everything_else(self) -> Estimate | None:
+        """The number of events of all items that are not listed, at 95 percent confidence; None without a total."""
+        return self.rest()
+
+    def rest(self, confidence: float = 0.95) -> Estimate | None:
+        """The number of events of all items that are not listed; None unless `total_share` was spent on the length.
+
+        The value is the noisy total minus the listed counts, and at least 0, so the rows add up to the total. The
+        interval holds by itself with probability `confidence`: half of what may fail goes to the total's noise, half
+        to the bounds of the listed items.
+        """
+        if self.total is None or self.total_noise is None:
+            return None
+        half = (1.0 - probability("confidence", confidence)) / 2.0
+        around = self.total_noise.bound_in_counts(half)
+        lower, upper = self.bounds(1.0 - half)
+        value = max(self.total - int(self.counts.sum()), 0)
+        return Estimate(
+            value,
+            max(self.total - around - float(upper.sum()), 0.0),
+            max(self.total + around - float(lower.sum()), float(value)),
+            self.guarantee,
+        )
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """A table with item, count, lower and upper."""
@@ -132,8 +169,9 @@ class Histogram:
             "confidence": confidence,
             "items": items,
         }
-        if self.everything_else is not None:
-            rest = self.everything_else
+        rest = self.rest(confidence)
+        if rest is not None:
+            out["total"] = self.total
             out["everything_else"] = {
                 "count": int(rest.value),
                 "lower": _number(rest.lower),
@@ -144,6 +182,59 @@ class Histogram:
     def to_json(self, confidence: float = 0.95) -> str:
         """The description as JSON text."""
         return json.dumps(self.to_dict(confidence), ensure_ascii=False, allow_nan=False)
+
+    def to_payload(self) -> bytes:
+        """Everything that was published, as bytes from which `from_payload` makes an equal histogram.
+
+        This is what a ledger stores. Equal histograms have equal payloads.
+        """
+        kind = str(self._items.type)
+        if kind not in _ITEM_TYPES:
+            raise ParameterError(f"items must be of type {', '.join(_ITEM_TYPES)}, not {kind}")
+        values = self._items.to_pylist()
+        fields = {
+            "release": "histogram",
+            "version": PAYLOAD_VERSION,
+            "guarantee": self.guarantee.to_dict(),
+            "error_model": self.error_model.to_dict(),
+            "threshold": self.threshold,
+            "offset": self.offset,
+            "total": self.total,
+            "total_noise": None if self.total_noise is None else self.total_noise.to_dict(),
+            "item_type": kind,
+            "items": [value.hex() for value in values] if kind == "large_binary" else values,
+            "counts": self.counts.tolist(),
+        }
+        return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+    @classmethod
+    def from_payload(cls, payload: bytes) -> Histogram:
+        """The histogram of a payload; `CorruptStateError` for anything else."""
+        import pyarrow as pa
+
+        try:
+            fields = json.loads(payload)
+            if fields["release"] != "histogram" or fields["version"] != PAYLOAD_VERSION:
+                raise CorruptStateError(f"the payload is not a histogram of version {PAYLOAD_VERSION}")
+            kind = fields["item_type"]
+            if kind not in _ITEM_TYPES:
+                raise CorruptStateError("the payload has items of an unknown type")
+            values = fields["items"]
+            if kind == "large_binary":
+                values = [bytes.fromhex(value) for value in values]
+            return cls(
+                pa.array(values, type=getattr(pa, kind)()),
+                np.array(fields["counts"], dtype=np.int64),
+                Guarantee.from_dict(fields["guarantee"]),
+                ErrorModel.from_dict(fields["error_model"]),
+                threshold=fields["threshold"],
+                offset=fields["offset"],
+                total=fields["total"],
+                total_noise=None if fields["total_noise"] is None else Noise.from_dict(fields["total_noise"]),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, pa.ArrowException):
+            # Without the cause: it may quote an item.
+            raise CorruptStateError("the payload is not a histogram this version can read") from None
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, confidence: float = 0.95, most: int = 30) -> Any:
         """Bars with intervals for the first `most` items; written to `path` (png, svg, pdf) when given.

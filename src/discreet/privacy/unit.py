@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.checks import whole_number
 
-__all__ = ["Element", "Event", "Replace", "Unit", "User"]
+__all__ = ["Element", "Event", "Replace", "Unit", "User", "unit_from_dict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,10 @@ class Unit:
     def describe(self) -> str:
         """The relation in plain words."""
         raise ParameterError("use Event(), User(max_items), Element() or Replace(), not the bare Unit")
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return {"name": type(self).__name__, "description": self.describe(), **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +59,11 @@ class Replace(Unit):
 
     def describe(self) -> str:
         return "one item replaced by another; the number of items is public"
+
+
+def unit_from_dict(values: dict[str, Any]) -> Unit:
+    """The inverse of `Unit.to_dict`."""
+    kinds = {kind.__name__: kind for kind in (Event, User, Element, Replace)}
+    if values.get("name") not in kinds:
+        raise ParameterError(f"unit must be one of {', '.join(kinds)}, not {values.get('name')!r}")
+    return kinds[values["name"]](**{key: value for key, value in values.items() if key not in ("name", "description")})

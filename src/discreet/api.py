@@ -1,1 +1,0 @@
-"""The facade: one call from a column to a private release."""

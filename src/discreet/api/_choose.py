@@ -1,0 +1,89 @@
+"""Which mechanism: by name, or chosen from the kind of summary, the unit and the budget, never from the data."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from discreet import central
+from discreet.central import Mechanism
+from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.privacy import Budget, Unit, User
+from discreet.summaries import MisraGries, Summary, UserMisraGries
+
+__all__ = ["MECHANISMS", "Choice", "choose", "make", "mechanism_class"]
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "offset": central.OffsetRelease,
+}
+"""The mechanisms that a name stands for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A mechanism, and why it is this one."""
+
+    mechanism: Mechanism
+    because: str
+
+
+def choose(
+    summary: Summary,
+    budget: Budget,
+    mechanism: str | Mechanism | type[Mechanism],
+    unit: Unit,
+    stream_length: int | str | None,
+) -> Choice:
+    """The mechanism to release a summary with. Reads public facts of the summary: its class, capacity, was_merged."""
+    if isinstance(mechanism, Mechanism):
+        if mechanism.budget != budget:
+            # With `total_share` the mechanism gets what is left.
+            mechanism = dataclasses.replace(mechanism, budget=budget)  # type: ignore[type-var]
+        return Choice(mechanism, "it was given")
+    if mechanism == "auto":
+        kind, because = _automatic(summary, unit)
+    else:
+        kind, because = mechanism_class(mechanism), "it was asked for"
+    return Choice(make(kind, budget, unit, getattr(summary, "capacity", None), stream_length), because)
+
+
+def mechanism_class(mechanism: object) -> type[Mechanism]:
+    """The class that a name or class stands for."""
+    if isinstance(mechanism, type) and issubclass(mechanism, Mechanism):
+        return mechanism
+    if isinstance(mechanism, str) and mechanism in MECHANISMS:
+        return MECHANISMS[mechanism]
+    given = repr(mechanism) if isinstance(mechanism, str) else type(mechanism).__name__
+    raise ParameterError(f"mechanism must be 'auto', a Mechanism, or one of {', '.join(MECHANISMS)}; not {given}")
+
+
+def _automatic(summary: Summary, unit: Unit) -> tuple[type[Mechanism], str]:
+    if isinstance(summary, UserMisraGries) and not isinstance(unit, User):
+        raise IncompatibleSummaryError(
+            "UserMisraGries counts the sets of users: it is released under unit=dc.User(max_items), "
+            f"not {type(unit).__name__}"
+        )
+    if isinstance(summary, MisraGries):
+        return central.OffsetRelease, (
+            "of the mechanisms for a Misra-Gries sketch of one stream it has the smallest threshold and noise"
+        )
+    raise IncompatibleSummaryError(f"there is no release for {type(summary).__name__}")
+
+
+def make(
+    kind: type[Mechanism], budget: Budget, unit: Unit, capacity: int | None, stream_length: int | str | None
+) -> Mechanism:
+    """A mechanism of a class from the parameters that it takes."""
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    options: dict[str, Any] = {"budget": budget, "unit": unit}
+    if "capacity" in fields and capacity is not None:
+        options["capacity"] = capacity
+    if stream_length is not None:
+        if "stream_length" not in fields:
+            raise ParameterError(f"{kind.name} does not depend on the stream's length: leave stream_length out")
+        options["stream_length"] = stream_length
+    for name, field in fields.items():
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and field.init and name not in options:
+            raise ParameterError(f"{kind.name} needs {name}: make a {kind.__name__} and pass it as the mechanism")
+    return kind(**options)

@@ -1,0 +1,270 @@
+"""plan: threshold, noise and error of each mechanism before anything is spent."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from discreet import summaries
+from discreet.api._choose import MECHANISMS, make
+from discreet.central import Mechanism
+from discreet.errors import ParameterError
+from discreet.privacy import Budget, Event, Unit, User
+from discreet.privacy.checks import probability, whole_number
+from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary, UserMisraGries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Plan", "PlanRow", "choose_capacity", "plan"]
+
+SMALLEST_CAPACITY = 4096
+LARGEST_CAPACITY = 2**16
+COUNTERS_PER_ITEM = 32
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """What one mechanism would do.
+
+    Attributes:
+        mechanism: Its short name, which `release` and `top_k` take.
+        name: Its name in words.
+        summary: The summary it releases.
+        threshold: The cut that a noisy count must reach.
+        noise: The law of the noise on each count.
+        noise_scale: Its scale (Laplace) or standard deviation (Gaussian), in counts.
+        noise_error: With probability `confidence` no count moves by more than this through noise.
+        summary_error: The most by which the summary's own count may lie from the truth, for the given length.
+        published_from: With probability `confidence` every item that occurs at least this often is published.
+        memory_bytes: About what the summary holds, with keys of 32 bytes; None where it depends on the data.
+        notes: What the guarantee rests on.
+    """
+
+    mechanism: str
+    name: str
+    summary: str
+    threshold: int | float
+    noise: str
+    noise_scale: float
+    noise_error: float
+    summary_error: float
+    published_from: int
+    memory_bytes: int | None
+    notes: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Mechanisms side by side, the one that publishes the rarest items first. Computed from public numbers only."""
+
+    length: int
+    budget: Budget
+    unit: Unit
+    capacity: int
+    capacity_because: str
+    confidence: float
+    rows: tuple[PlanRow, ...]
+    not_applicable: dict[str, str]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def row(self, mechanism: str) -> PlanRow:
+        """The row of a mechanism, by its short name."""
+        for row in self.rows:
+            if row.mechanism == mechanism:
+                return row
+        why = self.not_applicable.get(mechanism)
+        raise ParameterError(f"the plan has no mechanism {mechanism!r}" + (f": {why}" if why else ""))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return {
+            "length": self.length,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "rho": self.budget.rho,
+            "unit": self.unit.to_dict(),
+            "capacity": self.capacity,
+            "capacity_because": self.capacity_because,
+            "confidence": self.confidence,
+            "mechanisms": [row.to_dict() for row in self.rows],
+            "not_applicable": dict(self.not_applicable),
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """A table with a row for each mechanism."""
+        import pyarrow as pa
+
+        names = [field.name for field in dataclasses.fields(PlanRow)]
+        types = {"threshold": pa.float64(), "published_from": pa.int64(), "memory_bytes": pa.int64()}
+        columns = {
+            name: pa.array([getattr(row, name) for row in self.rows], type=types.get(name, _arrow_type(name)))
+            for name in names
+        }
+        return pa.table(columns)
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.length:,} events, {self.budget}, {self.unit.describe()}\n"
+            f"capacity {self.capacity:,}: {self.capacity_because}\n"
+        )
+        titles = ("mechanism", "summary", "threshold", "noise", "noise error", "summary error", "published from")
+        lines = [
+            titles,
+            *(
+                (
+                    row.mechanism,
+                    row.summary,
+                    f"{row.threshold:,.6g}",
+                    f"{row.noise} {row.noise_scale:,.4g}",
+                    f"{row.noise_error:,.6g}",
+                    f"{row.summary_error:,.6g}",
+                    f"{row.published_from:,}",
+                )
+                for row in self.rows
+            ),
+        ]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
+        table = "\n".join(
+            "  ".join(
+                cell.ljust(width) if i < 2 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in lines
+        )
+        return f"{head}\n{table}\n\nErrors and 'published from' hold with probability {self.confidence:g}."
+
+
+def _arrow_type(name: str) -> Any:
+    import pyarrow as pa
+
+    return pa.float64() if name.endswith(("scale", "error")) else pa.string()
+
+
+def plan(
+    length: int,
+    budget: Budget,
+    capacity: int | None = None,
+    k: int | None = None,
+    unit: Unit | None = None,
+    confidence: float = 0.95,
+) -> Plan:
+    """What each mechanism would publish and how well, from public numbers: no data is read, nothing is spent.
+
+    Args:
+        length: How many events the stream has, about; a public estimate, not a count of the data.
+        budget: What a release may spend.
+        capacity: The number of counters; by default what `top_k` would choose for `k` and this length.
+        k: How many items are wanted (100 by default); used to choose the capacity.
+        unit: Whose presence is hidden; `Event()` by default.
+        confidence: The probability with which errors and `published_from` hold.
+    """
+    length = whole_number("length", length, 0)
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+    unit = Event() if unit is None else unit
+    if not isinstance(unit, Unit):
+        raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
+    probability("confidence", confidence)
+    wanted = 100 if k is None else whole_number("k", k)
+    if capacity is None:
+        capacity, because = choose_capacity(wanted, budget, unit, length)
+    else:
+        capacity, because = whole_number("capacity", capacity), "given"
+    rows, refused = [], {}
+    for name, kind in MECHANISMS.items():
+        try:
+            mechanism = make(kind, budget, unit, capacity, None)
+            rows.append(_row(name, mechanism, length, capacity, confidence))
+        except ParameterError as error:
+            refused[name] = str(error)
+    rows.sort(key=lambda row: row.published_from)
+    return Plan(length, budget, unit, capacity, because, confidence, tuple(rows), refused)
+
+
+def _row(name: str, mechanism: Mechanism, length: int, capacity: int, confidence: float) -> PlanRow:
+    model, beta = mechanism.error_model, 1.0 - confidence
+    lost, error = summary_errors(mechanism.accepts[0], length, capacity)
+    noises = [noise for noise in (model.noise, model.shared, model.offset_noise) if noise is not None]
+    down = sum(noise.bound_in_counts(beta / len(noises)) for noise in noises)
+    return PlanRow(
+        mechanism=name,
+        name=mechanism.name,
+        summary=mechanism.accepts[0].__name__,
+        threshold=mechanism.threshold,
+        noise=model.noise.law,
+        noise_scale=float(model.noise.scale * model.noise.step),
+        noise_error=mechanism.error_bound(beta),
+        summary_error=error,
+        published_from=math.ceil(mechanism.threshold + down + lost),
+        memory_bytes=memory(mechanism.accepts[0], capacity),
+        notes="; ".join(mechanism.assumptions),
+    )
+
+
+def summary_errors(kind: type[Summary], length: int, capacity: int) -> tuple[float, float]:
+    """(lost, error): the most by which a count is too low, and by which it lies from the truth either way."""
+    if issubclass(kind, (MisraGries, UserMisraGries)):
+        # c <= f <= c + alpha and alpha <= n/(k+1)
+        return float(length // (capacity + 1)), float(length // (capacity + 1))
+    if issubclass(kind, SpaceSaving):
+        return 0.0, float(length // capacity)
+    return 0.0, 0.0
+
+
+def memory(kind: type[Summary], capacity: int) -> int | None:
+    """Bytes of a full summary with keys of 32 bytes; None where they depend on the data."""
+    if issubclass(kind, ExactCounts):
+        return None
+    size = min(capacity, 4096)
+    return math.ceil(_bytes_when_full(kind.__name__, size) * capacity / size)
+
+
+@lru_cache(maxsize=64)
+def _bytes_when_full(kind: str, capacity: int) -> int:
+    keys = [b"%0*d" % (KEY_BYTES, key) for key in range(capacity)]
+    if kind == "UserMisraGries":
+        users = UserMisraGries(capacity, 1)
+        users.update([[key] for key in keys])
+        return users.memory_bytes
+    summary: Summary = getattr(summaries, kind)(capacity)
+    summary.update(keys)
+    return summary.memory_bytes
+
+
+def choose_capacity(k: int, budget: Budget, unit: Unit, length: int | None) -> tuple[int, str]:
+    """The number of counters for `k` items, and why: from public numbers only.
+
+    The offset release's noise does not grow with the capacity, so more counters only cost memory: 32 for each item
+    asked for and at least 4096. With a declared length: as many as make the sketch's error n/(k+1) no larger than
+    the noise, at most 65536, and no more than there are events.
+    """
+    usual = _power_of_two(max(SMALLEST_CAPACITY, COUNTERS_PER_ITEM * k))
+    because = f"{COUNTERS_PER_ITEM} counters for each of {k} items, at least {SMALLEST_CAPACITY}, as a power of two"
+    if length is None or budget.epsilon is None:
+        return usual, because
+    scale = (unit.max_items if isinstance(unit, User) else 1) / budget.epsilon
+    balanced = _power_of_two(math.ceil(length / max(scale, 1.0)))
+    if balanced > usual:
+        capacity = max(usual, min(balanced, LARGEST_CAPACITY))
+        return (
+            capacity,
+            f"the sketch's error for {length:,} events comes down to the noise, at most {LARGEST_CAPACITY:,}",
+        )
+    if length < usual:
+        return max(length, k, 1), f"{length:,} events need no more counters"
+    return usual, because
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << max(number - 1, 0).bit_length()

@@ -1,0 +1,218 @@
+"""release: a summary goes in, a private histogram with its guarantee comes out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.api._choose import choose
+from discreet.central import Mechanism
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource, system_source
+from discreet.noise.source import MAX_SCALE
+from discreet.privacy import Budget, Event, Guarantee, Unit, User
+from discreet.privacy.error_model import Noise
+from discreet.privacy.histogram import Histogram
+from discreet.privacy.ledger import Account, new_charge_id
+from discreet.summaries import ExactCounts, Summary
+
+__all__ = ["Prepared", "prepare", "release"]
+
+
+def release(
+    summary: Summary,
+    budget: Budget,
+    mechanism: str | Mechanism | type[Mechanism] = "auto",
+    unit: Unit | None = None,
+    ledger: Account | None = None,
+    *,
+    charge_id: str | None = None,
+    total_share: float | None = None,
+    stream_length: int | str | None = None,
+    source: RandomSource | None = None,
+) -> Histogram:
+    """Publish a summary as a private histogram.
+
+    Every item well above the threshold is listed with high probability; an item that did not occur is never listed
+    (except by a mechanism over a known universe). `guarantee` of the result says what it hides and what it cost.
+
+    The guarantee covers one release. A summary may be released again, and each release spends its own budget: with a
+    `ledger` they are added up, without one that is up to the caller.
+
+    Order: everything is checked, the ledger is charged durably, noise is drawn, the release is stored in the ledger,
+    and then it is returned. A crash may waste budget; it never publishes anything uncharged. An error in the
+    parameters charges nothing.
+
+    Args:
+        summary: What to publish. It is copied first (`ExactCounts` is read in one go), so other threads may go on
+            updating it.
+        budget: What the whole release may spend.
+        mechanism: "auto", a name of `discreet.api.MECHANISMS`, a class of `discreet.central` or an instance of one
+            (made with the same budget). "auto" picks by the kind of summary, the unit and the budget, and
+            `guarantee.chosen_because` says why.
+        unit: Whose presence is hidden; `Event()` by default, or the unit of a mechanism given as an instance.
+        ledger: The account that pays: `Ledger(path).account(name)`.
+        charge_id: Names the charge. Repeating an id returns the release stored under it, bit for bit, and charges
+            nothing; by default every release has a new one.
+        total_share: A fraction of the budget for the stream's length: the release then has `total` and
+            `everything_else`. epsilons add: the mechanism gets the rest, and the guarantee states the sum.
+        stream_length: For mechanisms that need it, "public" or another value they document. See docs/privacy/units.md.
+        source: For tests and audits only. A release made with a seeded source is NOT private and says so.
+    """
+    prepared = prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, stream_length, source)
+    if not isinstance(summary, ExactCounts):
+        # Counters, offset and total are read one after the other below: they must be of one moment.
+        summary = summary.copy()
+        prepared.mechanism.check(summary)
+    if ledger is None:
+        return prepared.draw(summary, source)
+    charge_id = new_charge_id() if charge_id is None else charge_id
+    stored = ledger.begin(charge_id, budget, mechanism=prepared.description, unit=prepared.mechanism.unit)
+    if stored is None:
+        stored = ledger.store(charge_id, prepared.draw(summary, source).to_payload())
+    return Histogram.from_payload(stored)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A release that was checked and not yet paid: nothing random has happened."""
+
+    budget: Budget
+    mechanism: Mechanism
+    because: str
+    total_share: float | None
+    total_noise: Noise | None
+
+    @property
+    def description(self) -> str:
+        """What the ledger writes down; a charge id stands for one description."""
+        if self.total_share is None:
+            return self.mechanism.name
+        return f"{self.mechanism.name}, and the total for a share of {self.total_share:g}"
+
+    def draw(self, summary: Summary, source: RandomSource | None) -> Histogram:
+        """Draw the noise."""
+        source = system_source() if source is None else source
+        histogram = self.mechanism(summary, source)
+        guarantee = dataclasses.replace(histogram.guarantee, chosen_because=self.because)
+        if self.total_noise is None:
+            return histogram._with(guarantee=guarantee)
+        return histogram._with(
+            guarantee=self._with_total(guarantee),
+            total=summary.total + draw_noise(self.total_noise, source),
+            total_noise=self.total_noise,
+        )
+
+    def _with_total(self, guarantee: Guarantee) -> Guarantee:
+        """The guarantee of both parts together: epsilons (or rhos) add, and the total's noise needs no delta."""
+        note = f"a share of {self.total_share:g} of the budget was spent on the stream's length"
+        return dataclasses.replace(
+            guarantee,
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            rho=self.budget.rho,
+            assumptions=(*guarantee.assumptions, note),
+        )
+
+
+def prepare(
+    summary: Summary,
+    budget: Budget,
+    mechanism: str | Mechanism | type[Mechanism],
+    unit: Unit | None,
+    ledger: Account | None,
+    charge_id: str | None,
+    total_share: float | None,
+    stream_length: int | str | None,
+    source: RandomSource | None,
+) -> Prepared:
+    """Check all arguments of a release, and calibrate. Whatever can be refused is refused here."""
+    if not isinstance(summary, Summary):
+        raise ParameterError(f"summary must be one of discreet's summaries, not {type(summary).__name__}")
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+    if unit is None:
+        unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
+    _check_unit(unit, mechanism)
+    _check_ledger(ledger, charge_id, source)
+    if isinstance(mechanism, Mechanism) and mechanism.budget != budget:
+        raise ParameterError(f"the mechanism was made for {mechanism.budget}, the release is to spend {budget}")
+    rest, total_noise = budget, None
+    if total_share is not None:
+        rest, total_noise = split(budget, total_share, unit)
+    choice = choose(summary, rest, mechanism, unit, stream_length)
+    choice.mechanism.check(summary)
+    _check_noise(choice.mechanism, total_noise)
+    return Prepared(budget, choice.mechanism, choice.because, total_share, total_noise)
+
+
+def split(budget: Budget, share: float, unit: Unit) -> tuple[Budget, Noise]:
+    """What is left for the histogram, and the noise of the stream's length for the given share.
+
+    The length moves by at most m when a unit of m events comes or goes. Discrete Laplace noise of scale m/epsilon_n
+    makes it epsilon_n-DP, and by composition the release costs (epsilon_n + rest, delta). Of a zCDP budget: discrete
+    Gaussian noise with sigma^2 = m^2/(2 rho_n), and rhos add. The two parts never sum to more than the budget.
+    """
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0.0 < share < 1.0:
+        raise ParameterError(f"total_share must be greater than 0 and less than 1, not {share!r}")
+    if not isinstance(unit, (Event, User)):
+        raise ParameterError(f"total_share needs the unit dc.Event() or dc.User(m), not {type(unit).__name__}")
+    m = unit.max_items if isinstance(unit, User) else 1
+    if budget.rho is not None:
+        rho = budget.rho * share
+        return Budget.zcdp(_remainder(budget.rho, rho)), Noise("gaussian", _sigma(m, rho))
+    assert budget.epsilon is not None
+    epsilon = budget.epsilon * share
+    return Budget(_remainder(budget.epsilon, epsilon), budget.delta), Noise("laplace", m / Fraction(epsilon))
+
+
+def _remainder(whole: float, part: float) -> float:
+    """The largest float that added to part, exactly, is not more than the whole."""
+    rest = whole - part
+    while Fraction(rest) + Fraction(part) > Fraction(whole):
+        rest = math.nextafter(rest, 0.0)
+    return rest
+
+
+def _sigma(m: int, rho: float) -> Fraction:
+    """A float sigma with sigma^2 >= m^2/(2 rho), exactly."""
+    sigma = m / math.sqrt(2.0 * rho)
+    while Fraction(sigma) ** 2 * 2 * Fraction(rho) < m * m:
+        sigma = math.nextafter(sigma, math.inf)
+    return Fraction(sigma)
+
+
+def draw_noise(noise: Noise, source: RandomSource) -> int:
+    """One draw of a noise of step 1."""
+    if noise.law == "laplace":
+        return source.discrete_laplace(noise.scale)
+    return source.discrete_gaussian(noise.scale)
+
+
+def _check_unit(unit: object, mechanism: object) -> None:
+    if not isinstance(unit, Unit):
+        raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
+    if isinstance(mechanism, Mechanism) and mechanism.unit != unit:
+        raise ParameterError(f"the mechanism protects {mechanism.unit}, the release is to protect {unit}")
+
+
+def _check_ledger(ledger: object, charge_id: object, source: object) -> None:
+    if ledger is not None and not isinstance(ledger, Account):
+        raise ParameterError(f"ledger must be an account, Ledger(path).account(name), not {type(ledger).__name__}")
+    if charge_id is not None and ledger is None:
+        raise ParameterError("charge_id names a charge in a ledger; give the ledger's account, too")
+    if source is not None and not isinstance(source, RandomSource):
+        raise ParameterError(f"source must be a random source of discreet.noise, not {type(source).__name__}")
+    if isinstance(source, RandomSource) and source.seeded and ledger is not None:
+        raise ParameterError("a ledger keeps private releases; one from a seeded source is not private")
+
+
+def _check_noise(mechanism: Mechanism, total_noise: Noise | None) -> None:
+    """Calibrate now, so that nothing can fail for its parameters once the ledger is charged."""
+    model = mechanism.error_model
+    _ = mechanism.threshold
+    for noise in (model.noise, model.shared, model.offset_noise, total_noise):
+        if noise is not None and noise.scale > MAX_SCALE:
+            raise ParameterError(f"the budget is too small: the noise would have a scale above 2**50, {mechanism.name}")

@@ -1,0 +1,188 @@
+"""top_k: a column goes in, its most frequent items come out, privately."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+from discreet.api._choose import mechanism_class
+from discreet.api._plan import choose_capacity
+from discreet.api._release import prepare, release
+from discreet.central import Mechanism
+from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Event, Unit, User
+from discreet.privacy.checks import whole_number
+from discreet.privacy.histogram import Histogram
+from discreet.privacy.ledger import Account
+from discreet.summaries import ExactCounts, MisraGries, Summary, UserMisraGries
+
+__all__ = ["top_k"]
+
+
+def top_k(
+    column: Any,
+    k: int,
+    budget: Budget,
+    *,
+    unit: Unit | None = None,
+    capacity: int | None = None,
+    mechanism: str | Mechanism | type[Mechanism] = "auto",
+    nulls: str = "error",
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    total_share: float | None = None,
+    stream_length: int | None = None,
+    grouped: bool | None = None,
+    source: RandomSource | None = None,
+) -> Histogram:
+    """The most frequent items of a column, privately: at most k of them, largest noisy count first.
+
+    The contract: every item well above the threshold is listed with high probability; there may be fewer than k; an
+    item that did not occur is never listed. `plan` says beforehand how frequent an item must be.
+
+    Summary, capacity and mechanism are chosen from k, the budget, the unit and the declared length, never from the
+    data. A list column (one row a user, its items in the list) is summarised by `UserMisraGries` and needs
+    `unit=User(m)`: of a user with more than m distinct items a uniform random sample of m counts. A flat column under
+    `User(m)` is protected by group privacy: the caller sees to it that no user has more than m rows.
+
+    Args:
+        column: What `MisraGries.update` takes (an Arrow, NumPy, pandas or polars column, or an iterable of int, str or
+            bytes), a list column or an iterable of lists, a table of one column, a record batch reader, or an
+            iterable of such columns or record batches: they are read one at a time and once.
+        k: How many items to list at most.
+        budget: What the release may spend.
+        unit: Whose presence is hidden; `Event()` by default.
+        capacity: The number of counters; by default as `plan` says.
+        mechanism: As for `release`.
+        nulls: "error" refuses nulls, "skip" leaves them out.
+        ledger: The account that pays. It is charged after the column was read and before noise is drawn.
+        charge_id: As for `release`.
+        total_share: As for `release`; `everything_else` is then the rest beside the listed items.
+        stream_length: A public estimate of the number of events, from which the capacity is chosen. It must not be
+            a count of the data.
+        grouped: Whether each row is the list of one user's items. By default the type of a typed column says it, and
+            an iterable has lists exactly under `User(m)`. (What an iterable yields is not asked: an empty stream must
+            not be treated differently.)
+        source: For tests and audits only.
+    """
+    k = whole_number("k", k)
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+    if nulls not in ("error", "skip"):
+        raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
+    if unit is None:
+        unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
+    if stream_length is not None:
+        stream_length = whole_number("stream_length", stream_length)
+    nested, batches = _batches(column)
+    if grouped is None:
+        grouped = isinstance(unit, User) if nested is None else nested
+    summary = _summary(grouped, k, budget, unit, capacity, mechanism, stream_length)
+    # An hour of reading must not end in a parameter that could have been refused before.
+    prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, None, source)
+    for batch in batches:
+        summary.update(batch, nulls=nulls)
+    histogram = release(
+        summary,
+        budget,
+        mechanism,
+        unit,
+        ledger,
+        charge_id=charge_id,
+        total_share=total_share,
+        source=source,
+    )
+    return histogram.head(k)
+
+
+def _summary(
+    grouped: bool,
+    k: int,
+    budget: Budget,
+    unit: Unit,
+    capacity: int | None,
+    mechanism: str | Mechanism | type[Mechanism],
+    stream_length: int | None,
+) -> Summary:
+    """The empty summary to fill, from public parameters and the column's type."""
+    if grouped and not isinstance(unit, User):
+        raise ParameterError(
+            "a column of lists holds the items of one user in each row: it needs unit=dc.User(max_items)"
+        )
+    if isinstance(mechanism, Mechanism):
+        capacity = getattr(mechanism, "capacity", capacity)
+    if capacity is None:
+        capacity, _ = choose_capacity(k, budget, unit, stream_length)
+    if mechanism == "auto":
+        kind: type[Summary] = UserMisraGries if grouped else MisraGries
+    else:
+        accepted = (mechanism if isinstance(mechanism, Mechanism) else mechanism_class(mechanism)).accepts
+        fitting = [kind for kind in accepted if issubclass(kind, UserMisraGries) == grouped]
+        if not fitting:
+            shape = "lists" if grouped else "single items"
+            raise IncompatibleSummaryError(f"this mechanism does not release a column of {shape}")
+        kind = fitting[0]
+    if issubclass(kind, UserMisraGries):
+        assert isinstance(unit, User)
+        return kind(capacity, unit.max_items, oversized="sample")
+    return kind() if issubclass(kind, ExactCounts) else kind(capacity)  # type: ignore[call-arg]
+
+
+def _batches(data: Any) -> tuple[bool | None, Iterator[Any]]:
+    """Whether the items come in lists, if the type says so, and the columns to update a summary with."""
+    if _is_column(data):
+        return _is_nested(data), _columns(data)
+    if isinstance(data, (str, bytes)):
+        raise DataError("expected a column, got a single string; put it in a list")
+    try:
+        parts = iter(data)
+    except TypeError:
+        raise DataError(f"expected a column or an iterable, got {type(data).__name__}") from None
+    head = list(islice(parts, 1))
+    if head and _is_column(head[0]):
+        return None, chain.from_iterable(_columns(part) for part in chain(head, parts))
+    return None, iter([chain(head, parts)])
+
+
+def _is_column(data: Any) -> bool:
+    """Whether this is a whole column or table, not an item."""
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return True
+    return type(data).__module__.partition(".")[0] in ("numpy", "pandas") and getattr(data, "ndim", 0) > 0
+
+
+def _is_nested(data: Any) -> bool | None:
+    import pyarrow as pa
+
+    if isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
+        kind = data.schema.field(_only_column(data.schema)).type
+    elif isinstance(data, (pa.Array, pa.ChunkedArray)):
+        kind = data.type
+    elif hasattr(data, "__arrow_c_schema__"):
+        kind = pa.field(data).type
+    elif hasattr(data, "columns"):
+        raise DataError("expected one column, got a data frame: pass one of its columns")
+    elif type(data).__module__.partition(".")[0] == "polars":
+        kind = data.head(0).to_arrow().type
+    else:
+        return False if type(data).__module__.startswith("numpy") and data.dtype.kind != "O" else None
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _only_column(schema: Any) -> int:
+    if len(schema) != 1:
+        raise DataError(f"expected one column, got a table of {len(schema)}: pass one of its columns")
+    return 0
+
+
+def _columns(data: Any) -> Iterator[Any]:
+    """The columns of a table, batch by batch, or the column itself."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatchReader):
+        return (batch.column(_only_column(batch.schema)) for batch in data)
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        return iter([data.column(_only_column(data.schema))])
+    return iter([data])
