@@ -40,8 +40,8 @@ NB_MODULE(_native, m) {
   nb::register_exception_translator(translate);
   discreet::bind_exact_counts(m);
   discreet::bind_misra_gries(m);
+  discreet::bind_noise(m);
   discreet::bind_space_saving(m);
   discreet::bind_state(m);
-  bind_noise(m);
   discreet::bind_user_misra_gries(m);
 }

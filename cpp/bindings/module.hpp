@@ -5,11 +5,10 @@
 
 namespace nb = nanobind;
 
-void bind_noise(nb::module_& m);
-
 namespace discreet {
 void bind_exact_counts(nb::module_& m);
 void bind_misra_gries(nb::module_& m);
+void bind_noise(nb::module_& m);
 void bind_space_saving(nb::module_& m);
 void bind_state(nb::module_& m);
 void bind_user_misra_gries(nb::module_& m);

@@ -11,11 +11,9 @@
 #include "discreet/random_source.hpp"
 #include "module.hpp"
 
+namespace discreet {
 namespace {
 
-using discreet::IntegerLaw;
-using discreet::Pending;
-using discreet::RandomSource;
 using Integers = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
 
 // Draws between two looks at the lock: short enough that other threads, and a fork, do not wait long.
@@ -123,3 +121,5 @@ void bind_noise(nb::module_& m) {
       .def("draw", &draw_law, nb::arg("source"), nb::arg("size"),
            "The draws, and for those not decided: index, negative, block_known, bits, word, block, offset.");
 }
+
+}  // namespace discreet

@@ -16,9 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 import discreet._native as _native
-from discreet.noise.enclosure import Bits, Cumulative, Enclosure, exp_minus, invert, is_below, table
+from discreet.noise.enclosure import Bits, Cumulative, Enclosure, exp_minus, invert, is_below, rational, table
 
-__all__ = ["Law", "bernoulli_law", "binomial_law", "gaussian_law", "geometric_law", "laplace_law", "laplace_tail"]
+__all__ = [
+    "Law",
+    "bernoulli_law",
+    "binomial_law",
+    "exp_bernoulli_law",
+    "gaussian_law",
+    "geometric_law",
+    "laplace_law",
+    "laplace_tail",
+    "rational_bernoulli_law",
+]
 
 _WORD = 63  # bits of a random word that choose the block; the last one is the sign
 
@@ -202,6 +212,18 @@ def bernoulli_law(probability: Enclosure, word: int = _WORD) -> Law:
         yield 1 << bits, 1 << bits
 
     return Law(cumulative, word=word)
+
+
+@lru_cache(maxsize=256)
+def rational_bernoulli_law(probability: Fraction) -> Law:
+    """1 with a rational probability, else 0."""
+    return bernoulli_law(lambda bits: rational(probability, bits))
+
+
+@lru_cache(maxsize=256)
+def exp_bernoulli_law(x: Fraction) -> Law:
+    """1 with probability exp(-x), else 0."""
+    return bernoulli_law(lambda bits: exp_minus(x, bits))
 
 
 def laplace_tail(scale: Fraction, minimum: int) -> Enclosure:

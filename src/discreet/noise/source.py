@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import operator
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from numbers import Rational, Real
-from typing import Any, SupportsIndex, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from discreet.noise import laws
 from discreet.noise.enclosure import Enclosure, exp_minus, rational
 from discreet.noise.laws import Law, NativeSource
 from discreet.noise.selection import select
+from discreet.privacy.checks import whole_number
 
 __all__ = ["RandomSource", "seeded_source", "system_source"]
 
@@ -43,20 +43,11 @@ def exact(name: str, value: object) -> Fraction:
         real = float(value)
         if not math.isfinite(real):
             raise ParameterError(f"{name} must be finite, not {value!r}")
+        if real != value:  # a wider float, which would have to be rounded
+            raise ParameterError(f"{name} must be a 64-bit float or a Fraction, not {value!r}")
         number = Fraction(real)
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_DIGITS:
         raise ParameterError(f"{name} must have a numerator and denominator of at most {MAX_DIGITS} bits")
-    return number
-
-
-def whole(name: str, value: SupportsIndex, low: int, high: int) -> int:
-    """An integer parameter from low to high."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ParameterError(f"{name} must be a whole number, not {value!r}") from None
-    if isinstance(value, bool) or not low <= number <= high:
-        raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
     return number
 
 
@@ -87,7 +78,7 @@ class RandomSource:
 
     def bytes(self, count: int) -> bytes:
         """Uniform bytes."""
-        return self._source.native.bytes(whole("count", count, 0, 2**40))
+        return self._source.native.bytes(whole_number("count", count, 0, 2**40))
 
     @overload
     def uniform_integers(self, high: int, size: None = None) -> int: ...
@@ -95,7 +86,7 @@ class RandomSource:
     def uniform_integers(self, high: int, size: int) -> Integers: ...
     def uniform_integers(self, high: int, size: int | None = None) -> int | Integers:
         """Uniform in [0, high), 1 <= high <= 2**63, without bias."""
-        high = whole("high", high, 1, 2**63)
+        high = whole_number("high", high, 1, 2**63)
         values = self._source.native.uniform_integers(high, 1 if size is None else _size(size))
         return int(values[0]) if size is None else values
 
@@ -105,7 +96,7 @@ class RandomSource:
     def bernoulli(self, probability: Number, size: int) -> Integers: ...
     def bernoulli(self, probability: Number, size: int | None = None) -> int | Integers:
         """1 with exactly the given probability, else 0."""
-        return self._draw(laws.bernoulli_law(_probability(probability)), size)
+        return self._draw(laws.rational_bernoulli_law(_probability(probability)), size)
 
     @overload
     def bernoulli_exp(self, x: Number, size: None = None) -> int: ...
@@ -113,7 +104,7 @@ class RandomSource:
     def bernoulli_exp(self, x: Number, size: int) -> Integers: ...
     def bernoulli_exp(self, x: Number, size: int | None = None) -> int | Integers:
         """1 with probability exp(-x), x >= 0, else 0."""
-        return self._draw(laws.bernoulli_law(_exponential("x", x)), size)
+        return self._draw(laws.exp_bernoulli_law(_not_negative("x", x)), size)
 
     @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...
@@ -144,7 +135,7 @@ class RandomSource:
         From 0 on the law falls by q at each step: it is ``minimum`` plus a geometric. Below 0, where the condition
         holds at least every other time, draws that miss it are repeated.
         """
-        minimum = whole("minimum", minimum, -(2**62), 2**62)
+        minimum = whole_number("minimum", minimum, -(2**62), 2**62)
         count = 1 if size is None else _size(size)
         if minimum >= 0:
             values = minimum + self.geometric(scale, count)
@@ -194,10 +185,12 @@ class RandomSource:
         if (probability is None) == (log_probability is None):
             raise ParameterError("give either probability or log_probability")
         if probability is not None:
-            chance = _probability(probability)
+            chance = partial(rational, _probability(probability))
         else:
-            assert log_probability is not None
-            chance = _exponential("-log_probability", -exact("log_probability", log_probability))
+            log = exact("log_probability", log_probability)
+            if log > 0:
+                raise ParameterError(f"log_probability must be at most 0, not {log_probability!r}")
+            chance = partial(exp_minus, -log)
         return self._binomial(trials, chance, size)
 
     @overload
@@ -212,7 +205,7 @@ class RandomSource:
         Binomial(trials, P[Z >= minimum]), exact: noise for a whole universe without drawing it. The noises themselves
         are then `discrete_laplace_at_least`.
         """
-        minimum = whole("minimum", minimum, -(2**62), 2**62)
+        minimum = whole_number("minimum", minimum, -(2**62), 2**62)
         return self._binomial(trials, laws.laplace_tail(_scale("scale", scale), minimum), size)
 
     def exponential_mechanism(
@@ -227,18 +220,18 @@ class RandomSource:
         array = np.asarray(scores)
         if array.ndim != 1 or array.dtype.kind not in "iu" or (array.size and int(array.max()) > 2**63 - 1):
             raise ParameterError("scores must be a one-dimensional array of 64-bit integers")
-        k = whole("k", k, 0, array.size)
+        k = whole_number("k", k, 0, array.size)
         rate = _positive("epsilon", epsilon) / (2 * _positive("sensitivity", sensitivity))
         return select(self._source, array.astype(np.int64), rate, k)
 
     def sample_without_replacement(self, population: int, count: int) -> Integers:
         """``count`` different integers from [0, population), each ordered choice equally likely."""
-        population = whole("population", population, 0, 2**63)
-        return self._source.native.sample_without_replacement(population, whole("count", count, 0, population))
+        population = whole_number("population", population, 0, 2**63)
+        return self._source.native.sample_without_replacement(population, whole_number("count", count, 0, population))
 
     def permutation(self, count: int) -> Integers:
         """The integers 0 to count - 1 in uniformly random order."""
-        return self._source.native.permutation(whole("count", count, 0, 2**40))
+        return self._source.native.permutation(whole_number("count", count, 0, 2**40))
 
     def shuffle(self, array: npt.NDArray[Any]) -> None:
         """Puts the rows of an array into uniformly random order, in place."""
@@ -249,7 +242,7 @@ class RandomSource:
         return int(values[0]) if size is None else values
 
     def _binomial(self, trials: int, chance: Enclosure, size: int | None) -> int | Integers:
-        trials = whole("trials", trials, 0, 2**64)
+        trials = whole_number("trials", trials, 0, 2**64)
         count = 1 if size is None else _size(size)
         low, high = chance(128)
         if flipped := low >= 1 << 127:
@@ -284,21 +277,21 @@ def _positive(name: str, value: object) -> Fraction:
 
 
 def _size(size: int) -> int:
-    return whole("size", size, 0, 2**40)
+    return whole_number("size", size, 0, 2**40)
 
 
-def _probability(value: object) -> Enclosure:
+def _probability(value: object) -> Fraction:
     number = exact("probability", value)
     if not 0 <= number <= 1:
         raise ParameterError(f"probability must be from 0 to 1, not {value!r}")
-    return lambda bits: rational(number, bits)
+    return number
 
 
-def _exponential(name: str, value: object) -> Enclosure:
+def _not_negative(name: str, value: object) -> Fraction:
     number = exact(name, value)
     if number < 0:
         raise ParameterError(f"{name} must be at least 0, not {value!r}")
-    return lambda bits: exp_minus(number, bits)
+    return number
 
 
 def _complement(chance: Enclosure) -> Enclosure:
@@ -324,4 +317,4 @@ def seeded_source(seed: int) -> RandomSource:
 
     A release made with it is not private, and says so in its guarantee.
     """
-    return RandomSource(_native.RandomSource(whole("seed", seed, 0, 2**64 - 1)))
+    return RandomSource(_native.RandomSource(whole_number("seed", seed, 0, 2**64 - 1)))

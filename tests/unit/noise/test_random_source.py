@@ -38,6 +38,27 @@ def test_one_draw_is_an_int_and_many_are_an_array():
     assert source.discrete_gaussian(1, 0).shape == (0,)
 
 
+def test_draws_one_by_one_are_the_draws_of_a_vector():
+    for law, scale in [("discrete_laplace", 2), ("discrete_laplace", 300), ("discrete_gaussian", 100)]:
+        one, many = seeded_source(3), seeded_source(3)
+        assert [getattr(one, law)(scale) for _ in range(50)] == getattr(many, law)(scale, 50).tolist()
+
+
+def test_a_float_is_the_rational_it_is():
+    for scale in (0.1, 1 / 3, np.float32(0.1), np.float64(7.7), np.int64(3)):
+        exact = Fraction(float(scale))
+        draws = seeded_source(4).discrete_laplace(scale, 100)
+        assert draws.tolist() == seeded_source(4).discrete_laplace(exact, 100).tolist()
+
+
+def test_a_float_wider_than_64_bits_is_refused_not_rounded():
+    wide = np.longdouble(1) + np.finfo(np.longdouble).eps
+    if wide == float(wide):
+        pytest.skip("no wider float on this platform")
+    with pytest.raises(ParameterError, match="Fraction"):
+        seeded_source(1).discrete_laplace(wide)
+
+
 @pytest.mark.parametrize("bad", [0, -1, 0.0, -2.5, math.nan, math.inf, -math.inf, 2.0**50 * 1.01, "1", None, True, 1j])
 @pytest.mark.parametrize("law", ["geometric", "discrete_laplace", "discrete_gaussian"])
 def test_a_scale_outside_its_range_is_refused(law, bad):
@@ -67,6 +88,13 @@ def test_a_scale_with_too_many_digits_is_refused_not_rounded():
         ("binomial", (2**62, 0.5)),
         ("binomial", (2**63, 1)),
         ("binomial", (10,)),
+        ("exponential_mechanism", ([1.5], 1)),
+        ("exponential_mechanism", ([[1]], 1)),
+        ("exponential_mechanism", ([1, 2], 0)),
+        ("exponential_mechanism", ([1, 2], math.inf)),
+        ("exponential_mechanism", ([1, 2], 1, 0)),
+        ("exponential_mechanism", ([1, 2], 1, 1, 3)),
+        ("exponential_mechanism", (np.array([2**63], np.uint64), 1)),
         ("bytes", (-1,)),
         ("sample_without_replacement", (3, 4)),
         ("permutation", (-1,)),
@@ -75,6 +103,36 @@ def test_a_scale_with_too_many_digits_is_refused_not_rounded():
 def test_other_parameters_outside_their_range_are_refused(call, arguments):
     with pytest.raises(ParameterError):
         getattr(seeded_source(1), call)(*arguments)
+
+
+def test_both_or_a_positive_log_probability_are_refused():
+    for arguments in ({"log_probability": 0.1}, {"probability": 0.5, "log_probability": -1.0}):
+        with pytest.raises(ParameterError, match="log_probability"):
+            seeded_source(1).binomial(10, **arguments)
+
+
+def test_selection_of_extreme_scores():
+    source = seeded_source(6)
+    extremes = [-(2**63), 2**63 - 1, 0]
+    assert source.exponential_mechanism(extremes, 1e300, k=3).tolist() == [1, 2, 0]
+    assert sorted(source.exponential_mechanism(extremes, 1e-300, k=3).tolist()) == [0, 1, 2]
+    assert source.exponential_mechanism(np.array([], np.int64), 1, k=0).tolist() == []
+    distinct = np.arange(100_000) * 10**13  # each outweighs all below it
+    assert source.exponential_mechanism(distinct, 1, k=50).tolist() == list(range(99_999, 99_949, -1))
+
+
+def test_shuffle_keeps_what_it_moves():
+    array = np.arange(1000)
+    seeded_source(7).shuffle(array)
+    assert array.tolist() != list(range(1000))
+    assert sorted(array.tolist()) == list(range(1000))
+
+
+def test_samples_of_a_huge_population_differ():
+    sample = seeded_source(8).sample_without_replacement(2**63, 10_000)
+    assert len(set(sample.tolist())) == 10_000
+    assert sample.min() >= 0
+    assert sorted(seeded_source(8).sample_without_replacement(500, 500).tolist()) == list(range(500))
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.0, None, True])
