@@ -79,7 +79,8 @@ class ErrorModel:
     the same draw to all counters, one of `shared`. Without noise the summary's value lies in
     [f - summary_below, f + summary_above]; either may be infinite when no bound can be published. When the release
     publishes a noisy offset a0 = alpha + Z_0 (the offset release), `offset_noise` is its law and the summary's value
-    is at most f + alpha, alpha <= a0 - Z_0.
+    is at most f + alpha, alpha <= a0 - Z_0. `lowest` is the smallest frequency a listed item can have: 1, or 0 for a
+    mechanism over a known universe, which may list items that did not occur.
     """
 
     noise: Noise
@@ -87,6 +88,7 @@ class ErrorModel:
     offset_noise: Noise | None = None
     summary_below: float = 0.0
     summary_above: float = 0.0
+    lowest: int = 1
 
     def distances(self, confidence: float, offset: int | None = None) -> tuple[float, float]:
         """(below, above): with probability `confidence`, count - below <= f <= count + above for all items at once."""
@@ -110,6 +112,7 @@ class ErrorModel:
             "offset_noise": None if self.offset_noise is None else self.offset_noise.to_dict(),
             "summary_below": _finite(self.summary_below),
             "summary_above": _finite(self.summary_above),
+            "lowest": self.lowest,
         }
 
     @classmethod
@@ -121,6 +124,7 @@ class ErrorModel:
             offset_noise=None if values["offset_noise"] is None else Noise.from_dict(values["offset_noise"]),
             summary_below=math.inf if values["summary_below"] is None else float(values["summary_below"]),
             summary_above=math.inf if values["summary_above"] is None else float(values["summary_above"]),
+            lowest=int(values["lowest"]),
         )
 
 

@@ -105,10 +105,10 @@ class Histogram:
 
         They combine the noise and the summary's error, use the published offset, and hold although the items were
         selected by their noisy counts. An upper bound is infinite where nothing finite can be published. An item that
-        is listed occurred at least once.
+        is listed occurred at least once (unless the mechanism lists items of a known universe).
         """
         below, above = self.error_model.distances(confidence, self.offset)
-        lower = np.maximum(self.counts - below, 1.0)
+        lower = np.maximum(self.counts - below, float(self.error_model.lowest))
         return lower, np.maximum(self.counts + above, lower)
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, ParameterError
 from discreet.privacy.checks import whole_number
 
 if TYPE_CHECKING:
@@ -44,12 +44,21 @@ def plot_histogram(histogram: Histogram, path: str | os.PathLike[str] | None, *,
     if not len(shown):
         axes.text(0.5, 0.5, "no item passed the threshold", ha="center", va="center", transform=axes.transAxes)
     figure.suptitle(histogram.guarantee.sentence(), fontsize=8, wrap=True)
+    rest = histogram.head(len(shown)).rest(confidence)
+    if rest is not None:
+        text = f"everything else: {rest.value:,.0f} ({rest.lower:,.0f} to {rest.upper:,.0f})"
+        axes.text(1.0, 0.0, text, ha="right", va="bottom", fontsize=8, transform=axes.transAxes)
     if path is not None:
+        suffix = os.path.splitext(os.fspath(path))[1].lstrip(".").lower()
+        known = figure.canvas.get_supported_filetypes()
+        if suffix not in known:
+            raise ParameterError(f"a plot is written as {', '.join(sorted(known))}, not {suffix!r}")
         figure.savefig(os.fspath(path), dpi=150)
     return figure
 
 
 def _label(item: Any) -> str:
     text = item.hex() if isinstance(item, bytes) else str(item)
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     text = text if len(text) <= 40 else text[:39] + "…"
     return text.replace("$", r"\$")
