@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "discreet/misra_gries.hpp"
 #include "summary.hpp"
 
 namespace discreet {
@@ -21,6 +22,12 @@ inline uint64_t read_max_key_bytes(StateReader& in) {
   const uint64_t most = in.u64();
   if (most < 1 || most > kMaxKeyBytes) throw CorruptStateError("state has max_key_bytes outside 1 to 2**30");
   return most;
+}
+// Totals stay below 2**63, so that counts fit int64 and no sum of two of them overflows.
+inline uint64_t read_total(StateReader& in) {
+  const uint64_t total = in.u64();
+  if (total >> 63) throw CorruptStateError("state has a total of 2**63 or more");
+  return total;
 }
 inline bool read_flag(StateReader& in) {
   const uint8_t flag = in.u8();
@@ -67,6 +74,11 @@ uint64_t sum_of_counts(const std::vector<Record>& records) {
   for (const Record& r : records) sum += r.count;
   if (sum > UINT64_MAX) throw CorruptStateError("state has counts that overflow");
   return static_cast<uint64_t>(sum);
+}
+
+template <class Record>
+bool has_zero(const std::vector<Record>& records) {
+  return std::any_of(records.begin(), records.end(), [](const Record& r) { return r.count == 0; });
 }
 
 // The methods and properties that all counter sketches share.

@@ -44,9 +44,10 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   sketch->merged = read_flag(in);
   if (state.kind != KeyKind::none) {
     sketch->start(state.kind);
-    const uint64_t total = in.u64();
+    const uint64_t total = read_total(in);
     sketch->visit_kernel([&](auto& kernel, auto key) {
       const auto records = read_records<Counter<decltype(key)>>(in, state.kind, max_key_bytes, seed, total);
+      if (has_zero(records)) throw CorruptStateError("state has a counter that counts nothing");
       if (sum_of_counts(records) != total) throw CorruptStateError("state has counts that do not add up to its total");
       for (const auto& r : records) kernel.add(r.key, r.hash, r.count);
     });

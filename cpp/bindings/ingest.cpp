@@ -193,7 +193,10 @@ class IterableListSource : public ListSource {
       } else {
         (*validity)[i >> 3] |= static_cast<uint8_t>(1u << (i & 7));
         const nb::object items = iterator_of(user, "an iterable of items for each user");
-        for (nb::object item = next_of(items); item.is_valid(); item = next_of(items)) builder.add(item.ptr());
+        for (nb::object item = next_of(items); item.is_valid(); item = next_of(items)) {
+          builder.add(item.ptr());
+          if (builder.size() % kChunk == 0 && PyErr_CheckSignals() != 0) nb::raise_python_error();
+        }
       }
       offsets->push_back(static_cast<int64_t>(builder.size()));
     }
@@ -312,12 +315,14 @@ class BufferSource : public ColumnSource {
     column_.length = view.shape[0];
     column_.values = view.buf;
     column_.owner = buffer_;
-    const std::string format = view.format ? view.format : "B";
-    const char code = format.back();
-    if (format.size() == 1 && std::strchr("bhilqn", code)) {
+    std::string format = view.format && *view.format ? view.format : "B";
+    if (std::strchr("@=<", format[0])) format.erase(0, 1);  // this machine's byte order
+    const bool counted = format.find_first_not_of("0123456789") + 1 == format.size();  // as in "12s"
+    const char code = counted ? format.back() : '\0';
+    if (format.size() == 1 && code && std::strchr("bhilqn", code)) {
       column_.kind = KeyKind::int64;
       column_.layout = signed_layout(view.itemsize);
-    } else if (format.size() == 1 && std::strchr("BHILQN", code)) {
+    } else if (format.size() == 1 && code && std::strchr("BHILQN", code)) {
       column_.layout = unsigned_layout(view.itemsize);
       column_.kind = column_.layout == Layout::u64 ? KeyKind::uint64 : KeyKind::int64;
     } else if (code == 's') {
@@ -379,7 +384,9 @@ class BufferSource : public ColumnSource {
 
   static void append_utf8(std::string& out, uint32_t c) {
     const auto put = [&out](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-    if (c < 0x80) {
+    if (c > 0x10ffff) {
+      put(0xff);  // not a character: makes the string invalid UTF-8, which is refused
+    } else if (c < 0x80) {
       put(c);
     } else if (c < 0x800) {
       put(0xc0 | c >> 6);
@@ -402,13 +409,24 @@ class BufferSource : public ColumnSource {
   int64_t at_ = 0;
 };
 
-// `owned` arrays and streams share one way in; the type of chunk decides the rest.
+// Calls an export method. Its own message may quote the data, so it is not passed on.
+nb::object exported(nb::handle data, const char* method) {
+  try {
+    return data.attr(method)();
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
+    throw DataError(std::string("the column cannot be read as Arrow data: ") + Py_TYPE(data.ptr())->tp_name +
+                    " raised " + reinterpret_cast<PyTypeObject*>(error.type().ptr())->tp_name);
+  }
+}
+
+// Arrays and streams share one way in; the type of chunk decides the rest.
 template <class Source, class Chunk, Chunk (*convert)(const ArrowSchema&, const ArrowArray&, std::shared_ptr<void>)>
 std::unique_ptr<Source> open_arrow(nb::handle data) {
   if (nb::hasattr(data, "__arrow_c_stream__"))
-    return std::make_unique<ArrowStreamSource<Source, Chunk, convert>>(nb::object(data.attr("__arrow_c_stream__")()));
+    return std::make_unique<ArrowStreamSource<Source, Chunk, convert>>(exported(data, "__arrow_c_stream__"));
   if (nb::hasattr(data, "__arrow_c_array__"))
-    return std::make_unique<ArrowArraySource<Source, Chunk, convert>>(nb::object(data.attr("__arrow_c_array__")()));
+    return std::make_unique<ArrowArraySource<Source, Chunk, convert>>(exported(data, "__arrow_c_array__"));
   return nullptr;
 }
 

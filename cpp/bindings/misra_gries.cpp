@@ -48,15 +48,17 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   sketch->merged = read_flag(in);
   if (state.kind != KeyKind::none) {
     sketch->start(state.kind);
-    const uint64_t total = in.u64();
+    const uint64_t total = read_total(in);
     const uint64_t alpha = in.u64();
     sketch->visit_kernel([&](auto& kernel, auto key) {
       const auto records = read_records<Counter<decltype(key)>>(in, state.kind, max_key_bytes, seed, total);
       if (records.size() > capacity) throw CorruptStateError("state has more counters than its capacity");
-      // Every decrement takes k counts and one event: sum c + alpha (k+1) = n. A merge may have lost more.
+      if (records.size() < capacity && ((alpha > 0 && !sketch->merged) || has_zero(records)))
+        throw CorruptStateError("state has decrements while it has room");
+      // Every decrement takes k counts and one event: sum c + alpha (k+1) = n. A merge may have taken more.
       const unsigned __int128 accounted =
           static_cast<unsigned __int128>(alpha) * (capacity + 1) + sum_of_counts(records);
-      if (sketch->merged ? sum_of_counts(records) > total || alpha > total : accounted != total)
+      if (sketch->merged ? accounted > total : accounted != total)
         throw CorruptStateError("state has counts that do not add up to its total");
       kernel.assign(records, total, alpha);
     });

@@ -38,6 +38,7 @@ NB_MODULE(_native, m) {
   // about them at exit would land on the user's terminal.
   nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
+  discreet::bind_diagnostics(m);
   discreet::bind_exact_counts(m);
   discreet::bind_misra_gries(m);
   discreet::bind_noise(m);

@@ -6,6 +6,7 @@
 namespace nb = nanobind;
 
 namespace discreet {
+void bind_diagnostics(nb::module_& m);
 void bind_exact_counts(nb::module_& m);
 void bind_misra_gries(nb::module_& m);
 void bind_noise(nb::module_& m);

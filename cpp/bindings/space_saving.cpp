@@ -37,6 +37,17 @@ nb::bytes to_bytes(const Sketch& self) {
   return sealed(out, StateFamily::space_saving, 1, kind);
 }
 
+// No two keys were seen at the same time.
+template <class Record>
+void check_last_seen(const std::vector<Record>& records) {
+  std::vector<uint64_t> times;
+  times.reserve(records.size());
+  for (const Record& r : records) times.push_back(r.last);
+  std::sort(times.begin(), times.end());
+  if ((!times.empty() && times.front() == 0) || std::adjacent_find(times.begin(), times.end()) != times.end())
+    throw CorruptStateError("state has impossible times of last occurrence");
+}
+
 std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   const OpenState state = open_state(view_of(data), StateFamily::space_saving, 1);
   StateReader in(state.payload);
@@ -47,10 +58,12 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   sketch->merged = read_flag(in);
   if (state.kind != KeyKind::none) {
     sketch->start(state.kind);
-    const uint64_t total = in.u64();
+    const uint64_t total = read_total(in);
     sketch->visit_kernel([&](auto& kernel, auto key) {
       const auto records = read_records<SeenCounter<decltype(key)>>(in, state.kind, max_key_bytes, seed, total);
       if (records.size() > capacity) throw CorruptStateError("state has more counters than its capacity");
+      if (has_zero(records)) throw CorruptStateError("state has a counter that counts nothing");
+      check_last_seen(records);
       // Every event raises one counter by one. A merge keeps only the largest sums.
       const uint64_t sum = sum_of_counts(records);
       if (sketch->merged ? sum > total : sum != total)

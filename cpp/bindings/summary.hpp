@@ -27,7 +27,10 @@ class InterruptCheck {
   // Off until there is a copy to go back to: an interrupted update must leave no trace.
   void enable() { enabled_ = true; }
   void operator()() {
-    if (!enabled_) return;
+    if (enabled_) unchanged();
+  }
+  // The same, where the update has changed nothing yet since the last copy.
+  void unchanged() {
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < std::chrono::milliseconds(100)) return;
     last_ = now;
@@ -41,6 +44,18 @@ class InterruptCheck {
 };
 
 inline constexpr int64_t kSlice = 1 << 18;  // elements between two looks at the clock
+
+// Checks a column, a slice at a time.
+inline void validate_column(const Column& column, const Checks& checks, InterruptCheck& interrupt) {
+  if (column.dictionary) return validate(column, checks);  // a cheap look at each code
+  for (int64_t begin = 0; begin < column.length; begin += kSlice) {
+    Column slice = column;
+    slice.offset += begin;
+    slice.length = std::min(kSlice, column.length - begin);
+    validate(slice, checks);
+    interrupt.unchanged();
+  }
+}
 
 // Feeds a validated column to a kernel that counts single items.
 template <class Key, class Kernel>
@@ -114,7 +129,7 @@ class Summary {
   template <class F, class T>
   T read(F&& f, T otherwise) const {
     nb::gil_scoped_release release;
-    std::lock_guard<std::mutex> lock(mutex_);
+    const auto lock = hold();
     return read_locked(f, std::move(otherwise));
   }
   template <class F, class T>
@@ -126,19 +141,17 @@ class Summary {
 
   KeyKind kind() const {
     nb::gil_scoped_release release;
-    std::lock_guard<std::mutex> lock(mutex_);
+    const auto lock = hold();
     return kind_;
   }
 
   // Takes the chunks of a source; each is checked before it changes anything, and if a later one fails or Ctrl-C
-  // arrives, the summary is put back as it was. `check(chunk, checks)` validates, `feed(kernel, chunk, interrupt)`
-  // applies, `column(chunk)` gives the items.
+  // arrives, the summary is put back as it was. `check(chunk, checks, interrupt)` validates,
+  // `feed(kernel, chunk, key, interrupt)` applies, `items(chunk)` gives the items.
   template <class Source, class Chunk, class Check, class Items, class Feed>
   void update(Source& source, Chunk, bool skip_nulls, Check&& check, Items&& items, Feed&& feed) {
     nb::gil_scoped_release release;
-    if (updating_.load() == std::this_thread::get_id())
-      throw DataError("the input reads the summary it is being added to");
-    std::lock_guard<std::mutex> lock(mutex_);
+    const auto lock = hold();
     updating_ = std::this_thread::get_id();
     struct Done {
       std::atomic<std::thread::id>& id;
@@ -152,14 +165,14 @@ class Summary {
       Chunk chunk, following;
       bool more = source.next(chunk);
       while (more) {
-        check(chunk, checks);
+        check(chunk, checks, interrupt);
         const KeyKind kind = combined_kind(kind_, items(chunk));
         more = source.next(following);
         if (!before && (more || items(chunk).length > kSlice)) {
           before.emplace(kind_, kernels_);
           interrupt.enable();
         }
-        if (kind != KeyKind::none) {
+        if (items(chunk).key_kind() != KeyKind::none) {  // otherwise: nulls only, to be left out
           start(kind);
           visit_kernel([&](auto& kernel, auto key) { feed(kernel, chunk, key, interrupt); });
         }
@@ -179,7 +192,12 @@ class Summary {
   void merge(const Summary& other) {
     nb::gil_scoped_release release;
     if (this == &other) throw IncompatibleSummaryError("a summary cannot be merged with itself");
+    refuse_reentry();
+    other.refuse_reentry();
     std::scoped_lock lock(mutex_, other.mutex_);
+    if (max_key_bytes != other.max_key_bytes)
+      throw IncompatibleSummaryError("max_key_bytes differ: " + std::to_string(max_key_bytes) + " and " +
+                                     std::to_string(other.max_key_bytes));
     if (other.kind_ != KeyKind::none) {
       if (kind_ != KeyKind::none && kind_ != other.kind_)
         throw IncompatibleSummaryError(std::string("key kinds differ: ") + name_of(kind_) + " and " +
@@ -211,11 +229,21 @@ class Summary {
   template <class F>
   void with_lock(F&& f) const {
     nb::gil_scoped_release release;
-    std::lock_guard<std::mutex> lock(mutex_);
+    const auto lock = hold();
     f(kind_);
   }
 
  private:
+  // The input of an update may run Python code (iterators, signal handlers) that comes back to the summary.
+  void refuse_reentry() const {
+    if (updating_.load() == std::this_thread::get_id())
+      throw DataError("the input of an update uses the summary that is being updated");
+  }
+  std::unique_lock<std::mutex> hold() const {
+    refuse_reentry();
+    return std::unique_lock<std::mutex>(mutex_);
+  }
+
   mutable std::mutex mutex_;
   std::atomic<std::thread::id> updating_{};
   KeyKind kind_ = KeyKind::none;
@@ -227,7 +255,7 @@ template <class S>
 void update_items(S& self, nb::handle data, bool skip_nulls) {
   auto source = open_column(data);
   self.update(
-      *source, Column{}, skip_nulls, [](const Column& c, const Checks& checks) { validate(c, checks); },
+      *source, Column{}, skip_nulls, validate_column,
       [](const Column& c) -> const Column& { return c; },
       [](auto& kernel, const Column& c, auto key, InterruptCheck& interrupt) {
         feed_column<decltype(key)>(kernel, c, interrupt);

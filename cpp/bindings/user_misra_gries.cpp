@@ -80,11 +80,21 @@ bool within_bound(const ListColumn& list, int64_t user, uint64_t most, uint64_t 
   return items.size() <= most;
 }
 
-void check_lists(const Sketch& self, const ListColumn& list, const Checks& checks) {
-  if (!checks.skip_nulls)
-    for (int64_t i = 0; i < list.length; ++i)
-      if (!list.valid(i)) throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
-  validate(list.items, checks);
+// The items of null lists are not looked at.
+void check_lists(const Sketch& self, const ListColumn& list, const Checks& checks, InterruptCheck& interrupt) {
+  for (int64_t i = 0; i < list.length; ++i) {
+    if (!list.valid(i)) {
+      if (!checks.skip_nulls) throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
+      continue;
+    }
+    int64_t last = i;
+    while (last + 1 < list.length && list.valid(last + 1)) ++last;
+    Column run = list.items;
+    run.offset += list.range(i).first;
+    run.length = list.range(last).second - list.range(i).first;
+    validate_column(run, checks, interrupt);
+    i = last;
+  }
   if (self.family.sample || list.items.key_kind() == KeyKind::none) return;
   const auto check = [&](auto key) {
     UserItems<decltype(key)> items;
@@ -104,7 +114,9 @@ void update(Sketch& self, nb::handle data, bool skip_nulls, RandomSource& source
   auto lists = open_lists(data);
   self.update(
       *lists, ListColumn{}, skip_nulls,
-      [&](const ListColumn& list, const Checks& checks) { check_lists(self, list, checks); },
+      [&](const ListColumn& list, const Checks& checks, InterruptCheck& interrupt) {
+        check_lists(self, list, checks, interrupt);
+      },
       [](const ListColumn& list) -> const Column& { return list.items; },
       [&](auto& kernel, const ListColumn& list, auto key, InterruptCheck& interrupt) {
         UserItems<decltype(key)> items;
@@ -160,7 +172,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   sketch->merged = read_flag(in);
   if (state.kind != KeyKind::none) {
     sketch->start(state.kind);
-    const uint64_t total = in.u64();
+    const uint64_t total = read_total(in);
     const uint64_t users = in.u64();
     const uint64_t alpha = in.u64();
     sketch->visit_kernel([&](auto& kernel, auto key) {
@@ -171,7 +183,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
       // A decrement takes at least k+1 counts: sum c + alpha (k+1) <= N.
       const unsigned __int128 accounted =
           static_cast<unsigned __int128>(alpha) * (capacity + 1) + sum_of_counts(records);
-      if (sketch->merged ? sum_of_counts(records) > total || alpha > total : accounted > total)
+      if (accounted > total)
         throw CorruptStateError("state has counts that do not add up to its total");
       kernel.assign(records, total, users, alpha);
     });

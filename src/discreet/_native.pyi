@@ -10,6 +10,16 @@ import numpy
 from numpy.typing import NDArray
 
 
+def key_hashes(data: object, seed: int) -> bytes:
+    """
+    The 64-bit hashes of a column's items under a seed, as bytes: the order of zero counters.
+    """
+
+def probe_floor(data: object, keys: object, capacity: int, seed: int) -> int:
+    """
+    Looks every item of a column up in a table of `keys`, each given once, and returns how many it found.
+    """
+
 class ExactCounts:
     def __init__(self, max_key_bytes: int, seed: int) -> None: ...
 

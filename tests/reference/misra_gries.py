@@ -47,9 +47,28 @@ def update(sketch: Sketch, x: Hashable, order: Callable[[Any], Any] = paper_orde
     return Sketch(frozenset(c.items()), decrements)
 
 
-def misra_gries(stream: Iterable[Hashable], k: int, order: Callable[[Any], Any] = paper_order) -> Sketch:
-    """Algorithm 1 on a whole stream."""
-    sketch = empty_sketch(k)
+def misra_gries(
+    stream: Iterable[Hashable], k: int, order: Callable[[Any], Any] = paper_order, start: Sketch | None = None
+) -> Sketch:
+    """Algorithm 1 on a whole stream, from the empty sketch or continuing one."""
+    sketch = empty_sketch(k) if start is None else start
     for x in stream:
         sketch = update(sketch, x, order)
     return sketch
+
+
+def merge(first: Sketch, second: Sketch, k: int) -> Sketch:
+    """Section 7: zero counters are dropped, counters add up and lose the (k+1)-th largest; dummies fill up again."""
+    sums: dict[Hashable, int] = {}
+    for key, count in [*first.counters, *second.counters]:
+        if count > 0:
+            sums[key] = sums.get(key, 0) + count
+    cut = sorted(sums.values(), reverse=True)[k] if len(sums) > k else 0
+    kept = {key: count - cut for key, count in sums.items() if count > cut}
+    dummies = {Dummy(number): 0 for number in range(k - len(kept))}
+    return Sketch(frozenset({**kept, **dummies}.items()), first.decrements + second.decrements + cut)
+
+
+def stored(sketch: Sketch) -> dict[Hashable, int]:
+    """The counters of keys of the universe."""
+    return {key: count for key, count in sketch.counters if not isinstance(key, Dummy)}

@@ -48,6 +48,7 @@ struct ListColumn {
   const void* offsets = nullptr;
   bool wide = false;       // 64-bit offsets
   int64_t fixed_size = 0;  // of fixed-size lists, which have no offsets
+  int64_t first = 0;       // where `items` begins in the array the offsets count from
   std::shared_ptr<void> owner;
 
   bool valid(int64_t i) const {
@@ -56,10 +57,25 @@ struct ListColumn {
     return validity[j >> 3] >> (j & 7) & 1;
   }
   std::pair<int64_t, int64_t> range(int64_t i) const {
-    const int64_t j = offset + i;
-    if (fixed_size) return {j * fixed_size, (j + 1) * fixed_size};
-    if (wide) return {static_cast<const int64_t*>(offsets)[j], static_cast<const int64_t*>(offsets)[j + 1]};
-    return {static_cast<const int32_t*>(offsets)[j], static_cast<const int32_t*>(offsets)[j + 1]};
+    return {bound(offset + i) - first, bound(offset + i + 1) - first};
+  }
+
+  // Leaves of `items` only what the lists refer to, so that the rest is neither checked nor read.
+  void narrow() {
+    const int64_t begin = length ? bound(offset) : 0;
+    const int64_t end = length ? bound(offset + length) : 0;
+    bool rising = 0 <= begin && end <= items.length;
+    for (int64_t i = 0; i < length; ++i) rising &= bound(offset + i) <= bound(offset + i + 1);
+    if (!rising) throw DataError("a list column has offsets outside its items");
+    first = begin;
+    items.offset += begin;
+    items.length = end - begin;
+  }
+
+ private:
+  int64_t bound(int64_t j) const {
+    if (fixed_size) return j * fixed_size;
+    return wide ? static_cast<const int64_t*>(offsets)[j] : static_cast<const int32_t*>(offsets)[j];
   }
 };
 
@@ -123,12 +139,21 @@ inline Column column_from_arrow(const ArrowSchema& schema, const ArrowArray& arr
   return column;
 }
 
+// Whether a struct array (a table) has null rows; its null count may be unknown.
+inline bool has_null_rows(const ArrowArray& array) {
+  if (array.null_count == 0 || array.n_buffers == 0 || !array.buffers[0]) return false;
+  const auto* bits = static_cast<const uint8_t*>(array.buffers[0]);
+  for (int64_t j = array.offset; j < array.offset + array.length; ++j)
+    if (!(bits[j >> 3] >> (j & 7) & 1)) return true;
+  return false;
+}
+
 // A column, or the only column of a table.
 inline Column column_or_only_child(const ArrowSchema& schema, const ArrowArray& array, std::shared_ptr<void> owner) {
   if (std::string_view(schema.format) != "+s") return column_from_arrow(schema, array, std::move(owner));
   if (schema.n_children != 1)
     throw DataError("expected one column, got a table with " + std::to_string(schema.n_children) + " columns");
-  if (array.null_count > 0) throw DataError("expected one column, got a struct column with nulls");
+  if (has_null_rows(array)) throw DataError("expected one column, got a struct column with nulls");
   Column column = column_from_arrow(*schema.children[0], *array.children[0], std::move(owner));
   column.offset += array.offset;
   column.length = array.length;
@@ -140,8 +165,11 @@ inline ListColumn list_from_arrow(const ArrowSchema& schema, const ArrowArray& a
   if (format == "+s") {
     if (schema.n_children != 1)
       throw DataError("expected one column, got a table with " + std::to_string(schema.n_children) + " columns");
-    if (array.null_count > 0 || array.offset != 0) throw DataError("expected a list column, got a sliced struct");
-    return list_from_arrow(*schema.children[0], *array.children[0], std::move(owner));
+    if (has_null_rows(array)) throw DataError("expected a list column, got a struct column with nulls");
+    ArrowArray rows = *array.children[0];  // borrowed: `owner` releases it
+    rows.offset += array.offset;
+    rows.length = array.length;
+    return list_from_arrow(*schema.children[0], rows, std::move(owner));
   }
   ListColumn list;
   list.length = array.length;
@@ -158,6 +186,7 @@ inline ListColumn list_from_arrow(const ArrowSchema& schema, const ArrowArray& a
   }
   list.items = column_from_arrow(*schema.children[0], *array.children[0], owner);
   list.owner = std::move(owner);
+  list.narrow();
   return list;
 }
 
@@ -268,6 +297,13 @@ inline bool has_high_bit(const char* p, size_t n) {
   return any & 0x8080808080808080ull;
 }
 
+inline void check_bytes_at(const Column& column, int64_t i, const Checks& checks, bool ascii) {
+  const std::string_view bytes = bytes_at(column, i);
+  if (bytes.size() > checks.max_key_bytes)
+    throw DataError("an item is longer than max_key_bytes, which is " + std::to_string(checks.max_key_bytes));
+  if (!ascii && !is_utf8(bytes)) throw DataError("a string column holds bytes that are not valid UTF-8");
+}
+
 inline void check_bytes(const Column& column, const Checks& checks) {
   if (column.length == 0) return;
   bool ascii = column.kind != KeyKind::string;
@@ -278,11 +314,19 @@ inline void check_bytes(const Column& column, const Checks& checks) {
     ascii = last.data() >= first && !has_high_bit(first, static_cast<size_t>(last.data() + last.size() - first));
   }
   for (int64_t i = 0; i < column.length; ++i) {
-    if (!column.valid(i)) continue;
-    const std::string_view bytes = bytes_at(column, i);
-    if (bytes.size() > checks.max_key_bytes)
-      throw DataError("an item is longer than max_key_bytes, which is " + std::to_string(checks.max_key_bytes));
-    if (!ascii && !is_utf8(bytes)) throw DataError("a string column holds bytes that are not valid UTF-8");
+    if (column.valid(i)) check_bytes_at(column, i, checks, ascii);
+  }
+}
+
+// Whether every value of a dictionary of strings may be an item. When one may not, or when there are more values than
+// rows, only the values in use are checked, row by row.
+inline bool all_values_fit(const Column& dictionary, int64_t rows, const Checks& checks) {
+  if (dictionary.length > rows) return false;
+  try {
+    check_bytes(dictionary, checks);
+    return true;
+  } catch (const DataError&) {
+    return false;
   }
 }
 
@@ -300,7 +344,9 @@ inline void validate(const Column& column, const Checks& checks) {
     throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
   if (column.dictionary) {
     const Column& dictionary = *column.dictionary;
-    if (!is_integer(dictionary.kind) && dictionary.kind != KeyKind::none) check_bytes(dictionary, checks);
+    const bool check_rows = !is_integer(dictionary.kind) && dictionary.kind != KeyKind::none &&
+                            !all_values_fit(dictionary, column.length, checks);
+    const bool ascii = dictionary.kind != KeyKind::string;
     const uint64_t size = static_cast<uint64_t>(dictionary.length);
     const bool null_values = dictionary.kind == KeyKind::none || dictionary.validity;
     for (int64_t i = 0; i < column.length; ++i) {
@@ -309,17 +355,22 @@ inline void validate(const Column& column, const Checks& checks) {
       if (code >= size) throw DataError("a dictionary column has an index outside its dictionary");
       if (null_values && !checks.skip_nulls && !(dictionary.kind != KeyKind::none && dictionary.valid(code)))
         throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
+      if (check_rows && dictionary.valid(static_cast<int64_t>(code)))
+        check_bytes_at(dictionary, static_cast<int64_t>(code), checks, ascii);
     }
   } else if (!is_integer(column.kind) && column.kind != KeyKind::none) {
     check_bytes(column, checks);
   }
 }
 
-// Whether the integers of a column fit the other signedness.
+// Whether the integers of a validated column fit the other signedness.
 inline bool fits_other_sign(const Column& column) {
-  const Column& values = column.dictionary ? *column.dictionary : column;
-  for (int64_t i = 0; i < values.length; ++i)
-    if (values.valid(i) && static_cast<int64_t>(integer_at(values, i)) < 0) return false;
+  for (int64_t i = 0; i < column.length; ++i) {
+    if (!column.valid(i)) continue;
+    const Column& values = column.dictionary ? *column.dictionary : column;
+    const int64_t at = column.dictionary ? static_cast<int64_t>(integer_at(column, i)) : i;
+    if (values.valid(at) && static_cast<int64_t>(integer_at(values, at)) < 0) return false;
+  }
   return true;
 }
 

@@ -53,7 +53,7 @@ inline void short_words(const char* p, uint32_t n, uint64_t& a, uint64_t& b) {
 inline uint64_t hash_bytes(const char* p, uint32_t n, uint64_t seed) {
   uint64_t h = seed ^ (kMixA * (n + 1ull));
   while (n > 16) {
-    h = fold(load64(p) ^ h, load64(p + 8) ^ kMixB);
+    h = fold(load64(p) ^ h, load64(p + 8) ^ seed ^ kMixB);  // keyed on both sides: nobody can make a factor zero
     p += 16;
     n -= 16;
   }

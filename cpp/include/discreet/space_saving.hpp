@@ -99,17 +99,19 @@ class SpaceSaving {
   }
 
   // The mergeable-summaries rule: counts add up, a key that one side does not track counts with that side's bound,
-  // and the k largest stay. Keeps f <= C <= f + n/k.
+  // and the k largest stay. Keeps f <= C <= f + n/k. `other` counts as the later part of the stream.
   void merge(const SpaceSaving& other) {
     const uint64_t mine = untracked_bound();
     const uint64_t theirs = other.untracked_bound();
     std::vector<SeenCounter<Key>> sum = counters();
     for (SeenCounter<Key>& c : sum) {
-      const auto [count, tracked] = other.count(c.key);
-      c.count += tracked ? count : theirs;
+      const uint32_t position = other.table_.find(c.key, c.key.hash(other.seed()));
+      c.count += position == Table::kNone ? theirs : other.counts_[position];
+      if (position != Table::kNone) c.last = total_ + other.last_[position];
     }
     for (SeenCounter<Key> c : other.counters()) {
       if (count(c.key).second) continue;
+      c.hash = c.key.hash(seed());  // ties at the cut follow this summary's order on both sides
       c.count += mine;
       c.last += total_;
       sum.push_back(c);

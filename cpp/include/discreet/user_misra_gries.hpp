@@ -33,8 +33,10 @@ class UserMisraGries {
   uint64_t seed() const { return table_.seed(); }
   uint64_t bytes() const { return table_.bytes() + counts_.size() * 16; }
 
-  // One user's items; repeats count once. At most `most` of them may be distinct.
+  // One user's items; repeats count once. At most `most` of them may be distinct. A user without items leaves no
+  // trace: one that came before the first key could not be counted.
   void add_user(const Key* keys, const uint64_t* hashes, size_t n) {
+    if (n == 0) return;
     ++users_;
     for (size_t i = 0; i < n; ++i) {
       uint32_t p = table_.find(keys[i], hashes[i]);

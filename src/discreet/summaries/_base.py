@@ -30,16 +30,29 @@ def prepare_column(data: Any) -> Any:
         return data
     module = type(data).__module__.partition(".")[0]
     if module == "pandas":
-        import pyarrow as pa
-
-        return pa.Array.from_pandas(data)
+        return _from_pandas(data)
     if module == "numpy" and hasattr(data, "dtype") and hasattr(data, "ndim"):
         import numpy as np
 
+        if isinstance(data, np.ma.MaskedArray) and data.ndim == 1 and data.dtype.kind in "iuSUO":
+            return data.tolist()  # masked elements become None
         if data.ndim != 1 or data.dtype.kind not in "iuSU":
             return data.tolist() if data.ndim == 1 and data.dtype.kind in "OT" else _refuse_array(data)
         return np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("="))
     return data
+
+
+def _from_pandas(data: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.Array.from_pandas(data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        # The message may quote the data.
+        kind = type(error).__name__
+    raise DataError(
+        f"the pandas {type(data).__name__} cannot be read as one column ({kind}); are its items of one kind?"
+    )
 
 
 def _refuse_array(data: Any) -> Any:

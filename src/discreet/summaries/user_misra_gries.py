@@ -77,7 +77,7 @@ class UserMisraGries(Summary):
 
     @property
     def not_private_users(self) -> int:
-        """The number of users seen. Not private."""
+        """The number of users seen that had at least one item. Not private."""
         return int(self._native.users)
 
     @property
