@@ -81,6 +81,29 @@ def test_gaussian_table_is_right_to_the_unit(sigma, bits):
             assert bound - 1 <= cumulative(h) * 2**bits <= bound + 1
 
 
+@pytest.mark.parametrize("scale", [Fraction(3), Fraction(16), 1 / Fraction(0.001), Fraction(2**50)])
+def test_geometric_table_is_right_to_the_unit(scale):
+    """Also the table of blocks of discrete Laplace noise from scale 16 on."""
+    law = laws.geometric_law(scale)
+    with localcontext(DIGITS):
+        for h, bound in enumerate(law.table(63)):
+            assert bound - 1 <= (1 - exp_of_minus((h + 1) * 2**law.block_bits / scale)) * 2**63 <= bound + 1
+    if scale >= 16:
+        assert laws.laplace_law(scale).table(63) == law.table(63)
+
+
+@pytest.mark.parametrize("sigma", [Fraction(64), Fraction(1000.1), Fraction(10**9)])
+def test_table_of_gaussian_blocks_is_right_to_the_unit(sigma):
+    law = laws.gaussian_law(sigma)
+    x = Fraction(4**law.block_bits) / (2 * sigma**2)
+    with localcontext(DIGITS):
+        weights = [exp_of_minus(h * h * x) for h in range(64 * 20)]
+        total, cumulative = sum(weights), Decimal(0)
+        for weight, bound in zip(weights, law.table(63), strict=False):
+            cumulative += weight
+            assert bound - 1 <= cumulative / total * 2**63 <= bound + 1
+
+
 def test_a_table_of_another_scale_is_not_right():
     """The check above would see a scale that differs in the fifteenth digit."""
     with localcontext(DIGITS):
