@@ -76,14 +76,15 @@ def top_k(
         unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
     if stream_length is not None:
         stream_length = whole_number("stream_length", stream_length)
-    nested, batches = _batches(column)
+    nested = _nested_type(column)
     if grouped is None:
         grouped = isinstance(unit, User) if nested is None else nested
     summary = _summary(grouped, k, budget, unit, capacity, mechanism, stream_length)
     # An hour of reading must not end in a parameter that could have been refused before.
     prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, None, source)
-    for batch in batches:
+    for batch in _batches(column):
         summary.update(batch, nulls=nulls)
+        del batch  # before the next one is read
     histogram = release(
         summary,
         budget,
@@ -130,20 +131,31 @@ def _summary(
     return kind() if issubclass(kind, ExactCounts) else kind(capacity)  # type: ignore[call-arg]
 
 
-def _batches(data: Any) -> tuple[bool | None, Iterator[Any]]:
-    """Whether the items come in lists, if the type says so, and the columns to update a summary with."""
+def _nested_type(data: Any) -> bool | None:
+    """Whether the items come in lists, if the type says so. Nothing is read."""
     if _is_column(data):
-        return _is_nested(data), _columns(data)
+        return _is_nested(data)
     if isinstance(data, (str, bytes)):
         raise DataError("expected a column, got a single string; put it in a list")
-    try:
-        parts = iter(data)
-    except TypeError:
-        raise DataError(f"expected a column or an iterable, got {type(data).__name__}") from None
+    if not hasattr(data, "__iter__"):
+        raise DataError(f"expected a column or an iterable, got {type(data).__name__}")
+    return None
+
+
+def _batches(data: Any) -> Iterator[Any]:
+    """The columns to update a summary with."""
+    if _is_column(data):
+        yield from _columns(data)
+        return
+    parts = iter(data)
     head = list(islice(parts, 1))
-    if head and _is_column(head[0]):
-        return None, chain.from_iterable(_columns(part) for part in chain(head, parts))
-    return None, iter([chain(head, parts)])
+    if not head or not _is_column(head[0]):
+        yield chain(head, parts)
+        return
+    while head:
+        # One batch is held at a time.
+        yield from _columns(head.pop())
+        head = list(islice(parts, 1))
 
 
 def _is_column(data: Any) -> bool:
