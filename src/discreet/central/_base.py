@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Any, ClassVar
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource, system_source
-from discreet.privacy import Budget, Event, Guarantee, Unit
+from discreet.privacy import Budget, Event, Guarantee, Unit, User
+from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel
 from discreet.privacy.histogram import Counts, Histogram
 from discreet.summaries import RawCounts, Summary
 
-__all__ = ["Mechanism", "approximate"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "Mechanism",
+    "approximate",
+    "check_length",
+    "items_of",
+    "laplace_scale",
+    "length_assumptions",
+    "lost_by_misra_gries",
+    "per_event",
+    "positive",
+    "published_type",
+    "require_event",
+    "require_event_or_user",
+]
 
 
 def approximate(budget: Budget, mechanism: str) -> tuple[float, float]:
@@ -27,12 +46,59 @@ def approximate(budget: Budget, mechanism: str) -> tuple[float, float]:
     return budget.epsilon, budget.delta
 
 
+def require_event(unit: Unit, mechanism: str) -> None:
+    """Refuse any unit but a single event."""
+    if not isinstance(unit, Event):
+        raise ParameterError(f"{mechanism} protects dc.Event(); got {type(unit).__name__}")
+
+
+def require_event_or_user(unit: Unit, mechanism: str) -> None:
+    """Refuse any unit but an event or the events of a user."""
+    if not isinstance(unit, (Event, User)):
+        raise ParameterError(f"{mechanism} protects dc.Event() or dc.User(m); got {type(unit).__name__}")
+
+
+def items_of(unit: Unit) -> int:
+    """m: how many events one unit of privacy may have."""
+    return unit.max_items if isinstance(unit, User) else 1
+
+
+def per_event(epsilon: float, delta: float, items: int) -> tuple[float, float]:
+    """(epsilon, delta) for one event from which `items` events have the given one by group privacy. Rounded down.
+
+    m steps of (e, d) are (m e, d (1 + exp(e) + ... + exp((m-1) e))): Lemma 19 of [LT] before its rounding of the sum
+    up to m exp(m e).
+    """
+    if items == 1:
+        return epsilon, delta
+    step = math.nextafter(epsilon / items, 0.0)
+    # The sum is (exp(m e) - 1)/(exp(e) - 1).
+    log_factor = epsilon - step + math.log(-math.expm1(-epsilon)) - math.log(-math.expm1(-step))
+    smaller = delta * math.exp(-log_factor) * (1.0 - 1e-12)
+    if smaller == 0.0:
+        raise ParameterError(f"delta={delta:g} is too small for users of {items} items at epsilon={epsilon:g}")
+    return step, smaller
+
+
+def length_assumptions(stream_length: int | str | None) -> tuple[str, ...]:
+    """What a guarantee rests on when a length was given."""
+    return () if stream_length is None else ("the length of the stream is public",)
+
+
+def lost_by_misra_gries(stream_length: int | str | None, capacity: int) -> float:
+    """The most a Misra-Gries counter can have lost, n/(k+1); infinite without a public length."""
+    return float(stream_length // (capacity + 1)) if isinstance(stream_length, int) else math.inf
+
+
 class Mechanism(abc.ABC):
     """A release: frozen, checked when made, and pure apart from its random source.
 
     Subclasses are frozen dataclasses with at least `budget` and `unit`. `guarantee`, `threshold` and
     `error_bound` need no data. Calling one with a summary draws the noise and returns a `Histogram`; it charges no
     ledger, which is what `discreet.release` is for.
+
+    Where a mechanism has `stream_length`, it is a public number: at least as many events as the stream has. "public"
+    stands for the length that the summary has seen.
     """
 
     name: ClassVar[str]
@@ -73,9 +139,10 @@ class Mechanism(abc.ABC):
 
     def error_bound(self, beta: float) -> float:
         """With probability 1 - beta the noise moves no count by more than this (the summary's error comes on top)."""
-        return self.error_model.noise.bound_in_counts(beta)
+        noises = [noise for noise in (self.error_model.noise, self.error_model.shared) if noise is not None]
+        return sum(noise.bound_in_counts(beta / len(noises)) for noise in noises)
 
-    def check(self, summary: Summary) -> None:
+    def check(self, summary: Any) -> None:
         """Raise `IncompatibleSummaryError` for a summary that the proof does not cover."""
         if not isinstance(summary, self.accepts):
             allowed = " or ".join(kind.__name__ for kind in self.accepts)
@@ -84,11 +151,18 @@ class Mechanism(abc.ABC):
             raise IncompatibleSummaryError(
                 f"{self.name} is proved for a summary of one stream; this one was merged with another"
             )
+        made_for = getattr(self, "capacity", None)
+        given = getattr(summary, "capacity", made_for)
+        if made_for is not None and given != made_for:
+            raise ParameterError(f"made for capacity {made_for}, the summary has {given}")
 
     def __call__(self, summary: Any, source: RandomSource | None = None) -> Histogram:
         """Draw the noise and publish. `source` is for tests and audits: a seeded one makes the release not private."""
         self.check(summary)
-        return self._publish(summary, system_source() if source is None else source)
+        mechanism = self
+        if getattr(self, "stream_length", None) == "public":
+            mechanism = dataclasses.replace(self, stream_length=summary.total)  # type: ignore[type-var]
+        return mechanism._publish(summary, system_source() if source is None else source)
 
     @abc.abstractmethod
     def _publish(self, summary: Any, source: RandomSource) -> Histogram: ...
@@ -99,22 +173,50 @@ class Mechanism(abc.ABC):
         noisy: Counts,
         keep: np.ndarray[Any, np.dtype[np.bool_]],
         source: RandomSource,
-        **more: Any,
+        *,
+        offset: int | None = None,
     ) -> Histogram:
         """The published part of the noisy counts."""
-
-        guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
         return Histogram(
-            raw.items.filter(np.asarray(keep)),
+            published_type(raw.items.filter(np.asarray(keep))),
             noisy[keep],
-            guarantee,
+            dataclasses.replace(self.guarantee, seeded=source.seeded),
             self.error_model,
             threshold=self.threshold,
-            **more,
+            offset=offset,
         )
 
 
-def require_event(unit: Unit, mechanism: str) -> None:
-    """Refuse any unit but a single event."""
-    if not isinstance(unit, Event):
-        raise ParameterError(f"{mechanism} protects dc.Event(); got {type(unit).__name__}")
+def published_type(items: pa.Array) -> pa.Array:
+    """The same items in a type that depends on them alone.
+
+    A summary's key type is decided by what it has seen: the type of an empty column, or uint64 for small numbers,
+    would tell an empty stream from one event.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(items) == 0:
+        return pa.array([], pa.large_string())
+    if pa.types.is_uint64(items.type) and pc.max(items).as_py() < 2**63:
+        return items.cast(pa.int64())
+    return items
+
+
+def check_length(stream_length: object) -> None:
+    """A public length: a whole number, "public", or None."""
+    if stream_length is not None and stream_length != "public":
+        if isinstance(stream_length, str):
+            raise ParameterError(f"stream_length must be a whole number, 'public' or None, not {stream_length!r}")
+        whole_number("stream_length", stream_length, 0)
+
+
+def laplace_scale(epsilon: float, sensitivity: int) -> Fraction:
+    """sensitivity/epsilon, exactly."""
+    return Fraction(sensitivity) / Fraction(epsilon)
+
+
+def positive(raw: RawCounts) -> RawCounts:
+    """The counters that are not zero."""
+    kept = raw.counts > 0
+    return RawCounts(raw.items.filter(kept), raw.counts[kept])

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
-from discreet.central._base import Mechanism, approximate
-from discreet.errors import ParameterError
+from discreet.central._base import Mechanism, approximate, items_of, laplace_scale, require_event_or_user
 from discreet.noise import RandomSource
-from discreet.privacy import Budget, Event, Unit, User
+from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration import offset_threshold
 from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel, Noise
@@ -44,33 +43,21 @@ class OffsetRelease(Mechanism):
     def __post_init__(self) -> None:
         approximate(self.budget, self.name)
         whole_number("capacity", self.capacity)
-        if not isinstance(self.unit, (Event, User)):
-            raise ParameterError(f"{self.name} protects dc.Event() or dc.User(m); got {type(self.unit).__name__}")
-
-    @property
-    def _items(self) -> int:
-        return self.unit.max_items if isinstance(self.unit, User) else 1
+        require_event_or_user(self.unit, self.name)
 
     @property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        epsilon, _ = approximate(self.budget, self.name)
-        return Fraction(self._items) / Fraction(epsilon)
+        return laplace_scale(approximate(self.budget, self.name)[0], items_of(self.unit))
 
     @property
     def threshold(self) -> int:
         epsilon, delta = approximate(self.budget, self.name)
-        return 1 + offset_threshold(epsilon, delta, max_items=self._items)
+        return 1 + offset_threshold(epsilon, delta, max_items=items_of(self.unit))
 
     @property
     def error_model(self) -> ErrorModel:
         return ErrorModel(Noise("laplace", self.scale, self.capacity), offset_noise=Noise("laplace", self.scale))
-
-    def check(self, summary: Summary) -> None:
-        super().check(summary)
-        assert isinstance(summary, MisraGries)
-        if summary.capacity != self.capacity:
-            raise ParameterError(f"made for capacity {self.capacity}, the summary has {summary.capacity}")
 
     def _publish(self, summary: MisraGries, source: RandomSource) -> Histogram:
         raw = summary.not_private_counts()

@@ -1,0 +1,94 @@
+"""The stability histogram of exact counts: what every sketch is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+from discreet.central._base import Mechanism, approximate, items_of, laplace_scale, require_event_or_user
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Event, Unit
+from discreet.privacy.calibration import gshm_calibration, stability_threshold
+from discreet.privacy.checks import whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.histogram import Histogram
+from discreet.summaries import ExactCounts, Summary
+
+__all__ = ["StabilityHistogram"]
+
+# An ExactCounts cannot hold more items; the bounds grow with the logarithm.
+_MOST_ITEMS = 2**63
+
+
+@dataclass(frozen=True)
+class StabilityHistogram(Mechanism):
+    """Noise on the count of every item that occurs, and a cut that hides items only one unit has.
+
+    Unit: one event, or up to m events of a user (`User(m)`).
+    Guarantee: (epsilon, delta).
+    Noise: discrete Laplace of scale m/epsilon, or discrete Gaussian ("gaussian") of the sigma that goes with the
+        smallest threshold by the exact form of Theorem 23 of [LT]; a user's items must then be `distinct`.
+    Threshold: x is published iff f_x + Z_x >= 1 + t, t the smallest with the exact delta at most delta. With Laplace
+        noise delta is the chance that an item only the larger stream has is published: m items once each, or (unless
+        `distinct`) one item m times, whichever is larger.
+    Error: the noise alone; exact counts lose nothing.
+    Argument: the counts of common items move by m in l1 (each by 1 if distinct); docs/privacy/central.md.
+
+    Args:
+        noise: "laplace" or "gaussian".
+        distinct: Whether the items of a user are all different. A claim about the data that the guarantee repeats.
+        capacity: A public bound of how many different items occur. Only the width of `bounds` depends on it.
+    """
+
+    name: ClassVar[str] = "stability histogram of exact counts"
+    reference: ClassVar[str] = "Korolova et al. (2009), [LT] Theorem 23; docs/privacy/central.md"
+    accepts: ClassVar[tuple[type[Summary], ...]] = (ExactCounts,)
+    takes_merged: ClassVar[bool] = True
+
+    budget: Budget
+    capacity: int | None = None
+    unit: Unit = field(default_factory=Event)
+    noise: str = "laplace"
+    distinct: bool = False
+
+    def __post_init__(self) -> None:
+        approximate(self.budget, self.name)
+        require_event_or_user(self.unit, self.name)
+        if self.capacity is not None:
+            whole_number("capacity", self.capacity)
+        if self.noise not in ("laplace", "gaussian"):
+            raise ParameterError(f"noise must be 'laplace' or 'gaussian', not {self.noise!r}")
+        if self.noise == "gaussian" and not self.distinct and items_of(self.unit) > 1:
+            raise ParameterError("Gaussian noise needs distinct=True for users: repeated items move one count by m")
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the Laplace noise, or sigma of the Gaussian."""
+        epsilon, delta = approximate(self.budget, self.name)
+        if self.noise == "gaussian":
+            return Fraction(gshm_calibration(epsilon, delta, items_of(self.unit))[0])
+        return laplace_scale(epsilon, items_of(self.unit))
+
+    @property
+    def threshold(self) -> int:
+        epsilon, delta = approximate(self.budget, self.name)
+        items = items_of(self.unit)
+        if self.noise == "gaussian":
+            return gshm_calibration(epsilon, delta, items)[1]
+        return 1 + stability_threshold(epsilon, delta, max_items=items, distinct=self.distinct)
+
+    @property
+    def error_model(self) -> ErrorModel:
+        return ErrorModel(Noise(self.noise, self.scale, self.capacity or _MOST_ITEMS))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return ("the items of a user are all different",) if self.distinct and items_of(self.unit) > 1 else ()
+
+    def _publish(self, summary: ExactCounts, source: RandomSource) -> Histogram:
+        raw = summary.not_private_counts()
+        draw = source.discrete_gaussian if self.noise == "gaussian" else source.discrete_laplace
+        noisy = raw.counts + draw(self.scale, len(raw))
+        return self._histogram(raw, noisy, noisy >= self.threshold, source)

@@ -1,0 +1,95 @@
+"""The Gaussian release of a user-level sketch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from discreet.central._base import (
+    Mechanism,
+    approximate,
+    check_length,
+    length_assumptions,
+    lost_by_misra_gries,
+    positive,
+)
+from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Unit, User
+from discreet.privacy.calibration import gshm_calibration
+from discreet.privacy.checks import whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.histogram import Histogram
+from discreet.summaries import Summary, UserMisraGries
+
+__all__ = ["UserRelease"]
+
+
+@dataclass(frozen=True)
+class UserRelease(Mechanism):
+    """Gaussian noise on the counters of a sketch over users' sets, and a cut.
+
+    Unit: one user with any set of at most m items (`User(m)`, m the summary's `max_items_per_user`).
+    Guarantee: (epsilon, delta), also for merged sketches.
+    Noise: c_x + Z_x for c_x > 0, Z discrete Gaussian of sigma. A user moves up to k counters, not m: by Lemma 27 each
+        by at most 1, all in the same direction, and the keys of one sketch contain those of the other.
+    Threshold: published iff the noisy count is at least it. (sigma, threshold) is the pair with the smallest threshold
+        that the exact form of Theorem 23 allows for l = k.
+    Error: f - N/(k+1) <= c <= f, with N the distinct items of all users together, plus one noise.
+    Argument: [LT] Lemma 27, Corollary 28, Theorem 30; docs/privacy/central.md.
+
+    Args:
+        stream_length: N, where it is public; it makes the upper bounds finite.
+    """
+
+    name: ClassVar[str] = "Gaussian release of a user-level Misra-Gries sketch"
+    reference: ClassVar[str] = "[LT] Algorithm 4, Theorems 23 and 30"
+    accepts: ClassVar[tuple[type[Summary], ...]] = (UserMisraGries,)
+    takes_merged: ClassVar[bool] = True
+
+    budget: Budget
+    capacity: int
+    unit: Unit
+    stream_length: int | str | None = None
+
+    def __post_init__(self) -> None:
+        approximate(self.budget, self.name)
+        whole_number("capacity", self.capacity)
+        check_length(self.stream_length)
+        if not isinstance(self.unit, User):
+            raise ParameterError(f"{self.name} protects dc.User(m); got {type(self.unit).__name__}")
+
+    @property
+    def scale(self) -> Fraction:
+        """Sigma of the discrete Gaussian noise."""
+        return Fraction(gshm_calibration(*approximate(self.budget, self.name), self.capacity)[0])
+
+    @property
+    def threshold(self) -> int:
+        return gshm_calibration(*approximate(self.budget, self.name), self.capacity)[1]
+
+    @property
+    def error_model(self) -> ErrorModel:
+        return ErrorModel(
+            Noise("gaussian", self.scale, self.capacity),
+            summary_below=lost_by_misra_gries(self.stream_length, self.capacity),
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return length_assumptions(self.stream_length)
+
+    def check(self, summary: Any) -> None:
+        super().check(summary)
+        assert isinstance(self.unit, User)
+        if summary.max_items_per_user != self.unit.max_items:
+            raise IncompatibleSummaryError(
+                f"the unit is a user of at most {self.unit.max_items} items, the summary takes users of at most "
+                f"{summary.max_items_per_user}"
+            )
+
+    def _publish(self, summary: UserMisraGries, source: RandomSource) -> Histogram:
+        raw = positive(summary.not_private_counts())
+        noisy = raw.counts + source.discrete_gaussian(self.scale, len(raw))
+        return self._histogram(raw, noisy, noisy >= self.threshold, source)
