@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.options import AccountName, Delta, Epsilon, LedgerPath, Rho, TextFormat, budget_of
-from discreet.cli.output import AtomicFile, note, write_table
+from discreet.cli.output import AtomicFile, note, table_text
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account, Ledger, LedgerEvent
@@ -56,7 +56,10 @@ def show(ledger: LedgerPath, account: AccountName = None, format: Format = TextF
     if format is TextFormat.json:
         print(json.dumps({"accounts": [report for report, _ in reports]}, ensure_ascii=False))
     else:
-        write_table(["account", "granted", "spent", "remaining", "charges"], [row for _, row in reports], right=[4])
+        print(
+            table_text(["account", "granted", "spent", "remaining", "charges"], [row for _, row in reports], right=[4]),
+            end="",
+        )
 
 
 def _report(account: Account) -> tuple[dict[str, Any], list[Any]]:
@@ -81,7 +84,7 @@ def history(ledger: LedgerPath, account: AccountName = None, format: Format = Te
         amount = ", ".join(f"{name}={value:g}" for name, value in budget.items() if value)
         rows.append([event.seq, event.at, event.account, event.kind, amount, event.details.get("mechanism", "")])
         rows[-1].append(event.charge_id or "")
-    write_table(["no.", "time", "account", "event", "budget", "mechanism", "charge id"], rows, right=[0])
+    print(table_text(["no.", "time", "account", "event", "budget", "mechanism", "charge id"], rows, right=[0]), end="")
 
 
 def _events(path: Path, account: str | None) -> list[LedgerEvent]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from importlib.abc import MetaPathFinder
 from typing import Annotated
 
 import typer
 
 from discreet import errors
 from discreet._version import __version__
-from discreet.cli import explain, ledger
+from discreet.cli import explain, ledger, plan, top
 from discreet.cli.interrupts import Interrupted, handle_interrupts
 
 __all__ = ["main"]
@@ -29,6 +30,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.command("top")(top.top)
+app.command("plan")(plan.plan)
 app.command("explain")(explain.explain)
 app.add_typer(ledger.app, name="ledger")
 
@@ -53,8 +56,20 @@ def main() -> None:
     sys.exit(_run())
 
 
+class _WithoutPandas(MetaPathFinder):
+    """pyarrow imports pandas, where it is installed, just to recognise its columns.
+
+    There are none here, and importing pandas takes longer than all other imports together.
+    """
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ImportError("the command line does without pandas")
+
+
 def _run() -> int:
     handle_interrupts()
+    sys.meta_path.insert(0, _WithoutPandas())
     try:
         app()
         sys.stdout.flush()
@@ -77,9 +92,13 @@ def _run() -> int:
         return 0
     except Exception as error:
         # A bug. Its message might hold items, so only its kind and its place are shown.
+        if os.environ.get("DISCREET_DEBUG"):
+            raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.basename(place.filename)}:{place.lineno}"
-        return _fail(1, f"internal error: {type(error).__name__} at {where}; please report it")
+        return _fail(
+            1, f"internal error: {type(error).__name__} at {where}; please report it (DISCREET_DEBUG=1 shows all of it)"
+        )
 
 
 def _fail(code: int, *lines: str) -> int:

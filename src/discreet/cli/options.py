@@ -11,7 +11,7 @@ import typer
 from discreet.errors import ParameterError
 from discreet.privacy.budget import Budget
 
-__all__ = ["AccountName", "Delta", "Epsilon", "LedgerPath", "Quiet", "Rho", "TextFormat", "budget_of"]
+__all__ = ["AccountName", "Delta", "Epsilon", "InputFormat", "LedgerPath", "Quiet", "Rho", "TextFormat", "budget_of"]
 
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="Privacy budget: epsilon.", show_default=False)]
 Delta = Annotated[float | None, typer.Option("--delta", help="Privacy budget: delta.", show_default=False)]
@@ -22,6 +22,10 @@ Rho = Annotated[
 LedgerPath = Annotated[Path, typer.Option("--ledger", help="The ledger's file.", show_default=False)]
 AccountName = Annotated[str | None, typer.Option("--account", help="The account's name.", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks on standard error.")]
+InputFormat = Annotated[
+    str | None,
+    typer.Option(help="csv, tsv, parquet, arrow, jsonl or text; by default the file tells.", show_default=False),
+]
 
 
 class TextFormat(str, enum.Enum):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import sys
 import tempfile
+import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any
 
 from discreet.errors import DiscreetError, ParameterError
 
-__all__ = ["AtomicFile", "note", "printable", "write_table"]
+__all__ = ["AtomicFile", "note", "printable", "table_text"]
 
 
 def note(message: str) -> None:
@@ -28,8 +31,8 @@ def printable(value: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def write_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> None:
-    """A table on standard output; columns in `right` are aligned to the right."""
+def table_text(headings: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> str:
+    """A table for standard output; columns in `right` are aligned to the right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -45,9 +48,12 @@ def write_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], right: S
         )
     for row in rows:
         table.add_row(*(Text(printable(value)) for value in row))
-    # Text for a pipe is not cut to the width of a terminal that is not there.
-    console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 100_000)
+    # Text for a pipe is not folded to the width of a terminal that is not there.
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100_000
+    console = Console(file=io.StringIO(), width=width, highlight=False)
     console.print(table)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    return textwrap.dedent("\n".join(line.rstrip() for line in lines)).strip("\n") + "\n"
 
 
 class AtomicFile:

@@ -1,0 +1,284 @@
+"""`discreet top`: a log file in, a private top list out."""
+
+from __future__ import annotations
+
+import enum
+import io
+import json
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.interrupts import uninterrupted
+from discreet.cli.options import AccountName, Delta, Epsilon, InputFormat, Quiet, Rho, budget_of
+from discreet.cli.output import AtomicFile, note, printable, table_text
+from discreet.errors import DataError, DiscreetError, ParameterError
+
+if TYPE_CHECKING:
+    from discreet.privacy.histogram import Histogram
+    from discreet.privacy.ledger import Account
+
+__all__ = ["top"]
+
+
+class Nulls(str, enum.Enum):
+    """What to do with rows that have no value."""
+
+    error = "error"
+    skip = "skip"
+
+
+class ReleaseFormat(str, enum.Enum):
+    """How a release is written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+
+
+def top(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Files or patterns; '-' is standard input.", show_default=False),
+    ],
+    column: Annotated[
+        str | None, typer.Option(help="The column of the items; by default the only one.", show_default=False)
+    ] = None,
+    k: Annotated[int, typer.Option("-k", "--k", help="How many items to list at most.")] = 100,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    user_column: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says whose event it is, to protect users instead of events.", show_default=False
+        ),
+    ] = None,
+    max_items_per_user: Annotated[
+        int | None,
+        typer.Option(
+            help="Protect users: of each user the first so many distinct items count. Needs --user-column, or a column "
+            "of lists with one row a user, of which a random sample counts.",
+            show_default=False,
+        ),
+    ] = None,
+    capacity: Annotated[
+        int | None,
+        typer.Option(help="The number of counters; by default as `discreet plan` chooses it.", show_default=False),
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            help="About how many events there are, if that is public: it decides the capacity.", show_default=False
+        ),
+    ] = None,
+    mechanism: Annotated[str, typer.Option(help="The mechanism, by a name that `discreet plan` shows.")] = "auto",
+    total_share: Annotated[
+        float | None,
+        typer.Option(help="Spend this share of the budget on the number of all events.", show_default=False),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="The intervals hold together with this probability.")] = 0.95,
+    nulls: Annotated[Nulls, typer.Option(help="Rows without a value are an error, or left out.")] = Nulls.error,
+    input_format: InputFormat = None,
+    format: Annotated[
+        ReleaseFormat | None,
+        typer.Option(
+            help="How to write the release; by default as the output's name says, or a table.", show_default=False
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the release to this file.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw it: a file that ends in .png or .svg.", show_default=False)
+    ] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger that keeps the budget.", show_default=False)] = None,
+    account: AccountName = None,
+    charge_id: Annotated[
+        str | None,
+        typer.Option(help="Name the charge: repeating it returns the same release at no cost.", show_default=False),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain what the release promises.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Publish the most frequent items of files, privately.
+
+    Every item well above the threshold is listed with high probability. There may be fewer than K. An item that did not
+    occur is never listed.
+    """
+    budget = budget_of(epsilon, delta, rho)
+    written_as = _format(format, output)
+    payer = _account(ledger, account, charge_id)
+    if payer is not None and charge_id is None:
+        payer.check(budget)  # before reading, which may take long
+    from discreet import User, top_k
+    from discreet.io import open_stream
+    from discreet.privacy.checks import probability
+    from discreet.privacy.ledger import new_charge_id
+
+    probability("confidence", confidence)
+    if user_column is not None and max_items_per_user is None:
+        raise ParameterError("--user-column needs --max-items-per-user: how many items of a user count")
+    stream = open_stream(files, column=column, user_column=user_column, format=input_format, nulls=nulls.value)
+    if payer is not None and charge_id is None:
+        charge_id = new_charge_id()
+    with ExitStack() as cleanup:
+        target = cleanup.enter_context(AtomicFile(output)) if output is not None else None
+        picture = cleanup.enter_context(_picture(plot)) if plot is not None else None
+
+        def batches() -> Iterator[Any]:
+            yield from _read(stream, user_column is not None, max_items_per_user, quiet)
+            # Reading is over. What follows is charged, and must not be lost to a Ctrl-C.
+            cleanup.enter_context(uninterrupted())
+
+        release = top_k(
+            batches(),
+            k,
+            budget,
+            unit=None if max_items_per_user is None else User(max_items_per_user),
+            grouped=max_items_per_user is not None,
+            capacity=capacity,
+            stream_length=length,
+            mechanism=mechanism,
+            total_share=total_share,
+            ledger=payer,
+            charge_id=charge_id,
+        )
+        if payer is not None and not quiet:
+            note(f"charged to {payer.name!r}: {budget} (charge id {charge_id})")
+        _write(release, written_as, confidence, target)
+        if picture is not None:
+            release.plot(picture.temporary, confidence=confidence)
+            picture.publish()
+        if explain:
+            _explain(release, sys.stdout if written_as is ReleaseFormat.table and target is None else sys.stderr)
+
+
+def _format(format: ReleaseFormat | None, output: Path | None) -> ReleaseFormat:
+    if format is None:
+        known = {f".{kind.value}": kind for kind in (ReleaseFormat.json, ReleaseFormat.csv, ReleaseFormat.parquet)}
+        format = known.get(output.suffix.lower(), ReleaseFormat.table) if output is not None else ReleaseFormat.table
+    if format is ReleaseFormat.parquet and output is None and sys.stdout.isatty():
+        raise ParameterError("Parquet is not for a terminal: give --output")
+    return format
+
+
+def _account(ledger: Path | None, account: str | None, charge_id: str | None) -> Account | None:
+    if (ledger is None) != (account is None):
+        raise ParameterError("--ledger and --account go together")
+    if ledger is None or account is None:
+        if charge_id is not None:
+            raise ParameterError("--charge-id needs --ledger and --account")
+        return None
+    from discreet.privacy.ledger import Ledger
+
+    return Ledger(ledger).account(account)
+
+
+def _picture(path: Path) -> AtomicFile:
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise ParameterError(f"--plot must end in .png or .svg, not {path.suffix!r}")
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise DiscreetError("plots need matplotlib: install discreet[plot]")
+    return AtomicFile(path)
+
+
+def _read(stream: Any, has_users: bool, max_items: int | None, quiet: bool) -> Iterator[Any]:
+    """The columns to count: items, or one list of items a user."""
+    import pyarrow as pa
+
+    from discreet.cli.progress import ReadingProgress
+    from discreet.io.users import UserSets
+
+    sets = UserSets(max_items) if has_users and max_items is not None else None
+    rows = 0
+    with ReadingProgress(stream.bytes_total, quiet) as progress:
+        for batch in stream:
+            items = batch.column("item")
+            lists = pa.types.is_list(items.type) or pa.types.is_large_list(items.type)
+            if lists and (has_users or max_items is None):
+                raise DataError("the column holds lists: give --max-items-per-user, and no --user-column")
+            if not lists and max_items is not None and not has_users:
+                raise DataError("--max-items-per-user needs --user-column, or a column of lists with one row a user")
+            rows += len(items)
+            progress.update(rows, stream.bytes_read)
+            if sets is None:
+                yield items
+            else:
+                sets.add(batch.column("user"), items)
+    if sets is not None:
+        yield from sets.lists()
+
+
+def _write(release: Histogram, format: ReleaseFormat, confidence: float, target: AtomicFile | None) -> None:
+    data = {
+        ReleaseFormat.table: _table,
+        ReleaseFormat.json: _json,
+        ReleaseFormat.csv: _csv,
+        ReleaseFormat.parquet: _parquet,
+    }[format](release, confidence)
+    if target is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        target.write(data)
+
+
+def _json(release: Histogram, confidence: float) -> bytes:
+    return (release.to_json(confidence) + "\n").encode()
+
+
+def _csv(release: Histogram, confidence: float) -> bytes:
+    import csv
+
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["item", "count", "lower", "upper"])
+    for row in release.to_dict(confidence)["items"]:
+        writer.writerow([row["item"], row["count"], row["lower"], row["upper"]])
+    return text.getvalue().encode()
+
+
+def _parquet(release: Histogram, confidence: float) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    described = release.to_dict(confidence)
+    del described["items"]
+    sink = io.BytesIO()
+    table = release.to_arrow(confidence).replace_schema_metadata({"discreet": json.dumps(described)})
+    pa.parquet.write_table(table, sink)
+    return sink.getvalue()
+
+
+def _table(release: Histogram, confidence: float) -> bytes:
+    rows = release.to_dict(confidence)
+    lines = [(printable(row["item"]), f"{row['count']:,}", _interval(row)) for row in rows["items"]]
+    if "everything_else" in rows:
+        rest = rows["everything_else"]
+        lines.append(("(everything else)", f"{rest['count']:,}", _interval(rest)))
+    text = table_text(["item", "estimate", f"{100 * confidence:g}% interval"], lines, right=[1, 2])
+    if not len(release):
+        text += "No item passed the threshold.\n"
+    return f"{text}{textwrap.fill(release.guarantee.sentence(), 100)}\n".encode()
+
+
+def _interval(row: dict[str, Any]) -> str:
+    low, high = (f"{row[side]:,.0f}" if row[side] is not None else "?" for side in ("lower", "upper"))
+    return f"{low} to {high}"
+
+
+def _explain(release: Histogram, to: Any) -> None:
+    from discreet.cli.explain import explanation
+
+    paragraphs = explanation(release.guarantee.to_dict())
+    print("\n" + "\n\n".join(textwrap.fill(paragraph, 100) for paragraph in paragraphs), file=to)

@@ -1,0 +1,394 @@
+"""`discreet top` through the installed command: every input, every output, every exit code.
+
+Where a test compares noisy counts with true ones it asks for a confidence of 1 - 1e-8 and relies on the intervals, or
+on gaps so wide that noise crosses them with a probability below 1e-8.
+"""
+
+import csv
+import gzip
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import jsonschema
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dc
+from discreet import cli
+
+BUDGET = ("--epsilon", 1, "--delta", 1e-9)
+SURE = ("--confidence", 1 - 1e-8)
+SCHEMA = json.loads((Path(cli.__file__).parent / "schema" / "top.schema.json").read_text())
+
+
+def release_of(done):
+    assert done.returncode == 0, done.stderr
+    release = json.loads(done.stdout)
+    jsonschema.validate(release, SCHEMA)
+    return release
+
+
+def write_every_format(directory):
+    """One file of each format and compression, each with 300 rows of an item of its own; returns names and items."""
+    plain = {}
+
+    def rows(item):
+        return pa.table({"other": list(range(300)), "query": [item] * 300})
+
+    for suffix, delimiter in (("csv", ","), ("tsv", "\t")):
+        text = f"other{delimiter}query\n" + f"1{delimiter}from {suffix}\n" * 300
+        plain[f"log.{suffix}"] = text.encode()
+    plain["log.jsonl"] = (json.dumps({"query": "from jsonl", "other": None}) + "\n").encode() * 300
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows("").schema) as writer:
+        writer.write_table(rows("from arrows"))
+    plain["log.arrows"] = sink.getvalue().to_pybytes()
+    for name, content in list(plain.items()):
+        compressed = content.replace(b"from ", b"gzip ")
+        plain[f"{name}.gz"] = gzip.compress(compressed)
+        plain[f"{name}.zst"] = pa.compress(content.replace(b"from ", b"zstd "), "zstd", asbytes=True)
+    for name, content in plain.items():
+        (directory / name).write_bytes(content)
+    pq.write_table(rows("from parquet"), directory / "log.parquet")
+    pyarrow.feather.write_feather(rows("from feather"), str(directory / "log.feather"))
+    items = [f"{how} {suffix}" for suffix in ("csv", "tsv", "jsonl", "arrows") for how in ("from", "gzip", "zstd")]
+    return [*plain, "log.parquet", "log.feather"], [*items, "from parquet", "from feather"]
+
+
+def test_every_format_and_compression_in_one_list(discreet, tmp_path):
+    names, items = write_every_format(tmp_path)
+    done = discreet("top", *names, "--column", "query", *BUDGET, *SURE, "--format", "json", cwd=tmp_path)
+    release = release_of(done)
+    assert {row["item"] for row in release["items"]} == set(items)
+    for row in release["items"]:
+        assert row["lower"] <= 300 <= row["upper"]
+    assert done.stderr == ""  # no progress without a terminal
+
+
+def test_patterns_and_text_lines(discreet, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("cats\n" * 200 + "rare\n")
+    release = release_of(discreet("top", tmp_path / "*.txt", *BUDGET, *SURE, "--format", "json"))
+    (row,) = release["items"]
+    assert row["item"] == "cats"
+    assert row["lower"] <= 400 <= row["upper"]
+    assert release["guarantee"]["epsilon"] == 1.0
+    assert release["guarantee"]["delta"] == 1e-9
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_standard_input(discreet, compressed):
+    data = b"user,query\n" + b"u1,cats\n" * 500
+    data = gzip.compress(data) if compressed else data
+    done = discreet("top", "-", "--column", "query", *BUDGET, "--format", "csv", input=data)
+    assert done.returncode == 0, done.stderr
+    (row,) = csv.DictReader(done.stdout.decode().splitlines())
+    assert row["item"] == "cats"
+    assert 400 < int(row["count"]) < 600
+
+
+def test_the_table_and_its_sentence(discreet, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("".join(f"item {i}\n" * (1000 // i) for i in range(1, 6)))
+    done = discreet("top", path, "-k", 3, *BUDGET, "--total-share", 0.1, "--explain")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["item", "estimate", "95%", "interval"]
+    assert [line.split("  ")[0] for line in lines[2:6]] == ["item 1", "item 2", "item 3", "(everything else)"]
+    text = " ".join(lines)
+    assert "Differentially private with epsilon=1, delta=1e-09" in text
+    assert "What is protected" in text
+
+
+def test_files_of_every_kind(discreet, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("cats\n" * 300 + "dogs\n" * 200)
+    for name, plot in (("out.json", ["--plot", "p.png"]), ("out.csv", []), ("out.parquet", []), ("out.txt", [])):
+        done = discreet("top", path, *BUDGET, "--output", tmp_path / name, *plot, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    jsonschema.validate(json.loads((tmp_path / "out.json").read_text()), SCHEMA)
+    with open(tmp_path / "out.csv", newline="") as file:
+        assert [row["item"] for row in csv.DictReader(file)] == ["cats", "dogs"]
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.column_names == ["item", "count", "lower", "upper"]
+    assert table["item"].to_pylist() == ["cats", "dogs"]
+    assert json.loads(table.schema.metadata[b"discreet"])["guarantee"]["epsilon"] == 1.0
+    assert "Differentially private" in (tmp_path / "out.txt").read_text()
+    assert not list(tmp_path.glob(".*"))  # no temporary files are left
+    assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o666 & ~current_umask()
+
+
+def current_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_plots_as_svg_and_integers(discreet, tmp_path):
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"code": [7] * 300 + [-8] * 200}), path)
+    done = discreet("top", path, *BUDGET, "--format", "json", "--plot", tmp_path / "p.svg")
+    assert [row["item"] for row in release_of(done)["items"]] == [7, -8]
+    assert b"<svg" in (tmp_path / "p.svg").read_bytes()
+
+
+def test_an_empty_input_is_a_valid_release(discreet, tmp_path):
+    """It differs from an input of one row by one row, so neither its exit code nor its shape may differ."""
+    (tmp_path / "none.txt").touch()
+    (tmp_path / "one.txt").write_text("cats\n")
+    for name in ("none.txt", "one.txt"):
+        release = release_of(discreet("top", tmp_path / name, *BUDGET, "--format", "json"))
+        assert release["items"] == []
+        done = discreet("top", tmp_path / name, *BUDGET)
+        assert "No item passed the threshold" in done.stdout
+
+
+def test_control_characters_do_not_reach_the_terminal(discreet, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("\x1b[2Jevil\x07\n" * 300)
+    done = discreet("top", path, *BUDGET)
+    assert done.returncode == 0
+    assert "\\x1b[2Jevil\\x07" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+# --- the ledger
+
+
+def test_charges_refusals_and_retries(discreet, tmp_path):
+    ledger = tmp_path / "budgets.sqlite"
+    log = tmp_path / "log.txt"
+    log.write_text("cats\n" * 300)
+    pay = ("--ledger", ledger, "--account", "searches", "--format", "json")
+    assert discreet("ledger", "grant", *pay[:4], "--epsilon", 2, "--delta", 1e-8).returncode == 0
+    first = discreet("top", log, *BUDGET, *pay, "--charge-id", "monday")
+    release_of(first)
+    assert "charged to 'searches'" in first.stderr
+    log.write_text("dogs\n" * 300)
+    again = discreet("top", log, *BUDGET, *pay, "--charge-id", "monday", "--quiet")
+    assert (again.stdout, again.stderr) == (first.stdout, "")
+    assert discreet("top", log, *BUDGET, *pay).returncode == 0
+
+    refused = discreet("top", log, *BUDGET, *pay)
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert "cannot pay epsilon=1" in refused.stderr
+    assert "monday" in refused.stderr
+    refused = discreet("top", log, "--epsilon", 0.5, "--delta", 1e-9, *pay, "--charge-id", "monday")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    kinds = [event.kind for event in dc.Ledger(ledger).account("searches").history()]
+    assert kinds == ["grant", "charge", "release", "charge", "release"]
+
+
+@pytest.fixture
+def bad(tmp_path):
+    """Inputs that cannot be counted, and an account that must not be charged for them."""
+    (tmp_path / "good.txt").write_text("cats\n")
+    (tmp_path / "good.csv").write_text("user,query\nu,cats\n")
+    (tmp_path / "empty.csv").touch()
+    pq.write_table(pa.table({"query": ["cats"] * 1000}), tmp_path / "broken.parquet")
+    with open(tmp_path / "broken.parquet", "r+b") as file:
+        file.truncate(200)
+    (tmp_path / "garbage.csv").write_bytes(bytes(range(128, 256)) * 100)
+    (tmp_path / "garbage.txt").write_bytes(bytes(range(256)) * 100)
+    (tmp_path / "mixed.jsonl").write_text('{"query": "secret item"}\n{"query": 7}\n')
+    (tmp_path / "nulls.csv").write_text("user,query\nu,secret item\nu,\n")
+    (tmp_path / "lists.jsonl").write_text('{"query": ["secret item"]}\n')
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("searches", dc.Budget(1.0, 1e-9))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["good.csv", "--column", "typo"], 4),
+        (["good.csv"], 4),
+        (["empty.csv", "--column", "query"], 4),
+        (["broken.parquet"], 4),
+        (["garbage.csv", "--column", "query"], 4),
+        (["garbage.txt"], 4),
+        (["mixed.jsonl"], 4),
+        (["nulls.csv", "--column", "query"], 4),
+        (["lists.jsonl"], 4),
+        (["good.txt", "--max-items-per-user", "2"], 4),
+        (["missing.csv"], 2),
+        (["*.nothing"], 2),
+        ([], 2),
+        (["good.txt", "-k", "0"], 2),
+        (["good.txt", "--epsilon", "0"], 2),
+        (["good.txt", "--epsilon", "nan"], 2),
+        (["good.txt", "--delta", "0"], 2),
+        (["good.txt", "--rho", "1"], 2),
+        (["good.txt", "--mechanism", "magic"], 2),
+        (["good.txt", "--capacity", "0"], 2),
+        (["good.txt", "--confidence", "1"], 2),
+        (["good.txt", "--input-format", "xlsx"], 2),
+        (["good.txt", "--nulls", "maybe"], 2),
+        (["good.csv", "--column", "query", "--user-column", "user"], 2),
+        (["good.txt", "--output", "no/such/file.json"], 2),
+        (["good.txt", "--output", "."], 2),
+        (["good.txt", "--plot", "plot.gif"], 2),
+        (["good.txt", "--account", ""], 2),
+        (["good.txt", "--account", "typo"], 1),
+        (["good.txt", "--ledger", "missing.sqlite"], 1),
+        (["good.txt", "--ledger", "good.csv"], 1),
+    ],
+)
+def test_bad_input_has_a_code_and_costs_nothing(discreet, bad, arguments, code):
+    defaults = ["--epsilon", "1", "--delta", "1e-9", "--ledger", "budgets.sqlite", "--account", "searches"]
+    done = discreet("top", *arguments[:1], *defaults, *arguments[1:], cwd=bad)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+    assert "secret item" not in done.stderr
+    assert len(done.stderr) > 20
+    assert [event.kind for event in dc.Ledger(bad / "budgets.sqlite").history()] == ["grant"]
+
+
+def test_nulls_may_be_skipped(discreet, bad):
+    done = discreet("top", "nulls.csv", "--column", "query", "--nulls", "skip", *BUDGET, cwd=bad)
+    assert done.returncode == 0
+
+
+# --- interrupts and terminals
+
+
+def start(command, *arguments, **options):
+    return subprocess.Popen([command, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def test_ctrl_c_publishes_and_charges_nothing(command, tmp_path):
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("searches", dc.Budget(1.0, 1e-9))
+    pay = ("--ledger", tmp_path / "budgets.sqlite", "--account", "searches", "--output", tmp_path / "out.json")
+    process = start(command, "top", "-", *BUDGET, *pay, stdin=subprocess.PIPE)
+    block = b"cats\n" * 100_000
+    for _ in range(20):  # more than pipes and blocks hold: it is reading when this is through
+        process.stdin.write(block)
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert out == b""
+    assert b"nothing was released and nothing was charged" in err
+    assert [event.kind for event in ledger.history()] == ["grant"]
+    assert not (tmp_path / "out.json").exists()
+    assert not list(tmp_path.glob(".out*"))
+
+
+def run_in_terminal(command, arguments, until=None, send=b""):
+    """Run in a pseudo-terminal; send bytes once `until` was seen. Returns the exit code and all that was shown."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30")
+        os.execv(command, [command, *map(str, arguments)])
+    shown = b""
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline:
+        if not select.select([terminal], [], [], 1)[0]:
+            continue
+        try:
+            piece = os.read(terminal, 1 << 16)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+        if until is not None and until in shown:
+            os.write(terminal, send)
+            until = None
+    status = os.waitpid(pid, 0)[1]
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(status), shown
+
+
+def test_in_a_terminal_there_is_progress_and_a_table(command, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("cats\n" * 2_000_000)
+    code, shown = run_in_terminal(command, ["top", path, *BUDGET])
+    assert code == 0
+    assert b"rows/s" in shown
+    assert re.search(rb"2,000,\d\d\d|1,999,\d\d\d", shown)
+    assert b"Differentially private" in shown
+    code, shown = run_in_terminal(command, ["top", path, *BUDGET, "--quiet"])
+    assert code == 0
+    assert b"rows/s" not in shown
+    code, shown = run_in_terminal(command, ["top", path, *BUDGET, "--format", "parquet"])
+    assert code == 2
+    assert b"not for a terminal" in shown
+
+
+def test_ctrl_c_in_a_terminal(command):
+    """Standard input is the terminal: the command waits for lines until it is interrupted."""
+    waiting = ["top", "-", "--input-format", "text", *BUDGET]
+    feeder = {"until": b"ready", "send": b"\x03"}
+    code, shown = run_in_terminal(
+        "/bin/sh", ["-c", f"echo ready; exec {command} {' '.join(map(str, waiting))}"], **feeder
+    )
+    # The interrupt may come before the program is loaded; then the shell's process just ends.
+    assert code in (130, -signal.SIGINT)
+    assert b"Traceback" not in shown
+
+
+# --- resources
+
+
+def peak_memory(command, produce, *arguments):
+    """Run the command on what `produce(write)` writes to its standard input; its peak memory in MB."""
+    process = subprocess.Popen([command, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    feeding = threading.Thread(target=lambda: (produce(process.stdin.write), process.stdin.close()))
+    feeding.start()
+    out = process.stdout.read()
+    feeding.join()
+    process.stdout.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return json.loads(out), usage.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def test_memory_does_not_grow_with_the_input(command):
+    """More than 300 MB, five million different lines, go through in far less memory than they take."""
+
+    def produce(write):
+        filler = b"a line of a stream that is long and holds nothing twice: %d\n"
+        for start in range(0, 5_000_000, 50_000):
+            write(b"cats\n" * 1000 + b"".join(filler % i for i in range(start, start + 50_000)))
+
+    release, peak = peak_memory(command, produce, "top", "-", *BUDGET, *SURE, "--format", "json")
+    assert [row["item"] for row in release["items"]] == ["cats"]
+    assert release["items"][0]["lower"] <= 100_000 <= release["items"][0]["upper"]
+    assert peak < 200
+
+
+def test_help_imports_nothing_heavy():
+    script = """
+import sys
+from discreet.cli.main import app
+try:
+    app(["--help"])
+except SystemExit:
+    pass
+heavy = {"numpy", "scipy", "pyarrow", "dp_accounting", "matplotlib", "pandas", "sqlite3", "rich.table", "pydantic"}
+print(sorted(heavy & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert "top" in done.stdout
+    assert "130 interrupted" in done.stdout
+
+
+def test_version(discreet):
+    assert discreet("--version").stdout == f"discreet {dc.__version__}\n"

@@ -1,0 +1,48 @@
+"""Files that appear whole or not at all, and text that is safe for a terminal."""
+
+import os
+
+import pytest
+
+import discreet as dc
+from discreet.cli.output import AtomicFile, printable, table_text
+
+
+def test_nothing_appears_unless_it_is_published(tmp_path):
+    path = tmp_path / "out.json"
+    path.write_text("old")
+    with AtomicFile(path) as file:
+        file.temporary.write_text("half")
+        assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.json"]
+    with pytest.raises(FileNotFoundError), AtomicFile(path) as file:
+        file.temporary.rename(tmp_path / "missing" / "directory")
+    assert path.read_text() == "old"
+    with AtomicFile(path) as file:
+        file.write(b"new")
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["out.json"]
+
+
+def test_a_place_that_cannot_be_written_is_noticed_at_once(tmp_path):
+    for path in (tmp_path / "missing" / "out.json", tmp_path):
+        with pytest.raises(dc.ParameterError):
+            AtomicFile(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("cats", "cats"), (7, "7"), (b"\x00\xff", "00ff"), ("a\nb", "a\\nb"), ("\x1b[2J", "\\x1b[2J"), ("ü 猫", "ü 猫")],
+)
+def test_what_is_printed_is_printable(value, shown):
+    assert printable(value) == shown
+    assert printable(value).isprintable()
+
+
+def test_tables_keep_their_cells_whole():
+    text = table_text(["item", "count"], [["[bold]x[/bold]", "1"], ["y" * 300, "22"]], right=[1])
+    lines = text.splitlines()
+    assert lines[2].startswith("[bold]x[/bold]")
+    assert lines[3].startswith("y" * 300)
+    assert {line.rstrip()[-1] for line in lines[2:]} == {"1", "2"}
+    assert len({len(line) for line in lines[1:]}) == 1
