@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <variant>
 
 #include "discreet/state.hpp"
@@ -66,27 +67,42 @@ void feed_column(Kernel& kernel, const Column& column, InterruptCheck& interrupt
       interrupt();
     }
   };
+  const bool coded = column.dictionary && column.dictionary->length <= column.length;
   if (!column.dictionary) {
     in_slices([&](int64_t begin, int64_t end) {
       for_blocks(column, begin, end, kernel.seed(), Key{}, [&](const Key* keys, const uint64_t* hashes, size_t n) {
-        for (size_t i = 0; i < n; ++i) kernel.add(keys[i], hashes[i]);
+        kernel.add_block(keys, hashes, n);
       });
     });
-  } else if (column.dictionary->length <= column.length) {
-    DictionaryFeed<Key, Kernel> feed(kernel, column);
-    in_slices([&](int64_t begin, int64_t end) { feed.feed(begin, end); });
-  } else {  // more codes than rows: looking each row's key up costs less than setting up the codes
-    const Column& dictionary = *column.dictionary;
-    in_slices([&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        if (!column.valid(i)) continue;
-        const int64_t code = static_cast<int64_t>(integer_at(column, i));
-        if (dictionary.kind == KeyKind::none || !dictionary.valid(code)) continue;
-        const Key key = key_at(dictionary, code, Key{});
-        kernel.add(key, key.hash(kernel.seed()));
-      }
-    });
+    return;
   }
+  if constexpr (std::is_same_v<Key, StrKey> && requires { kernel.about_to_grow(); }) {
+    if (coded) {
+      DictionaryFeed<Kernel> feed(kernel, column);
+      in_slices([&](int64_t begin, int64_t end) { feed.feed(begin, end); });
+      feed.settle();
+      return;
+    }
+  }
+  // Integers, or more codes than rows: looking each row's key up costs less than setting up the codes.
+  const Column& dictionary = *column.dictionary;
+  in_slices([&](int64_t begin, int64_t end) {
+    Key keys[kBlock];
+    uint64_t hashes[kBlock];
+    size_t n = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      if (!column.valid(i)) continue;
+      const int64_t code = static_cast<int64_t>(integer_at(column, i));
+      if (dictionary.kind == KeyKind::none || !dictionary.valid(code)) continue;
+      keys[n] = key_at(dictionary, code, Key{});
+      hashes[n] = keys[n].hash(kernel.seed());
+      if (++n == kBlock) {
+        kernel.add_block(keys, hashes, n);
+        n = 0;
+      }
+    }
+    kernel.add_block(keys, hashes, n);
+  });
 }
 
 // Keys and counts as bytes that NumPy and pyarrow wrap: (key kind, values, 64-bit offsets or empty, counts).

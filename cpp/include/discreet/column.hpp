@@ -240,6 +240,36 @@ inline std::string_view bytes_at(const Column& column, int64_t i) {
   }
 }
 
+// Calls f with a pointer to the integers (or dictionary indices) of a column, from its first element on.
+template <class F>
+auto with_integers(const Column& column, F&& f) {
+  const auto at = [&]<class T>(T) { return static_cast<const T*>(column.values) + column.offset; };
+  switch (column.layout) {
+    case Layout::i8: return f(at(int8_t{}));
+    case Layout::i16: return f(at(int16_t{}));
+    case Layout::i32: return f(at(int32_t{}));
+    case Layout::u8: return f(at(uint8_t{}));
+    case Layout::u16: return f(at(uint16_t{}));
+    case Layout::u32: return f(at(uint32_t{}));
+    case Layout::u64: return f(at(uint64_t{}));
+    default: return f(at(int64_t{}));
+  }
+}
+// Calls f with the function that reads the bytes of element i.
+template <class F>
+auto with_bytes(const Column& column, F&& f) {
+  const auto by_offsets = [&]<class T>(T) {
+    const char* data = static_cast<const char*>(column.values);
+    const T* offsets = static_cast<const T*>(column.offsets) + column.offset;
+    return f([data, offsets](int64_t i) {
+      return std::string_view(data + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i]));
+    });
+  };
+  if (column.layout == Layout::offsets32) return by_offsets(int32_t{});
+  if (column.layout == Layout::offsets64) return by_offsets(int64_t{});
+  return f([&column](int64_t i) { return bytes_at(column, i); });
+}
+
 inline IntKey key_at(const Column& column, int64_t i, IntKey) { return {integer_at(column, i)}; }
 inline StrKey key_at(const Column& column, int64_t i, StrKey) {
   const std::string_view bytes = bytes_at(column, i);
@@ -313,9 +343,21 @@ inline void check_bytes(const Column& column, const Checks& checks) {
     const std::string_view last = bytes_at(column, column.length - 1);
     ascii = last.data() >= first && !has_high_bit(first, static_cast<size_t>(last.data() + last.size() - first));
   }
-  for (int64_t i = 0; i < column.length; ++i) {
-    if (column.valid(i)) check_bytes_at(column, i, checks, ascii);
-  }
+  with_bytes(column, [&](auto bytes_of) {
+    size_t longest = 0;
+    if (!column.validity) {
+      for (int64_t i = 0; i < column.length; ++i) longest = std::max(longest, bytes_of(i).size());
+    } else {
+      for (int64_t i = 0; i < column.length; ++i)
+        if (column.valid(i)) longest = std::max(longest, bytes_of(i).size());
+    }
+    if (longest > checks.max_key_bytes)
+      throw DataError("an item is longer than max_key_bytes, which is " + std::to_string(checks.max_key_bytes));
+    if (ascii) return;
+    for (int64_t i = 0; i < column.length; ++i)
+      if (column.valid(i) && !is_utf8(bytes_of(i)))
+        throw DataError("a string column holds bytes that are not valid UTF-8");
+  });
 }
 
 // Whether every value of a dictionary of strings may be an item. When one may not, or when there are more values than
@@ -349,15 +391,22 @@ inline void validate(const Column& column, const Checks& checks) {
     const bool ascii = dictionary.kind != KeyKind::string;
     const uint64_t size = static_cast<uint64_t>(dictionary.length);
     const bool null_values = dictionary.kind == KeyKind::none || dictionary.validity;
-    for (int64_t i = 0; i < column.length; ++i) {
-      if (!column.valid(i)) continue;
-      const uint64_t code = integer_at(column, i);
-      if (code >= size) throw DataError("a dictionary column has an index outside its dictionary");
-      if (null_values && !checks.skip_nulls && !(dictionary.kind != KeyKind::none && dictionary.valid(code)))
-        throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
-      if (check_rows && dictionary.valid(static_cast<int64_t>(code)))
-        check_bytes_at(dictionary, static_cast<int64_t>(code), checks, ascii);
-    }
+    with_integers(column, [&](auto codes) {
+      bool outside = false;
+      for (int64_t i = 0; i < column.length; ++i)
+        outside |= static_cast<uint64_t>(codes[i]) >= size && column.valid(i);
+      if (outside) throw DataError("a dictionary column has an index outside its dictionary");
+      if (!check_rows && (!null_values || checks.skip_nulls)) return;
+      for (int64_t i = 0; i < column.length; ++i) {
+        if (!column.valid(i)) continue;
+        const int64_t code = static_cast<int64_t>(codes[i]);
+        if (dictionary.kind == KeyKind::none || !dictionary.valid(code)) {
+          if (!checks.skip_nulls) throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
+        } else if (check_rows) {
+          check_bytes_at(dictionary, code, checks, ascii);
+        }
+      }
+    });
   } else if (!is_integer(column.kind) && column.kind != KeyKind::none) {
     check_bytes(column, checks);
   }
@@ -392,116 +441,146 @@ inline KeyKind combined_kind(KeyKind have, const Column& column) {
 
 inline constexpr size_t kBlock = 512;
 
-template <class T, class F>
-void integer_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, F&& take) {
-  IntKey keys[kBlock];
-  uint64_t hashes[kBlock];
-  const T* values = static_cast<const T*>(column.values) + column.offset;
-  while (begin < end) {
-    size_t n = 0;
-    if (!column.validity) {
-      n = static_cast<size_t>(std::min<int64_t>(kBlock, end - begin));
-      for (size_t i = 0; i < n; ++i) keys[i].value = static_cast<uint64_t>(static_cast<int64_t>(values[begin + i]));
-      begin += static_cast<int64_t>(n);
-    } else {
-      for (; begin < end && n < kBlock; ++begin)
-        if (column.valid(begin)) keys[n++].value = static_cast<uint64_t>(static_cast<int64_t>(values[begin]));
-    }
-    for (size_t i = 0; i < n; ++i) hashes[i] = hash_int(keys[i].value, seed);
-    take(keys, hashes, n);
-  }
-}
-
 // Calls take(keys, hashes, n) for the valid elements of [begin, end), in order.
 template <class F>
 void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, IntKey, F&& take) {
-  switch (column.layout) {
-    case Layout::i8: return integer_blocks<int8_t>(column, begin, end, seed, take);
-    case Layout::i16: return integer_blocks<int16_t>(column, begin, end, seed, take);
-    case Layout::i32: return integer_blocks<int32_t>(column, begin, end, seed, take);
-    case Layout::u8: return integer_blocks<uint8_t>(column, begin, end, seed, take);
-    case Layout::u16: return integer_blocks<uint16_t>(column, begin, end, seed, take);
-    case Layout::u32: return integer_blocks<uint32_t>(column, begin, end, seed, take);
-    default: return integer_blocks<uint64_t>(column, begin, end, seed, take);
-  }
+  with_integers(column, [&](auto values) {
+    IntKey keys[kBlock];
+    uint64_t hashes[kBlock];
+    while (begin < end) {
+      size_t n = 0;
+      if (!column.validity) {
+        n = static_cast<size_t>(std::min<int64_t>(kBlock, end - begin));
+        for (size_t i = 0; i < n; ++i) {
+          keys[i].value = static_cast<uint64_t>(static_cast<int64_t>(values[begin + static_cast<int64_t>(i)]));
+          hashes[i] = hash_int(keys[i].value, seed);
+        }
+        begin += static_cast<int64_t>(n);
+      } else {
+        for (; begin < end && n < kBlock; ++begin) {
+          if (!column.valid(begin)) continue;
+          keys[n].value = static_cast<uint64_t>(static_cast<int64_t>(values[begin]));
+          hashes[n] = hash_int(keys[n].value, seed);
+          ++n;
+        }
+      }
+      take(keys, hashes, n);
+    }
+  });
 }
 template <class F>
 void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, StrKey, F&& take) {
-  StrKey keys[kBlock];
-  uint64_t hashes[kBlock];
-  while (begin < end) {
-    size_t n = 0;
-    for (; begin < end && n < kBlock; ++begin) {
-      if (!column.valid(begin)) continue;
-      keys[n] = key_at(column, begin, StrKey{});
-      hashes[n] = keys[n].hash(seed);
-      ++n;
+  with_bytes(column, [&](auto bytes_of) {
+    StrKey keys[kBlock];
+    uint64_t hashes[kBlock];
+    while (begin < end) {
+      size_t n = 0;
+      for (; begin < end && n < kBlock; ++begin) {
+        if (!column.valid(begin)) continue;
+        const std::string_view bytes = bytes_of(begin);
+        keys[n] = {bytes.data(), static_cast<uint32_t>(bytes.size())};
+        hashes[n] = keys[n].hash(seed);
+        ++n;
+      }
+      take(keys, hashes, n);
     }
-    take(keys, hashes, n);
-  }
+  });
 }
 
-// Feeds a kernel from a dictionary column: each code is hashed once, and found in the table once for as long as its
-// key stays there. `Kernel` has add(key, hash) -> position, add_at(position), layout() and evicted().
-template <class Key, class Kernel>
+// Feeds a kernel from a dictionary column of strings. Each code is hashed once, and while its key stays in the table
+// the code alone identifies it: `owner_` names the code that lives at a position. A key that enters the table gets its
+// bytes at the end, if it is still there, so that keys that come and go are never copied.
+template <class Kernel>
 class DictionaryFeed {
  public:
   DictionaryFeed(Kernel& kernel, const Column& column) : kernel_(kernel), column_(column) {
-    const size_t codes = static_cast<size_t>(column.dictionary->length);
-    hashes_.assign(codes, 0);
-    place_.assign(codes, 0);
-    hashed_.assign(codes, 0);
+    const Column& dictionary = *column.dictionary;
+    hashes_.resize(static_cast<size_t>(dictionary.length));
+    for (size_t code = 0; code < hashes_.size(); ++code)
+      if (usable(code)) hashes_[code] = key_at(dictionary, static_cast<int64_t>(code), StrKey{}).hash(kernel.seed());
+    forget_positions();
   }
+  DictionaryFeed(const DictionaryFeed&) = delete;
+  DictionaryFeed& operator=(const DictionaryFeed&) = delete;
+  ~DictionaryFeed() = default;
 
   void feed(int64_t begin, int64_t end) {
-    switch (column_.layout) {
-      case Layout::i8: return run<int8_t>(begin, end);
-      case Layout::i16: return run<int16_t>(begin, end);
-      case Layout::i32: return run<int32_t>(begin, end);
-      case Layout::u8: return run<uint8_t>(begin, end);
-      case Layout::u16: return run<uint16_t>(begin, end);
-      case Layout::u32: return run<uint32_t>(begin, end);
-      default: return run<uint64_t>(begin, end);
+    with_integers(column_, [&](auto codes) { run(codes, begin, end); });
+  }
+
+  // Copies the bytes of the keys that are still in the table. Must be called before anyone else reads the kernel.
+  void settle() {
+    for (uint32_t position = 0; position < owner_.size(); ++position) {
+      if (!later_[position]) continue;
+      kernel_.table().settle(position, key_of(owner_[position]));
+      later_[position] = 0;
     }
   }
 
  private:
   static constexpr uint32_t kNobody = UINT32_MAX;
 
-  template <class T>
-  void run(int64_t begin, int64_t end) {
-    const T* codes = static_cast<const T*>(column_.values) + column_.offset;
+  bool usable(size_t code) const {
     const Column& dictionary = *column_.dictionary;
-    if (owner_.size() != kernel_.layout()) owner_.assign(kernel_.layout(), kNobody);
-    for (int64_t i = begin; i < end; ++i) {
-      if (!column_.valid(i)) continue;
-      const uint32_t code = static_cast<uint32_t>(codes[i]);
-      const uint32_t place = place_[code];
-      if (owner_[place] == code) {
-        kernel_.add_at(place);
-        continue;
+    return dictionary.kind != KeyKind::none && dictionary.valid(static_cast<int64_t>(code));
+  }
+  StrKey key_of(uint32_t code) const { return key_at(*column_.dictionary, code, StrKey{}); }
+  void forget_positions() {
+    owner_.assign(kernel_.table().positions(), kNobody);
+    later_.assign(kernel_.table().positions(), 0);
+  }
+
+  template <class T>
+  void run(const T* codes, int64_t begin, int64_t end) {
+    const bool any_null = column_.validity || column_.dictionary->kind == KeyKind::none || column_.dictionary->validity;
+    constexpr size_t kAhead = 128;  // hashes asked for before the first is used: they must not drive the table out
+    uint32_t block[kAhead];
+    uint64_t hashes[kAhead];
+    while (begin < end) {
+      size_t n = 0;
+      for (; begin < end && n < kAhead; ++begin) {
+        if (any_null && (!column_.valid(begin) || !usable(static_cast<size_t>(codes[begin])))) continue;
+        block[n] = static_cast<uint32_t>(codes[begin]);
+        __builtin_prefetch(hashes_.data() + block[n]);
+        ++n;
       }
-      if (!hashed_[code]) {
-        if (dictionary.kind == KeyKind::none || !dictionary.valid(code)) continue;
-        hashes_[code] = key_at(dictionary, code, Key{}).hash(kernel_.seed());
-        hashed_[code] = 1;
-      }
-      const uint32_t position = kernel_.add(key_at(dictionary, code, Key{}), hashes_[code]);
-      if (owner_.size() != kernel_.layout()) owner_.assign(kernel_.layout(), kNobody);
-      if (kernel_.evicted() < owner_.size()) owner_[kernel_.evicted()] = kNobody;
-      if (position != UINT32_MAX) {
-        owner_[position] = code;
-        place_[code] = position;
-      }
+      for (size_t i = 0; i < n; ++i) hashes[i] = hashes_[block[i]];
+      kernel_.add_each(
+          n, [&](size_t i) { return hashes[i]; },
+          [&](size_t i, uint32_t p) { return owner_[p] == block[i] || same_key(p, block[i], hashes[i]); },
+          [&](size_t i) { enter(block[i], hashes[i]); });
     }
+  }
+
+  // Whether the key at a position, which another code or an earlier batch brought, is this code's.
+  [[gnu::noinline]] bool same_key(uint32_t position, uint32_t code, uint64_t hash) {
+    if (kernel_.table().hash_at(position) != hash) return false;
+    const StrKey there = later_[position] ? key_of(owner_[position]) : kernel_.table().key(position).view();
+    const StrKey here = key_of(code);
+    if (there.size != here.size || !equal_bytes(there.data, here.data, here.size)) return false;
+    if (!later_[position]) owner_[position] = code;
+    return true;
+  }
+
+  [[gnu::noinline]] void enter(uint32_t code, uint64_t hash) {
+    const bool grows = kernel_.about_to_grow();
+    if (grows) settle();
+    const uint32_t position = kernel_.enter(LaterKey{}, hash);
+    if (grows) forget_positions();
+    if (kernel_.evicted() < owner_.size()) {
+      owner_[kernel_.evicted()] = kNobody;
+      later_[kernel_.evicted()] = 0;
+    }
+    if (position == kNobody) return;
+    owner_[position] = code;
+    later_[position] = 1;
   }
 
   Kernel& kernel_;
   const Column& column_;
   std::vector<uint64_t> hashes_;  // by code
-  std::vector<uint8_t> hashed_;
-  std::vector<uint32_t> place_;   // by code: the position it was last seen at
-  std::vector<uint32_t> owner_;   // by position: the code that lives there, as far as this chunk knows
+  std::vector<uint32_t> owner_;   // by position: the code whose key lives there, as far as this chunk knows
+  std::vector<uint8_t> later_;    // by position: the key has no bytes yet
 };
 
 }  // namespace discreet

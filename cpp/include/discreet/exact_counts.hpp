@@ -18,27 +18,44 @@ class ExactCounts {
 
   uint64_t total() const { return total_; }
   uint64_t size() const { return size_; }
-  uint64_t layout() const { return table_.positions(); }  // as in MisraGries
-  uint32_t evicted() const { return Table::kNone; }
   uint64_t seed() const { return table_.seed(); }
   uint64_t bytes() const { return table_.bytes() + counts_.size() * 8; }
 
-  uint32_t add(Key key, uint64_t hash) { return add(key, hash, 1); }
-  uint32_t add(Key key, uint64_t hash, uint64_t weight) {
-    total_ += weight;
-    uint32_t p = table_.find(key, hash);
-    if (p == Table::kNone) {
-      if (++size_ > table_.room()) grow();
-      p = table_.insert(key, hash);
-      counts_[p] = 0;
+  // Events in order, as in MisraGries.
+  template <class HashOf, class Equal, class Absent>
+  void add_each(size_t n, HashOf&& hash_of, Equal&& equal, Absent&& absent) {
+    total_ += n;
+    for (size_t i = 0; i < n; ++i) {
+      const uint32_t position = table_.find_where(hash_of(i), [&](uint32_t p) { return equal(i, p); });
+      if (position != Table::kNone) {
+        ++counts_[position];
+      } else {
+        absent(i);
+      }
     }
-    counts_[p] += weight;
-    return p;
   }
-  void add_at(uint32_t position) {
-    ++total_;
-    ++counts_[position];
+  void add_block(const Key* keys, const uint64_t* hashes, size_t n) {
+    add_each(
+        n, [&](size_t i) { return hashes[i]; },
+        [&](size_t i, uint32_t p) { return table_.key(p).equals(keys[i], hashes[i]); },
+        [&](size_t i) { enter(keys[i], hashes[i]); });
   }
+  template <class NewKey>
+  uint32_t enter(NewKey key, uint64_t hash) {
+    const uint32_t position = place(key, hash);
+    counts_[position] = 1;
+    return position;
+  }
+  // Many events of one key at once, for merges and states.
+  void add(Key key, uint64_t hash, uint64_t weight) {
+    total_ += weight;
+    const uint32_t found = table_.find(key, hash);
+    counts_[found != Table::kNone ? found : place(key, hash)] += weight;
+  }
+  const Table& table() const { return table_; }  // these four as in MisraGries
+  Table& table() { return table_; }
+  bool about_to_grow() const { return size_ >= table_.room(); }
+  uint32_t evicted() const { return Table::kNone; }
 
   std::pair<uint64_t, bool> count(Key key) const {
     const uint32_t p = table_.find(key, key.hash(table_.seed()));
@@ -62,9 +79,16 @@ class ExactCounts {
  private:
   static constexpr uint64_t kStart = 64;
 
-  void grow() {
-    if (size_ >= Table::kMaxCapacity) throw DataError("more distinct items than ExactCounts can hold (2**30)");
-    regrow(table_, 2 * table_.room(), 0, counts_);
+  template <class NewKey>
+  uint32_t place(NewKey key, uint64_t hash) {
+    if (size_ >= table_.room()) {
+      if (size_ >= Table::kMaxCapacity) throw DataError("more distinct items than ExactCounts can hold (2**30)");
+      regrow(table_, 2 * table_.room(), 0, counts_);
+    }
+    ++size_;
+    const uint32_t position = table_.insert(key, hash);
+    counts_[position] = 0;
+    return position;
   }
 
   Table table_;

@@ -54,13 +54,18 @@ class GroupedTable {
   void prefetch(uint64_t hash) const { __builtin_prefetch(&tags_[static_cast<size_t>(home(hash)) * kGroup]); }
 
   uint32_t find(Key key, uint64_t hash) const {
+    return find_where(hash, [&](uint32_t position) { return keys_[position].equals(key, hash); });
+  }
+  // The position for which equal(position) holds, among those where a key with this hash can be.
+  template <class Equal>
+  uint32_t find_where(uint64_t hash, Equal&& equal) const {
     uint32_t group = home(hash);
     const uint8_t tag = tag_of(hash);
     for (;;) {
       uint32_t mask = match(group, tag);
       while (mask) {
         const uint32_t position = group * kGroup + static_cast<uint32_t>(std::countr_zero(mask));
-        if (keys_[position].equals(key, hash)) [[likely]]
+        if (equal(position)) [[likely]]
           return position;
         mask &= mask - 1;
       }
@@ -71,7 +76,8 @@ class GroupedTable {
   }
 
   // The key must be absent and the table must have room.
-  uint32_t insert(Key key, uint64_t hash) {
+  template <class NewKey>
+  uint32_t insert(NewKey key, uint64_t hash) {
     uint32_t group = home(hash);
     uint32_t empty = match(group, kEmpty);
     while (!empty) [[unlikely]] {
@@ -85,9 +91,13 @@ class GroupedTable {
     return position;
   }
 
-  void erase(uint32_t position) {
+  // Gives a key that was inserted as LaterKey its bytes.
+  void settle(uint32_t position, Key key) { keys_[position].set(key, hash_at(position)); }
+
+  void erase(uint32_t position) { erase(position, hash_at(position)); }
+  void erase(uint32_t position, uint64_t hash) {
     const uint32_t group = position / kGroup;
-    for (uint32_t passed = home(hash_at(position)); passed != group; passed = next(passed)) --overflow_[passed];
+    for (uint32_t passed = home(hash); passed != group; passed = next(passed)) --overflow_[passed];
     tags_[position] = kEmpty;
     keys_[position].clear();
   }

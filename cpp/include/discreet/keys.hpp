@@ -48,6 +48,9 @@ inline bool equal_bytes(const char* a, const char* b, uint32_t n) {
   return a0 == b0 && a1 == b1;
 }
 
+// Stands for a key whose bytes are copied into the table later: see DictionaryFeed.
+struct LaterKey {};
+
 // What a table keeps of a key: for integers the value, for strings a copy (short ones inline) and the hash.
 struct StoredInt {
   uint64_t value = 0;
@@ -91,6 +94,10 @@ class StoredString {
     } else if (key.size) {
       std::memcpy(bytes_, key.data, key.size);
     }
+  }
+  void set(LaterKey, uint64_t hash) {
+    clear();
+    hash_ = hash;
   }
   bool equals(StrKey key, uint64_t hash) const {
     return hash_ == hash && size_ == key.size && equal_bytes(data(), key.data, key.size);

@@ -58,27 +58,57 @@ class MisraGries {
   uint64_t total() const { return total_; }
   uint64_t size() const { return size_; }
   uint64_t decrements() const { return alpha_; }
-  // For callers that remember positions: they hold while layout() does not change and they are not evicted().
-  uint64_t layout() const { return table_.positions(); }
-  uint32_t evicted() const { return evicted_; }  // by the latest eviction
   uint64_t seed() const { return table_.seed(); }
   uint64_t bytes() const { return table_.bytes() + counts_.size() * 8 + zeros_.capacity() * sizeof(Zero); }
 
-  // Returns the position where the key now lives, or kNone.
-  uint32_t add(Key key, uint64_t hash) {
-    ++total_;
-    const uint32_t position = table_.find(key, hash);
-    if (position != Table::kNone) {
-      ++counts_[position];
-      return position;
+  // Events in order: event i has hash hash_of(i), its key is at `position` iff equal(i, position), and when it is
+  // stored nowhere, absent(i) calls enter(). The loop holds what a hit needs in registers.
+  template <class HashOf, class Equal, class Absent>
+  void add_each(size_t n, HashOf&& hash_of, Equal&& equal, Absent&& absent) {
+    total_ += n;
+    uint64_t* counts = counts_.data();
+    for (size_t i = 0; i < n; ++i) {
+      const uint32_t position = table_.find_where(hash_of(i), [&](uint32_t p) { return equal(i, p); });
+      if (position != Table::kNone) {
+        ++counts[position];
+      } else {
+        absent(i);
+        counts = counts_.data();
+      }
     }
-    return miss(key, hash);
   }
-  // The same for a key known to live at `position`.
-  void add_at(uint32_t position) {
-    ++total_;
-    ++counts_[position];
+  void add_block(const Key* keys, const uint64_t* hashes, size_t n) {
+    add_each(
+        n, [&](size_t i) { return hashes[i]; },
+        [&](size_t i, uint32_t p) { return table_.key(p).equals(keys[i], hashes[i]); },
+        [&](size_t i) { enter(keys[i], hashes[i]); });
   }
+  // An event, already counted, of a key without a counter. Returns the key's new position, or kNone.
+  template <class NewKey>
+  [[gnu::noinline]] uint32_t enter(NewKey key, uint64_t hash) {
+    evicted_ = Table::kNone;
+    if (size_ < capacity_) [[unlikely]] {
+      ++size_;
+      return place(key, hash);
+    }
+    while (next_zero_ < zeros_.size()) {
+      const auto [victim_hash, victim] = zeros_[next_zero_++];
+      if (counts_[victim] == alpha_) {
+        table_.erase(victim, victim_hash);
+        counts_[victim] = kFree;
+        evicted_ = victim;
+        return place(key, hash);
+      }
+    }
+    ++alpha_;
+    collect_zeros();
+    return Table::kNone;
+  }
+  // For callers that remember positions: they hold while the table does not grow and they are not evicted.
+  const Table& table() const { return table_; }
+  Table& table() { return table_; }
+  bool about_to_grow() const { return size_ < capacity_ && size_ >= table_.room(); }
+  uint32_t evicted() const { return evicted_; }  // by the latest enter(), or kNone
 
   // The counter of a key, and whether it is stored.
   std::pair<uint64_t, bool> count(Key key) const {
@@ -127,26 +157,8 @@ class MisraGries {
     uint32_t position;
   };
 
-  uint32_t miss(Key key, uint64_t hash) {
-    if (size_ < capacity_) [[unlikely]] {
-      ++size_;
-      return place(key, hash);
-    }
-    while (next_zero_ < zeros_.size()) {
-      const uint32_t victim = zeros_[next_zero_++].position;
-      if (counts_[victim] == alpha_) {
-        table_.erase(victim);
-        counts_[victim] = kFree;
-        evicted_ = victim;
-        return place(key, hash);
-      }
-    }
-    ++alpha_;
-    collect_zeros();
-    return Table::kNone;
-  }
-
-  uint32_t place(Key key, uint64_t hash) {
+  template <class NewKey>
+  uint32_t place(NewKey key, uint64_t hash) {
     if (size_ > table_.room()) [[unlikely]]
       regrow(table_, std::min(capacity_, 2 * table_.room()), kFree, counts_);
     const uint32_t position = table_.insert(key, hash);
@@ -154,14 +166,37 @@ class MisraGries {
     return position;
   }
 
-  // Zero counters in the fixed order. Positions are almost in hash order, so insertion sort is linear.
+  // Lists the zero counters in the fixed order. Homes grow with the hash, so it is enough to order each group of
+  // positions (by ranks, without branches) and to put right the few keys that live outside their home.
   void collect_zeros() {
-    zeros_.clear();
+    constexpr uint32_t kGroup = Table::kGroup;
+    zeros_.resize(table_.positions() + kGroup);
     next_zero_ = 0;
-    const uint32_t positions = table_.positions();
-    for (uint32_t p = 0; p < positions; ++p)
-      if (counts_[p] == alpha_) zeros_.push_back({table_.hash_at(p), p});
+    Zero* out = zeros_.data();
+    const uint64_t* counts = counts_.data();
+    for (uint32_t first = 0; first < table_.positions(); first += kGroup) {
+      Zero group[kGroup];
+      uint32_t n = 0;
+      for (uint32_t i = 0; i < kGroup; ++i) {
+        group[n].position = first + i;
+        n += counts[first + i] == alpha_;
+      }
+      for (uint32_t i = 0; i < n; ++i) group[i].hash = table_.hash_at(group[i].position);
+      uint32_t rank[kGroup] = {};
+      for (uint32_t i = 1; i < n; ++i) {
+        for (uint32_t j = 0; j < i; ++j) {
+          const uint32_t later = group[j].hash <= group[i].hash;
+          rank[i] += later;
+          rank[j] += 1 - later;
+        }
+      }
+      for (uint32_t i = 0; i < n; ++i) out[rank[i]] = group[i];
+      out += n;
+    }
+    zeros_.resize(static_cast<size_t>(out - zeros_.data()));
     for (size_t i = 1; i < zeros_.size(); ++i) {
+      if (!before(zeros_[i], zeros_[i - 1])) [[likely]]
+        continue;
       const Zero zero = zeros_[i];
       size_t j = i;
       for (; j > 0 && before(zero, zeros_[j - 1]); --j) zeros_[j] = zeros_[j - 1];
@@ -178,7 +213,7 @@ class MisraGries {
   std::vector<uint64_t> counts_;  // c + alpha by position
   std::vector<Zero> zeros_;       // from next_zero_ on: zero counters not yet replaced (some were hit since)
   size_t next_zero_ = 0;
-  uint32_t evicted_ = 0;
+  uint32_t evicted_ = Table::kNone;
   uint64_t capacity_;
   uint64_t size_ = 0;
   uint64_t total_ = 0;

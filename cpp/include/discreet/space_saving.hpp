@@ -37,20 +37,44 @@ class SpaceSaving {
 
   uint64_t total() const { return total_; }
   uint64_t size() const { return size_; }
-  uint64_t layout() const { return table_.positions(); }  // as in MisraGries
-  uint32_t evicted() const { return evicted_; }
   uint64_t seed() const { return table_.seed(); }
   uint64_t bytes() const {
     return table_.bytes() + counts_.size() * 16 + (evict_.capacity() + reached_.capacity()) * sizeof(uint32_t);
   }
 
-  uint32_t add(Key key, uint64_t hash) {
-    const uint32_t position = table_.find(key, hash);
-    if (position != Table::kNone) {
-      add_at(position);
-      return position;
+  // Events in order, as in MisraGries.
+  template <class HashOf, class Equal, class Absent>
+  void add_each(size_t n, HashOf&& hash_of, Equal&& equal, Absent&& absent) {
+    uint64_t* counts = counts_.data();
+    uint64_t* last = last_.data();
+    uint64_t reached = minimum_ + 1;
+    uint64_t total = total_;
+    for (size_t i = 0; i < n; ++i) {
+      const uint32_t position = table_.find_where(hash_of(i), [&](uint32_t p) { return equal(i, p); });
+      ++total;
+      if (position != Table::kNone) {
+        last[position] = total;
+        if (++counts[position] == reached) [[unlikely]]
+          reached_.push_back(position);
+      } else {
+        total_ = total;
+        absent(i);
+        counts = counts_.data();
+        last = last_.data();
+        reached = minimum_ + 1;
+      }
     }
-    ++total_;
+    total_ = total;
+  }
+  void add_block(const Key* keys, const uint64_t* hashes, size_t n) {
+    add_each(
+        n, [&](size_t i) { return hashes[i]; },
+        [&](size_t i, uint32_t p) { return table_.key(p).equals(keys[i], hashes[i]); },
+        [&](size_t i) { enter(keys[i], hashes[i]); });
+  }
+  template <class NewKey>
+  [[gnu::noinline]] uint32_t enter(NewKey key, uint64_t hash) {
+    evicted_ = Table::kNone;
     if (size_ < capacity_) [[unlikely]] {
       ++size_;
       return place(key, hash, 1);
@@ -63,10 +87,10 @@ class SpaceSaving {
     reached_.push_back(fresh);
     return fresh;
   }
-  void add_at(uint32_t position) {
-    last_[position] = ++total_;
-    if (++counts_[position] == minimum_ + 1) reached_.push_back(position);
-  }
+  const Table& table() const { return table_; }  // these four as in MisraGries
+  Table& table() { return table_; }
+  bool about_to_grow() const { return size_ < capacity_ && size_ >= table_.room(); }
+  uint32_t evicted() const { return evicted_; }
 
   // The largest frequency an untracked key can have: the smallest count when all counters are used, otherwise 0.
   uint64_t untracked_bound() const {
@@ -130,7 +154,8 @@ class SpaceSaving {
   static constexpr uint64_t kFree = UINT64_MAX;
   static constexpr uint64_t kNoPhase = UINT64_MAX - 1;
 
-  uint32_t place(Key key, uint64_t hash, uint64_t count) {
+  template <class NewKey>
+  uint32_t place(NewKey key, uint64_t hash, uint64_t count) {
     if (size_ > table_.room()) [[unlikely]]
       regrow(table_, std::min(capacity_, 2 * table_.room()), kFree, counts_, last_);
     const uint32_t position = table_.insert(key, hash);
@@ -172,7 +197,7 @@ class SpaceSaving {
   std::vector<uint64_t> last_;     // position in the stream of the latest occurrence, from 1
   std::vector<uint32_t> evict_;    // candidates of count minimum_, most recently seen at the back
   std::vector<uint32_t> reached_;  // what came to minimum_+1 during this phase, in order of time
-  uint32_t evicted_ = 0;
+  uint32_t evicted_ = Table::kNone;
   uint64_t capacity_;
   uint64_t size_ = 0;
   uint64_t total_ = 0;
