@@ -84,7 +84,7 @@ bool has_zero(const std::vector<Record>& records) {
 // The methods and properties that all counter sketches share.
 template <class S>
 nb::class_<S>& bind_counter_sketch(nb::class_<S>& bound) {
-  return bound.def("count", &count_of<S>, nb::arg("item"))
+  return bound.def("count", &count_of<S>, nb::arg("item").none())
       .def("counters", &counters_of<S>)
       .def_prop_ro("total", [](const S& s) { return s.read([](auto& k) { return k.total(); }, uint64_t{0}); })
       .def_prop_ro("size", [](const S& s) { return s.read([](auto& k) { return k.size(); }, uint64_t{0}); })

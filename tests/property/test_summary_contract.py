@@ -214,6 +214,8 @@ def test_kinds_do_not_mix(case):
                 summary.update(case.wrap([wrong]))
             with pytest.raises(dc.DataError):
                 case.fed([wrong])
+            with pytest.raises(dc.DataError):
+                summary.estimate(wrong)
         assert summary.to_bytes() == before
 
 

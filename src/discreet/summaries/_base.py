@@ -26,6 +26,8 @@ _MAX_KEY_BYTES = 2**30
 
 def prepare_column(data: Any) -> Any:
     """Turn what the native reader does not know into what it does: Arrow, a contiguous array, or an iterable."""
+    if data is None:
+        raise DataError("expected a column or an iterable of items, got None")
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return data
     module = type(data).__module__.partition(".")[0]
