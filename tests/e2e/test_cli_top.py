@@ -222,7 +222,6 @@ def bad(tmp_path):
         (["mixed.jsonl"], 4),
         (["nulls.csv", "--column", "query"], 4),
         (["lists.jsonl"], 4),
-        (["good.txt", "--max-items-per-user", "2"], 4),
         (["missing.csv"], 2),
         (["*.nothing"], 2),
         ([], 2),
