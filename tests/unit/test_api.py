@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet import central
 from discreet.api import MECHANISMS
+from discreet.api._plan import published_from
 from discreet.api._release import split
 from discreet.central import Mechanism, OffsetRelease
 from discreet.noise import seeded_source
@@ -49,6 +51,56 @@ def test_auto_says_what_it_picked_and_why():
     guarantee = dc.release(filled(), BUDGET).guarantee
     assert guarantee.mechanism == OffsetRelease.name
     assert "smallest threshold" in guarantee.chosen_because
+
+
+def exact():
+    counts = dc.ExactCounts()
+    counts.update(["cats"] * 1000 + ["dogs"] * 500 + ["axolotl"])
+    return counts
+
+
+def merged():
+    sketch = filled()
+    sketch.merge(filled())
+    return sketch
+
+
+def users(capacity=16):
+    sketch = dc.UserMisraGries(capacity, 3)
+    sketch.update([["cats", "dogs"], ["cats"]] * 500)
+    return sketch
+
+
+@pytest.mark.parametrize(
+    ("summary", "unit", "expected"),
+    [
+        (filled, dc.Event(), central.OffsetRelease),
+        (filled, dc.User(2), central.OffsetRelease),
+        (merged, dc.Event(), central.MergedRelease),
+        (merged, dc.User(2), central.MergedRelease),
+        (users, dc.User(3), central.UserRelease),
+        (exact, dc.Event(), central.StabilityHistogram),
+        (exact, dc.User(4), central.StabilityHistogram),
+    ],
+)
+def test_auto_picks_by_summary_and_unit(summary, unit, expected):
+    histogram = dc.release(summary(), dc.Budget(2.0, 1e-6), unit=unit)
+    assert histogram.guarantee.mechanism == expected.name
+    assert histogram.guarantee.unit == unit
+    assert histogram.guarantee.chosen_because
+    assert histogram.items == ["cats", "dogs"]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_named_mechanism_releases_its_summary(name):
+    summary = {dc.MisraGries: filled, dc.UserMisraGries: users, dc.ExactCounts: exact}[MECHANISMS[name].accepts[0]]()
+    unit = dc.User(3) if isinstance(summary, dc.UserMisraGries) else dc.Event()
+    histogram = dc.release(summary, dc.Budget(2.0, 1e-6), name, unit, total_share=0.2)
+    assert set(histogram.items) == {"cats", "dogs"}
+    assert histogram.guarantee.epsilon == 2.0
+    assert dc.Histogram.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
+    lower, upper = histogram.rest(1 - 1e-9).lower, histogram.rest(1 - 1e-9).upper
+    assert lower <= summary.total - 1500 <= upper
 
 
 @pytest.mark.parametrize(
@@ -306,18 +358,6 @@ def test_the_loser_of_a_race_returns_the_stored_release(account, monkeypatch):
     assert [event.kind for event in account.history()] == ["grant", "charge", "release"]
 
 
-def merged():
-    sketch = filled()
-    sketch.merge(filled())
-    return sketch
-
-
-def users(capacity=16):
-    sketch = dc.UserMisraGries(capacity, 3)
-    sketch.update([["cats", "dogs"], ["cats"]] * 500)
-    return sketch
-
-
 BAD_RELEASES = {
     "no summary": (dc.ParameterError, lambda a: dc.release({"cats": 3}, BUDGET, ledger=a)),
     "no budget": (dc.ParameterError, lambda a: dc.release(filled(), 1.0, ledger=a)),
@@ -357,6 +397,23 @@ BAD_RELEASES = {
     "a table": (dc.DataError, lambda a: dc.top_k(pa.table({"a": [1], "b": [2]}), 1, BUDGET, ledger=a)),
     "a frame": (dc.DataError, lambda a: dc.top_k(pd.DataFrame({"a": [1], "b": [2]}), 1, BUDGET, ledger=a)),
     "lists as events": (dc.ParameterError, lambda a: dc.top_k(pa.array([["a"]]), 1, BUDGET, ledger=a)),
+    "items as lists": (dc.DataError, lambda a: dc.top_k(["a", "b"], 1, BUDGET, unit=dc.User(2), ledger=a)),
+    "items as lists of users": (
+        dc.DataError,
+        lambda a: dc.top_k(["a", "b"], 1, BUDGET, mechanism="user", unit=dc.User(2), ledger=a),
+    ),
+    "mixed lists": (dc.DataError, lambda a: dc.top_k([["cats"], [1]], 1, BUDGET, unit=dc.User(2), ledger=a)),
+    "a null list": (dc.DataError, lambda a: dc.top_k([["cats"], None], 1, BUDGET, unit=dc.User(2), ledger=a)),
+    "a null in a list": (dc.DataError, lambda a: dc.top_k([["cats", None]], 1, BUDGET, unit=dc.User(2), ledger=a)),
+    "flat items by users": (
+        dc.IncompatibleSummaryError,
+        lambda a: dc.top_k(np.array(["a"]), 1, BUDGET, unit=dc.User(2), mechanism="user", ledger=a),
+    ),
+    "users with other bounds": (
+        dc.IncompatibleSummaryError,
+        lambda a: dc.release(users(), BUDGET, unit=dc.User(2), ledger=a),
+    ),
+    "merged users as events": (dc.IncompatibleSummaryError, lambda a: dc.release(users(), BUDGET, "merged", ledger=a)),
     "capacity": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, capacity=0, ledger=a)),
     "length": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, stream_length=-1, ledger=a)),
 }
@@ -487,6 +544,64 @@ def test_what_top_k_chooses_does_not_depend_on_the_data():
 
     assert metadata([]) == metadata(WORDS) == metadata(WORDS * 50)
     assert metadata(iter([])) == metadata([pa.array(WORDS)] * 3)
+    for m in (2, 500):
+        unit = dc.User(m)
+        assert metadata([], unit=unit) == metadata([["a", "b"]] * 300, unit=unit) == metadata([[]], unit=unit)
+        assert metadata(iter([]), unit=unit) == metadata([pa.array([["a"]] * 300)], unit=unit)
+
+
+BASKETS = [["bread", "milk"], ["bread"], ["milk", "eggs", "bread"], []] * 1000
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda: BASKETS,
+        lambda: iter(BASKETS),
+        lambda: [tuple(basket) for basket in BASKETS],
+        lambda: [set(basket) for basket in BASKETS],
+        lambda: pa.array(BASKETS),
+        lambda: pa.array(BASKETS, pa.large_list(pa.string())),
+        lambda: pa.array(BASKETS, pa.list_(pa.dictionary(pa.int32(), pa.string()))),
+        lambda: pa.array(BASKETS)[2:],
+        lambda: pa.chunked_array([BASKETS[:7], BASKETS[7:]]),
+        lambda: pl.Series(BASKETS),
+        lambda: pd.Series(BASKETS),
+        lambda: [pa.array(BASKETS[:7]), pa.array(BASKETS[7:])],
+        lambda: pa.table({"basket": BASKETS}).to_reader(max_chunksize=100),
+    ],
+)
+@pytest.mark.parametrize(("m", "mechanism"), [(3, central.OffsetRelease), (300, central.UserRelease)])
+def test_lists_of_users(column, m, mechanism):
+    histogram = dc.top_k(column(), 2, dc.Budget(4.0, 1e-6), unit=dc.User(m))
+    assert histogram.items == ["bread", "milk"]
+    assert histogram.guarantee.mechanism == mechanism.name
+    assert histogram.guarantee.unit == dc.User(m)
+    lower, upper = histogram.bounds(1 - 1e-9)
+    assert (lower <= [3000, 2000]).all()
+    assert (upper >= [3000, 2000]).all()
+
+
+def test_lists_go_to_what_publishes_more():
+    """The switch comes where the plan says so, for the mechanisms' own capacities."""
+    for m in (1, 10, 40, 80, 1000):
+        flat, grouped = (published_from(name, 10, BUDGET, dc.User(m), None, None) for name in ("offset", "user"))
+        picked = dc.top_k([], 10, BUDGET, unit=dc.User(m)).guarantee.mechanism
+        assert picked == (central.OffsetRelease if flat <= grouped else central.UserRelease).name
+
+
+def test_nulls_in_lists_are_skipped_when_told():
+    column = pa.array([["a", None], None, ["a"]] * 500)
+    for m in (2, 300):
+        assert dc.top_k(column, 1, dc.Budget(4.0, 1e-6), unit=dc.User(m), nulls="skip").items == ["a"]
+
+
+def test_a_declared_length_makes_upper_bounds_finite():
+    column = pa.array(BASKETS)
+    for length, finite in ((None, False), (10_000, True)):
+        histogram = dc.top_k(column, 2, dc.Budget(4.0, 1e-6), unit=dc.User(300), stream_length=length)
+        assert np.isfinite(histogram.bounds()[1]).all() == finite
+    assert "public" in " ".join(histogram.guarantee.assumptions)
 
 
 # ---- plan ------------------------------------------------------------------------------------------------------------

@@ -9,14 +9,19 @@ from discreet import central
 from discreet.central import Mechanism
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
-from discreet.summaries import MisraGries, Summary, UserMisraGries
+from discreet.summaries import ExactCounts, MisraGries, Summary, UserMisraGries
 
-__all__ = ["MECHANISMS", "Choice", "choose", "make", "mechanism_class"]
+__all__ = ["MECHANISMS", "Choice", "choose", "make", "mechanism_class", "takes_length"]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "offset": central.OffsetRelease,
+    "pmg": central.PrivateMisraGries,
+    "textbook": central.TextbookMisraGries,
+    "merged": central.MergedRelease,
+    "user": central.UserRelease,
+    "stability": central.StabilityHistogram,
 }
-"""The mechanisms that a name stands for."""
+"""The mechanisms that a name stands for. Their options are those of the classes' defaults."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +41,8 @@ def choose(
 ) -> Choice:
     """The mechanism to release a summary with. Reads public facts of the summary: its class, capacity, was_merged."""
     if isinstance(mechanism, Mechanism):
+        if stream_length is not None:
+            raise ParameterError("stream_length belongs to the mechanism, which is given ready-made")
         if mechanism.budget != budget:
             # With `total_share` the mechanism gets what is left.
             mechanism = dataclasses.replace(mechanism, budget=budget)  # type: ignore[type-var]
@@ -63,11 +70,25 @@ def _automatic(summary: Summary, unit: Unit) -> tuple[type[Mechanism], str]:
             "UserMisraGries counts the sets of users: it is released under unit=dc.User(max_items), "
             f"not {type(unit).__name__}"
         )
+    if isinstance(summary, UserMisraGries):
+        return central.UserRelease, "it is the one for a sketch of users' sets"
+    if isinstance(summary, MisraGries) and summary.was_merged:
+        return central.MergedRelease, "the sketch was merged, and of the mechanisms this one is proved for that"
     if isinstance(summary, MisraGries):
         return central.OffsetRelease, (
             "of the mechanisms for a Misra-Gries sketch of one stream it has the smallest threshold and noise"
         )
+    if isinstance(summary, ExactCounts):
+        return central.StabilityHistogram, "it is the one for exact counts"
     raise IncompatibleSummaryError(f"there is no release for {type(summary).__name__}")
+
+
+def takes_length(summary: Summary, mechanism: str | Mechanism | type[Mechanism], unit: Unit) -> bool:
+    """Whether the mechanism that `choose` would make has the option stream_length."""
+    if isinstance(mechanism, Mechanism):
+        return False
+    kind = _automatic(summary, unit)[0] if mechanism == "auto" else mechanism_class(mechanism)
+    return any(field.name == "stream_length" for field in dataclasses.fields(kind))  # type: ignore[arg-type]
 
 
 def make(

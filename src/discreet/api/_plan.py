@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import summaries
 from discreet.api._choose import MECHANISMS, make
-from discreet.central import Mechanism
+from discreet.central import Mechanism, MergedRelease, OffsetRelease, UserRelease
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import probability, whole_number
@@ -35,6 +35,7 @@ class PlanRow:
         mechanism: Its short name, which `release` and `top_k` take.
         name: Its name in words.
         summary: The summary it releases.
+        capacity: How many counters the summary has; None for exact counts.
         threshold: The cut that a noisy count must reach.
         noise: The law of the noise on each count.
         noise_scale: Its scale (Laplace) or standard deviation (Gaussian), in counts.
@@ -48,6 +49,7 @@ class PlanRow:
     mechanism: str
     name: str
     summary: str
+    capacity: int | None
     threshold: int | float
     noise: str
     noise_scale: float
@@ -106,7 +108,12 @@ class Plan:
         import pyarrow as pa
 
         names = [field.name for field in dataclasses.fields(PlanRow)]
-        types = {"threshold": pa.float64(), "published_from": pa.int64(), "memory_bytes": pa.int64()}
+        types = {
+            "threshold": pa.float64(),
+            "published_from": pa.int64(),
+            "memory_bytes": pa.int64(),
+            "capacity": pa.int64(),
+        }
         columns = {
             name: pa.array([getattr(row, name) for row in self.rows], type=types.get(name, _arrow_type(name)))
             for name in names
@@ -118,13 +125,23 @@ class Plan:
             f"{self.length:,} events, {self.budget}, {self.unit.describe()}\n"
             f"capacity {self.capacity:,}: {self.capacity_because}\n"
         )
-        titles = ("mechanism", "summary", "threshold", "noise", "noise error", "summary error", "published from")
+        titles = (
+            "mechanism",
+            "summary",
+            "capacity",
+            "threshold",
+            "noise",
+            "noise error",
+            "summary error",
+            "published from",
+        )
         lines = [
             titles,
             *(
                 (
                     row.mechanism,
                     row.summary,
+                    "" if row.capacity is None else f"{row.capacity:,}",
                     f"{row.threshold:,.6g}",
                     f"{row.noise} {row.noise_scale:,.4g}",
                     f"{row.noise_error:,.6g}",
@@ -177,39 +194,58 @@ def plan(
         raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
     probability("confidence", confidence)
     wanted = 100 if k is None else whole_number("k", k)
-    if capacity is None:
-        capacity, because = choose_capacity(wanted, budget, unit, length)
-    else:
-        capacity, because = whole_number("capacity", capacity), "given"
+
+    def counters(kind: type[Mechanism]) -> tuple[int, str]:
+        if issubclass(kind.accepts[0], ExactCounts):
+            return max(length, 1), "there are no more different items than events"
+        if capacity is not None:
+            return whole_number("capacity", capacity), "given"
+        return choose_capacity(wanted, budget, unit, length, kind)
+
     rows, refused = [], {}
     for name, kind in MECHANISMS.items():
+        size, _ = counters(kind)
         try:
-            mechanism = make(kind, budget, unit, capacity, None)
-            rows.append(_row(name, mechanism, length, capacity, confidence))
+            rows.append(_row(name, make(kind, budget, unit, size, None), length, size, confidence))
         except ParameterError as error:
             refused[name] = str(error)
     rows.sort(key=lambda row: row.published_from)
-    return Plan(length, budget, unit, capacity, because, confidence, tuple(rows), refused)
+    return Plan(length, budget, unit, *counters(OffsetRelease), confidence, tuple(rows), refused)
 
 
 def _row(name: str, mechanism: Mechanism, length: int, capacity: int, confidence: float) -> PlanRow:
     model, beta = mechanism.error_model, 1.0 - confidence
-    lost, error = summary_errors(mechanism.accepts[0], length, capacity)
-    noises = [noise for noise in (model.noise, model.shared, model.offset_noise) if noise is not None]
-    down = sum(noise.bound_in_counts(beta / len(noises)) for noise in noises)
     return PlanRow(
         mechanism=name,
         name=mechanism.name,
         summary=mechanism.accepts[0].__name__,
+        capacity=None if issubclass(mechanism.accepts[0], ExactCounts) else capacity,
         threshold=mechanism.threshold,
         noise=model.noise.law,
         noise_scale=float(model.noise.scale * model.noise.step),
         noise_error=mechanism.error_bound(beta),
-        summary_error=error,
-        published_from=math.ceil(mechanism.threshold + down + lost),
+        summary_error=summary_errors(mechanism.accepts[0], length, capacity)[1],
+        published_from=_published_from(mechanism, length, capacity, confidence),
         memory_bytes=memory(mechanism.accepts[0], capacity),
         notes="; ".join(mechanism.assumptions),
     )
+
+
+def _published_from(mechanism: Mechanism, length: int, capacity: int, confidence: float) -> int:
+    """f >= threshold + (what the summary may have lost) + (what the noises may take away) is published."""
+    model = mechanism.error_model
+    noises = [noise for noise in (model.noise, model.shared, model.offset_noise) if noise is not None]
+    down = sum(noise.bound_in_counts((1.0 - confidence) / len(noises)) for noise in noises)
+    lost, _ = summary_errors(mechanism.accepts[0], length, capacity)
+    return math.ceil(mechanism.threshold + down + lost)
+
+
+def published_from(name: str, k: int, budget: Budget, unit: Unit, capacity: int | None, length: int | None) -> int:
+    """The frequency from which on a mechanism publishes, with the capacity that would be chosen for it."""
+    kind = MECHANISMS[name]
+    if capacity is None:
+        capacity, _ = choose_capacity(k, budget, unit, length, kind)
+    return _published_from(make(kind, budget, unit, capacity, None), length or 0, capacity, 0.95)
 
 
 def summary_errors(kind: type[Summary], length: int, capacity: int) -> tuple[float, float]:
@@ -242,28 +278,47 @@ def _bytes_when_full(kind: str, capacity: int) -> int:
     return summary.memory_bytes
 
 
-def choose_capacity(k: int, budget: Budget, unit: Unit, length: int | None) -> tuple[int, str]:
+def choose_capacity(
+    k: int, budget: Budget, unit: Unit, length: int | None, kind: type[Mechanism] = OffsetRelease
+) -> tuple[int, str]:
     """The number of counters for `k` items, and why: from public numbers only.
 
     The offset release's noise does not grow with the capacity, so more counters only cost memory: 32 for each item
     asked for and at least 4096. With a declared length: as many as make the sketch's error n/(k+1) no larger than
     the noise, at most 65536, and no more than there are events.
+
+    Gaussian noise on all counters grows with the root of their number: 8 for each item asked for and at least 256.
+    With a declared length: about where noise and sketch error balance.
     """
+    items = unit.max_items if isinstance(unit, User) else 1
+    if issubclass(kind, (UserRelease, MergedRelease)):
+        return _capacity_for_gaussian(k, budget, 1 if issubclass(kind, UserRelease) else items, items, length)
     usual = _power_of_two(max(SMALLEST_CAPACITY, COUNTERS_PER_ITEM * k))
     because = f"{COUNTERS_PER_ITEM} counters for each of {k} items, at least {SMALLEST_CAPACITY}, as a power of two"
     if length is None or budget.epsilon is None:
         return usual, because
-    scale = (unit.max_items if isinstance(unit, User) else 1) / budget.epsilon
-    balanced = _power_of_two(math.ceil(length / max(scale, 1.0)))
-    if balanced > usual:
-        capacity = max(usual, min(balanced, LARGEST_CAPACITY))
-        return (
-            capacity,
-            f"the sketch's error for {length:,} events comes down to the noise, at most {LARGEST_CAPACITY:,}",
-        )
     if length < usual:
         return max(length, k, 1), f"{length:,} events need no more counters"
-    return usual, because
+    wanted = _power_of_two(math.ceil(length / max(items / budget.epsilon, 1.0)))
+    if wanted <= usual:
+        return usual, because
+    if wanted <= max(usual, LARGEST_CAPACITY):
+        return wanted, f"enough to bring the sketch's error for {length:,} events down to the noise"
+    return max(usual, LARGEST_CAPACITY), "the most that is chosen unasked; more would lower the sketch's error further"
+
+
+def _capacity_for_gaussian(k: int, budget: Budget, sensitivity: int, items: int, length: int | None) -> tuple[int, str]:
+    if length is None or budget.epsilon is None or budget.delta == 0.0:
+        least = _power_of_two(max(256, 8 * k, items))
+        return least, f"8 counters for each of {k} items, at least 256 and {items} for the items of a user"
+    # Threshold and noise together are about 10 sigma, sigma about s sqrt(capacity), and the sketch loses
+    # length/capacity: the sum is smallest at capacity = (2 length/(10 s))^(2/3).
+    s = sensitivity * math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon
+    balanced = _power_of_two(math.ceil((length / (5.0 * s)) ** (2.0 / 3.0)))
+    least = _power_of_two(max(2 * k, items, 16))
+    return max(
+        least, min(balanced, LARGEST_CAPACITY)
+    ), f"about where noise and sketch error balance for {length:,} items"
 
 
 def _power_of_two(number: int) -> int:

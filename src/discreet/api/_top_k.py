@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from discreet.api._choose import mechanism_class
-from discreet.api._plan import choose_capacity
+from discreet.api._choose import mechanism_class, takes_length
+from discreet.api._plan import choose_capacity, published_from
 from discreet.api._release import prepare, release
-from discreet.central import Mechanism
+from discreet.api._users import items_of_users
+from discreet.central import Mechanism, OffsetRelease, UserRelease
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
-from discreet.noise import RandomSource
+from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
-from discreet.summaries import ExactCounts, MisraGries, Summary, UserMisraGries
+from discreet.summaries import ExactCounts, Summary, UserMisraGries
 
 __all__ = ["top_k"]
 
@@ -43,9 +44,10 @@ def top_k(
     item that did not occur is never listed. `plan` says beforehand how frequent an item must be.
 
     Summary, capacity and mechanism are chosen from k, the budget, the unit and the declared length, never from the
-    data. A list column (one row a user, its items in the list) is summarised by `UserMisraGries` and needs
-    `unit=User(m)`: of a user with more than m distinct items a uniform random sample of m counts. A flat column under
-    `User(m)` is protected by group privacy: the caller sees to it that no user has more than m rows.
+    data. A list column (one row a user, its items in the list) needs `unit=User(m)`: an item counts once for a user,
+    and of a user with more than m different items a uniform random sample of m counts. It is summarised by
+    `UserMisraGries`, or for small m by `MisraGries` with group privacy, whichever publishes rarer items by `plan`.
+    A flat column under `User(m)` has group privacy: the caller sees to it that no user has more than m rows.
 
     Args:
         column: What `MisraGries.update` takes (an Arrow, NumPy, pandas or polars column, or an iterable of int, str or
@@ -60,8 +62,9 @@ def top_k(
         ledger: The account that pays. It is charged after the column was read and before noise is drawn.
         charge_id: As for `release`.
         total_share: As for `release`; `everything_else` is then the rest beside the listed items.
-        stream_length: A public estimate of the number of events, from which the capacity is chosen. It must not be
-            a count of the data.
+        stream_length: A public number, at least as many as there are events (for lists: items in all lists). The
+            capacity is chosen from it, and some mechanisms have finite upper bounds with it. It must not be a count
+            of the data. See docs/privacy/units.md.
         grouped: Whether each row is the list of one user's items. By default the type of a typed column says it, and
             an iterable has lists exactly under `User(m)`. (What an iterable yields is not asked: an empty stream must
             not be treated differently.)
@@ -81,9 +84,15 @@ def top_k(
         grouped = isinstance(unit, User) if nested is None else nested
     summary = _summary(grouped, k, budget, unit, capacity, mechanism, stream_length)
     # An hour of reading must not end in a parameter that could have been refused before.
-    prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, None, source)
+    length = stream_length if takes_length(summary, mechanism, unit) else None
+    prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, length, source)
     for batch in _batches(column):
-        summary.update(batch, nulls=nulls)
+        if grouped and not isinstance(summary, UserMisraGries):
+            assert isinstance(unit, User)
+            for items in items_of_users(batch, unit.max_items, nulls, system_source()):
+                summary.update(items)
+        else:
+            summary.update(batch, nulls=nulls)
         del batch  # before the next one is read
     histogram = release(
         summary,
@@ -93,6 +102,7 @@ def top_k(
         ledger,
         charge_id=charge_id,
         total_share=total_share,
+        stream_length=length,
         source=source,
     )
     return histogram.head(k)
@@ -112,23 +122,38 @@ def _summary(
         raise ParameterError(
             "a column of lists holds the items of one user in each row: it needs unit=dc.User(max_items)"
         )
+    chosen = _mechanism_class(grouped, k, budget, unit, capacity, mechanism, stream_length)
+    kind = chosen.accepts[0]
+    if not grouped and issubclass(kind, UserMisraGries):
+        raise IncompatibleSummaryError("this mechanism needs a column of lists, one for each user")
     if isinstance(mechanism, Mechanism):
         capacity = getattr(mechanism, "capacity", capacity)
     if capacity is None:
-        capacity, _ = choose_capacity(k, budget, unit, stream_length)
-    if mechanism == "auto":
-        kind: type[Summary] = UserMisraGries if grouped else MisraGries
-    else:
-        accepted = (mechanism if isinstance(mechanism, Mechanism) else mechanism_class(mechanism)).accepts
-        fitting = [kind for kind in accepted if issubclass(kind, UserMisraGries) == grouped]
-        if not fitting:
-            shape = "lists" if grouped else "single items"
-            raise IncompatibleSummaryError(f"this mechanism does not release a column of {shape}")
-        kind = fitting[0]
+        capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen)
     if issubclass(kind, UserMisraGries):
         assert isinstance(unit, User)
         return kind(capacity, unit.max_items, oversized="sample")
     return kind() if issubclass(kind, ExactCounts) else kind(capacity)  # type: ignore[call-arg]
+
+
+def _mechanism_class(
+    grouped: bool,
+    k: int,
+    budget: Budget,
+    unit: Unit,
+    capacity: int | None,
+    mechanism: str | Mechanism | type[Mechanism],
+    stream_length: int | None,
+) -> type[Mechanism]:
+    if isinstance(mechanism, Mechanism):
+        return type(mechanism)
+    if mechanism != "auto":
+        return mechanism_class(mechanism)
+    if not grouped:
+        return OffsetRelease
+    # Group privacy pays for the items of a user, the user-level sketch for its counters. Which is better?
+    flat, users = (published_from(name, k, budget, unit, capacity, stream_length) for name in ("offset", "user"))
+    return OffsetRelease if flat <= users else UserRelease
 
 
 def _nested_type(data: Any) -> bool | None:

@@ -1,0 +1,68 @@
+"""Lists of users as a stream of items: what each user contributes depends on that user alone."""
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.api._users import items_of_users
+from discreet.noise import seeded_source
+
+
+def flat(users, max_items, source=None, nulls="error"):
+    parts = items_of_users(users, max_items, nulls, source or seeded_source(1))
+    return [item for part in parts for item in part.to_pylist()]
+
+
+def test_distinct_items_in_the_order_of_the_list():
+    assert flat([["b", "a", "b"], [], ["c", "b"]], 3) == ["b", "a", "c", "b"]
+    assert flat([[3, 1, 3], [2**63 + 1]], 3) == [3, 1, 2**63 + 1]
+    assert flat([[b"x"], {b"y"}], 3) == [b"x", b"y"]
+    assert flat([], 3) == flat([[], []], 3) == []
+
+
+LISTS = st.lists(st.lists(st.integers(0, 5), max_size=5), max_size=8)
+
+
+@settings(deadline=None)
+@given(LISTS, LISTS, st.lists(st.integers(0, 5), max_size=5))
+def test_one_user_more_inserts_its_items_and_changes_nothing_else(before, after, user):
+    """The neighbours of group privacy: order and dictionary codes must not depend on other users."""
+    own = flat([user], 5)
+    assert flat([*before, user, *after], 5) == flat(before, 5) + own + flat(after, 5)
+    assert own == list(dict.fromkeys(user))
+
+
+@settings(deadline=None)
+@given(LISTS, st.integers(1, 5))
+def test_at_most_so_many_items_of_a_user(users, most):
+    items = flat([[f"{number}:{item}" for item in user] for number, user in enumerate(users)], most)
+    owners = Counter(item.partition(":")[0] for item in items)
+    assert owners == {str(n): min(most, len(set(user))) for n, user in enumerate(users) if user}
+    assert len(set(items)) == len(items)
+
+
+def test_the_sample_is_uniform():
+    """20000 users with 4 items of which 2 count: each of the 6 pairs 3333 times, within 6 standard deviations."""
+    items = flat([["a", "b", "c", "d", "a"]] * 20_000, 2)
+    pairs = Counter(zip(items[::2], items[1::2], strict=True))
+    assert set(pairs) == {(x, y) for x in "abcd" for y in "abcd" if x < y}
+    assert all(abs(count - 20_000 / 6) < 6 * 53 for count in pairs.values())
+
+
+def test_slices_nulls_and_arrow():
+    column = pa.array([["x"], ["a", None], None, ["b"]])[1:]
+    assert flat(column, 2, nulls="skip") == ["a", "b"]
+    with pytest.raises(dc.DataError, match="nulls"):
+        flat(column, 2)
+    assert flat(pa.chunked_array([[["a"]], [["b", "a"]]]), 2) == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize("users", [[["a"], [1]], [["a", 1]], [["a"], "bc"], [["a"], 7], [[2**70]], [[1.5, "a"]]])
+def test_what_is_not_lists_of_items_is_refused_without_quoting_it(users):
+    with pytest.raises(dc.DataError) as caught:
+        flat(users, 2)
+    assert "bc" not in str(caught.value)
