@@ -21,8 +21,9 @@ from numpy.polynomial import hermite_e
 from scipy import special
 
 from discreet.errors import ParameterError
-from discreet.privacy.calibration._validate import SAFETY, positive, probability, whole
+from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.zcdp import gaussian_rho, zcdp_rho
+from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = [
     "discrete_gaussian_delta",
@@ -123,7 +124,7 @@ def _tail_bounds(m: Array, s: Array) -> tuple[Array, Array]:
 
 def discrete_gaussian_tail(sigma: float, m: int) -> float:
     """P[Z >= m] for the discrete Gaussian, never understated."""
-    sigma = positive("sigma", sigma)
+    sigma = positive_number("sigma", sigma)
     return min(1.0, float(_tail_bounds(np.array([float(m)]), np.array([sigma]))[1][0]))
 
 
@@ -167,15 +168,15 @@ def unit_change_delta(x: Array, sigma: float, changes: Array) -> Array:
 
 def discrete_gaussian_delta(epsilon: float, sigma: float, *, changes: int = 1) -> float:
     """delta at epsilon of discrete Gaussian noise on integers of which `changes` differ by 1."""
-    j = np.array([float(whole("changes", changes))])
-    x = np.array([positive("epsilon", epsilon)])
-    return float(unit_change_delta(x, positive("sigma", sigma), j)[0])
+    j = np.array([float(whole_number("changes", changes))])
+    x = np.array([positive_number("epsilon", epsilon)])
+    return float(unit_change_delta(x, positive_number("sigma", sigma), j)[0])
 
 
 def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> float:
     """delta at epsilon of continuous Gaussian noise: Phi(D/2s - eps s/D) - e^eps Phi(-D/2s - eps s/D) (Balle, Wang)."""
-    epsilon = positive("epsilon", epsilon)
-    mu = positive("sensitivity", sensitivity) / positive("sigma", sigma)
+    epsilon = positive_number("epsilon", epsilon)
+    mu = positive_number("sensitivity", sensitivity) / positive_number("sigma", sigma)
     first = float(special.log_ndtr(mu / 2.0 - epsilon / mu))
     second = epsilon + float(special.log_ndtr(-mu / 2.0 - epsilon / mu))
     return min(1.0, math.exp(first) * -math.expm1(min(0.0, second - first)) + math.exp(first) * 1e-11)
@@ -200,8 +201,8 @@ def smallest_sigma(passes: Callable[[float], bool], start: float) -> float:
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """The analytic Gaussian mechanism: the smallest sigma of continuous noise for an l2-sensitivity."""
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    D = positive("sensitivity", sensitivity)
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    D = positive_number("sensitivity", sensitivity)
     return smallest_sigma(lambda sigma: gaussian_delta(epsilon, sigma, D) <= delta, D / epsilon)
 
 
@@ -211,8 +212,8 @@ def discrete_gaussian_sigma(epsilon: float, delta: float, *, changes: int = 1) -
     The bounds of a few nearby sigmas may cross (the lattice makes delta slightly uneven), so what is returned is a
     sigma that passes and below which the search found one that does not.
     """
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    j = whole("changes", changes)
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    j = whole_number("changes", changes)
 
     def passes(sigma: float) -> bool:
         return discrete_gaussian_delta(epsilon, sigma, changes=j) <= delta
@@ -226,6 +227,6 @@ def discrete_gaussian_sigma_any(epsilon: float, delta: float, sensitivity: float
     By zCDP: the loss of an arbitrary shift is not a lattice sum, and rho = D^2/(2 sigma^2) holds for all of them.
     """
     rho = zcdp_rho(epsilon, delta)
-    sigma = positive("sensitivity", sensitivity) / math.sqrt(2.0 * rho) * (1.0 + SAFETY)
+    sigma = positive_number("sensitivity", sensitivity) / math.sqrt(2.0 * rho) * (1.0 + SAFETY)
     assert gaussian_rho(sigma, sensitivity) <= rho * (1.0 + 4.0 * SAFETY)
     return sigma

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from discreet.privacy.calibration._validate import SAFETY, positive, probability, whole
 from discreet.privacy.calibration.offset import offset_threshold
+from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import any_of_log_delta, log_tail, smallest_shift
+from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = [
     "chan_threshold",
@@ -34,13 +35,13 @@ def _ceil(value: float) -> int:
 
 def pmg_paper_threshold(epsilon: float, delta: float) -> int:
     """Algorithm 2 of [LT23] as printed: 1 + 2 ln(3/delta)/epsilon, rounded up."""
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
     return _ceil(1.0 + 2.0 * (math.log(3.0) - math.log(delta)) / epsilon)
 
 
 def pmg_geometric_threshold(epsilon: float, delta: float) -> int:
     """Section 5.2 of [LT23], for geometric noise: 1 + 2 ceil( ln(6 e^eps / ((e^eps + 1) delta)) / eps )."""
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
     # e^eps / (e^eps + 1) = 1 / (1 + q)
     return 1 + 2 * _ceil((math.log(6.0) - math.log1p(math.exp(-epsilon)) - math.log(delta)) / epsilon)
 
@@ -56,7 +57,11 @@ def pmg_threshold(epsilon: float, delta: float, *, max_items: int = 1) -> int:
 
 def textbook_paper_threshold(epsilon: float, delta: float, capacity: int) -> int:
     """Section 5.1 of [LT23] as printed, for sketches that drop zero counters: 1 + 2 ln((k+1)/(2 delta))/epsilon."""
-    epsilon, delta, k = positive("epsilon", epsilon), probability("delta", delta), whole("capacity", capacity)
+    epsilon, delta, k = (
+        positive_number("epsilon", epsilon),
+        probability("delta", delta),
+        whole_number("capacity", capacity),
+    )
     return _ceil(1.0 + 2.0 * (math.log(k + 1) - math.log(2.0) - math.log(delta)) / epsilon)
 
 
@@ -69,7 +74,11 @@ def textbook_threshold(epsilon: float, delta: float, capacity: int) -> int:
     the smaller sketch with count 0, which changes its law by P[some Z_i + Z_0 >= t+1] at most, and the rest is a
     shift of the shared noise by 1; that is less. The case of one differing counter has one isolated key.
     """
-    epsilon, delta, k = positive("epsilon", epsilon), probability("delta", delta), whole("capacity", capacity)
+    epsilon, delta, k = (
+        positive_number("epsilon", epsilon),
+        probability("delta", delta),
+        whole_number("capacity", capacity),
+    )
     return 1 + smallest_shift(lambda t: any_of_log_delta(epsilon, t, k), delta)
 
 
@@ -85,7 +94,11 @@ def chan_threshold(epsilon: float, delta: float, capacity: int) -> int:
     The l1-sensitivity is k and up to k keys of count 1 are isolated: delta = 1 - (1 - P[Z >= t])^k. It also holds for
     merged sketches (Corollary 18).
     """
-    epsilon, delta, k = positive("epsilon", epsilon), probability("delta", delta), whole("capacity", capacity)
+    epsilon, delta, k = (
+        positive_number("epsilon", epsilon),
+        probability("delta", delta),
+        whole_number("capacity", capacity),
+    )
     return 1 + smallest_shift(lambda t: _log_any_of_independent(epsilon / k, t, k), delta)
 
 
@@ -97,7 +110,7 @@ def reduced_sensitivity(capacity: int, *, max_items: int = 1) -> int:
     the at most k - 1 other positive entries falls by 1: at most 2k - 1 (cutting at 0 shortens distances). The
     paper's proof has the sign of the change of gamma reversed and arrives at 2k + 1; both are below 2 (k + 1).
     """
-    return (2 * whole("capacity", capacity) - 1) * whole("max_items", max_items)
+    return (2 * whole_number("capacity", capacity) - 1) * whole_number("max_items", max_items)
 
 
 def universe_cut(epsilon: float, sensitivity: int, universe: int, beta: float) -> int:
@@ -106,14 +119,14 @@ def universe_cut(epsilon: float, sensitivity: int, universe: int, beta: float) -
     For releases under pure epsilon-DP over a known universe. The cut is post-processing: privacy does not rest on it.
     1 - (1 - P[Z >= cut])^d <= beta with noise of scale sensitivity/epsilon.
     """
-    rate = positive("epsilon", epsilon) / whole("sensitivity", sensitivity)
-    d, beta = whole("universe", universe), probability("beta", beta)
+    rate = positive_number("epsilon", epsilon) / whole_number("sensitivity", sensitivity)
+    d, beta = whole_number("universe", universe), probability("beta", beta)
     return smallest_shift(lambda t: _log_any_of_independent(rate, t, d), beta)
 
 
 def reduced_paper_threshold(epsilon: float, delta: float) -> float:
     """Section 6 of [LT23], as printed, in counts: 4 + 2 ln(1/delta)/epsilon."""
-    return 4.0 - 2.0 * math.log(probability("delta", delta)) / positive("epsilon", epsilon)
+    return 4.0 - 2.0 * math.log(probability("delta", delta)) / positive_number("epsilon", epsilon)
 
 
 @lru_cache(maxsize=1024, typed=True)
@@ -129,6 +142,6 @@ def reduced_threshold(epsilon: float, delta: float, capacity: int, *, max_items:
     s P[Z >= t] at b = s. Entries are independent and the shares sum to 1 at most. The reverse direction needs
     P[Z >= t] <= 1/(1 + e^epsilon), which t >= D ensures.
     """
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
     D = reduced_sensitivity(capacity, max_items=max_items)
     return D + smallest_shift(lambda t: log_tail(epsilon / D, t) + SAFETY, delta, least=D)

@@ -20,8 +20,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from discreet.privacy.calibration._validate import SAFETY, positive, probability, whole
+from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import smallest_shift
+from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = ["offset_delta", "offset_threshold"]
 
@@ -62,13 +63,13 @@ def offset_delta(epsilon: float, t: int, *, max_items: int = 1) -> float:
     stream to the other give delta_m = delta_1(t) (e^epsilon - 1)/(e^(epsilon/m) - 1). That is group privacy
     (Lemma 19 of [LT23]) without rounding the geometric sum up to m e^epsilon.
     """
-    epsilon, t = positive("epsilon", epsilon), whole("t", t, 0)
-    return min(1.0, math.exp(min(0.0, _guaranteed(epsilon, t, whole("max_items", max_items)))))
+    epsilon, t = positive_number("epsilon", epsilon), whole_number("t", t, 0)
+    return min(1.0, math.exp(min(0.0, _guaranteed(epsilon, t, whole_number("max_items", max_items)))))
 
 
 @lru_cache(maxsize=1024, typed=True)
 def offset_threshold(epsilon: float, delta: float, *, max_items: int = 1) -> int:
     """The smallest whole t >= 0 whose delta is at most `delta`: an item is published iff v - a0 >= 1 + t."""
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    items = whole("max_items", max_items)
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    items = whole_number("max_items", max_items)
     return smallest_shift(lambda t: _guaranteed(epsilon, t, items), delta)

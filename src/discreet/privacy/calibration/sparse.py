@@ -24,13 +24,13 @@ import numpy.typing as npt
 from scipy import special
 
 from discreet.errors import ParameterError
-from discreet.privacy.calibration._validate import positive, probability, whole
 from discreet.privacy.calibration.gaussian import (
     discrete_gaussian_sigma,
     discrete_gaussian_tail,
     unit_change_delta,
 )
 from discreet.privacy.calibration.tails import smallest_shift
+from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = ["discrete_gshm_delta", "gshm_calibration", "gshm_delta"]
 
@@ -66,16 +66,20 @@ def _largest(change: Change, epsilon: float, sigma: float, log_hidden: float, L:
 
 def gshm_delta(epsilon: float, sigma: float, tau: float, changes: int) -> float:
     """Theorem 23: delta for continuous Gaussian noise, `changes` = L, and keys kept at count + noise >= 1 + tau."""
-    epsilon, sigma, tau = positive("epsilon", epsilon), positive("sigma", sigma), positive("tau", tau)
-    L = whole("changes", changes)
+    epsilon, sigma, tau = (
+        positive_number("epsilon", epsilon),
+        positive_number("sigma", sigma),
+        positive_number("tau", tau),
+    )
+    L = whole_number("changes", changes)
     log_hidden = float(special.log_ndtr(tau / sigma))
     return _largest(_continuous_change, epsilon, sigma, log_hidden, L)
 
 
 def discrete_gshm_delta(epsilon: float, sigma: float, t: int, changes: int) -> float:
     """delta for discrete Gaussian noise, `changes` = L, and keys kept at count + noise >= 1 + t. Never understated."""
-    epsilon, sigma, t = positive("epsilon", epsilon), positive("sigma", sigma), whole("t", t)
-    L = whole("changes", changes)
+    epsilon, sigma, t = positive_number("epsilon", epsilon), positive_number("sigma", sigma), whole_number("t", t)
+    L = whole_number("changes", changes)
     log_hidden = math.log1p(-discrete_gaussian_tail(sigma, t))
     return _largest(unit_change_delta, epsilon, sigma, log_hidden, L)
 
@@ -87,8 +91,8 @@ def gshm_calibration(epsilon: float, delta: float, changes: int) -> tuple[float,
     A key is published iff count + discrete Gaussian noise >= threshold = 1 + t. The pair returned was checked
     against every j, whatever the search before it assumed.
     """
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    L = whole("changes", changes)
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    L = whole_number("changes", changes)
     if L > _LARGEST_CHANGES:
         raise ParameterError(f"changes must be at most {_LARGEST_CHANGES}, not {L}")
     # All L keys common needs this sigma; all L isolated then needs this t, and more with more noise.

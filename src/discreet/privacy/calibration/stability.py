@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from discreet.privacy.calibration._validate import SAFETY, positive, probability, whole
+from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import log_tail, smallest_shift
+from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = ["stability_delta", "stability_threshold"]
 
@@ -29,14 +30,14 @@ def stability_delta(epsilon: float, t: int, *, max_items: int = 1, distinct: boo
     -log(1 - P[Z >= t+1-c]) is convex in c, so the largest is m keys once each or one key m times; with
     `distinct` items only the first. t must be at least m - 1.
     """
-    items = whole("max_items", max_items)
-    t = whole("t", t, items - 1)
-    return min(1.0, math.exp(min(0.0, _log_delta(positive("epsilon", epsilon), t, items, distinct))))
+    items = whole_number("max_items", max_items)
+    t = whole_number("t", t, items - 1)
+    return min(1.0, math.exp(min(0.0, _log_delta(positive_number("epsilon", epsilon), t, items, distinct))))
 
 
 @lru_cache(maxsize=1024, typed=True)
 def stability_threshold(epsilon: float, delta: float, *, max_items: int = 1, distinct: bool = False) -> int:
     """The smallest whole t whose delta is at most `delta`: a key is published iff count + noise >= 1 + t."""
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    items = whole("max_items", max_items)
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    items = whole_number("max_items", max_items)
     return smallest_shift(lambda t: _log_delta(epsilon, t, items, distinct), delta, least=items - 1)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from discreet.privacy.calibration._validate import SAFETY
+from discreet.privacy.calibration.safety import SAFETY
 
 __all__ = ["any_of_log_delta", "log_sum_tail", "log_tail", "smallest_shift"]
 

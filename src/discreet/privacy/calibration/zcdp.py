@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from discreet.privacy.calibration._validate import SAFETY, positive, probability
+from discreet.privacy.calibration.safety import SAFETY
+from discreet.privacy.checks import positive_number, probability
 
 __all__ = ["gaussian_rho", "pure_rho", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
 
@@ -50,14 +51,14 @@ def _log_delta(rho: float, epsilon: float, log_order: float) -> float:
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
     """The smallest delta for which every rho-zCDP mechanism is provably (epsilon, delta)-DP."""
-    rho, epsilon = positive("rho", rho), positive("epsilon", epsilon)
+    rho, epsilon = positive_number("rho", rho), positive_number("epsilon", epsilon)
     log_delta = _smallest(lambda log_order: _log_delta(rho, epsilon, log_order), -40.0, 60.0)
     return min(1.0, math.exp(min(0.0, log_delta)) * (1.0 + 1e3 * SAFETY))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """The smallest epsilon for which every rho-zCDP mechanism is provably (epsilon, delta)-DP."""
-    rho, delta = positive("rho", rho), probability("delta", delta)
+    rho, delta = positive_number("rho", rho), probability("delta", delta)
 
     def at_order(log_order: float) -> float:
         less_one = math.exp(log_order)
@@ -71,7 +72,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho whose conversion is (epsilon, delta)-DP, rounded down."""
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
     low, high = 0.0, epsilon
     while zcdp_epsilon(high, delta) <= epsilon:
         low, high = high, 2.0 * high
@@ -88,7 +89,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 def pure_rho(epsilon: float) -> float:
     """An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP ([BS16], Proposition 1.4). Rounded up."""
-    epsilon = positive("epsilon", epsilon)
+    epsilon = positive_number("epsilon", epsilon)
     return math.nextafter(epsilon * epsilon / 2.0, math.inf)
 
 
@@ -97,5 +98,5 @@ def gaussian_rho(sigma: float, sensitivity: float) -> float:
 
     It holds exactly for the discrete Gaussian on integer vectors ([CKS20], Theorem 14).
     """
-    ratio = positive("sensitivity", sensitivity) / positive("sigma", sigma)
+    ratio = positive_number("sensitivity", sensitivity) / positive_number("sigma", sigma)
     return ratio * ratio / 2.0 * (1.0 + SAFETY)
