@@ -1,19 +1,31 @@
 """Trusted curator, one published result."""
 
 from discreet.central._base import Mechanism
+from discreet.central._universe import Universe
+from discreet.central.chan_misra_gries import ChanMisraGries
 from discreet.central.merged_release import MergedRelease
 from discreet.central.offset_release import OffsetRelease
 from discreet.central.private_misra_gries import PrivateMisraGries
+from discreet.central.private_space_saving import PrivateSpaceSaving
+from discreet.central.reduced_misra_gries import ReducedMisraGries
 from discreet.central.stability import StabilityHistogram
+from discreet.central.summed_release import SummedRelease
 from discreet.central.textbook_misra_gries import TextbookMisraGries
+from discreet.central.untrusted_merge import merge_releases
 from discreet.central.user_release import UserRelease
 
 __all__ = [
+    "ChanMisraGries",
     "Mechanism",
     "MergedRelease",
     "OffsetRelease",
     "PrivateMisraGries",
+    "PrivateSpaceSaving",
+    "ReducedMisraGries",
     "StabilityHistogram",
+    "SummedRelease",
     "TextbookMisraGries",
+    "Universe",
     "UserRelease",
+    "merge_releases",
 ]

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
         offset_delta,
         offset_threshold,
     )
+    from discreet.privacy.calibration.space_saving import (
+        space_saving_delta,
+        space_saving_noisy_delta,
+        space_saving_noisy_threshold,
+        space_saving_paper_margin,
+        space_saving_threshold,
+    )
     from discreet.privacy.calibration.sparse import (
         discrete_gshm_delta,
         gshm_calibration,
@@ -83,6 +90,16 @@ _WHERE = {
     ),
     **dict.fromkeys(["offset_delta", "offset_threshold"], "offset"),
     **dict.fromkeys(["discrete_gshm_delta", "gshm_calibration", "gshm_delta"], "sparse"),
+    **dict.fromkeys(
+        [
+            "space_saving_delta",
+            "space_saving_noisy_delta",
+            "space_saving_noisy_threshold",
+            "space_saving_paper_margin",
+            "space_saving_threshold",
+        ],
+        "space_saving",
+    ),
     **dict.fromkeys(["stability_delta", "stability_threshold"], "stability"),
     **dict.fromkeys(["log_sum_tail", "log_tail"], "tails"),
     **dict.fromkeys(["gaussian_rho", "pure_rho", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"], "zcdp"),
@@ -111,6 +128,11 @@ __all__ = [
     "reduced_paper_threshold",
     "reduced_sensitivity",
     "reduced_threshold",
+    "space_saving_delta",
+    "space_saving_noisy_delta",
+    "space_saving_noisy_threshold",
+    "space_saving_paper_margin",
+    "space_saving_threshold",
     "stability_delta",
     "stability_threshold",
     "textbook_paper_threshold",

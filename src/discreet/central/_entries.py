@@ -1,0 +1,157 @@
+"""Releases of integer entries with a known l1-sensitivity: behind a threshold, or over a known universe."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.central._base import (
+    Mechanism,
+    approximate,
+    check_length,
+    laplace_scale,
+    length_assumptions,
+    lost_by_misra_gries,
+    require_event_or_user,
+)
+from discreet.central._universe import Universe, noisy_universe, pure_epsilon
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Event, Unit
+from discreet.privacy.calibration import universe_cut
+from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.histogram import Histogram
+from discreet.summaries import MisraGries, RawCounts
+
+__all__ = ["EntriesRelease", "reduced_entries"]
+
+
+def reduced_entries(summary: MisraGries) -> RawCounts:
+    """Algorithm 3 of [LT] in units of 1/(k+1): max(0, (k+1) c_x - sum c), where it is positive.
+
+    Cut at 2^61, which shortens distances and keeps the arithmetic in 64 bits.
+    """
+    raw = summary.not_private_counts()
+    k, total = summary.capacity, sum(raw.counts.tolist())
+    if (k + 1) * total < 2**61:
+        y = np.maximum((k + 1) * raw.counts - total, 0)
+    else:
+        y = np.array([min(max((k + 1) * c - total, 0), 2**61) for c in raw.counts.tolist()], np.int64)
+    kept = y > 0
+    return RawCounts(raw.items.filter(kept), y[kept])
+
+
+@dataclass(frozen=True)
+class EntriesRelease(Mechanism):
+    """What the releases of entries share.
+
+    Args:
+        universe: The items that can occur, known without the data: a range or a list. With it the release is pure
+            epsilon-DP: every item of the universe gets noise, and the `capacity` largest of those at or above a public
+            cut are published. Without it the release is (epsilon, delta)-DP behind a threshold.
+        spurious: With a universe, the probability that some item that does not occur is published.
+        stream_length: The length of the stream where it is public; it makes the upper bounds finite.
+    """
+
+    budget: Budget
+    capacity: int
+    unit: Unit = field(default_factory=Event)
+    universe: Any = None
+    spurious: float = 0.01
+    stream_length: int | str | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("capacity", self.capacity)
+        require_event_or_user(self.unit, self.name)
+        check_length(self.stream_length)
+        probability("spurious", self.spurious)
+        if self.universe is not None and not isinstance(self.universe, Universe):
+            object.__setattr__(self, "universe", Universe(self.universe))
+        if self.universe is None and (self.budget.is_pure or self.budget.is_zcdp):
+            raise ParameterError(f"{self.name} without a universe needs delta > 0, or give the universe; {self.budget}")
+        self._epsilon()
+
+    def _epsilon(self) -> float:
+        if self.universe is not None:
+            return pure_epsilon(self.budget, self.name)
+        return approximate(self.budget, self.name)[0]
+
+    @property
+    @abc.abstractmethod
+    def sensitivity(self) -> int:
+        """The l1-sensitivity of the entries, in units of `step`."""
+
+    @property
+    def step(self) -> Fraction:
+        """What one unit of an entry is in counts."""
+        return Fraction(1)
+
+    @property
+    def most_entries(self) -> int:
+        """How many entries can be positive."""
+        return self.capacity
+
+    @abc.abstractmethod
+    def _entries(self, summary: Any) -> RawCounts: ...
+
+    @abc.abstractmethod
+    def _hidden_cut(self) -> int:
+        """The threshold of the (epsilon, delta) release, in units of `step`."""
+
+    def _before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
+        return entries
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the discrete Laplace noise, in units of `step`: sensitivity/epsilon, exactly."""
+        return laplace_scale(self._epsilon(), self.sensitivity)
+
+    @property
+    def _cut(self) -> int:
+        if self.universe is None:
+            return self._hidden_cut()
+        return universe_cut(self._epsilon(), self.sensitivity, self.universe.size, self.spurious)
+
+    @property
+    def threshold(self) -> int | float:
+        cut = self._cut * self.step
+        return int(cut) if cut.denominator == 1 else float(cut)
+
+    @property
+    def _raised(self) -> Fraction:
+        """By how much an entry may be raised before noise, in counts."""
+        return Fraction(0)
+
+    @property
+    def error_model(self) -> ErrorModel:
+        rounding = 0.0 if self.step == 1 else 0.5
+        known = self.universe is not None
+        return ErrorModel(
+            Noise("laplace", self.scale, self.universe.size if known else self.most_entries, self.step),
+            summary_below=lost_by_misra_gries(self.stream_length, self.capacity) + rounding,
+            summary_above=rounding + float(self._raised),
+            lowest=0 if known else 1,
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        over = () if self.universe is None else ("the universe is public; items that did not occur may be published",)
+        return (*length_assumptions(self.stream_length), *over)
+
+    def _publish(self, summary: Any, source: RandomSource) -> Histogram:
+        entries, cut = self._entries(summary), self._cut
+        if self.universe is not None:
+            entries = noisy_universe(entries, self.universe, self.scale, cut, source)
+            noisy, keep = entries.counts, np.arange(len(entries)) < self.most_entries
+        else:
+            entries = self._before_noise(entries, source)
+            noisy = entries.counts + source.discrete_laplace(self.scale, len(entries))
+            keep = noisy >= cut
+        # To whole counts: floor(v/u + 1/2), a function of what is already private.
+        u = self.step.denominator
+        return self._histogram(entries, noisy if u == 1 else (2 * noisy + u) // (2 * u), keep, source)

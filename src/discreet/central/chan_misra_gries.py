@@ -1,0 +1,42 @@
+"""The baseline of Chan, Li, Shi and Xu: noise in proportion to the number of counters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from discreet.central._base import approximate, items_of, per_event, positive
+from discreet.central._entries import EntriesRelease
+from discreet.privacy.calibration import chan_threshold
+from discreet.summaries import MisraGries, RawCounts, Summary
+
+__all__ = ["ChanMisraGries"]
+
+
+@dataclass(frozen=True)
+class ChanMisraGries(EntriesRelease):
+    """Every counter with Laplace noise of scale k/epsilon. For comparison: the others need far less.
+
+    Unit: one event, or up to m events of a user (`User(m)`, by group privacy).
+    Guarantee: epsilon (or rho-zCDP) over a `universe`; (epsilon, delta) without one. Also for merged sketches.
+    Noise: the counters have l1-sensitivity m k; discrete Laplace of scale m k/epsilon on each.
+    Threshold: over a universe a public cut and the k largest, as in `ReducedMisraGries`. Without: 1 + t with the
+        smallest t for which 1 - (1 - P[Z >= t])^k, the chance to show one of k keys of count 1, is at most delta.
+    Error: f - n/(k+1) <= c <= f, plus one noise.
+    Argument: [LT] section 4 and Corollary 18; docs/privacy/central.md.
+    """
+
+    name: ClassVar[str] = "Chan et al. release of Misra-Gries"
+    reference: ClassVar[str] = "Chan, Li, Shi, Xu (2012) as in [LT] sections 4 and 7"
+    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
+    takes_merged: ClassVar[bool] = True
+
+    @property
+    def sensitivity(self) -> int:
+        return self.capacity * items_of(self.unit)
+
+    def _entries(self, summary: MisraGries) -> RawCounts:
+        return positive(summary.not_private_counts())
+
+    def _hidden_cut(self) -> int:
+        return chan_threshold(*per_event(*approximate(self.budget, self.name), items_of(self.unit)), self.capacity)

@@ -1,0 +1,70 @@
+"""Misra-Gries with its sensitivity reduced: pure DP over a known universe, or (epsilon, delta)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from discreet.central._base import approximate, items_of
+from discreet.central._entries import EntriesRelease, reduced_entries
+from discreet.noise import RandomSource
+from discreet.privacy.calibration import reduced_sensitivity, reduced_threshold
+from discreet.summaries import MisraGries, RawCounts, Summary
+
+__all__ = ["ReducedMisraGries", "round_small_entries"]
+
+
+@dataclass(frozen=True)
+class ReducedMisraGries(EntriesRelease):
+    """The entries (c_x - gamma)^+, gamma = sum c/(k+1), with Laplace noise of scale below 2/epsilon.
+
+    Unit: one event, or up to m events of a user (`User(m)`: Lemma 22).
+    Guarantee: epsilon (or rho-zCDP with rho = epsilon^2/2) over a `universe`; (epsilon, delta) without one.
+    Noise: in units of 1/(k+1) the entries are integers of l1-sensitivity D = m (2k - 1); discrete Laplace of scale
+        D/epsilon on each.
+    Threshold: over a universe of d items a public cut that with probability 1 - `spurious` no zero entry passes, then
+        the k largest: both act on noisy values of the whole universe, so privacy does not rest on them. Without: an
+        entry y < D is first rounded to D with probability y/D or to 0, and published iff it reaches D + t with the
+        smallest t >= D for which P[Z >= t] is at most delta.
+    Error: f - n/(k+1) <= entry <= f, plus one noise; the (epsilon, delta) rounding may add up to D/(k+1) < 2m.
+    Argument: [LT] Lemma 16 with the sign of gamma's change corrected; docs/privacy/central.md.
+
+    Items of the summary that are not in the universe are left out; items of the universe that never occurred may be
+    published, with probability `spurious` in all.
+    """
+
+    name: ClassVar[str] = "sensitivity-reduced Misra-Gries"
+    reference: ClassVar[str] = "[LT] Algorithm 3, Lemmas 15, 16 and 22, section 6"
+    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
+
+    @property
+    def sensitivity(self) -> int:
+        return reduced_sensitivity(self.capacity, max_items=items_of(self.unit))
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1, self.capacity + 1)
+
+    @property
+    def _raised(self) -> Fraction:
+        return Fraction(0) if self.universe is not None else self.sensitivity * self.step
+
+    def _entries(self, summary: MisraGries) -> RawCounts:
+        return reduced_entries(summary)
+
+    def _before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
+        return round_small_entries(entries, self.sensitivity, source)
+
+    def _hidden_cut(self) -> int:
+        epsilon, delta = approximate(self.budget, self.name)
+        return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))
+
+
+def round_small_entries(entries: RawCounts, D: int, source: RandomSource) -> RawCounts:
+    """An entry y < D becomes D with probability y/D, and 0 (left out) otherwise: [ALP] Algorithm 9."""
+    y = entries.counts
+    raised = source.uniform_integers(D, len(y)) < y
+    return RawCounts(entries.items.filter(raised), np.maximum(y[raised], D))

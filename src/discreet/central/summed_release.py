@@ -1,0 +1,110 @@
+"""The release of a sum of reduced sketches, for a trusted aggregator."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from discreet.central._base import approximate, items_of
+from discreet.central._entries import EntriesRelease, reduced_entries
+from discreet.central.reduced_misra_gries import round_small_entries
+from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.noise import RandomSource, system_source
+from discreet.privacy.calibration import reduced_sensitivity, reduced_threshold
+from discreet.privacy.checks import whole_number
+from discreet.privacy.histogram import Histogram
+from discreet.summaries import MisraGries, RawCounts, Summary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["SummedRelease"]
+
+
+@dataclass(frozen=True)
+class SummedRelease(EntriesRelease):
+    """Each sketch is reduced as in `ReducedMisraGries`, the entries are added up, and the sum gets the noise.
+
+    It takes a list of unmerged sketches, one a stream, and holds all their counters at once.
+
+    Unit: one event of one of the streams, or up to m events of a user in any of them (`User(m)`).
+    Guarantee: epsilon (or rho-zCDP) over a `universe`; (epsilon, delta) without one.
+    Noise: an event is in one stream, so the sum has the l1-sensitivity of one sketch, D = m (2k - 1) in units of
+        1/(k+1), whatever their number; discrete Laplace of scale D/epsilon on each entry.
+    Threshold: as in `ReducedMisraGries`; its argument allows any number of entries.
+    Error: f - n/(k+1) <= entry <= f with n the length of all streams together, plus one noise.
+    Argument: [LT] section 7; docs/privacy/central.md.
+
+    Args:
+        sketches: How many sketches are summed; public.
+    """
+
+    name: ClassVar[str] = "sum of sensitivity-reduced Misra-Gries sketches"
+    reference: ClassVar[str] = "[LT] section 7 with Algorithm 3"
+    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
+
+    sketches: int = 1
+
+    def __post_init__(self) -> None:
+        whole_number("sketches", self.sketches)
+        super().__post_init__()
+
+    @property
+    def sensitivity(self) -> int:
+        return reduced_sensitivity(self.capacity, max_items=items_of(self.unit))
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1, self.capacity + 1)
+
+    @property
+    def most_entries(self) -> int:
+        return self.capacity * self.sketches
+
+    @property
+    def _raised(self) -> Fraction:
+        return Fraction(0) if self.universe is not None else self.sensitivity * self.step
+
+    def check(self, summary: Any) -> None:
+        if isinstance(summary, Summary) or not isinstance(summary, Sequence):
+            raise IncompatibleSummaryError(f"{self.name} takes a list of MisraGries, not {type(summary).__name__}")
+        if len(summary) != self.sketches:
+            raise ParameterError(f"made for {self.sketches} sketches, got {len(summary)}")
+        for sketch in summary:
+            super().check(sketch)
+        if len({sketch.key_type for sketch in summary} - {None}) > 1:
+            raise IncompatibleSummaryError("the sketches hold items of different kinds")
+
+    def __call__(self, summary: Any, source: RandomSource | None = None) -> Histogram:
+        """Draw the noise and publish. `source` is for tests and audits: a seeded one makes the release not private."""
+        self.check(summary)
+        mechanism = self
+        if self.stream_length == "public":
+            mechanism = dataclasses.replace(self, stream_length=sum(sketch.total for sketch in summary))
+        return mechanism._publish(summary, system_source() if source is None else source)
+
+    def _entries(self, summary: Sequence[MisraGries]) -> RawCounts:
+        total: Counter[Any] = Counter()
+        kind: pa.DataType | None = None
+        for sketch in summary:
+            entries = reduced_entries(sketch)
+            kind = entries.items.type if len(entries) or kind is None else kind
+            total.update(entries.to_dict())
+        import pyarrow as pa
+
+        # An order that does not depend on the streams.
+        items = sorted(total)
+        return RawCounts(pa.array(items, kind), np.array([total[item] for item in items], np.int64))
+
+    def _before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
+        return round_small_entries(entries, self.sensitivity, source)
+
+    def _hidden_cut(self) -> int:
+        epsilon, delta = approximate(self.budget, self.name)
+        return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))

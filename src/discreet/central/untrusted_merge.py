@@ -1,0 +1,102 @@
+"""Adding up releases of several streams: the aggregator sees nothing that is not private."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.central._base import published_type
+from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.privacy import Guarantee
+from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.histogram import Histogram
+
+__all__ = ["merge_releases"]
+
+
+def merge_releases(releases: Sequence[Histogram]) -> Histogram:
+    """The sum of releases of different streams, item by item. Post-processing: it costs nothing more.
+
+    Unit: that of the releases; all events of a unit are in one stream, which the guarantee repeats. Then the parties
+        compose in parallel.
+    Guarantee: that of the weakest release.
+    Error: grows with the number of releases: every one adds its noise, and a stream in which an item stayed below the
+        cut adds nothing to the sum but up to its cut to the upper bound. (So give whole releases, not their heads.)
+    Follows [LT] section 7, untrusted aggregator.
+    """
+    if not releases or not all(isinstance(release, Histogram) for release in releases):
+        raise ParameterError("merge_releases takes a list of one or more Histograms")
+    units = {release.guarantee.unit for release in releases}
+    if len(units) > 1 or len({release.guarantee.rho is None for release in releases}) > 1:
+        raise IncompatibleSummaryError("the releases promise different things: another unit or kind of budget")
+    total: Counter[Any] = Counter()
+    for release in releases:
+        total.update(dict(zip(release.items, release.counts.tolist(), strict=True)))
+    if len({type(item) for item in total}) > 1:
+        raise IncompatibleSummaryError("the releases hold items of different kinds")
+    import pyarrow as pa
+
+    kinds = {release.to_arrow().schema.field("item").type for release in releases if len(release)}
+    kind = pa.uint64() if pa.uint64() in kinds else next(iter(kinds), pa.large_string())
+    return Histogram(
+        published_type(pa.array(list(total), kind)),
+        np.array(list(total.values()), np.int64),
+        _weakest(releases),
+        _summed_errors(releases),
+        offset=None if any(r.offset is None for r in releases) else sum(r.offset or 0 for r in releases),
+    )
+
+
+def _weakest(releases: Sequence[Histogram]) -> Guarantee:
+    promises = [release.guarantee for release in releases]
+    first = promises[0]
+    rests_on = dict.fromkeys(assumption for promise in promises for assumption in promise.assumptions)
+    return replace(
+        first,
+        epsilon=None if first.epsilon is None else max(p.epsilon or 0.0 for p in promises),
+        delta=max(p.delta for p in promises),
+        rho=None if first.rho is None else max(p.rho or 0.0 for p in promises),
+        mechanism=f"sum of {len(releases)} releases ({first.mechanism})",
+        assumptions=(*rests_on, "all events of a unit are in one stream"),
+        seeded=any(p.seeded for p in promises),
+    )
+
+
+def _summed_errors(releases: Sequence[Histogram]) -> ErrorModel:
+    """Conservative: with all noises within b at once, a sum of l of them is within l b."""
+    models = [release.error_model for release in releases]
+    if len({(m.noise.law, m.shared is None, m.offset_noise is None) for m in models}) > 1:
+        raise IncompatibleSummaryError("the releases were made by different kinds of mechanism")
+    return ErrorModel(
+        _all_at_once([m.noise for m in models]),
+        shared=None if models[0].shared is None else _all_at_once([m.shared for m in models if m.shared]),
+        offset_noise=None
+        if models[0].offset_noise is None
+        else _all_at_once([m.offset_noise for m in models if m.offset_noise]),
+        summary_below=sum(max(r.error_model.summary_below, _unlisted(r)) for r in releases),
+        summary_above=sum(m.summary_above for m in models),
+        lowest=min(m.lowest for m in models),
+    )
+
+
+def _unlisted(release: Histogram) -> float:
+    """The most that an item that is not listed can have occurred, up to the noise of the counters."""
+    model = release.error_model
+    another_law = model.offset_noise is not None and model.offset_noise.scale != model.noise.scale
+    if release.threshold is None or model.lowest == 0 or another_law:
+        return math.inf
+    # Stored but hidden: value + noise < threshold + offset. Not stored: what the summary loses, or the offset.
+    return release.threshold + max(0, release.offset or 0) + model.summary_below
+
+
+def _all_at_once(noises: Sequence[Noise]) -> Noise:
+    """One law whose bound covers the sum of one draw of each: all draws are within the bound of the widest law."""
+    widest = max(noises, key=lambda noise: noise.scale)
+    steps = sum((noise.step for noise in noises), start=Fraction(0))
+    return replace(widest, draws=sum(noise.draws for noise in noises), step=steps)
