@@ -81,11 +81,10 @@ bool has_zero(const std::vector<Record>& records) {
   return std::any_of(records.begin(), records.end(), [](const Record& r) { return r.count == 0; });
 }
 
-// The methods and properties that all counter sketches share.
+// The methods and properties that all summaries share.
 template <class S>
-nb::class_<S>& bind_counter_sketch(nb::class_<S>& bound) {
-  return bound.def("count", &count_of<S>, nb::arg("item").none())
-      .def("counters", &counters_of<S>)
+nb::class_<S>& bind_summary(nb::class_<S>& bound) {
+  return bound.def("counters", &counters_of<S>)
       .def_prop_ro("total", [](const S& s) { return s.read([](auto& k) { return k.total(); }, uint64_t{0}); })
       .def_prop_ro("size", [](const S& s) { return s.read([](auto& k) { return k.size(); }, uint64_t{0}); })
       .def_prop_ro("memory_bytes", [](const S& s) { return s.read([](auto& k) { return k.bytes(); }, uint64_t{0}); })
@@ -93,6 +92,13 @@ nb::class_<S>& bind_counter_sketch(nb::class_<S>& bound) {
       .def_prop_ro("merged", [](const S& s) { return s.merged; })
       .def_prop_ro("seed", [](const S& s) { return s.family.seed; })
       .def_prop_ro("max_key_bytes", [](const S& s) { return s.max_key_bytes; });
+}
+
+// And those that hold a counter for some of the items.
+template <class S>
+nb::class_<S>& bind_counter_sketch(nb::class_<S>& bound) {
+  bound.def("count", &count_of<S>, nb::arg("item").none());
+  return bind_summary(bound);
 }
 
 inline void require_equal(const char* what, uint64_t mine, uint64_t theirs) {

@@ -38,6 +38,8 @@ NB_MODULE(_native, m) {
   // about them at exit would land on the user's terminal.
   nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
+  discreet::bind_count_min(m);
+  discreet::bind_count_sketch(m);
   discreet::bind_diagnostics(m);
   discreet::bind_exact_counts(m);
   discreet::bind_misra_gries(m);

@@ -243,8 +243,18 @@ class Summary {
     if (auto* k = std::get_if<2>(&kernels_)) f(*k, StrKey{});
   }
   template <class F>
+  void visit_kernel(F&& f) const {
+    if (auto* k = std::get_if<1>(&kernels_)) f(*k, IntKey{});
+    if (auto* k = std::get_if<2>(&kernels_)) f(*k, StrKey{});
+  }
+  template <class F>
   void with_lock(F&& f) const {
     nb::gil_scoped_release release;
+    locked(f);
+  }
+  // The same for a caller that has already released the GIL.
+  template <class F>
+  void locked(F&& f) const {
     const auto lock = hold();
     f(kind_);
   }

@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.histogram import Histogram
     from discreet.privacy.ledger import Account, Ledger
-    from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, UserMisraGries
+    from discreet.summaries import CountMin, CountSketch, ExactCounts, MisraGries, SpaceSaving, UserMisraGries
 
 _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     "Histogram": "privacy.histogram",
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
     **dict.fromkeys(["Plan", "plan", "release", "top_k"], "api"),
-    **dict.fromkeys(["ExactCounts", "MisraGries", "SpaceSaving", "UserMisraGries"], "summaries"),
+    **dict.fromkeys(
+        ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "SpaceSaving", "UserMisraGries"], "summaries"
+    ),
     **dict.fromkeys(
         [
             "BudgetExceededError",
@@ -55,6 +57,8 @@ __all__ = [
     "Budget",
     "BudgetExceededError",
     "CorruptStateError",
+    "CountMin",
+    "CountSketch",
     "DataError",
     "DiscreetError",
     "Element",

@@ -10,6 +10,120 @@ import numpy
 from numpy.typing import NDArray
 
 
+class CountMin:
+    def __init__(self, width: int, depth: int, tracked: int, max_key_bytes: int, seed: int) -> None: ...
+
+    def update(self, data: object, skip_nulls: bool) -> None: ...
+
+    def merge(self, arg: CountMin, /) -> None: ...
+
+    def estimate(self, item: object | None) -> int: ...
+
+    def estimates(self, data: object) -> bytes:
+        """Estimates of many items, as the bytes of int64."""
+
+    def places(self, data: object) -> bytes:
+        """
+        For every item and row the cell (row * width + column), with the top bit set where events count negatively; as the bytes of uint32.
+        """
+
+    def cells(self) -> bytes:
+        """All cells, row by row, as the bytes of int64."""
+
+    def to_bytes(self) -> bytes: ...
+
+    @staticmethod
+    def from_bytes(data: bytes) -> CountMin: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def tracked(self) -> int: ...
+
+    def counters(self) -> tuple[str, bytes, bytes, bytes]: ...
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
+
+    @property
+    def key_kind(self) -> str: ...
+
+    @property
+    def merged(self) -> bool: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def max_key_bytes(self) -> int: ...
+
+class CountSketch:
+    def __init__(self, width: int, depth: int, tracked: int, max_key_bytes: int, seed: int) -> None: ...
+
+    def update(self, data: object, skip_nulls: bool) -> None: ...
+
+    def merge(self, arg: CountSketch, /) -> None: ...
+
+    def estimate(self, item: object | None) -> int: ...
+
+    def estimates(self, data: object) -> bytes:
+        """Estimates of many items, as the bytes of int64."""
+
+    def places(self, data: object) -> bytes:
+        """
+        For every item and row the cell (row * width + column), with the top bit set where events count negatively; as the bytes of uint32.
+        """
+
+    def cells(self) -> bytes:
+        """All cells, row by row, as the bytes of int64."""
+
+    def to_bytes(self) -> bytes: ...
+
+    @staticmethod
+    def from_bytes(data: bytes) -> CountSketch: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def tracked(self) -> int: ...
+
+    def counters(self) -> tuple[str, bytes, bytes, bytes]: ...
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
+
+    @property
+    def key_kind(self) -> str: ...
+
+    @property
+    def merged(self) -> bool: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def max_key_bytes(self) -> int: ...
+
 def key_hashes(data: object, seed: int) -> bytes:
     """
     The 64-bit hashes of a column's items under a seed, as bytes: the order of zero counters.

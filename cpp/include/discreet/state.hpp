@@ -59,6 +59,7 @@ class StateWriter {
   void u32(uint32_t v) { put(&v, 4); }
   void u64(uint64_t v) { put(&v, 8); }
   void bytes(const char* p, size_t n) { out_.append(p, n); }
+  const std::string& content() const { return out_; }
   void key(IntKey key) { u64(key.value); }
   void key(StrKey key) {
     u32(key.size);

@@ -1,9 +1,20 @@
 """Streaming summaries. They are NOT private: nothing leaves them but through a release."""
 
 from discreet.summaries._base import RawCounts, Summary
+from discreet.summaries.count_min import CountMin
+from discreet.summaries.count_sketch import CountSketch
 from discreet.summaries.exact_counts import ExactCounts
 from discreet.summaries.misra_gries import MisraGries
 from discreet.summaries.space_saving import SpaceSaving
 from discreet.summaries.user_misra_gries import UserMisraGries
 
-__all__ = ["ExactCounts", "MisraGries", "RawCounts", "SpaceSaving", "Summary", "UserMisraGries"]
+__all__ = [
+    "CountMin",
+    "CountSketch",
+    "ExactCounts",
+    "MisraGries",
+    "RawCounts",
+    "SpaceSaving",
+    "Summary",
+    "UserMisraGries",
+]

@@ -1,0 +1,125 @@
+"""What CountMin and CountSketch share: cells in rows, candidates, and the probabilities of their hashing."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import ParameterError
+from discreet.privacy.checks import whole_number
+from discreet.privacy.estimate import Estimate
+from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, Summary, prepare_column
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["LinearSketch", "cell_probability", "digest_collision_probability"]
+
+MAX_WIDTH = 2**30
+MAX_DEPTH = 255
+MAX_CELLS = 2**31
+
+
+def cell_probability(width: int) -> Fraction:
+    """The largest probability with which an item lands in a given cell: ceil(2^32 / width) / 2^32."""
+    return Fraction(-(-(2**32) // width), 2**32)
+
+
+def digest_collision_probability(max_key_bytes: int) -> Fraction:
+    """The chance that two given strings are one to every row: ((m+1) / 2^61)^2 with m = ceil(bytes / 7)."""
+    return Fraction(-(-max_key_bytes // 7) + 1, 2**61) ** 2
+
+
+class LinearSketch(Summary):
+    """`depth` rows of `width` cells; an event changes one cell of every row. NOT PRIVATE.
+
+    Rows hash with strongly universal (pairwise independent) functions that are independent of each other and of the
+    stream. Sketches of equal shape and seed add up: merging gives the cells of the concatenated stream.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        depth: int = 5,
+        *,
+        tracked: int = 0,
+        max_key_bytes: int = DEFAULT_MAX_KEY_BYTES,
+        seed: int | None = None,
+    ) -> None:
+        width = whole_number("width", width, 1, MAX_WIDTH)
+        depth = self._check_depth(whole_number("depth", depth, 1, MAX_DEPTH))
+        if width * depth > MAX_CELLS:
+            raise ParameterError(f"width times depth must be at most 2**31 cells, not {width} * {depth}")
+        tracked = whole_number("tracked", tracked, 0, MAX_CAPACITY)
+        self._native = self._native_class(width, depth, tracked, *self._check_common(max_key_bytes, seed))
+
+    @staticmethod
+    def _check_depth(depth: int) -> int:
+        return depth
+
+    @property
+    def width(self) -> int:
+        """The number of cells in a row."""
+        return int(self._native.width)
+
+    @property
+    def depth(self) -> int:
+        """The number of rows."""
+        return int(self._native.depth)
+
+    @property
+    def tracked(self) -> int:
+        """The most candidates that are kept for a release of heavy hitters; 0 keeps none."""
+        return int(self._native.tracked)
+
+    @property
+    def error_rate(self) -> float:
+        """The sketch error as a share of the stream's length: see `failure_probability`."""
+        raise ParameterError("use CountMin or CountSketch, not the bare LinearSketch")
+
+    @property
+    def failure_probability(self) -> float:
+        """The chance over the seed that an item chosen without it is off by more than `error_rate` times the length."""
+        raise ParameterError("use CountMin or CountSketch, not the bare LinearSketch")
+
+    def _string_failure(self) -> float:
+        """The chance that an item shares its digest with any of the stream's, which no row would notice."""
+        if self.key_type not in ("string", "binary"):
+            return 0.0
+        return min(1.0, float(self.total * digest_collision_probability(self.max_key_bytes)))
+
+    def _distance(self) -> int:
+        return math.ceil(Fraction(self.error_rate) * self.total)
+
+    def estimate_many(self, items: Any) -> npt.NDArray[np.int64]:
+        """The estimates of a column of items, from one state of the sketch. Not private."""
+        import numpy as np
+
+        return np.frombuffer(self._native.estimates(prepare_column(items)), dtype=np.int64)
+
+    def not_private_cells(self) -> npt.NDArray[np.int64]:
+        """A copy of the cells, one row of the array for each row. Not private."""
+        import numpy as np
+
+        return np.frombuffer(self._native.cells(), dtype=np.int64).reshape(self.depth, self.width)
+
+    def places(self, items: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Where the items of a column count: (columns, signs), both of shape (items, depth).
+
+        Row i of an item's estimate is signs[item, i] * cells[i, columns[item, i]]. A function of the seed alone.
+        """
+        import numpy as np
+
+        packed = np.frombuffer(self._native.places(prepare_column(items)), dtype=np.uint32).reshape(-1, self.depth)
+        first = np.arange(self.depth, dtype=np.int64) * self.width
+        columns = (packed & np.uint32(2**31 - 1)).astype(np.int64) - first
+        return columns, 1 - 2 * (packed >> np.uint32(31)).astype(np.int64)
+
+    def _describe(self) -> str:
+        return f"width={self.width}, depth={self.depth}, tracked={self.tracked}"
+
+    def estimate(self, item: Item) -> Estimate:
+        """The estimate of an item, with bounds that hold up to `failure_probability`. Not private."""
+        raise ParameterError("use CountMin or CountSketch, not the bare LinearSketch")
