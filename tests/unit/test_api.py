@@ -71,6 +71,22 @@ def users(capacity=16):
     return sketch
 
 
+def saving(capacity=16):
+    sketch = dc.SpaceSaving(capacity)
+    sketch.update(["cats"] * 1000 + ["dogs"] * 500 + ["axolotl"])
+    return sketch
+
+
+def merged_saving():
+    sketch = saving()
+    sketch.merge(saving())
+    return sketch
+
+
+def streams():
+    return [filled(), filled()]
+
+
 @pytest.mark.parametrize(
     ("summary", "unit", "expected"),
     [
@@ -79,6 +95,9 @@ def users(capacity=16):
         (merged, dc.Event(), central.MergedRelease),
         (merged, dc.User(2), central.MergedRelease),
         (users, dc.User(3), central.UserRelease),
+        (saving, dc.Event(), central.PrivateSpaceSaving),
+        (saving, dc.User(2), central.PrivateSpaceSaving),
+        (streams, dc.Event(), central.SummedRelease),
         (exact, dc.Event(), central.StabilityHistogram),
         (exact, dc.User(4), central.StabilityHistogram),
     ],
@@ -91,16 +110,44 @@ def test_auto_picks_by_summary_and_unit(summary, unit, expected):
     assert histogram.items == ["cats", "dogs"]
 
 
+SUMMARIES = {"user": users, "space_saving": saving, "stability": exact, "summed": streams}
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_named_mechanism_releases_its_summary(name):
-    summary = {dc.MisraGries: filled, dc.UserMisraGries: users, dc.ExactCounts: exact}[MECHANISMS[name].accepts[0]]()
-    unit = dc.User(3) if isinstance(summary, dc.UserMisraGries) else dc.Event()
-    histogram = dc.release(summary, dc.Budget(2.0, 1e-6), name, unit, total_share=0.2)
+def test_every_named_mechanism_releases_its_summary(name, account):
+    summary = SUMMARIES.get(name, filled)()
+    unit = dc.User(3) if name == "user" else dc.Event()
+    histogram = dc.release(summary, dc.Budget(4.0, 1e-6), name, unit, account, total_share=0.2, charge_id="one")
     assert set(histogram.items) == {"cats", "dogs"}
-    assert histogram.guarantee.epsilon == 2.0
+    assert histogram.guarantee.epsilon == 4.0
     assert dc.Histogram.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
-    lower, upper = histogram.rest(1 - 1e-9).lower, histogram.rest(1 - 1e-9).upper
-    assert lower <= summary.total - 1500 <= upper
+    again = dc.release(summary, dc.Budget(4.0, 1e-6), name, unit, account, total_share=0.2, charge_id="one")
+    assert again.to_payload() == histogram.to_payload()
+    truth = 0 if name == "user" else 2 if name == "summed" else 1
+    rest = histogram.rest(1 - 1e-9)
+    assert rest.lower <= truth <= rest.upper
+
+
+def test_a_pure_budget_works_over_a_known_universe():
+    budget = dc.Budget(1.0)
+    mechanism = central.ReducedMisraGries(budget, capacity=16, universe=["cats", "dogs", "axolotl", "newt"])
+    histogram = dc.release(filled(), budget, mechanism, total_share=0.1)
+    assert histogram.items[:2] == ["cats", "dogs"]
+    assert (histogram.guarantee.epsilon, histogram.guarantee.delta) == (1.0, 0.0)
+    with pytest.raises(dc.ParameterError, match="universe"):
+        dc.release(filled(), budget)
+
+
+def test_the_length_of_a_stream_is_private_unless_said():
+    noisy = dc.release(saving(), BUDGET)
+    assert noisy.offset is not None
+    assert "spent on the length" in " ".join(noisy.guarantee.assumptions)
+    public = dc.release(saving(), BUDGET, stream_length="public")
+    declared = dc.release(saving(), BUDGET, stream_length=1501)
+    assert public.threshold == declared.threshold
+    assert public.guarantee.assumptions == ("the length of the stream is public",)
+    with pytest.raises(dc.IncompatibleSummaryError, match="longer"):
+        dc.release(saving(), BUDGET, stream_length=1500)
 
 
 @pytest.mark.parametrize(
@@ -382,6 +429,14 @@ BAD_RELEASES = {
     ),
     "merged": (dc.IncompatibleSummaryError, lambda a: dc.release(merged(), BUDGET, "offset", ledger=a)),
     "users as events": (dc.IncompatibleSummaryError, lambda a: dc.release(users(), BUDGET, ledger=a)),
+    "no summaries": (dc.ParameterError, lambda a: dc.release([], BUDGET, ledger=a)),
+    "not summaries": (dc.ParameterError, lambda a: dc.release([filled(), 3], BUDGET, ledger=a)),
+    "other summaries": (dc.IncompatibleSummaryError, lambda a: dc.release([filled(), saving()], BUDGET, ledger=a)),
+    "two capacities": (dc.ParameterError, lambda a: dc.release([filled(), filled(8)], BUDGET, ledger=a)),
+    "several to one": (dc.DiscreetError, lambda a: dc.release([filled()], BUDGET, "offset", ledger=a)),
+    "one to several": (dc.DiscreetError, lambda a: dc.release(filled(), BUDGET, "summed", ledger=a)),
+    "merged saving": (dc.IncompatibleSummaryError, lambda a: dc.release(merged_saving(), BUDGET, ledger=a)),
+    "a word for the length": (dc.ParameterError, lambda a: dc.release(saving(), BUDGET, stream_length="x", ledger=a)),
     "wrong summary": (
         dc.IncompatibleSummaryError,
         lambda a: dc.release(dc.SpaceSaving(4), BUDGET, OffsetRelease(BUDGET, capacity=4), ledger=a),

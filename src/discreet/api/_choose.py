@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from discreet import central
 from discreet.central import Mechanism
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
-from discreet.summaries import ExactCounts, MisraGries, Summary, UserMisraGries
+from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary, UserMisraGries
 
 __all__ = ["MECHANISMS", "Choice", "choose", "make", "mechanism_class", "takes_length"]
 
@@ -17,8 +18,12 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "offset": central.OffsetRelease,
     "pmg": central.PrivateMisraGries,
     "textbook": central.TextbookMisraGries,
+    "reduced": central.ReducedMisraGries,
+    "chan": central.ChanMisraGries,
     "merged": central.MergedRelease,
+    "summed": central.SummedRelease,
     "user": central.UserRelease,
+    "space_saving": central.PrivateSpaceSaving,
     "stability": central.StabilityHistogram,
 }
 """The mechanisms that a name stands for. Their options are those of the classes' defaults."""
@@ -33,13 +38,13 @@ class Choice:
 
 
 def choose(
-    summary: Summary,
+    summary: Summary | Sequence[Summary],
     budget: Budget,
     mechanism: str | Mechanism | type[Mechanism],
     unit: Unit,
     stream_length: int | str | None,
 ) -> Choice:
-    """The mechanism to release a summary with. Reads public facts of the summary: its class, capacity, was_merged."""
+    """The mechanism to release a summary with. Reads public facts of it: its class, capacity, was_merged."""
     if isinstance(mechanism, Mechanism):
         if stream_length is not None:
             raise ParameterError("stream_length belongs to the mechanism, which is given ready-made")
@@ -49,9 +54,18 @@ def choose(
         return Choice(mechanism, "it was given")
     if mechanism == "auto":
         kind, because = _automatic(summary, unit)
+        if budget.is_pure or budget.is_zcdp:
+            raise ParameterError(
+                f"{kind.name} needs epsilon and delta > 0: it hides rare items behind a threshold. A budget of "
+                f"{budget} is enough over a universe known without the data: pass "
+                "mechanism=dc.central.ReducedMisraGries(budget, capacity, universe=...)"
+            )
     else:
         kind, because = mechanism_class(mechanism), "it was asked for"
-    return Choice(make(kind, budget, unit, getattr(summary, "capacity", None), stream_length), because)
+    parts = [summary] if isinstance(summary, Summary) else summary
+    options = {"sketches": len(parts)} if issubclass(kind, central.SummedRelease) else {}
+    made = make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options)
+    return Choice(made, because)
 
 
 def mechanism_class(mechanism: object) -> type[Mechanism]:
@@ -64,7 +78,9 @@ def mechanism_class(mechanism: object) -> type[Mechanism]:
     raise ParameterError(f"mechanism must be 'auto', a Mechanism, or one of {', '.join(MECHANISMS)}; not {given}")
 
 
-def _automatic(summary: Summary, unit: Unit) -> tuple[type[Mechanism], str]:
+def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[Mechanism], str]:
+    if not isinstance(summary, Summary):
+        return central.SummedRelease, "it is the one for several sketches, each of its own stream"
     if isinstance(summary, UserMisraGries) and not isinstance(unit, User):
         raise IncompatibleSummaryError(
             "UserMisraGries counts the sets of users: it is released under unit=dc.User(max_items), "
@@ -73,10 +89,18 @@ def _automatic(summary: Summary, unit: Unit) -> tuple[type[Mechanism], str]:
     if isinstance(summary, UserMisraGries):
         return central.UserRelease, "it is the one for a sketch of users' sets"
     if isinstance(summary, MisraGries) and summary.was_merged:
-        return central.MergedRelease, "the sketch was merged, and of the mechanisms this one is proved for that"
+        return (
+            central.MergedRelease,
+            "the sketch was merged, and of the mechanisms proved for that it has the least noise",
+        )
     if isinstance(summary, MisraGries):
         return central.OffsetRelease, (
             "of the mechanisms for a Misra-Gries sketch of one stream it has the smallest threshold and noise"
+        )
+    if isinstance(summary, SpaceSaving):
+        return central.PrivateSpaceSaving, (
+            "it is the one for SpaceSaving; unless stream_length is given, the length of the stream is private and a "
+            "share of epsilon is spent on it"
         )
     if isinstance(summary, ExactCounts):
         return central.StabilityHistogram, "it is the one for exact counts"
@@ -92,17 +116,24 @@ def takes_length(summary: Summary, mechanism: str | Mechanism | type[Mechanism],
 
 
 def make(
-    kind: type[Mechanism], budget: Budget, unit: Unit, capacity: int | None, stream_length: int | str | None
+    kind: type[Mechanism],
+    budget: Budget,
+    unit: Unit,
+    capacity: int | None,
+    stream_length: int | str | None,
+    **options: Any,
 ) -> Mechanism:
     """A mechanism of a class from the parameters that it takes."""
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    options: dict[str, Any] = {"budget": budget, "unit": unit}
+    options |= {"budget": budget, "unit": unit}
     if "capacity" in fields and capacity is not None:
         options["capacity"] = capacity
     if stream_length is not None:
         if "stream_length" not in fields:
             raise ParameterError(f"{kind.name} does not depend on the stream's length: leave stream_length out")
         options["stream_length"] = stream_length
+    elif issubclass(kind, central.PrivateSpaceSaving):
+        options["stream_length"] = "noisy"  # the length is private unless someone says otherwise
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and field.init and name not in options:

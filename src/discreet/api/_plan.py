@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import summaries
 from discreet.api._choose import MECHANISMS, make
-from discreet.central import Mechanism, MergedRelease, OffsetRelease, UserRelease
+from discreet.central import ChanMisraGries, Mechanism, MergedRelease, OffsetRelease, PrivateSpaceSaving, UserRelease
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import probability, whole_number
@@ -237,6 +237,9 @@ def _published_from(mechanism: Mechanism, length: int, capacity: int, confidence
     noises = [noise for noise in (model.noise, model.shared, model.offset_noise) if noise is not None]
     down = sum(noise.bound_in_counts((1.0 - confidence) / len(noises)) for noise in noises)
     lost, _ = summary_errors(mechanism.accepts[0], length, capacity)
+    if isinstance(mechanism, PrivateSpaceSaving):
+        # Its counters lose nothing, but the cut stands on n/k, rounded.
+        lost += length // capacity + 1
     return math.ceil(mechanism.threshold + down + lost)
 
 
@@ -287,12 +290,12 @@ def choose_capacity(
     asked for and at least 4096. With a declared length: as many as make the sketch's error n/(k+1) no larger than
     the noise, at most 65536, and no more than there are events.
 
-    Gaussian noise on all counters grows with the root of their number: 8 for each item asked for and at least 256.
-    With a declared length: about where noise and sketch error balance.
+    Gaussian noise on all counters grows with the root of their number, Chan's with their number: 8 for each item asked
+    for and at least 256. With a declared length: about where noise and sketch error balance.
     """
     items = unit.max_items if isinstance(unit, User) else 1
-    if issubclass(kind, (UserRelease, MergedRelease)):
-        return _capacity_for_gaussian(k, budget, 1 if issubclass(kind, UserRelease) else items, items, length)
+    if issubclass(kind, (UserRelease, MergedRelease, ChanMisraGries)):
+        return _balanced_capacity(k, budget, items, length, kind)
     usual = _power_of_two(max(SMALLEST_CAPACITY, COUNTERS_PER_ITEM * k))
     because = f"{COUNTERS_PER_ITEM} counters for each of {k} items, at least {SMALLEST_CAPACITY}, as a power of two"
     if length is None or budget.epsilon is None:
@@ -307,14 +310,20 @@ def choose_capacity(
     return max(usual, LARGEST_CAPACITY), "the most that is chosen unasked; more would lower the sketch's error further"
 
 
-def _capacity_for_gaussian(k: int, budget: Budget, sensitivity: int, items: int, length: int | None) -> tuple[int, str]:
+def _balanced_capacity(
+    k: int, budget: Budget, items: int, length: int | None, kind: type[Mechanism]
+) -> tuple[int, str]:
     if length is None or budget.epsilon is None or budget.delta == 0.0:
         least = _power_of_two(max(256, 8 * k, items))
         return least, f"8 counters for each of {k} items, at least 256 and {items} for the items of a user"
-    # Threshold and noise together are about 10 sigma, sigma about s sqrt(capacity), and the sketch loses
-    # length/capacity: the sum is smallest at capacity = (2 length/(10 s))^(2/3).
-    s = sensitivity * math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon
-    balanced = _power_of_two(math.ceil((length / (5.0 * s)) ** (2.0 / 3.0)))
+    m = 1 if issubclass(kind, UserRelease) else items
+    # Threshold and noise together are about a K^p and the sketch loses n/K: the sum is smallest at
+    # K = (n/(p a))^(1/(1+p)). Gaussian: p = 1/2 and about 10 sigma; Laplace: p = 1 and about 2 ln(1/delta) scales.
+    if issubclass(kind, ChanMisraGries):
+        p, a = 1.0, 2.0 * m * math.log(1.0 / budget.delta) / budget.epsilon
+    else:
+        p, a = 0.5, 10.0 * m * math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon
+    balanced = _power_of_two(math.ceil((length / (p * a)) ** (1.0 / (1.0 + p))))
     least = _power_of_two(max(2 * k, items, 16))
     return max(
         least, min(balanced, LARGEST_CAPACITY)

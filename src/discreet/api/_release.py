@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,7 +23,7 @@ __all__ = ["Prepared", "prepare", "release"]
 
 
 def release(
-    summary: Summary,
+    summary: Summary | Sequence[Summary],
     budget: Budget,
     mechanism: str | Mechanism | type[Mechanism] = "auto",
     unit: Unit | None = None,
@@ -46,8 +47,8 @@ def release(
     parameters charges nothing.
 
     Args:
-        summary: What to publish. It is copied first (`ExactCounts` is read in one go), so other threads may go on
-            updating it.
+        summary: What to publish, or a list of `MisraGries`, one for each of several streams. It is copied first
+            (`ExactCounts` is read in one go), so other threads may go on updating it.
         budget: What the whole release may spend.
         mechanism: "auto", a name of `discreet.api.MECHANISMS`, a class of `discreet.central` or an instance of one
             (made with the same budget). "auto" picks by the kind of summary, the unit and the budget, and
@@ -58,14 +59,12 @@ def release(
             nothing; by default every release has a new one.
         total_share: A fraction of the budget for the stream's length: the release then has `total` and
             `everything_else`. epsilons add: the mechanism gets the rest, and the guarantee states the sum.
-        stream_length: For mechanisms that need it, "public" or another value they document. See docs/privacy/units.md.
+        stream_length: For mechanisms that use it: a public number of at least as many events as there are, or
+            "public" if the exact number of events is public. See docs/privacy/units.md.
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
+    summary = _snapshot(summary)
     prepared = prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, stream_length, source)
-    if not isinstance(summary, ExactCounts):
-        # Counters, offset and total are read one after the other below: they must be of one moment.
-        summary = summary.copy()
-        prepared.mechanism.check(summary)
     if ledger is None:
         return prepared.draw(summary, source)
     charge_id = new_charge_id() if charge_id is None else charge_id
@@ -73,6 +72,20 @@ def release(
     if stored is None:
         stored = ledger.store(charge_id, prepared.draw(summary, source).to_payload())
     return Histogram.from_payload(stored)
+
+
+def _snapshot(summary: object) -> Summary | tuple[Summary, ...]:
+    """A copy that no other thread updates: counters, offset and total are read one after the other."""
+    if isinstance(summary, (list, tuple)) and summary:
+        parts = tuple(_snapshot(part) for part in summary)
+        return tuple(part for part in parts if isinstance(part, Summary))
+    if not isinstance(summary, Summary):
+        raise ParameterError(f"summary must be one of discreet's summaries, not {type(summary).__name__}")
+    return summary if isinstance(summary, ExactCounts) else summary.copy()
+
+
+def _total(summary: Summary | Sequence[Summary]) -> int:
+    return summary.total if isinstance(summary, Summary) else sum(part.total for part in summary)
 
 
 @dataclass(frozen=True)
@@ -92,7 +105,7 @@ class Prepared:
             return self.mechanism.name
         return f"{self.mechanism.name}, and the total for a share of {self.total_share:g}"
 
-    def draw(self, summary: Summary, source: RandomSource | None) -> Histogram:
+    def draw(self, summary: Summary | Sequence[Summary], source: RandomSource | None) -> Histogram:
         """Draw the noise."""
         source = system_source() if source is None else source
         histogram = self.mechanism(summary, source)
@@ -101,7 +114,7 @@ class Prepared:
             return histogram._with(guarantee=guarantee)
         return histogram._with(
             guarantee=self._with_total(guarantee),
-            total=summary.total + draw_noise(self.total_noise, source),
+            total=_total(summary) + draw_noise(self.total_noise, source),
             total_noise=self.total_noise,
         )
 
@@ -118,7 +131,7 @@ class Prepared:
 
 
 def prepare(
-    summary: Summary,
+    summary: Summary | Sequence[Summary],
     budget: Budget,
     mechanism: str | Mechanism | type[Mechanism],
     unit: Unit | None,
@@ -129,8 +142,6 @@ def prepare(
     source: RandomSource | None,
 ) -> Prepared:
     """Check all arguments of a release, and calibrate. Whatever can be refused is refused here."""
-    if not isinstance(summary, Summary):
-        raise ParameterError(f"summary must be one of discreet's summaries, not {type(summary).__name__}")
     if not isinstance(budget, Budget):
         raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
     if unit is None:
@@ -143,9 +154,12 @@ def prepare(
     if total_share is not None:
         rest, total_noise = split(budget, total_share, unit)
     choice = choose(summary, rest, mechanism, unit, stream_length)
-    choice.mechanism.check(summary)
-    _check_noise(choice.mechanism, total_noise)
-    return Prepared(budget, choice.mechanism, choice.because, total_share, total_noise)
+    chosen = choice.mechanism
+    if getattr(chosen, "stream_length", None) == "public":
+        chosen = dataclasses.replace(chosen, stream_length=_total(summary))  # type: ignore[type-var]
+    chosen.check(summary)
+    _check_noise(chosen, total_noise)
+    return Prepared(budget, chosen, choice.because, total_share, total_noise)
 
 
 def split(budget: Budget, share: float, unit: Unit) -> tuple[Budget, Noise]:
