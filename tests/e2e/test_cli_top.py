@@ -375,7 +375,7 @@ def test_memory_does_not_grow_with_the_input(command):
 def test_help_imports_nothing_heavy():
     script = """
 import sys
-from discreet.cli.main import app
+from discreet.cli.app import app
 try:
     app(["--help"])
 except SystemExit:

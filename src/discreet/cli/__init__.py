@@ -4,6 +4,6 @@ Standard output carries the release and nothing else; everything for the operato
 command needs is imported when it runs, so that `discreet --help` is quick.
 """
 
-from discreet.cli.main import main
+from discreet.cli.app import main
 
 __all__ = ["main"]
