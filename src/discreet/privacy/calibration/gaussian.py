@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from numpy.polynomial import hermite_e
-from scipy import special
 
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.safety import SAFETY
@@ -47,7 +47,8 @@ _BERNOULLI = [
     -1 / 30 / math.factorial(8),
     5 / 66 / math.factorial(10),
 ]
-_REMAINDER = 2.0 * float(special.zeta(_ORDER)) / (2.0 * math.pi) ** _ORDER
+# zeta(11), rounded up, as a number: scipy loads its parts on first use, and a release may need none of them.
+_REMAINDER = 2.0 * 1.0004941886041196 / (2.0 * math.pi) ** _ORDER
 _LARGEST_ROOT = float(max(hermite_e.hermeroots([0.0] * _ORDER + [1.0])))
 
 
@@ -64,7 +65,7 @@ def _relative_sum_by_series(m: Array, s: Array) -> tuple[Array, Array]:
     int |g^(n)| <= s^(1-n) sqrt(2 pi n! P[N > m/s]).
     """
     u = m / s
-    integral = s * math.sqrt(math.pi / 2.0) * special.erfcx(u / math.sqrt(2.0))
+    integral = s * math.sqrt(math.pi / 2.0) * scipy.special.erfcx(u / math.sqrt(2.0))
     value = integral + 0.5
     for index, coefficient in enumerate(_BERNOULLI, start=1):
         degree = 2 * index - 1
@@ -73,7 +74,7 @@ def _relative_sum_by_series(m: Array, s: Array) -> tuple[Array, Array]:
     with np.errstate(over="ignore"):
         inside = (
             s ** (1 - _ORDER)
-            * np.sqrt(2.0 * math.pi * math.factorial(_ORDER) * special.ndtr(-u))
+            * np.sqrt(2.0 * math.pi * math.factorial(_ORDER) * scipy.special.ndtr(-u))
             * np.exp(np.minimum(u, _LARGEST_ROOT) ** 2 / 2.0)
         )
     error = _REMAINDER * np.where(u > _LARGEST_ROOT, beyond, inside)
@@ -177,8 +178,8 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> fl
     """delta at epsilon of continuous Gaussian noise: Phi(D/2s - eps s/D) - e^eps Phi(-D/2s - eps s/D) (Balle, Wang)."""
     epsilon = positive_number("epsilon", epsilon)
     mu = positive_number("sensitivity", sensitivity) / positive_number("sigma", sigma)
-    first = float(special.log_ndtr(mu / 2.0 - epsilon / mu))
-    second = epsilon + float(special.log_ndtr(-mu / 2.0 - epsilon / mu))
+    first = float(scipy.special.log_ndtr(mu / 2.0 - epsilon / mu))
+    second = epsilon + float(scipy.special.log_ndtr(-mu / 2.0 - epsilon / mu))
     return min(1.0, math.exp(first) * -math.expm1(min(0.0, second - first)) + math.exp(first) * 1e-11)
 
 
