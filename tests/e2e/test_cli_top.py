@@ -144,6 +144,32 @@ def test_plots_as_svg_and_integers(discreet, tmp_path):
     assert b"<svg" in (tmp_path / "p.svg").read_bytes()
 
 
+def test_users_are_capped_to_their_first_items(discreet, tmp_path):
+    """1000 users have the items a to e, several times; with at most 3 items each only a, b and c are counted."""
+    path = tmp_path / "log.csv"
+    rows = [f"user {user},{item}" for _ in range(2) for item in "abcde" for user in range(1000)]
+    path.write_text("user,query\n" + "\n".join(rows))
+    users = ("--user-column", "user", "--max-items-per-user", 3)
+    release = release_of(discreet("top", path, "--column", "query", *users, *BUDGET, *SURE, "--format", "json"))
+    assert {row["item"] for row in release["items"]} == {"a", "b", "c"}
+    for row in release["items"]:
+        assert row["lower"] <= 1000 <= row["upper"]
+    assert release["guarantee"]["unit"]["name"] == "User"
+    assert release["guarantee"]["unit"]["max_items"] == 3
+
+
+def test_lists_are_sets_of_users(discreet, tmp_path):
+    """Of two items a list, one is kept at random: about half of 4000 users each (far more than noise from 0)."""
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"tags": [["a", "b", "a"]] * 4000}), path)
+    both = release_of(discreet("top", path, "--max-items-per-user", 2, *BUDGET, *SURE, "--format", "json"))
+    for row in both["items"]:
+        assert row["lower"] <= 4000 <= row["upper"]
+    one = release_of(discreet("top", path, "--max-items-per-user", 1, *BUDGET, *SURE, "--format", "json"))
+    assert {row["item"] for row in both["items"]} == {row["item"] for row in one["items"]} == {"a", "b"}
+    assert 3500 < sum(row["count"] for row in one["items"]) < 4500
+
+
 def test_an_empty_input_is_a_valid_release(discreet, tmp_path):
     """It differs from an input of one row by one row, so neither its exit code nor its shape may differ."""
     (tmp_path / "none.txt").touch()
@@ -222,6 +248,8 @@ def bad(tmp_path):
         (["mixed.jsonl"], 4),
         (["nulls.csv", "--column", "query"], 4),
         (["lists.jsonl"], 4),
+        (["lists.jsonl", "--user-column", "query2", "--max-items-per-user", "2"], 4),
+        (["good.txt", "--max-items-per-user", "2"], 4),
         (["missing.csv"], 2),
         (["*.nothing"], 2),
         ([], 2),
