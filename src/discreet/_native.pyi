@@ -134,6 +134,11 @@ def probe_floor(data: object, keys: object, capacity: int, seed: int) -> int:
     Looks every item of a column up in a table of `keys`, each given once, and returns how many it found.
     """
 
+def reseal_state(data: bytes) -> bytes:
+    """
+    The same state with the length and checksum that fit it; to test what readers check after those.
+    """
+
 class ExactCounts:
     def __init__(self, max_key_bytes: int, seed: int) -> None: ...
 
