@@ -270,9 +270,8 @@ def main() -> None:
             if kind.startswith("strings"):
                 plain_median = rows[0].median
             if kind.startswith("dictionary"):
-                print(
-                    f"  MisraGries on a dictionary is {plain_median / rows[0].median:.2f} times plain strings (aim: 1.5)"
-                )
+                value = plain_median / rows[0].median
+                print(f"  MisraGries on a dictionary is {value:.2f} times plain strings (aim: 1.5)")
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(records, indent=2) + "\n")
