@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+import discreet as dc
+
 ROOT = Path(__file__).parents[2]
-PAGES = ["docs/quickstart.md"]
+PAGES = ["README.md", "docs/choosing.md", "docs/quickstart.md"]
 
 
 def blocks(page):
@@ -22,3 +24,12 @@ def test_examples_run_in_order(page, tmp_path, monkeypatch, capsys):
     for number, code in enumerate(examples, 1):
         exec(compile(code, f"{page}, block {number}", "exec"), names)
     assert "my rare disease" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "options", [{"capacity": 1024}, {"unit": dc.User(5)}, {"unit": dc.User(100)}], ids=["events", "few", "many"]
+)
+def test_the_plans_shown_are_those_computed(options):
+    plan = str(dc.plan(10**6, dc.Budget(1.0, 1e-9), **options))
+    shown = "\n".join(line.rstrip() for line in plan.splitlines())
+    assert shown in (ROOT / "docs/choosing.md").read_text()
