@@ -23,6 +23,7 @@ types: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/summaries.py
 	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/files.py
 
 stubs: $(VENV)/.dev
 	$(BIN)/python -m nanobind.stubgen -m discreet._native -o src/discreet/_native.pyi

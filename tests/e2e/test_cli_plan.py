@@ -27,6 +27,13 @@ def test_a_plan_for_files_counts_their_rows(discreet, tmp_path):
     assert "keep this plan to yourself" in done.stderr
 
 
+def test_a_budget_that_nothing_takes_is_explained(discreet):
+    done = discreet("plan", "--length", 1000, "--epsilon", 1)
+    assert done.returncode == 0
+    assert "offset does not apply" in done.stderr
+    assert "delta > 0" in done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -51,6 +51,9 @@ def plan(
         note("the number of rows was counted exactly: keep this plan to yourself")
     planned = discreet.plan(length, budget, capacity=capacity, k=k, unit=unit, confidence=confidence)
     print(json.dumps(planned.to_dict(), ensure_ascii=False) if format is TextFormat.json else planned)
+    if not planned.rows:
+        for name, reason in planned.not_applicable.items():
+            note(f"{name} does not apply: {reason}")
 
 
 def _count(files: list[str], column: str | None, input_format: str | None, quiet: bool) -> int:
