@@ -1,0 +1,303 @@
+"""Exact evidence: the output law of a mechanism, from its own code, and what separates two of them.
+
+A mechanism draws everything it draws from its random source. `EnumeratedSource` stands in for that source and takes
+every branch in turn, with its probability, so the law of the output is written out by running the real code on a real
+summary. Branches of less than a cutoff are not followed; their mass is kept, and every divergence comes as a lower and
+an upper bound. Meant for a few counters and an epsilon of 1 or more, where a law has some thousand branches.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.central import Mechanism
+from discreet.noise import RandomSource
+from discreet.noise.source import Integers, Number
+
+__all__ = [
+    "Divergence",
+    "EnumeratedSource",
+    "OutputLaw",
+    "divergence",
+    "law_of",
+    "neighbouring_streams",
+    "published",
+    "release_law",
+    "signature",
+    "worst_divergence",
+]
+
+Branches = tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]
+"""Values, their probabilities, largest first, and what is left after each."""
+
+
+def _branches(values: Iterable[int], weights: Iterable[float], total: float | None = None) -> Branches:
+    pairs = sorted(zip(values, weights, strict=True), key=lambda pair: -pair[1])
+    whole = math.fsum(weight for _, weight in pairs) if total is None else total
+    probabilities = tuple(weight / whole for _, weight in pairs)
+    left = 1.0 - np.cumsum(probabilities)
+    return tuple(value for value, _ in pairs), probabilities, tuple(np.maximum(left, 0.0).tolist())
+
+
+@lru_cache(maxsize=256)
+def _laplace(scale: Fraction) -> Branches:
+    reach = math.ceil(40 * scale) + 2
+    q = math.exp(-1 / scale)
+    z = range(-reach, reach + 1)
+    return _branches(z, [(1 - q) / (1 + q) * q ** abs(v) for v in z], 1.0)
+
+
+@lru_cache(maxsize=256)
+def _gaussian(sigma: Fraction) -> Branches:
+    reach = math.ceil(10 * sigma) + 2
+    z = range(-reach, reach + 1)
+    return _branches(z, [math.exp(-(v * v) / float(2 * sigma * sigma)) for v in z])
+
+
+@lru_cache(maxsize=256)
+def _geometric(scale: Fraction, start: int) -> Branches:
+    q = math.exp(-1 / scale)
+    steps = range(math.ceil(40 * scale) + 2)
+    return _branches([start + g for g in steps], [(1 - q) * q**g for g in steps], 1.0)
+
+
+@lru_cache(maxsize=256)
+def _binomial(trials: int, probability: float) -> Branches:
+    k = range(trials + 1)
+    return _branches(k, [math.comb(trials, i) * probability**i * (1 - probability) ** (trials - i) for i in k], 1.0)
+
+
+@lru_cache(maxsize=256)
+def _uniform(high: int) -> Branches:
+    return _branches(range(high), [1.0] * high)
+
+
+class EnumeratedSource(RandomSource):
+    """A source that takes every branch in turn: `for probability in source: use(source)` runs once for each.
+
+    After the loop `missing` is the probability of the branches that were not followed. It is `seeded`: what is drawn
+    from it protects nobody.
+    """
+
+    def __init__(self, cutoff: float = 1e-7) -> None:
+        self.cutoff = cutoff
+        self.missing = 0.0
+        # For each draw of the current run: the law, the branch taken, the probability before it.
+        self._path: list[tuple[Branches, int, float]] = []
+        self._depth = 0
+        self._probability = 1.0
+
+    @property
+    def seeded(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return "enumerated random source (for audits only)"
+
+    def __iter__(self) -> Iterator[Callable[[], float]]:
+        """Yields a function that gives the probability of the run, to be called after it."""
+        while True:
+            self._depth, self._probability = 0, 1.0
+            yield lambda: self._probability
+            while self._path:
+                law, taken, before = self._path.pop()
+                if taken + 1 < len(law[0]) and before * law[1][taken + 1] >= self.cutoff:
+                    self._path.append((law, taken + 1, before))
+                    break
+                self.missing += before * law[2][taken]
+            else:
+                return
+
+    def _one(self, law: Branches) -> int:
+        if self._depth == len(self._path):
+            self._path.append((law, 0, self._probability))
+        values, probabilities, _ = law
+        taken = self._path[self._depth][1]
+        self._depth += 1
+        self._probability *= probabilities[taken]
+        return values[taken]
+
+    def _take(self, law: Branches, size: int | None) -> Any:
+        if size is None:
+            return self._one(law)
+        return np.array([self._one(law) for _ in range(size)], np.int64)
+
+    def discrete_laplace(self, scale: Number, size: int | None = None) -> Any:
+        return self._take(_laplace(Fraction(scale)), size)
+
+    def discrete_gaussian(self, sigma: Number, size: int | None = None) -> Any:
+        return self._take(_gaussian(Fraction(sigma)), size)
+
+    def geometric(self, scale: Number, size: int | None = None) -> Any:
+        return self._take(_geometric(Fraction(scale), 0), size)
+
+    def discrete_laplace_at_least(self, scale: Number, minimum: int, size: int | None = None) -> Any:
+        if minimum >= 0:
+            return self._take(_geometric(Fraction(scale), minimum), size)
+        values, probabilities, _ = _laplace(Fraction(scale))
+        kept = [v for v in values if v >= minimum]
+        return self._take(_branches(kept, [probabilities[values.index(v)] for v in kept]), size)
+
+    def discrete_laplace_exceedances(self, trials: int, scale: Number, minimum: int, size: int | None = None) -> Any:
+        values, probabilities, _ = _laplace(Fraction(scale))
+        shown = math.fsum(p for v, p in zip(values, probabilities, strict=True) if v >= minimum)
+        return self._take(_binomial(trials, shown), size)
+
+    def binomial(self, trials: int, probability: Number | None = None, size: int | None = None, **log: Any) -> Any:
+        chance = float(probability) if probability is not None else math.exp(log["log_probability"])
+        return self._take(_binomial(trials, chance), size)
+
+    def bernoulli(self, probability: Number, size: int | None = None) -> Any:
+        return self._take(_binomial(1, float(probability)), size)
+
+    def bernoulli_exp(self, x: Number, size: int | None = None) -> Any:
+        return self._take(_binomial(1, math.exp(-float(x))), size)
+
+    def uniform_integers(self, high: int, size: int | None = None) -> Any:
+        return self._take(_uniform(high), size)
+
+    def sample_without_replacement(self, population: int, count: int) -> Integers:
+        left = list(range(population))
+        return np.array([left.pop(self._one(_uniform(len(left)))) for _ in range(count)], np.int64)
+
+    def permutation(self, count: int) -> Integers:
+        return self.sample_without_replacement(count, count)
+
+    def exponential_mechanism(
+        self, scores: npt.ArrayLike, epsilon: Number, sensitivity: Number = 1, k: int = 1
+    ) -> Integers:
+        left = [(index, float(score)) for index, score in enumerate(np.asarray(scores).tolist())]
+        chosen = []
+        for _ in range(k):
+            best = max(score for _, score in left)
+            weights = [math.exp(float(epsilon) * (score - best) / (2 * float(sensitivity))) for _, score in left]
+            chosen.append(left.pop(self._one(_branches(range(len(left)), weights)))[0])
+        return np.array(chosen, np.int64)
+
+
+@dataclass(frozen=True)
+class OutputLaw:
+    """The probability of each output; `missing` was not followed."""
+
+    mass: dict[Hashable, float]
+    missing: float
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """Bounds of a hockey-stick divergence sup_S P[S] - e^epsilon Q[S], the delta that is needed at epsilon."""
+
+    lower: float
+    upper: float
+
+
+def law_of(run: Callable[[RandomSource], Hashable], cutoff: float = 1e-7) -> OutputLaw:
+    """The law of `run(source)`."""
+    source = EnumeratedSource(cutoff)
+    mass: dict[Hashable, float] = {}
+    for probability in source:
+        output = run(source)
+        mass[output] = mass.get(output, 0.0) + probability()
+    return OutputLaw(mass, source.missing)
+
+
+def divergence(first: OutputLaw, second: OutputLaw, epsilon: float) -> Divergence:
+    """What separates the first law from the second at epsilon.
+
+    The mass that is missing from the first may all count, that missing from the second may all be where it hurts.
+    """
+    factor = math.exp(epsilon)
+    known = math.fsum(max(0.0, p - factor * second.mass.get(output, 0.0)) for output, p in first.mass.items())
+    return Divergence(max(0.0, known - factor * second.missing), known + first.missing)
+
+
+@lru_cache(maxsize=64)
+def _recording(kind: type[Mechanism]) -> type[Mechanism]:
+    """The same mechanism, but for the last step: it hands over what it would publish instead of a `Histogram`."""
+
+    def record(self: Any, raw: Any, noisy: Any, keep: Any, source: Any, *, offset: int | None = None) -> Hashable:
+        items = raw.items.to_pylist()
+        shown = sorted((repr(items[i]), int(noisy[i])) for i in np.flatnonzero(keep))
+        return tuple(shown), offset
+
+    return type(f"Recording{kind.__name__}", (kind,), {"_histogram": record})
+
+
+def published(mechanism: Mechanism, summary: Any, source: RandomSource) -> Hashable:
+    """What the mechanism publishes, as a value that can be compared: items with counts, and the offset."""
+    recording = object.__new__(_recording(type(mechanism)))
+    for name, value in vars(mechanism).items():
+        object.__setattr__(recording, name, value)
+    output: Hashable = recording(summary, source)
+    return output
+
+
+def release_law(mechanism: Mechanism, summary: Any, cutoff: float = 1e-7) -> OutputLaw:
+    """The law of what a mechanism publishes of a summary."""
+    return law_of(lambda source: published(mechanism, summary, source), cutoff)
+
+
+def neighbouring_streams(
+    universe: Sequence[Any], longest: int, removed: int = 1
+) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Every stream of at most `longest` events with each of the streams that lack `removed` of them."""
+    for length in range(removed, longest + 1):
+        for stream in itertools.product(universe, repeat=length):
+            seen = set()
+            for left_out in itertools.combinations(range(length), removed):
+                shorter = tuple(x for i, x in enumerate(stream) if i not in left_out)
+                if shorter not in seen:
+                    seen.add(shorter)
+                    yield stream, shorter
+
+
+def signature(first: Any, second: Any) -> Hashable:
+    """All that the releases of two summaries can depend on, up to the names of the items."""
+
+    def facts(summary: Any) -> tuple[Any, ...]:
+        return summary.total, getattr(summary, "not_private_offset", None)
+
+    a, b = (summary.not_private_counts().to_dict() for summary in (first, second))
+    return tuple(sorted((a.get(x, -1), b.get(x, -1)) for x in {*a, *b})), facts(first), facts(second)
+
+
+def worst_divergence(
+    mechanism: Mechanism,
+    summarise: Callable[[Any], Any],
+    pairs: Iterable[tuple[Any, Any]],
+    epsilon: float,
+    cutoff: float = 1e-7,
+    signature: Callable[[Any, Any], Hashable] = signature,
+) -> Divergence:
+    """The largest divergence over pairs of streams, in both directions, through the real summary and release.
+
+    Pairs whose summaries differ in the items' names only are looked at once: the mechanism must not depend on names.
+    """
+    summaries: dict[Any, Any] = {}
+    laws: dict[Any, OutputLaw] = {}
+    seen = set()
+    lower = upper = 0.0
+    for pair in pairs:
+        for stream in pair:
+            if stream not in summaries:
+                summaries[stream] = summarise(stream)
+        name = signature(*(summaries[stream] for stream in pair))
+        if name in seen:
+            continue
+        seen.add(name)
+        for stream in pair:
+            if stream not in laws:
+                laws[stream] = release_law(mechanism, summaries[stream], cutoff)
+        for one, other in (pair, pair[::-1]):
+            found = divergence(laws[one], laws[other], epsilon)
+            lower, upper = max(lower, found.lower), max(upper, found.upper)
+    return Divergence(lower, upper)

@@ -1,0 +1,24 @@
+"""Mechanisms made wrong on purpose: the checks that pass the right ones must catch these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def sabotaged(mechanism: Any, **changes: Any) -> Any:
+    """A copy whose properties are replaced: each change maps the right value to the wrong one."""
+    kind = type(mechanism)
+    wrong = {name: property(lambda self, n=name, f=f: f(getattr(kind, n).fget(self))) for name, f in changes.items()}
+    copy = object.__new__(type(f"Sabotaged{kind.__name__}", (kind,), wrong))
+    for name, value in vars(mechanism).items():
+        object.__setattr__(copy, name, value)
+    return copy
+
+
+def half_the_noise(mechanism: Any) -> Any:
+    return sabotaged(mechanism, scale=lambda scale: scale / 2)
+
+
+def cut_one_lower(mechanism: Any) -> Any:
+    cut = "_cut" if hasattr(type(mechanism), "_cut") else "threshold"
+    return sabotaged(mechanism, **{cut: lambda value: value - 1})
