@@ -104,7 +104,7 @@ class EventLog:
     """The file of a ledger. Every failure to read or write it is a LedgerError."""
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # also after the program changes its directory
         self.timeout = timeout
         if not self.path.parent.is_dir():
             raise LedgerError(f"the directory of the ledger {self.path} does not exist")
@@ -152,7 +152,7 @@ class EventLog:
             raise
 
     def _connect(self, create: bool) -> sqlite3.Connection:
-        uri = f"{self.path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+        uri = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None)
         try:
             # SQLite takes a file shorter than its smallest page for an empty database and would overwrite it. (Opening

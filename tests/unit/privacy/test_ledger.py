@@ -305,6 +305,16 @@ def test_odd_file_names_work(tmp_path):
     assert dc.Ledger(path).account("a").granted == dc.Budget(1.0)
 
 
+def test_a_relative_path_stays_the_same_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = dc.Ledger("budgets.sqlite")
+    ledger.grant("a", dc.Budget(1.0))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ledger.account("a").charge(dc.Budget(1.0))
+    assert [event.kind for event in dc.Ledger(tmp_path / "budgets.sqlite").history()] == ["grant", "charge"]
+
+
 def test_a_locked_ledger_waits_and_then_says_so(ledger, path):
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
