@@ -39,7 +39,7 @@ class StabilityHistogram(Mechanism):
     Args:
         noise: "laplace" or "gaussian".
         distinct: Whether the items of a user are all different. A claim about the data that the guarantee repeats.
-        capacity: A public bound of how many different items occur. Only the width of `bounds` depends on it.
+        max_distinct: A public bound of how many different items occur. Only the width of `bounds` rests on it.
     """
 
     name: ClassVar[str] = "stability histogram of exact counts"
@@ -48,16 +48,16 @@ class StabilityHistogram(Mechanism):
     takes_merged: ClassVar[bool] = True
 
     budget: Budget
-    capacity: int | None = None
     unit: Unit = field(default_factory=Event)
     noise: str = "laplace"
     distinct: bool = False
+    max_distinct: int | None = None
 
     def __post_init__(self) -> None:
         approximate(self.budget, self.name)
         require_event_or_user(self.unit, self.name)
-        if self.capacity is not None:
-            whole_number("capacity", self.capacity)
+        if self.max_distinct is not None:
+            whole_number("max_distinct", self.max_distinct)
         if self.noise not in ("laplace", "gaussian"):
             raise ParameterError(f"noise must be 'laplace' or 'gaussian', not {self.noise!r}")
         if self.noise == "gaussian" and not self.distinct and items_of(self.unit) > 1:
@@ -81,7 +81,7 @@ class StabilityHistogram(Mechanism):
 
     @property
     def error_model(self) -> ErrorModel:
-        return ErrorModel(Noise(self.noise, self.scale, self.capacity or _MOST_ITEMS))
+        return ErrorModel(Noise(self.noise, self.scale, self.max_distinct or _MOST_ITEMS))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
