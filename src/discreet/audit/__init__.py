@@ -1,1 +1,11 @@
-"""Evidence that the privacy claimed is the privacy delivered."""
+"""Evidence that the privacy claimed is the privacy delivered.
+
+`check(mechanism)` audits one mechanism, `run()` all of them: exhaustive states of the real kernels, exact output laws,
+statistical bounds on the compiled code, runs with equal randomness, and broken twins that must be noticed.
+"""
+
+from discreet.audit.findings import AuditReport, Finding, TwinResult
+from discreet.audit.registry import AuditCase, Effort, Twin, register
+from discreet.audit.running import check, run
+
+__all__ = ["AuditCase", "AuditReport", "Effort", "Finding", "Twin", "TwinResult", "check", "register", "run"]

@@ -1,0 +1,182 @@
+"""What an audit finds, and the report it makes of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.privacy import Unit
+
+__all__ = ["KINDS", "AuditReport", "Finding", "TwinResult"]
+
+KINDS = ("structure", "exact", "statistical", "coupled", "sabotage")
+"""The five kinds of evidence: neighbouring states of the real kernels, exact laws, runs of the compiled release, runs
+with the same randomness, and broken versions that the other four must reject."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: what was claimed, what was measured, and whether the claim held.
+
+    ``claimed`` and ``measured`` are numbers of one meaning, named by ``quantity`` ("delta", "epsilon", "sensitivity",
+    "violations"); ``measured`` must not be above ``claimed``. ``pairs`` counts the neighbouring pairs tried.
+    """
+
+    kind: str
+    check: str
+    quantity: str
+    claimed: float
+    measured: float
+    pairs: int = 0
+    detail: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim held. A measurement that is not a number is a failure."""
+        return self.measured <= self.claimed
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return {
+            "kind": self.kind,
+            "check": self.check,
+            "quantity": self.quantity,
+            "claimed": _finite(self.claimed),
+            "measured": _finite(self.measured),
+            "pairs": self.pairs,
+            "passed": self.passed,
+            "detail": self.detail,
+        }
+
+
+@dataclass(frozen=True)
+class TwinResult:
+    """A broken version of the mechanism, and the first finding that gives it away (None: it was not caught)."""
+
+    name: str
+    caught_by: Finding | None
+
+    @property
+    def caught(self) -> bool:
+        """Whether the audit rejects it, as it must."""
+        return self.caught_by is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return {
+            "name": self.name,
+            "caught": self.caught,
+            "caught_by": None if self.caught_by is None else self.caught_by.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """The evidence about one mechanism."""
+
+    mechanism: str
+    description: str
+    unit: Unit
+    epsilon: float | None
+    delta: float
+    rho: float | None
+    findings: tuple[Finding, ...]
+    twins: tuple[TwinResult, ...]
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def passed(self) -> bool:
+        """Every claim held and every broken twin was caught."""
+        return (
+            all(finding.passed for finding in self.findings)
+            and bool(self.twins)
+            and all(twin.caught for twin in self.twins)
+        )
+
+    def of(self, kind: str) -> tuple[Finding, ...]:
+        """The findings of one kind."""
+        return tuple(finding for finding in self.findings if finding.kind == kind)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of evidence there are."""
+        return tuple(kind for kind in KINDS if self.of(kind) or (kind == "sabotage" and self.twins))
+
+    @property
+    def pairs(self) -> int:
+        """How many neighbouring pairs were tried in all."""
+        return sum(finding.pairs for finding in self.findings)
+
+    @property
+    def exact_delta(self) -> float | None:
+        """The largest exact delta at the claimed epsilon; None where the claim is pure."""
+        deltas = [finding.measured for finding in self.of("exact") if finding.quantity == "delta"]
+        return max(deltas) if deltas else None
+
+    @property
+    def exact_epsilon(self) -> float | None:
+        """The largest exact epsilon, for pure claims."""
+        values = [finding.measured for finding in self.of("exact") if finding.quantity == "epsilon"]
+        return max(values) if values else None
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The largest epsilon that the runs prove with confidence."""
+        values = [finding.measured for finding in self.of("statistical") if finding.quantity == "epsilon"]
+        return max(values) if values else None
+
+    @property
+    def claim(self) -> str:
+        """The guarantee in numbers."""
+        if self.rho is not None:
+            return f"rho={self.rho:g}"
+        return f"eps={self.epsilon:g}" + (f", delta={self.delta:.3g}" if self.delta else "")
+
+    @property
+    def measured(self) -> str:
+        """The exact figure and the statistical one."""
+        parts = []
+        if self.exact_delta is not None:
+            parts.append(f"delta={self.exact_delta:.3g}")
+        if self.exact_epsilon is not None:
+            parts.append(f"eps={self.exact_epsilon:.4g}")
+        if self.lower_bound is not None:
+            parts.append(f"eps>={max(self.lower_bound, 0.0):.2f}")
+        return ", ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return {
+            "mechanism": self.mechanism,
+            "description": self.description,
+            "unit": self.unit.to_dict(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": self.rho,
+            "passed": self.passed,
+            "exact_delta": self.exact_delta,
+            "exact_epsilon": self.exact_epsilon,
+            "epsilon_lower_bound": None if self.lower_bound is None else _finite(self.lower_bound),
+            "pairs": self.pairs,
+            "seconds": round(self.seconds, 3),
+            "findings": [finding.to_dict() for finding in self.findings],
+            "twins": [twin.to_dict() for twin in self.twins],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.description}: {'passed' if self.passed else 'FAILED'} (claimed {self.claim})"]
+        for finding in self.findings:
+            mark = "ok    " if finding.passed else "FAILED"
+            lines.append(
+                f"  {mark} {finding.kind}: {finding.check}: {finding.quantity} {finding.measured:.6g} "
+                f"<= {finding.claimed:.6g}" + (f" ({finding.pairs} pairs)" if finding.pairs else "")
+            )
+        for twin in self.twins:
+            how = f"caught by {twin.caught_by.kind}" if twin.caught_by else "NOT CAUGHT"
+            lines.append(f"  {'ok    ' if twin.caught else 'FAILED'} sabotage: {twin.name}: {how}")
+        return "\n".join(lines)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,79 @@
+"""What is checked of every release that is a histogram, and scores that tell two of them apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.audit.findings import Finding
+from discreet.audit.sources import ScriptedSource
+from discreet.privacy.histogram import Histogram
+
+__all__ = ["HeavyKey", "plumbing", "sum_of"]
+
+_NOTHING = -(10**6)  # noise that hides every counter
+
+
+@dataclass(frozen=True)
+class HeavyKey:
+    """The published count of one item; very low if it is not listed."""
+
+    item: Any
+
+    def __call__(self, release: Histogram) -> float:
+        for item, count in zip(release.items, release.counts.tolist(), strict=True):
+            if item == self.item:
+                return float(count)
+        return -1e18
+
+
+def sum_of(release: Histogram) -> float:
+    """The published offset, or minus all that is listed: both grow when every counter falls."""
+    return float(release.offset) if release.offset is not None else -float(release.counts.sum())
+
+
+def in_order(release: Histogram) -> bool:
+    """Whether the order says nothing that the items and counts do not: by count, then by item."""
+    rows = list(zip(release.counts.tolist(), release.items, strict=True))
+    return rows == sorted(rows, key=lambda row: (-row[0], row[1]))
+
+
+def plumbing(mechanism: Any, summary: Any, empty: Any, one: Any) -> Finding:
+    """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream."""
+    wrong = []
+    before = _state(summary)
+    releases = [mechanism(summary) for _ in range(24)]
+    # Noise that grows and noise that falls along the summary's own order: one of them shows any other order.
+    steps = [10**6 * place for place in range(1, 5)]
+    scripted = [mechanism(_many(mechanism, summary), ScriptedSource(0, each)) for each in (steps, steps[::-1])]
+    if not all(in_order(release) for release in (*releases, *scripted)):
+        wrong.append("the order of the items is not that of the counts")
+    if len({(release.offset, *release.counts.tolist()) for release in releases}) == 1:
+        wrong.append("repeated releases have the same noise")
+    if _state(summary) != before:
+        wrong.append("releasing changes the summary")
+    # With noise that hides everything, the empty stream and one event must look alike, metadata included.
+    hidden = [mechanism(s, ScriptedSource(0, _NOTHING)).to_payload() for s in (empty, one)]
+    if hidden[0] != hidden[1]:
+        wrong.append("the empty stream can be told from one event without looking at counts")
+    if any(release.guarantee.seeded for release in releases) or not scripted[0].guarantee.seeded:
+        wrong.append("a release does not say where its noise came from")
+    return Finding(
+        "statistical", "order, repetition, empty stream, metadata", "violations", 0, len(wrong), 1, "; ".join(wrong)
+    )
+
+
+def _state(summary: Any) -> Any:
+    return [part.to_bytes() for part in summary] if isinstance(summary, list) else summary.to_bytes()
+
+
+def _many(mechanism: Any, summary: Any) -> Any:
+    """The summary with a few more items, if it has room for them."""
+    if isinstance(summary, list):
+        return summary
+    more = summary.copy()
+    room = getattr(mechanism, "stream_length", None)
+    extra = [3, 1, 2] if not isinstance(room, int) or more.total + 3 <= room else []
+    if extra:
+        more.update([[item] for item in extra] if hasattr(summary, "max_items_per_user") else extra)
+    return more

@@ -1,0 +1,309 @@
+"""Output laws of releases of counters in closed form, for thresholds and noise of any size.
+
+`exact` writes out the law of a few counters by running the code; here the same laws are sums over tables of noise,
+which reaches realistic deltas and capacities.
+
+A release of counters adds integer noise to every stored counter and shows those at or above a cut. Up to the names of
+the keys a pair of neighbouring states is then a few pairs of counters (None: not stored, or never shown), and the
+divergence at e^epsilon of their output laws is a finite sum once the noise is cut where almost nothing is left. What
+is left out is added to the result, and so is a bound of the rounding, so that a delta given here is not understated.
+
+Nothing here knows a mechanism: thresholds and scales are handed in, read from the mechanism that is audited.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Key",
+    "NoiseLaw",
+    "StatePair",
+    "divergence",
+    "gaussian_split_delta",
+    "group_delta",
+    "pure_loss",
+    "rounded_delta",
+    "threshold_delta",
+]
+
+Array = npt.NDArray[np.float64]
+
+_ROUNDING = 1e-12  # relative; what a sum of a million products of doubles can be off by, with room
+_MOST_OUTCOMES = 1 << 18
+
+
+class NoiseLaw:
+    """Integer noise as a table: P[Z = z] for |z| <= reach, and tails summed from the far end.
+
+    Args:
+        law: "laplace" (P[z] proportional to exp(-|z|/scale)) or "gaussian" (exp(-z^2/(2 scale^2))).
+        scale: The scale or sigma, as the mechanism states it.
+        left_out: The mass beyond the table is at most this.
+    """
+
+    def __init__(self, law: str, scale: Fraction | float, left_out: float = 1e-18) -> None:
+        s, depth = float(scale), -math.log(left_out)
+        self.law, self.scale = law, s
+        if law == "laplace":
+            self.reach = math.ceil(s * (depth + 1.0)) + 1
+            rate = float(1 / Fraction(scale))
+            norm = math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate))
+            log_mass = norm - rate * np.abs(np.arange(-self.reach, self.reach + 1, dtype=np.float64))
+        else:
+            self.reach = math.ceil(s * math.sqrt(2.0 * depth + 2.0)) + 2
+            z = np.arange(-self.reach, self.reach + 1, dtype=np.float64)
+            weight = np.exp(-(z * z) / (2.0 * s * s))
+            log_mass = -(z * z) / (2.0 * s * s) - math.log(math.fsum(weight))
+        self.mass: Array = np.exp(log_mass)
+        self.left_out = left_out
+        self._tail: Array = np.cumsum(self.mass[::-1])[::-1]
+
+    def at(self, z: int) -> float:
+        """P[Z = z]; 0 beyond the table."""
+        return float(self.mass[z + self.reach]) if abs(z) <= self.reach else 0.0
+
+    def shown(self, cut: int) -> float:
+        """P[Z >= cut], accurate where it is small."""
+        if cut > self.reach:
+            return 0.0
+        return min(1.0, float(self._tail[max(cut, -self.reach) + self.reach]))
+
+    def hidden(self, cut: int) -> float:
+        """P[Z < cut], accurate where it is small (the law is symmetric)."""
+        return self.shown(1 - cut)
+
+    def from_cut(self, base: int, cut: int, count: int) -> Array:
+        """P[base + Z = v] for v = cut, ..., cut + count - 1."""
+        out = np.zeros(count)
+        first, last = base - self.reach, base + self.reach
+        low, high = max(cut, first), min(cut + count - 1, last)
+        if low <= high:
+            out[low - cut : high - cut + 1] = self.mass[low - first : high - first + 1]
+        return out
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """One key of a pair of states: its value in the first and in the second; None where it can never be shown."""
+
+    first: int | None
+    second: int | None
+    times: int = 1
+
+    @property
+    def swapped(self) -> Key:
+        """The same key with the states exchanged."""
+        return Key(self.second, self.first, self.times)
+
+
+@dataclass(frozen=True)
+class StatePair:
+    """All that a release of counters can tell two neighbouring states apart by.
+
+    Args:
+        keys: Keys whose values differ, or that one of the states does not hold. `times` counts equal ones.
+        offset: How many more decrements the first state has seen.
+        length: By how much the first stream is longer.
+        total: The length of the first stream, where it matters.
+    """
+
+    keys: tuple[Key, ...]
+    offset: int = 0
+    length: int = 1
+    total: int = field(default=0)
+
+    @property
+    def swapped(self) -> StatePair:
+        """The pair in the other direction."""
+        return StatePair(tuple(key.swapped for key in self.keys), -self.offset, -self.length, self.total - self.length)
+
+
+def _one_key(key: Key, noise: NoiseLaw, cuts: tuple[int, int]) -> tuple[Array, Array]:
+    """Masses of the outcomes of one key in the two states, outcome by outcome."""
+    if key.first is None or key.second is None:
+        # Shown keys of one state have probability 0 in the other: all shown values are one outcome.
+        laws = []
+        for value, cut in zip((key.first, key.second), cuts, strict=True):
+            if value is None:
+                laws.append(np.array([1.0, 0.0]))
+                continue
+            shown = noise.shown(cut - value)
+            if key.times == 1:
+                laws.append(np.array([noise.hidden(cut - value), shown]))
+            else:
+                log_hidden = key.times * math.log1p(-shown) if shown < 1.0 else -math.inf
+                laws.append(np.array([math.exp(log_hidden), -math.expm1(log_hidden)]))
+        return laws[0], laws[1]
+    lowest = min(cuts)
+    count = max(key.first, key.second) + noise.reach - lowest + 1
+    laws = []
+    for value, cut in zip((key.first, key.second), cuts, strict=True):
+        values = noise.from_cut(value, lowest, max(count, 0))
+        values[: cut - lowest] = 0.0
+        laws.append(np.concatenate([[noise.hidden(cut - value)], values]))
+    return laws[0], laws[1]
+
+
+def _merge_ratios(first: Array, second: Array) -> tuple[Array, Array]:
+    """Outcomes of one likelihood ratio are one outcome: no divergence changes."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.round(np.log(first) - np.log(second), 10)
+    _, group = np.unique(ratio, return_inverse=True)
+    return np.bincount(group, first).astype(np.float64), np.bincount(group, second).astype(np.float64)
+
+
+def divergence(
+    keys: Sequence[Key], noise: NoiseLaw, cuts: tuple[int, int], factor: float, start: tuple[float, float] = (1.0, 1.0)
+) -> float:
+    """sum over outcomes of (P - factor Q)^+ when the keys are independent; `start` multiplies P and Q."""
+    first, second = np.array([start[0]]), np.array([start[1]])
+    for key in keys:
+        common = key.first is not None and key.second is not None
+        for _ in range(key.times if common else 1):
+            one, two = _one_key(key, noise, cuts)
+            if common and first.size * one.size > _MOST_OUTCOMES:
+                first, second = _merge_ratios(first, second)
+                one, two = _merge_ratios(one, two)
+            first, second = np.outer(first, one).ravel(), np.outer(second, two).ravel()
+    return float(np.maximum(first - factor * second, 0.0).sum())
+
+
+def threshold_delta(
+    pair: StatePair, noise: NoiseLaw, threshold: int | tuple[int, int], epsilon: float, *, shared: bool = False
+) -> float:
+    """The hockey-stick divergence at e^epsilon of counters with noise behind a cut; in this direction only.
+
+    Args:
+        pair: The two states; keys with equal laws may be left out.
+        noise: The law of every key's noise, and of the shared one.
+        threshold: Shown iff the noisy value is at least this; two numbers if the states have different cuts.
+        epsilon: Where the divergence is taken.
+        shared: The offset release: a0 = alpha + Z_0 is published too, values are c + alpha + Z, and the cut is a0 plus
+            the threshold. The law of private Misra-Gries, which adds one hidden noise to all counters, is a function
+            of it (c + Z - Z_0 = v - a0 for the keys shown), so this is also a bound for that one.
+    """
+    factor = math.exp(epsilon)
+    cuts = threshold if isinstance(threshold, tuple) else (threshold, threshold)
+    noises = sum(key.times for key in pair.keys) + shared
+    if not shared:
+        total = divergence(pair.keys, noise, cuts, factor)
+    else:
+        keys = tuple(
+            Key(None if key.first is None else key.first + pair.offset, key.second, key.times) for key in pair.keys
+        )
+        keys = tuple(key for key in keys if key.first != key.second)
+        total = 0.0
+        for a0 in range(min(0, pair.offset) - noise.reach, max(0, pair.offset) + noise.reach + 1):
+            start = (noise.at(a0 - pair.offset), noise.at(a0))
+            total += divergence(keys, noise, (a0 + cuts[0], a0 + cuts[1]), factor, start)
+    return min(1.0, total * (1.0 + _ROUNDING) + 2.0 * noises * noise.left_out)
+
+
+def rounded_delta(pair: StatePair, noise: NoiseLaw, least: int, cut: int, epsilon: float) -> float:
+    """The same for entries that are first rounded: 0 < y < least becomes `least` with probability y/least, else 0.
+
+    Positive entries get noise and are shown iff at least the cut. A value None or 0 is never shown.
+    """
+    factor = math.exp(epsilon)
+    first, second = np.array([1.0]), np.array([1.0])
+    for key in pair.keys:
+        one, two = _one_rounded_key(key, noise, least, cut)
+        if key.times > 1:
+            # One outcome for "none of them shown", one for "some shown": only for keys that one state cannot show.
+            if 0 not in (key.first or 0, key.second or 0):
+                raise ValueError("only keys that one state cannot show may be counted")
+            hidden = [math.exp(key.times * math.log1p(-float(law[1:].sum()))) for law in (one, two)]
+            one, two = (np.array([h, -math.expm1(math.log(h))]) for h in hidden)
+        if first.size * one.size > _MOST_OUTCOMES:
+            first, second = _merge_ratios(first, second)
+            one, two = _merge_ratios(one, two)
+        first, second = np.outer(first, one).ravel(), np.outer(second, two).ravel()
+    total = float(np.maximum(first - factor * second, 0.0).sum())
+    return min(1.0, total * (1.0 + _ROUNDING) + 2.0 * len(pair.keys) * noise.left_out)
+
+
+def _one_rounded_key(key: Key, noise: NoiseLaw, least: int, cut: int) -> tuple[Array, Array]:
+    values = [key.first or 0, key.second or 0]
+    count = max(*values, least) + noise.reach - cut + 1
+    laws = []
+    for y in values:
+        value, chance = (least, y / least) if y < least else (y, 1.0)
+        shown = chance * noise.from_cut(value, cut, max(count, 0))
+        hidden = (1.0 - chance) + chance * noise.hidden(cut - value)
+        laws.append(np.concatenate([[hidden], shown]))
+    return laws[0], laws[1]
+
+
+def _sum_divergence(sigma: float, changes: int, x: float) -> float:
+    """D_j(x) = sum_s (P[S = s] - e^x P[S = s + j])^+ for the sum S of j discrete Gaussians, to a relative 1e-12.
+
+    The terms are positive from about s = x sigma^2 - j/2 on, which may be far out. The law is multiplied by
+    exp(theta z) so that it is centred there (that keeps it a Gaussian on the integers), its j-th power is taken by
+    FFT, where the rounding is relative to the new centre, and the factor is taken out again. 16 standard deviations
+    are kept on either side; exp(-128) of the centre's mass lies beyond.
+    """
+    centre = x * sigma * sigma - changes / 2.0
+    theta = centre / (changes * sigma * sigma)
+    middle = round(theta * sigma * sigma)
+    width = math.ceil(16.0 * sigma) + 2
+    z = np.arange(-width, width + 1, dtype=np.float64)
+    # exp(-(z + middle)^2/(2 sigma^2) + theta (z + middle)) up to a factor that the sum takes care of
+    log_weight = -((z + middle) ** 2) / (2.0 * sigma * sigma) + theta * (z + middle)
+    highest = float(log_weight.max())
+    weight = np.exp(log_weight - highest)
+    untilted = -(z * z) / (2.0 * sigma * sigma)
+    log_norm = math.log(math.fsum(np.exp(untilted)))
+    spread = math.ceil(16.0 * sigma * math.sqrt(changes)) + changes + 2
+    size = 1 << (2 * spread + 2 * width).bit_length()
+    padded = np.zeros(size)
+    padded[(z.astype(np.int64)) % size] = weight / weight.sum()
+    power = np.fft.irfft(np.fft.rfft(padded) ** changes, size)
+    s = np.arange(-spread + changes, spread - changes + 1)
+    both = [np.maximum(power[(s + shift) % size], 0.0) for shift in (0, changes)]
+    # P[S = s + j middle] = power[s] (sum of weights)^j e^(j highest) e^(-theta (s + j middle)) / norm^j
+    log_scale = changes * (math.log(float(weight.sum())) + highest - log_norm)
+    place = s + float(changes * middle)
+    with np.errstate(over="ignore", under="ignore"):
+        first = both[0] * np.exp(log_scale - theta * place)
+        second = both[1] * np.exp(x + log_scale - theta * (place + changes))
+    positive = place > centre
+    return float(np.maximum(first - second, 0.0)[positive].sum())
+
+
+def gaussian_split_delta(noise: NoiseLaw, isolated: int, common: int, threshold: int, epsilon: float) -> float:
+    """delta of Gaussian noise when `common` counters are 1 higher in one state and `isolated` keys of count 1 are only
+    there: the larger of the two directions.
+
+    The likelihood ratio of j counters that all differ by 1 depends on the sum of their noises alone, so the law of the
+    sum gives the divergence D_j(x) at e^x. With F the chance that an isolated key is hidden, the directions are
+    1 - F^i + F^i D_j(epsilon - i log F) and D_j(epsilon + i log F).
+    """
+    shown = noise.shown(threshold - 1)
+    log_hidden = isolated * math.log1p(-shown) if isolated else 0.0
+
+    def change(x: float) -> float:
+        if common == 0:
+            return max(0.0, 1.0 - math.exp(x))
+        return _sum_divergence(noise.scale, common, x)
+
+    forward = -math.expm1(log_hidden) + math.exp(log_hidden) * change(epsilon - log_hidden)
+    total = max(forward, change(epsilon + log_hidden))
+    return min(1.0, total * (1.0 + _ROUNDING) + isolated * noise.left_out)
+
+
+def pure_loss(pair: StatePair, scale: Fraction) -> float:
+    """epsilon of Laplace noise on every item of a universe: the l1-distance of the values over the scale, exactly."""
+    distance = sum(abs((key.first or 0) - (key.second or 0)) * key.times for key in pair.keys)
+    return float(distance / Fraction(scale))
+
+
+def group_delta(delta: float, epsilon: float, items: int) -> float:
+    """What `items` steps of (epsilon/items, delta) make at epsilon: delta times sum of exp(i epsilon/items)."""
+    return delta * math.fsum(math.exp(i * epsilon / items) for i in range(items))

@@ -1,0 +1,75 @@
+"""`dc.audit.check`: every mechanism passes, every kind of evidence is there, and a broken one is rejected.
+
+Runs of compiled releases use the system's source: each mechanism raises a false alarm with probability below 1e-7.
+"""
+
+import dataclasses
+import json
+
+import pytest
+
+import discreet as dc
+from discreet.audit import check, registry, running
+from discreet.audit.findings import KINDS, AuditReport, Finding, TwinResult
+from discreet.audit.sabotage import sabotaged
+from discreet.central import OffsetRelease
+
+FAST = registry.Effort("fast", runs=300, large_pairs=60, released_pairs=20, length=-1)
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch):
+    monkeypatch.setattr(running, "QUICK", FAST)
+
+
+@pytest.mark.parametrize("case", list(registry.cases()), ids=lambda case: case.mechanism.__name__)
+def test_the_first_example_of_every_row(case):
+    report = check(case.examples()[0])
+    assert report.passed, str(report)
+    assert report.kinds == KINDS
+    assert len(report.twins) >= 2
+    json.dumps(report.to_dict(), allow_nan=False)
+    assert report.mechanism in case.mechanism.__name__
+    assert all(finding.pairs for finding in report.of("structure"))
+
+
+def test_a_mechanism_of_ones_own():
+    report = check(OffsetRelease(dc.Budget(0.7, 1e-5), capacity=20))
+    assert report.passed, str(report)
+    assert 0.3e-5 < report.exact_delta <= 1e-5
+
+
+def test_a_broken_mechanism_fails_its_audit():
+    broken = sabotaged(
+        OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3), "", scale=lambda original: original.scale * 9 / 10
+    ).mechanism
+    report = check(broken)
+    assert not report.passed
+    assert any(not finding.passed for finding in report.of("exact"))
+
+
+def test_an_audit_fails_when_a_twin_is_not_noticed(monkeypatch):
+    mechanism = OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3)
+    case = registry.case_of(mechanism)
+    innocent = dataclasses.replace(case, twins=lambda made: (registry.Twin("not broken at all", made),))
+    monkeypatch.setattr(running, "case_of", lambda made: innocent)
+    report = check(mechanism)
+    assert all(finding.passed for finding in report.findings)
+    assert not report.passed
+    assert "NOT CAUGHT" in str(report)
+
+
+def test_unknown_things_are_refused():
+    with pytest.raises(dc.ParameterError, match="OffsetRelease"):
+        check(object())
+    with pytest.raises(dc.ParameterError, match="effort"):
+        check(OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3), effort="huge")
+    with pytest.raises(dc.ParameterError, match="no audited mechanism"):
+        running.examples(["nonsense"])
+
+
+def test_a_measurement_that_is_not_a_number_fails():
+    assert not Finding("exact", "", "delta", 1.0, float("nan")).passed
+    report = AuditReport("X", "x", dc.Event(), 1.0, 0.1, None, (), ())
+    assert not report.passed  # without twins nothing shows that the checks can fail
+    assert not dataclasses.replace(report, twins=(TwinResult("t", None),)).passed
