@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-ROWS = 1_000_000
 OUT = Path("out")
 LOG, LEDGER, RELEASE, PLOT = (OUT / name for name in ("searches.csv", "budgets.sqlite", "top.json", "top.png"))
 
@@ -92,12 +91,12 @@ def compare(release: dict, truth: dict[str, int]) -> None:
     print(f"The log has {len(truth):,} different queries, {sum(n == 1 for n in truth.values()):,} of them typed once.")
 
 
-def main() -> int:
+def main(rows: int = 1_000_000) -> int:
     OUT.mkdir(exist_ok=True)
     for left_over in OUT.glob(f"{LEDGER.name}*"):
         left_over.unlink()
-    print(f"Writing {ROWS:,} rows of a made-up search log to {LOG} ...")
-    log = search_log(ROWS)
+    print(f"Writing {rows:,} rows of a made-up search log to {LOG} ...")
+    log = search_log(rows)
     pyarrow.csv.write_csv(log, LOG)
     counted = log["query"].value_counts()
     truth = dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
@@ -119,4 +118,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(int, sys.argv[1:2])))
