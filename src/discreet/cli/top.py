@@ -75,7 +75,7 @@ def top(
     length: Annotated[
         int | None,
         typer.Option(
-            help="About how many events there are, if that is public: it decides the capacity.", show_default=False
+            help="A public number, at least as many as there are events: it decides the capacity.", show_default=False
         ),
     ] = None,
     mechanism: Annotated[str, typer.Option(help="The mechanism, by a name that `discreet plan` shows.")] = "auto",
