@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from discreet.privacy.calibration.offset import offset_threshold
 from discreet.privacy.calibration.safety import SAFETY
-from discreet.privacy.calibration.tails import any_of_log_delta, log_tail, smallest_shift
+from discreet.privacy.calibration.tails import any_of_log_delta, log_any_shown, log_tail, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = [
@@ -84,7 +84,7 @@ def textbook_threshold(epsilon: float, delta: float, capacity: int) -> int:
 
 def _log_any_of_independent(rate: float, t: int, keys: int) -> float:
     """log of 1 - (1 - P[Z >= t])^keys, for t >= 0."""
-    return math.log(-math.expm1(keys * math.log1p(-math.exp(log_tail(rate, t))))) + SAFETY
+    return log_any_shown(rate, [t], keys) + SAFETY
 
 
 @lru_cache(maxsize=1024, typed=True)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from discreet.privacy.calibration.offset import _group_factor
 from discreet.privacy.calibration.safety import SAFETY
-from discreet.privacy.calibration.tails import _log_below, log_tail, smallest_shift
+from discreet.privacy.calibration.tails import log_any_shown, log_any_shown_each, log_tail, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = [
@@ -37,16 +37,10 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 
 
-def _log_shown(rate: float, *shifts: int) -> float:
-    """log of 1 - prod (1 - P[Z >= s]): the chance that one of the keys is shown."""
-    hidden = math.fsum(math.log1p(-math.exp(log_tail(rate, s))) for s in shifts)
-    return math.log(-math.expm1(hidden))
-
-
 def space_saving_delta(epsilon: float, t: int, *, max_items: int = 1) -> float:
     """delta of the cut M + 1 + t with a public length; for m events of a user by group privacy."""
     epsilon, t, m = positive_number("epsilon", epsilon), whole_number("t", t, 0), whole_number("max_items", max_items)
-    log_delta = _log_shown(epsilon / m, t, t + 1) + _group_factor(epsilon, m) + SAFETY
+    log_delta = log_any_shown(epsilon / m, [t, t + 1]) + _group_factor(epsilon, m) + SAFETY
     return min(1.0, math.exp(min(0.0, log_delta)))
 
 
@@ -59,7 +53,7 @@ def space_saving_threshold(epsilon: float, delta: float, *, max_items: int = 1) 
         whole_number("max_items", max_items),
     )
     group = _group_factor(epsilon, m) + SAFETY
-    return smallest_shift(lambda t: _log_shown(epsilon / m, t, t + 1) + group, delta)
+    return smallest_shift(lambda t: log_any_shown(epsilon / m, [t, t + 1]) + group, delta)
 
 
 def space_saving_paper_margin(epsilon: float, delta: float) -> float:
@@ -94,9 +88,7 @@ def _log_noisy_delta(rate: float, length_rate: float, k: int, t: int) -> float:
         log_mass = np.logaddexp(
             _log_block(length_rate, np.maximum(low, 0.0), high), _log_block(length_rate, np.maximum(-high, 1.0), -low)
         )
-        hidden = sum(_log_below(rate, t + j + s) for s in shifts)
-        with np.errstate(divide="ignore"):
-            terms = log_mass + np.log(-np.expm1(hidden))
+        terms = log_mass + log_any_shown_each(rate, [t + j + s for s in shifts])
         beyond = math.log(2.0) + log_tail(length_rate, reach * k)
         largest = max(float(terms.max()), beyond)
         directions.append(largest + math.log(float(np.exp(terms - largest).sum()) + math.exp(beyond - largest)))

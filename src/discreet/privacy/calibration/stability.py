@@ -10,7 +10,7 @@ import math
 from functools import lru_cache
 
 from discreet.privacy.calibration.safety import SAFETY
-from discreet.privacy.calibration.tails import log_tail, smallest_shift
+from discreet.privacy.calibration.tails import log_any_shown, log_tail, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = ["stability_delta", "stability_threshold"]
@@ -18,7 +18,7 @@ __all__ = ["stability_delta", "stability_threshold"]
 
 def _log_delta(epsilon: float, t: int, items: int, distinct: bool) -> float:
     rate = epsilon / items
-    each_once = math.log(-math.expm1(items * math.log1p(-math.exp(log_tail(rate, t)))))
+    each_once = log_any_shown(rate, [t], items)
     one_often = -math.inf if distinct else log_tail(rate, t + 1 - items)
     return max(each_once, one_often) + SAFETY
 

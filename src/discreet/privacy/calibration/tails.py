@@ -7,14 +7,22 @@ closed forms hold to a relative 1e-12 down to the smallest float and beyond (the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.privacy.calibration.safety import SAFETY
 
-__all__ = ["any_of_log_delta", "log_sum_tail", "log_tail", "smallest_shift"]
+__all__ = [
+    "any_of_log_delta",
+    "log_any_shown",
+    "log_any_shown_each",
+    "log_below",
+    "log_sum_tail",
+    "log_tail",
+    "smallest_shift",
+]
 
 
 def log_tail(rate: float, s: int) -> float:
@@ -25,6 +33,24 @@ def log_tail(rate: float, s: int) -> float:
     if s < 0:
         return math.log1p(-math.exp(log_tail(rate, 1 - s)))
     return -rate * s - math.log1p(math.exp(-rate))
+
+
+def log_below(rate: float, s: int) -> float:
+    """log P[Z < s]."""
+    return math.log1p(-math.exp(log_tail(rate, s))) if s >= 1 else log_tail(rate, 1 - s)
+
+
+def log_any_shown(rate: float, cuts: Sequence[int], times: int = 1) -> float:
+    """log of 1 - prod_s P[Z < s]^times: the chance that one of so many independent noises reaches its cut.
+
+    Where it is below e^-30 the sum of the chances is returned: it is larger, by a relative 1e-13 at most.
+    """
+    tails = [log_tail(rate, s) for s in cuts]
+    largest = max(tails)
+    union = largest + math.log(times) + math.log(math.fsum(math.exp(tail - largest) for tail in tails))
+    if union < -30.0:
+        return union
+    return math.log(-math.expm1(times * math.fsum(log_below(rate, s) for s in cuts)))
 
 
 def log_sum_tail(rate: float, s: int) -> float:
@@ -42,9 +68,21 @@ def log_sum_tail(rate: float, s: int) -> float:
 def _log_below(rate: float, s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """log P[Z < s] for an array of whole numbers."""
     normaliser = math.log1p(math.exp(-rate))
-    above = np.log1p(-np.exp(-rate * np.maximum(s, 0.0) - normaliser))
+    with np.errstate(under="ignore"):
+        above = np.log1p(-np.exp(-rate * np.maximum(s, 1.0) - normaliser))
     below = -rate * (1.0 - s) - normaliser
-    return np.where(s >= 0, above, below)
+    return np.where(s >= 1, above, below)
+
+
+def log_any_shown_each(rate: float, cuts: Sequence[npt.NDArray[np.float64]], times: int = 1) -> npt.NDArray[np.float64]:
+    """`log_any_shown` for arrays of cuts."""
+    normaliser = math.log1p(math.exp(-rate))
+    # For s < 1 the bound e^0 is far above e^-30, which is all it has to be.
+    tails = [np.where(s >= 1, -rate * s - normaliser, 0.0) for s in cuts]
+    union = np.logaddexp.reduce(tails) + math.log(times)
+    hidden = np.sum([_log_below(rate, s) for s in cuts], axis=0)
+    with np.errstate(divide="ignore", under="ignore"):
+        return np.asarray(np.where(union < -30.0, union, np.log(-np.expm1(times * hidden))))
 
 
 def any_of_log_delta(rate: float, t: int, keys: int) -> float:
@@ -62,7 +100,7 @@ def any_of_log_delta(rate: float, t: int, keys: int) -> float:
     d = np.arange(-t - reach, reach + 1, dtype=np.float64)
     log_probability = -rate * np.abs(d) + math.log(-math.expm1(-rate)) - math.log1p(q)
     with np.errstate(under="ignore"):
-        log_terms = log_probability + np.log(-np.expm1(keys * _log_below(rate, d + t)))
+        log_terms = log_probability + log_any_shown_each(rate, [d + t], keys)
     largest = float(log_terms.max())
     left = log_tail(rate, t + reach + 1)
     right = math.log(keys) + log_tail(rate, reach + 1) + log_tail(rate, t + reach + 1)

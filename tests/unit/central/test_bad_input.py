@@ -1,0 +1,179 @@
+"""What the central mechanisms refuse, and that the error says what is allowed."""
+
+import math
+
+import pytest
+
+import discreet as dc
+from discreet.central import (
+    ChanMisraGries,
+    MergedRelease,
+    OffsetRelease,
+    PrivateMisraGries,
+    PrivateSpaceSaving,
+    ReducedMisraGries,
+    StabilityHistogram,
+    SummedRelease,
+    TextbookMisraGries,
+    Universe,
+    UserRelease,
+)
+from discreet.central._base import per_event
+from discreet.errors import IncompatibleSummaryError, ParameterError
+
+GOOD = dc.Budget(1.0, 1e-6)
+SKETCHES = [OffsetRelease, PrivateMisraGries, TextbookMisraGries, MergedRelease, ReducedMisraGries, ChanMisraGries]
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, True, "1"])
+def test_epsilon(epsilon):
+    with pytest.raises(ParameterError, match="epsilon"):
+        dc.Budget(epsilon, 1e-6)
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1.0, math.nan, 2])
+def test_delta(delta):
+    with pytest.raises(ParameterError, match="delta"):
+        dc.Budget(1.0, delta)
+
+
+@pytest.mark.parametrize("kind", SKETCHES)
+@pytest.mark.parametrize("budget", [dc.Budget(1.0), dc.Budget.zcdp(0.1)])
+def test_a_threshold_needs_a_delta(kind, budget):
+    with pytest.raises(ParameterError, match="delta"):
+        kind(budget, 8)
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(1.0), dc.Budget.zcdp(0.1)])
+def test_a_threshold_needs_a_delta_elsewhere_too(budget):
+    for make in (
+        lambda: StabilityHistogram(budget),
+        lambda: UserRelease(budget, 8, dc.User(2)),
+        lambda: PrivateSpaceSaving(budget, 8, stream_length=100),
+        lambda: SummedRelease(budget, 8, sketches=2),
+    ):
+        with pytest.raises(ParameterError, match="delta"):
+            make()
+
+
+@pytest.mark.parametrize("kind", SKETCHES)
+@pytest.mark.parametrize("capacity", [0, -1, 2.5, True, None, "8"])
+def test_capacity(kind, capacity):
+    with pytest.raises(ParameterError, match="capacity"):
+        kind(GOOD, capacity)
+
+
+@pytest.mark.parametrize("kind", SKETCHES)
+@pytest.mark.parametrize("unit", [dc.Element(), dc.Replace()])
+def test_units_without_a_proof(kind, unit):
+    with pytest.raises(ParameterError, match="Event"):
+        kind(GOOD, 8, unit)
+
+
+def test_a_user_sketch_needs_a_user_unit():
+    with pytest.raises(ParameterError, match="User"):
+        UserRelease(GOOD, 8, dc.Event())
+    sketch = dc.UserMisraGries(8, 2)
+    with pytest.raises(IncompatibleSummaryError, match=r"at most 3 items.*at most 2"):
+        UserRelease(GOOD, 8, dc.User(3))(sketch)
+    for kind in SKETCHES:
+        with pytest.raises(IncompatibleSummaryError, match="MisraGries, not UserMisraGries"):
+            kind(GOOD, 8)(sketch)
+
+
+@pytest.mark.parametrize("length", [-1, 1.5, "many", True])
+def test_stream_length(length):
+    for kind in (PrivateMisraGries, MergedRelease, ReducedMisraGries):
+        with pytest.raises(ParameterError, match="stream_length"):
+            kind(GOOD, 8, stream_length=length)
+    with pytest.raises(ParameterError, match="stream_length"):
+        PrivateSpaceSaving(GOOD, 8, stream_length=length)
+
+
+def test_space_saving_says_where_its_length_comes_from():
+    with pytest.raises(TypeError, match="stream_length"):
+        PrivateSpaceSaving(GOOD, 8)
+    with pytest.raises(ParameterError, match="'public' or 'noisy'"):
+        PrivateSpaceSaving(GOOD, 8, stream_length=None)
+    with pytest.raises(ParameterError, match="as a number"):
+        _ = PrivateSpaceSaving(GOOD, 8, stream_length="public").threshold
+    with pytest.raises(ParameterError, match="length_share"):
+        PrivateSpaceSaving(GOOD, 8, stream_length="noisy", length_share=1.0)
+    with pytest.raises(ParameterError, match="public length"):
+        PrivateSpaceSaving(GOOD, 8, stream_length="noisy", calibration="paper")
+    sketch = dc.SpaceSaving(8)
+    sketch.update(["a"] * 11)
+    with pytest.raises(IncompatibleSummaryError, match="longer") as refused:
+        PrivateSpaceSaving(GOOD, 8, stream_length=10)(sketch)
+    assert "11" not in str(refused.value)
+
+
+def test_calibrations_and_noises_by_name():
+    for kind in (PrivateMisraGries, TextbookMisraGries):
+        with pytest.raises(ParameterError, match="calibration"):
+            kind(GOOD, 8, calibration="best")
+    with pytest.raises(ParameterError, match="noise"):
+        StabilityHistogram(GOOD, noise="uniform")
+    with pytest.raises(ParameterError, match="distinct"):
+        StabilityHistogram(GOOD, unit=dc.User(2), noise="gaussian")
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 3.0, 10.0, 50.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.01, 0.3, 0.9])
+def test_the_printed_thresholds_are_enough_for_integer_noise(epsilon, delta):
+    """They are refused where they are not; here they never are."""
+    budget = dc.Budget(epsilon, delta)
+    for calibration in ("paper", "paper-geometric"):
+        for unit in (dc.Event(), dc.User(5)):
+            printed = PrivateMisraGries(budget, 8, unit, calibration)
+            assert printed.threshold >= PrivateMisraGries(budget, 8, unit).threshold
+
+
+@pytest.mark.parametrize(
+    "module", ["private_misra_gries.pmg_paper_threshold", "textbook_misra_gries.textbook_paper_threshold"]
+)
+def test_a_printed_threshold_that_is_too_small_is_refused(module, monkeypatch):
+    monkeypatch.setattr(f"discreet.central.{module}", lambda *parameters: 2)
+    kind = PrivateMisraGries if "pmg" in module else TextbookMisraGries
+    with pytest.raises(ParameterError, match="too small"):
+        kind(GOOD, 8, calibration="paper")
+
+
+def test_universes():
+    pure = dc.Budget(1.0)
+    for universe in (range(0), range(0, 10, 2), range(2**65), [], ["a", "a"], ["a", 1], [None], [1.5], "abc", 7):
+        with pytest.raises(ParameterError, match="universe"):
+            ReducedMisraGries(pure, 8, universe=universe)
+    with pytest.raises(ParameterError, match="no delta"):
+        ReducedMisraGries(GOOD, 8, universe=range(10))
+    with pytest.raises(ParameterError, match="spurious"):
+        ReducedMisraGries(pure, 8, universe=range(10), spurious=0.0)
+    sketch = dc.MisraGries(8)
+    sketch.update(["a"])
+    with pytest.raises(IncompatibleSummaryError, match="different kinds"):
+        ReducedMisraGries(pure, 8, universe=range(10))(sketch)
+    assert repr(Universe(["secret"])) == "Universe(1 items)"
+    assert Universe(range(2**63, 2**64)).size == 2**63
+
+
+def test_sums():
+    sketches = [dc.MisraGries(8), dc.MisraGries(8)]
+    mechanism = SummedRelease(GOOD, 8, sketches=2)
+    with pytest.raises(ParameterError, match="2 sketches, got 1"):
+        mechanism(sketches[:1])
+    with pytest.raises(IncompatibleSummaryError, match="list of MisraGries"):
+        mechanism(sketches[0])
+    sketches[0].update(["a"])
+    sketches[1].update([1])
+    with pytest.raises(IncompatibleSummaryError, match="kinds"):
+        mechanism(sketches)
+
+
+def test_group_privacy_rounds_down():
+    assert per_event(1.0, 1e-6, 1) == (1.0, 1e-6)
+    epsilon, delta = per_event(1.0, 1e-6, 4)
+    assert 4 * epsilon <= 1.0
+    assert sum(math.exp(i * epsilon) for i in range(4)) * delta <= 1e-6
+    assert delta > 0.999 * 1e-6 / sum(math.exp(i / 4) for i in range(4))
+    with pytest.raises(ParameterError, match="too small"):
+        per_event(700.0, 1e-300, 3)
