@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import summaries
 from discreet.api._choose import MECHANISMS, make
-from discreet.central import ChanMisraGries, Mechanism, MergedRelease, OffsetRelease, PrivateSpaceSaving, UserRelease
+from discreet.central import (
+    ChanMisraGries,
+    Mechanism,
+    MergedRelease,
+    OffsetRelease,
+    PrivateSpaceSaving,
+    StabilityHistogram,
+    UserRelease,
+)
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import probability, whole_number
@@ -196,8 +204,6 @@ def plan(
     wanted = 100 if k is None else whole_number("k", k)
 
     def counters(kind: type[Mechanism]) -> tuple[int, str]:
-        if issubclass(kind.accepts[0], ExactCounts):
-            return max(length, 1), "there are no more different items than events"
         if capacity is not None:
             return whole_number("capacity", capacity), "given"
         return choose_capacity(wanted, budget, unit, length, kind)
@@ -206,11 +212,17 @@ def plan(
     for name, kind in MECHANISMS.items():
         size, _ = counters(kind)
         try:
-            rows.append(_row(name, make(kind, budget, unit, size, None), length, size, confidence))
+            rows.append(_row(name, _planned(kind, budget, unit, size, length), length, size, confidence))
         except ParameterError as error:
             refused[name] = str(error)
     rows.sort(key=lambda row: row.published_from)
     return Plan(length, budget, unit, *counters(OffsetRelease), confidence, tuple(rows), refused)
+
+
+def _planned(kind: type[Mechanism], budget: Budget, unit: Unit, capacity: int, length: int) -> Mechanism:
+    if issubclass(kind, StabilityHistogram):
+        return make(kind, budget, unit, None, None, max_distinct=max(length, 1))
+    return make(kind, budget, unit, capacity, None)
 
 
 def _row(name: str, mechanism: Mechanism, length: int, capacity: int, confidence: float) -> PlanRow:
