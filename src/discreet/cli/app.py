@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -54,6 +55,8 @@ def _discreet(
 
 def main() -> None:
     """Run the command and exit with its code."""
+    # Importing makes many objects and no garbage; looking for it all the while takes a fifth of a short command's time.
+    gc.set_threshold(100_000)
     sys.exit(_run())
 
 

@@ -13,11 +13,9 @@ import pyarrow.ipc
 
 from discreet.errors import DataError
 from discreet.io.columns import BROKEN_INPUT, checked, choose
-from discreet.io.source import ByteSource
+from discreet.io.source import ARROW_FILE_MAGIC, ByteSource
 
 __all__ = ["read_arrow"]
-
-FILE_MAGIC = b"ARROW1\x00\x00"
 
 
 def _next(reader: pa.RecordBatchReader, name: str) -> pa.RecordBatch | None:
@@ -32,8 +30,8 @@ def _next(reader: pa.RecordBatchReader, name: str) -> pa.RecordBatch | None:
 
 def read_arrow(source: ByteSource, column: str | None, user_column: str | None) -> Iterator[tuple[pa.Array, ...]]:
     """The wanted columns, one batch of the file at a time."""
-    if source.peek(len(FILE_MAGIC)) == FILE_MAGIC:
-        source.read(len(FILE_MAGIC))
+    if source.peek(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
+        source.read(len(ARROW_FILE_MAGIC))
     names: list[str] | None = None
     with suppress(*BROKEN_INPUT):  # raised below, without pyarrow's words, which may quote the input
         reader = pa.ipc.open_stream(pa.PythonFile(source.sequential(), mode="r"))

@@ -18,6 +18,7 @@ __all__ = ["STDIN", "ByteSource", "expand"]
 STDIN = "-"
 BLOCK_BYTES = 1 << 22
 LONGEST_RECORD = 1 << 26
+ARROW_FILE_MAGIC = b"ARROW1\x00\x00"
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 

@@ -10,12 +10,7 @@ import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
 from discreet.io import columns
-from discreet.io.arrow import FILE_MAGIC, read_arrow
-from discreet.io.delimited import read_delimited
-from discreet.io.jsonl import read_json_lines
-from discreet.io.lines import read_lines
-from discreet.io.parquet import read_parquet
-from discreet.io.source import STDIN, ByteSource, expand
+from discreet.io.source import ARROW_FILE_MAGIC, STDIN, ByteSource, expand
 
 __all__ = ["FORMATS", "Stream", "open_stream"]
 
@@ -42,7 +37,8 @@ class Stream:
     """Batches of items: an iterable of Arrow record batches with a column "item" and perhaps a column "user".
 
     No batch has nulls, all batches have items of one kind (text, bytes or whole numbers, or lists of these), and no
-    more than a few batches are in memory at a time. It can be gone through once.
+    more than a few batches are in memory at a time. It can be gone through once. Whether text items of a Parquet file
+    are valid UTF-8 is left to the summaries, which check it.
     """
 
     def __init__(
@@ -79,14 +75,28 @@ class Stream:
 
     def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
         format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column or self._user_column)
+        # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         if format == "text":
             if self._column is not None or self._user_column is not None:
                 raise DataError(f"{source.name} is read as text lines, which have no columns; state its format")
+            from discreet.io.lines import read_lines
+
             return ((lines,) for lines in read_lines(source))
         if format == "csv" or format == "tsv":
+            from discreet.io.delimited import read_delimited
+
             return read_delimited(source, "," if format == "csv" else "\t", self._column, self._user_column)
-        read = {"parquet": read_parquet, "arrow": read_arrow, "jsonl": read_json_lines}[format]
-        return read(source, self._column, self._user_column)
+        if format == "parquet":
+            from discreet.io.parquet import read_parquet
+
+            return read_parquet(source, self._column, self._user_column)
+        if format == "arrow":
+            from discreet.io.arrow import read_arrow
+
+            return read_arrow(source, self._column, self._user_column)
+        from discreet.io.jsonl import read_json_lines
+
+        return read_json_lines(source, self._column, self._user_column)
 
     def _batch(self, arrays: tuple[pa.Array, ...], name: str) -> pa.RecordBatch:
         if any(pa.types.is_null(array.type) for array in arrays):
@@ -131,7 +141,7 @@ def _sniff(source: ByteSource, column: str | None) -> str:
     head = source.peek(1 << 16)
     if head.startswith(b"PAR1"):
         return "parquet"
-    if head.startswith((FILE_MAGIC, b"\xff\xff\xff\xff")):
+    if head.startswith((ARROW_FILE_MAGIC, b"\xff\xff\xff\xff")):
         return "arrow"
     if head.lstrip().startswith(b"{"):
         return "jsonl"

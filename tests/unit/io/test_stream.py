@@ -453,6 +453,20 @@ def test_bad_input_is_a_data_error_without_items(tmp_path):
         assert SECRET not in repr(caught.value.__context__), name
 
 
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_parquet_text_that_is_not_utf8_reaches_no_summary(tmp_path, use_dictionary):
+    path = tmp_path / "log.parquet"
+    text = pa.array([b"secret \xe9"] * 10, pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"query": text, "user": list(range(10))}), path, use_dictionary=use_dictionary)
+    sketch = dc.MisraGries(8)
+    (batch,) = open_stream(path, column="query")
+    with pytest.raises(dc.DataError, match="UTF-8"):
+        sketch.update(batch.column("item"))
+    assert sketch.total == 0
+    with pytest.raises(dc.DataError, match="UTF-8"):
+        list(open_stream(path, column="query", user_column="user"))
+
+
 @pytest.mark.parametrize("suffix", [*WRITERS, "txt", ""])
 def test_binary_garbage_is_a_data_error(tmp_path, suffix):
     generator = np.random.default_rng(5)
