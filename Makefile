@@ -24,6 +24,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/summaries.py
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/files.py
+	$(BIN)/python benchmarks/accuracy.py
 
 stubs: $(VENV)/.dev
 	$(BIN)/python -m nanobind.stubgen -m discreet._native -o src/discreet/_native.pyi

@@ -113,6 +113,7 @@ def reduced_sensitivity(capacity: int, *, max_items: int = 1) -> int:
     return (2 * whole_number("capacity", capacity) - 1) * whole_number("max_items", max_items)
 
 
+@lru_cache(maxsize=1024, typed=True)
 def universe_cut(epsilon: float, sensitivity: int, universe: int, beta: float) -> int:
     """The smallest cut that, with probability 1 - beta, none of `universe` zero entries passes.
 
