@@ -6,9 +6,28 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.audit.counters import CounterAudit
+from discreet.audit.entries import EntriesAudit
+from discreet.audit.literal import (
+    length_of_the_data,
+    noise_for_one_counter,
+    noise_for_the_items_of_a_user,
+    threshold_of_algorithm_2,
+    without_rounding,
+)
 from discreet.audit.registry import AuditCase, Twin, register
-from discreet.audit.sabotage import half_the_noise, leaked_order, lower_cut
-from discreet.central import OffsetRelease, PrivateMisraGries, StabilityHistogram
+from discreet.audit.sabotage import for_one_counter, half_the_noise, leaked_order, lower_cut
+from discreet.central import (
+    ChanMisraGries,
+    MergedRelease,
+    OffsetRelease,
+    PrivateMisraGries,
+    PrivateSpaceSaving,
+    ReducedMisraGries,
+    StabilityHistogram,
+    SummedRelease,
+    TextbookMisraGries,
+    UserRelease,
+)
 from discreet.privacy import Budget, User
 
 __all__: list[str] = []
@@ -24,7 +43,8 @@ def _counters(
     literal: Callable[[Any], Sequence[Twin]] = lambda mechanism: (),
 ) -> None:
     def twins(made: Any) -> Sequence[Twin]:
-        return (half_the_noise(made), lower_cut(made), leaked_order(made), *literal(made))
+        order = () if getattr(made, "capacity", None) == 1 else (leaked_order(made),)
+        return (half_the_noise(made), lower_cut(made), *order, *literal(made))
 
     register(AuditCase(mechanism, examples, audit.structure, audit.exact, audit.statistical, audit.coupled, twins))
 
@@ -54,4 +74,73 @@ _counters(
         StabilityHistogram(_LARGE, unit=User(2), noise="gaussian", distinct=True),
     ),
     CounterAudit("exact"),
+)
+_counters(
+    TextbookMisraGries,
+    lambda: (TextbookMisraGries(_LARGE, capacity=8), TextbookMisraGries(_SMALL, capacity=3, unit=User(2))),
+    CounterAudit("misra-gries", zeros=False, shared="hidden"),
+    threshold_of_algorithm_2,
+)
+_counters(
+    MergedRelease,
+    lambda: (MergedRelease(_LARGE, capacity=3), MergedRelease(_SMALL, capacity=64)),
+    CounterAudit("merged"),
+    noise_for_one_counter,
+)
+_counters(
+    UserRelease,
+    lambda: (UserRelease(_LARGE, capacity=3, unit=User(2)), UserRelease(_SMALL, capacity=64, unit=User(8))),
+    CounterAudit("users"),
+    noise_for_the_items_of_a_user,
+)
+_counters(
+    PrivateSpaceSaving,
+    lambda: (
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length="noisy", length_share=0.3),
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
+    ),
+    CounterAudit("space-saving", zeros=True),
+    length_of_the_data,
+)
+
+
+def _entries(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit: EntriesAudit) -> None:
+    def twins(made: Any) -> Sequence[Twin]:
+        broken = [half_the_noise(made)]
+        if made.universe is None:
+            # Over a universe the cut protects nobody: every item has noise.
+            broken.append(lower_cut(made))
+            if audit.reduces and made.capacity > 1:
+                broken.append(without_rounding(made))
+        if made.sensitivity > 1:
+            broken.append(for_one_counter(made))
+        if made.capacity > 1:
+            broken.append(leaked_order(made))
+        return broken
+
+    register(AuditCase(mechanism, examples, audit.structure, audit.exact, audit.statistical, audit.coupled, twins))
+
+
+_entries(
+    ReducedMisraGries,
+    lambda: (
+        ReducedMisraGries(Budget(2.0), capacity=2, universe=range(3)),
+        ReducedMisraGries(_LARGE, capacity=3),
+        ReducedMisraGries(Budget.zcdp(0.5), capacity=3, universe=range(10**6)),
+    ),
+    EntriesAudit(reduces=True),
+)
+_entries(
+    ChanMisraGries,
+    lambda: (ChanMisraGries(Budget(2.0), capacity=2, universe=range(3)), ChanMisraGries(_LARGE, capacity=3)),
+    EntriesAudit(reduces=False),
+)
+_entries(
+    SummedRelease,
+    lambda: (
+        SummedRelease(_LARGE, capacity=2, sketches=2),
+        SummedRelease(Budget(1.0), capacity=2, sketches=2, universe=range(1000)),
+    ),
+    EntriesAudit(reduces=True, parts=True),
 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.audit import structure as st
 from discreet.audit.findings import Finding
-from discreet.audit.histograms import HeavyKey, plumbing, sum_of
+from discreet.audit.histograms import AnyShown, HeavyKey, plumbing, several, sum_of
 from discreet.audit.laws import (
     Key,
     NoiseLaw,
@@ -100,10 +100,12 @@ class CounterAudit:
         """Neighbouring pairs of states, with the states and capacity they come from where they were found by search."""
         k = getattr(mechanism, "capacity", None) or 1
         if self.summary == "exact":
-            return dict.fromkeys(_added_by_a_user(items_of(mechanism), getattr(mechanism, "distinct", False)))
+            return dict.fromkeys(_added_by_a_user(mechanism))
         if self.summary == "space-saving":
             return _space_saving_pairs(mechanism, effort.length)
         found = dict(_misra_gries_pairs(min(k, 3), self.zeros, effort.length))
+        # Short streams do not reach a high cut: one counter higher, far above it.
+        found[StatePair((Key(_far_above(mechanism) + 1, _far_above(mechanism)),))] = None
         if not self.zeros:
             # One decrement hides k keys of count 1 at once.
             found[StatePair((Key(None, 1, k),), 1)] = None
@@ -218,12 +220,11 @@ class CounterAudit:
     def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """Lower bounds on epsilon on the worst kinds of pairs; order, repetition, the empty stream."""
         heavy = self._heavy(mechanism)
-        yield plumbing(
-            mechanism, self.filled(mechanism, heavy), self.empty(mechanism), self.filled(mechanism, heavy[:1])
-        )
+        streams: tuple[list[int], ...] = (heavy, several(getattr(mechanism, "capacity", None)), [], heavy[:1])
+        yield plumbing(mechanism, *(self.filled(mechanism, stream) for stream in streams))
         epsilon, delta = claim(mechanism)
         for pair in self.scored_pairs(mechanism, effort):
-            runs = max(500, effort.runs // max(1, (getattr(mechanism, "capacity", None) or 1) // 64))
+            runs = max(300, effort.runs // max(1, (getattr(mechanism, "capacity", None) or 1) // 32))
             bound = measure(mechanism, pair, delta, runs)
             yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
 
@@ -261,32 +262,25 @@ class CounterAudit:
             table = st.misra_gries_table(k, effort.length)
             first, second = (self.filled(mechanism, stream) for stream in table.streams_of(*states[:2]))
             alone = {key for key, _ in states[0].counts} - {key for key, _ in states[1].counts}
-            yield ScoredPair("worst pair of the search", first, second, _AnyShown(frozenset(alone)))
+            yield ScoredPair("worst pair of the search", first, second, AnyShown(frozenset(alone)))
         elif self.summary != "space-saving":
             yield ScoredPair(
                 "one key appears",
                 self.filled(mechanism, heavy + [1] * (1 if getattr(mechanism, "distinct", False) else more)),
                 self.filled(mechanism, heavy),
-                _AnyShown(frozenset([1])),
+                AnyShown(frozenset([1])),
             )
 
     # ---- coupled -------------------------------------------------------------------------------------------------
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """Large random neighbours with the same noise: how far apart are the releases?"""
-        k = getattr(mechanism, "capacity", None) or 16
+        pairs = self.large_pairs(mechanism, effort)
+        yield self.large_structure(mechanism, pairs)
         # Users of m events are m steps of one event, and so is the declared sensitivity; exact counts add up directly.
-        removed = items_of(mechanism) if self.summary == "exact" else 1
         steps = items_of(mechanism) if self.summary not in ("exact", "users") else 1
-        length = min(20_000, max(1000, 20 * k))
-        if self.summary == "space-saving" and isinstance(mechanism.stream_length, int):
-            length = min(length, mechanism.stream_length)
-        count = effort.large_pairs if k <= 64 else effort.large_pairs // 5
-        distinct = bool(getattr(mechanism, "distinct", False))
-        pairs = _large_pairs(self.summary, k, items_of(mechanism), removed, distinct, length, count)
-        yield self._large_structure(pairs, k, removed)
         declared = float(mechanism.scale * _epsilon_of_noise(mechanism) / steps) if _is_laplace(mechanism) else 1.0
-        level = 10 + int(mechanism.threshold) + length
+        level = 30_000 + int(mechanism.threshold)
         worst, laplace = 0.0, _is_laplace(mechanism)
         some = pairs[:: max(1, len(pairs) // effort.released_pairs)]
         for first, second in some:
@@ -299,7 +293,20 @@ class CounterAudit:
             worst = max(worst, self._distance(released[0], released[1], laplace))
         yield Finding("coupled", "sensitivity of what is released", "sensitivity", declared, worst, len(some))
 
-    def _large_structure(self, pairs: list[tuple[Any, Any]], k: int, removed: int) -> Finding:
+    def large_pairs(self, mechanism: Any, effort: Effort) -> list[tuple[Any, Any]]:
+        """Summaries of large random neighbouring streams."""
+        k = getattr(mechanism, "capacity", None) or 16
+        removed = items_of(mechanism) if self.summary == "exact" else 1
+        length = min(20_000, max(1000, 20 * k))
+        if self.summary == "space-saving" and isinstance(mechanism.stream_length, int):
+            length = min(length, mechanism.stream_length)
+        count = effort.large_pairs if k <= 64 else effort.large_pairs // 5
+        distinct = bool(getattr(mechanism, "distinct", False))
+        return _large_pairs(self.summary, k, items_of(mechanism), removed, distinct, length, count)
+
+    def large_structure(self, mechanism: Any, pairs: list[tuple[Any, Any]]) -> Finding:
+        """How many of the pairs break the lemma."""
+        k, removed = getattr(mechanism, "capacity", None) or 16, items_of(mechanism)
         broken = 0
         for first, second in pairs:
             a, b = counters_of(first), counters_of(second)
@@ -326,14 +333,6 @@ class CounterAudit:
         shifts = (-2, -1, 0, 1, 2) if self.shared == "hidden" else (0,)
         # With a hidden shared noise, all counters may move by one at the price of one.
         return float(min(abs(s) + sum(abs(change - s) for change in changes) for s in shifts) + moved)
-
-
-@dataclass(frozen=True)
-class _AnyShown:
-    keys: frozenset[Any]
-
-    def __call__(self, release: Any) -> float:
-        return float(any(item in self.keys for item in release.items))
 
 
 def _is_laplace(mechanism: Any) -> bool:
@@ -405,8 +404,13 @@ def _misra_gries_pairs(most: int, zeros: bool, longer: int) -> dict[StatePair, t
     return found
 
 
-def _added_by_a_user(m: int, distinct: bool) -> list[StatePair]:
-    """How the counts of common and new items can move when a user of m events is added to exact counts."""
+def _far_above(mechanism: Any) -> int:
+    return 3 * int(mechanism.threshold) + 20
+
+
+def _added_by_a_user(mechanism: Any) -> Iterator[StatePair]:
+    """How the counts of new and of common items can move when a user of m events is added to exact counts."""
+    m, distinct = items_of(mechanism), getattr(mechanism, "distinct", False)
 
     def parts(left: int, largest: int) -> Iterator[tuple[int, ...]]:
         yield ()
@@ -414,15 +418,11 @@ def _added_by_a_user(m: int, distinct: bool) -> list[StatePair]:
             for rest in parts(left - part, part):
                 yield (part, *rest)
 
-    pairs = []
     for new in parts(m, 1 if distinct else m):
         left = m - sum(new)
-        common = [(20 + 1, 20)] * left if distinct else [(20 + left, 20)] * bool(left)
-        # Common counts far above and right at small values; the cut decides which is worse.
-        for base in (0, 20):
-            keys = [Key(c - 20 + base, d - 20 + base) for c, d in common if d - 20 + base > 0 or base]
-            pairs.append(StatePair((*(Key(c, None) for c in new), *keys)))
-    return [pair for pair in pairs if pair.keys]
+        moves = [1] * left if distinct else [left] * bool(left)
+        for base in (1, int(mechanism.threshold), _far_above(mechanism)):
+            yield StatePair((*(Key(c, None) for c in new), *(Key(base + move, base) for move in moves)))
 
 
 def _space_saving_pairs(mechanism: Any, longer: int) -> dict[StatePair, tuple[Counters, Counters, int] | None]:
@@ -438,6 +438,8 @@ def _space_saving_pairs(mechanism: Any, longer: int) -> dict[StatePair, tuple[Co
         keys = tuple(Key(_plus(key.first, raised), _plus(key.second, raised)) for key in pair.keys)
         found[StatePair(keys, 0, 1, first.total + raised * k)] = None
     found.update(dict.fromkeys(_near_the_cut(mechanism, room)))
+    far = 3 * room
+    found[StatePair((Key(far + 1, far),), 0, 1, room)] = None
     return found
 
 

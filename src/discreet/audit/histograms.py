@@ -9,7 +9,7 @@ from discreet.audit.findings import Finding
 from discreet.audit.sources import ScriptedSource
 from discreet.privacy.histogram import Histogram
 
-__all__ = ["HeavyKey", "plumbing", "sum_of"]
+__all__ = ["AnyShown", "HeavyKey", "plumbing", "several", "sum_of"]
 
 _NOTHING = -(10**6)  # noise that hides every counter
 
@@ -27,6 +27,16 @@ class HeavyKey:
         return -1e18
 
 
+@dataclass(frozen=True)
+class AnyShown:
+    """Whether one of these items is listed."""
+
+    keys: frozenset[Any]
+
+    def __call__(self, release: Histogram) -> float:
+        return float(any(item in self.keys for item in release.items))
+
+
 def sum_of(release: Histogram) -> float:
     """The published offset, or minus all that is listed: both grow when every counter falls."""
     return float(release.offset) if release.offset is not None else -float(release.counts.sum())
@@ -38,14 +48,27 @@ def in_order(release: Histogram) -> bool:
     return rows == sorted(rows, key=lambda row: (-row[0], row[1]))
 
 
-def plumbing(mechanism: Any, summary: Any, empty: Any, one: Any) -> Finding:
-    """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream."""
+def several(capacity: int | None) -> list[int]:
+    """A stream with as many items as fit, up to three, twice each."""
+    return [item for item in (2, 1, 0)[: capacity or 3] for _ in range(2)]
+
+
+def plumbing(mechanism: Any, summary: Any, more: Any, empty: Any, one: Any) -> Finding:
+    """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream.
+
+    Args:
+        mechanism: The mechanism.
+        summary: A summary with an item far above the cut.
+        more: A summary of the stream `several`.
+        empty: The empty summary.
+        one: The summary of one event.
+    """
     wrong = []
     before = _state(summary)
     releases = [mechanism(summary) for _ in range(24)]
     # Noise that grows and noise that falls along the summary's own order: one of them shows any other order.
     steps = [10**6 * place for place in range(1, 5)]
-    scripted = [mechanism(_many(mechanism, summary), ScriptedSource(0, each)) for each in (steps, steps[::-1])]
+    scripted = [mechanism(more, ScriptedSource(0, each)) for each in (steps, steps[::-1])]
     if not all(in_order(release) for release in (*releases, *scripted)):
         wrong.append("the order of the items is not that of the counts")
     if len({(release.offset, *release.counts.tolist()) for release in releases}) == 1:
@@ -65,15 +88,3 @@ def plumbing(mechanism: Any, summary: Any, empty: Any, one: Any) -> Finding:
 
 def _state(summary: Any) -> Any:
     return [part.to_bytes() for part in summary] if isinstance(summary, list) else summary.to_bytes()
-
-
-def _many(mechanism: Any, summary: Any) -> Any:
-    """The summary with a few more items, if it has room for them."""
-    if isinstance(summary, list):
-        return summary
-    more = summary.copy()
-    room = getattr(mechanism, "stream_length", None)
-    extra = [3, 1, 2] if not isinstance(room, int) or more.total + 3 <= room else []
-    if extra:
-        more.update([[item] for item in extra] if hasattr(summary, "max_items_per_user") else extra)
-    return more

@@ -40,7 +40,7 @@ class Effort:
     length: int
 
 
-QUICK = Effort("quick", runs=1200, large_pairs=1000, released_pairs=50, length=0)
+QUICK = Effort("quick", runs=800, large_pairs=1000, released_pairs=50, length=0)
 FULL = Effort("full", runs=60_000, large_pairs=10_000, released_pairs=1000, length=1)
 
 Check = Callable[[Any, Effort], Iterable[Finding]]
@@ -48,10 +48,14 @@ Check = Callable[[Any, Effort], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class Twin:
-    """A version of a mechanism that is broken on purpose and that the audit must reject."""
+    """A version of a mechanism that is broken on purpose and that the audit must reject.
+
+    ``kind`` is the kind of check that is asked first.
+    """
 
     name: str
     mechanism: Any
+    kind: str = "exact"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 
 __all__ = ["check", "effort_of", "examples", "run"]
 
-# Cheap checks first: a twin is done with at the first that rejects it. Structure is about the summary, not the twin.
+# A twin is done with at the first check that rejects it. Structure is about the summary, which a twin shares.
 _ON_TWINS = ("exact", "coupled", "statistical")
 
 
@@ -58,7 +58,7 @@ def _audit(case: AuditCase, mechanism: Any, effort: Effort) -> AuditReport:
 
 
 def _first_failure(case: AuditCase, twin: Twin, effort: Effort) -> Finding | None:
-    for kind in _ON_TWINS:
+    for kind in sorted(_ON_TWINS, key=lambda kind: kind != twin.kind):
         for finding in case.checks[kind](twin.mechanism, effort):
             if not finding.passed:
                 return finding

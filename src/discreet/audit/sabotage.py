@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from discreet.audit.registry import Twin
+from discreet.privacy.histogram import Histogram
 
-__all__ = ["half_the_noise", "leaked_order", "lower_cut", "sabotaged"]
+__all__ = ["for_one_counter", "half_the_noise", "leaked_order", "lower_cut", "sabotaged"]
 
 
 def sabotaged(mechanism: Any, name: str, **changes: Any) -> Twin:
@@ -40,24 +42,35 @@ def half_the_noise(mechanism: Any) -> Twin:
     return sabotaged(mechanism, "half the noise", scale=lambda original: original.scale / 2)
 
 
+def for_one_counter(mechanism: Any) -> Twin:
+    """Noise as if one event moved one entry by one."""
+    return sabotaged(
+        mechanism, "noise for a sensitivity of 1", scale=lambda original: original.scale / original.sensitivity
+    )
+
+
 def lower_cut(mechanism: Any) -> Twin:
     """The cut one lower, which is what > in place of >= amounts to on integers.
 
-    Where the cut is larger than it need be (the papers' formulas), half of it.
+    Where the cut is larger than it need be, half of it: the papers' formulas, and the reduced sketch, whose cut is for
+    one entry that moves by all of the sensitivity.
     """
     attribute = "_cut" if hasattr(mechanism, "_cut") else "threshold"
-    if getattr(mechanism, "calibration", "exact") == "exact":
+    if getattr(mechanism, "calibration", "exact") == "exact" and not hasattr(mechanism, "sensitivity"):
         return sabotaged(mechanism, "cut one lower", **{attribute: lambda original: getattr(original, attribute) - 1})
     return sabotaged(mechanism, "half the cut", **{attribute: lambda original: getattr(original, attribute) // 2})
 
 
 def leaked_order(mechanism: Any) -> Twin:
     """The items in an order of their own instead of that of the noisy counts."""
+    original = type(mechanism).__call__
 
     def call(self: Any, summary: Any, source: Any = None) -> Any:
-        release = super(type(self), self).__call__(summary, source)
+        release = original(self, summary, source)
+        if not isinstance(release, Histogram):
+            return release
         order = np.argsort(np.array(release.items, dtype=object), kind="stable")
         release._items, release.counts, release._values = release._items.take(order), release.counts[order], None
         return release
 
-    return sabotaged(mechanism, "order of the items leaked", __call__=call)
+    return replace(sabotaged(mechanism, "order of the items leaked", __call__=call), kind="statistical")

@@ -1,0 +1,72 @@
+"""The papers' errors and tempting shortcuts, word for word. NOT PRIVATE: only the audit uses them, to be caught by it.
+
+docs/privacy/corrections.md has the arguments and what each of them loses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from discreet.audit.registry import Twin
+from discreet.audit.sabotage import sabotaged
+from discreet.privacy.calibration import gshm_calibration, pmg_threshold
+
+__all__ = [
+    "length_of_the_data",
+    "noise_for_one_counter",
+    "noise_for_the_items_of_a_user",
+    "threshold_of_algorithm_2",
+    "without_rounding",
+]
+
+
+def threshold_of_algorithm_2(mechanism: Any) -> Sequence[Twin]:
+    """[LT] Algorithm 2's threshold on a sketch that drops zero counters: k keys, not two, may be hidden at once.
+
+    With few counters the two thresholds may agree; then there is nothing to catch.
+    """
+    guarantee = mechanism.guarantee
+    cut = pmg_threshold(guarantee.epsilon, guarantee.delta)
+    if cut >= mechanism.threshold:
+        return ()
+    return (sabotaged(mechanism, "Algorithm 2's threshold on a textbook sketch", threshold=lambda original: cut),)
+
+
+def _calibrated_for(mechanism: Any, changes: int, name: str) -> Sequence[Twin]:
+    if changes >= mechanism.capacity:
+        return ()
+    guarantee = mechanism.guarantee
+    sigma, cut = gshm_calibration(guarantee.epsilon, guarantee.delta, changes)
+    return (sabotaged(mechanism, name, scale=lambda original: Fraction(sigma), threshold=lambda original: cut),)
+
+
+def noise_for_one_counter(mechanism: Any) -> Sequence[Twin]:
+    """Merged sketches released as if an event moved one counter: it may move all of them."""
+    return _calibrated_for(mechanism, 1, "merged sketch with noise for one counter")
+
+
+def noise_for_the_items_of_a_user(mechanism: Any) -> Sequence[Twin]:
+    """A user-level sketch released as if a user of m items moved m counters: one decrement moves all k."""
+    return _calibrated_for(mechanism, mechanism.unit.max_items, "noise for m counters instead of k")
+
+
+def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
+    """[SS] Algorithm 3 as printed: the cut is computed from the number of events, which is private."""
+    if not isinstance(mechanism.stream_length, int):
+        return ()
+
+    def cut(self: Any, total: int) -> int:
+        return int(dataclasses.replace(mechanism, stream_length=total).threshold)
+
+    def publish(self: Any, summary: Any, source: Any) -> Any:
+        return dataclasses.replace(mechanism, stream_length=summary.total)._publish(summary, source)
+
+    return (sabotaged(mechanism, "cut from the private length (SS Alg 3)", not_private_cut=cut, _publish=publish),)
+
+
+def without_rounding(mechanism: Any) -> Twin:
+    """[LT] section 6 without its probabilistic rounding: k entries may turn positive at once."""
+    return sabotaged(mechanism, "small entries not rounded", _before_noise=lambda self, entries, source: entries)

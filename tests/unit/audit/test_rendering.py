@@ -1,0 +1,36 @@
+"""The reports and the exit code when something fails."""
+
+import pytest
+import typer
+
+import discreet as dc
+from discreet.audit import AuditReport, Finding, TwinResult, running
+from discreet.audit.render import html_report, summary_rows
+from discreet.cli import audit as command
+
+FAILING = AuditReport(
+    "Leaky",
+    "a <leaky> one",
+    dc.User(3),
+    1.0,
+    1e-9,
+    None,
+    (Finding("exact", "worst", "delta", 1e-9, 0.5, 4),),
+    (TwinResult("half the noise", None),),
+)
+
+
+def test_a_failure_is_shown():
+    (row,) = summary_rows([FAILING])
+    assert row == ("Leaky", "user of 3", "eps=1, delta=1e-09", "delta=0.5", "4", "0 of 1", "FAILED")
+    page = html_report([FAILING], "quick")
+    assert "<td class='FAILED'>FAILED</td>" in page
+    assert "a &lt;leaky&gt; one" in page
+
+
+def test_the_command_fails_with_exit_code_1(monkeypatch, capsys):
+    monkeypatch.setattr(running, "run", lambda **options: [FAILING])
+    with pytest.raises(typer.Exit) as stop:
+        command.audit()
+    assert stop.value.exit_code == 1
+    assert "half the noise: NOT CAUGHT" in capsys.readouterr().err
