@@ -1,5 +1,7 @@
 #include "discreet/misra_gries.hpp"
 
+#include <nanobind/ndarray.h>
+
 #include "counters_state.hpp"
 
 namespace discreet {
@@ -67,6 +69,40 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   return sketch;
 }
 
+using Weights = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// weights[i] events in a row of the i-th item, which is not null.
+void update_counts(Sketch& self, nb::handle data, Weights weights) {
+  auto source = open_column(data);
+  const int64_t* values = weights.data();
+  const size_t size = weights.size();
+  for (size_t i = 0; i < size; ++i)
+    if (values[i] < 0) throw DataError("an item cannot occur a negative number of times");
+  size_t checked = 0, fed = 0;
+  self.update(
+      *source, Column{}, false,
+      [&](const Column& column, const Checks& checks, InterruptCheck& interrupt) {
+        checked += static_cast<size_t>(column.length);
+        if (checked > size) throw DataError("there are more items than numbers of occurrences");
+        if (column.dictionary) throw DataError("items with numbers of occurrences must not be a dictionary");
+        validate_column(column, checks, interrupt);
+      },
+      [](const Column& c) -> const Column& { return c; },
+      [&](auto& kernel, const Column& column, auto key, InterruptCheck& interrupt) {
+        for (int64_t begin = 0; begin < column.length; begin += kSlice) {
+          const int64_t end = std::min(column.length, begin + kSlice);
+          for_blocks(column, begin, end, kernel.seed(), key, [&](const auto* keys, const uint64_t* hashes, size_t n) {
+            for (size_t i = 0; i < n; ++i)
+              if (const int64_t weight = values[fed++]; weight > 0)
+                kernel.add(keys[i], hashes[i], static_cast<uint64_t>(weight));
+          });
+          interrupt();
+        }
+      });
+  nb::gil_scoped_release release;
+  source.reset();
+}
+
 }  // namespace
 
 void bind_misra_gries(nb::module_& m) {
@@ -78,6 +114,7 @@ void bind_misra_gries(nb::module_& m) {
            },
            nb::arg("capacity"), nb::arg("max_key_bytes"), nb::arg("seed"))
       .def("update", &update_items<Sketch>, nb::arg("data"), nb::arg("skip_nulls"))
+      .def("update_counts", &update_counts, nb::arg("data"), nb::arg("weights"))
       .def("merge",
            [](Sketch& self, const Sketch& other) {
              require_equal("capacities", self.family.capacity, other.family.capacity);

@@ -40,6 +40,7 @@ NB_MODULE(_native, m) {
   nb::register_exception_translator(translate);
   discreet::bind_count_min(m);
   discreet::bind_count_sketch(m);
+  discreet::bind_correlated_noise(m);
   discreet::bind_diagnostics(m);
   discreet::bind_exact_counts(m);
   discreet::bind_misra_gries(m);

@@ -8,6 +8,7 @@ namespace nb = nanobind;
 namespace discreet {
 void bind_count_min(nb::module_& m);
 void bind_count_sketch(nb::module_& m);
+void bind_correlated_noise(nb::module_& m);
 void bind_diagnostics(nb::module_& m);
 void bind_exact_counts(nb::module_& m);
 void bind_misra_gries(nb::module_& m);

@@ -124,6 +124,12 @@ class CountSketch:
     @property
     def max_key_bytes(self) -> int: ...
 
+def buffered_noise(state: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')], noise: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], z: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], omega: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coefficient_bits: int, fraction_bits: int) -> None:
+    """Advance state and noise, in place, by as many steps as z has rows."""
+
+def toeplitz_sums(past: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], used: int, coefficients: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coefficient_bits: int, out: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """For each row the rounded sum of c_j times its latest values."""
+
 def key_hashes(data: object, seed: int) -> bytes:
     """
     The 64-bit hashes of a column's items under a seed, as bytes: the order of zero counters.
@@ -180,6 +186,8 @@ class MisraGries:
     def __init__(self, capacity: int, max_key_bytes: int, seed: int) -> None: ...
 
     def update(self, data: object, skip_nulls: bool) -> None: ...
+
+    def update_counts(self, data: object, weights: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def merge(self, arg: MisraGries, /) -> None: ...
 

@@ -59,8 +59,9 @@ class GroupedTable {
   // The position for which equal(position) holds, among those where a key with this hash can be.
   template <class Equal>
   uint32_t find_where(uint64_t hash, Equal&& equal) const {
-    uint32_t group = home(hash);
+    const uint32_t first = home(hash);
     const uint8_t tag = tag_of(hash);
+    uint32_t group = first;
     for (;;) {
       uint32_t mask = match(group, tag);
       while (mask) {
@@ -72,6 +73,9 @@ class GroupedTable {
       if (!overflow_[group]) [[likely]]
         return kNone;
       group = next(group);
+      // Keys that came in the order of their hashes can have passed every group by now.
+      if (group == first) [[unlikely]]
+        return kNone;
     }
   }
 

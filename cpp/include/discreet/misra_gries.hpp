@@ -104,6 +104,29 @@ class MisraGries {
     collect_zeros();
     return Table::kNone;
   }
+  // `weight` events of one key in a row, in O(1) but for the scans: the same state as that many single events.
+  void add(Key key, uint64_t hash, uint64_t weight) {
+    total_ += weight;
+    const uint32_t found = table_.find(key, hash);
+    if (found != Table::kNone) {
+      counts_[found] += weight;
+      return;
+    }
+    while (weight > 0) {
+      const uint32_t position = enter(key, hash);  // one event: a counter, or one decrement of all
+      --weight;
+      if (position != Table::kNone) {
+        counts_[position] += weight;
+        return;
+      }
+      if (weight == 0 || next_zero_ < zeros_.size()) continue;
+      // No counter is zero: each further event decrements all again.
+      const uint64_t decrements = std::min(weight, smallest() - alpha_);
+      alpha_ += decrements;
+      weight -= decrements;
+      collect_zeros();
+    }
+  }
   // For callers that remember positions: they hold while the table does not grow and they are not evicted.
   const Table& table() const { return table_; }
   Table& table() { return table_; }
@@ -165,6 +188,9 @@ class MisraGries {
     counts_[position] = alpha_ + 1;
     return position;
   }
+
+  // The smallest stored value, c + alpha.
+  uint64_t smallest() const { return *std::min_element(counts_.begin(), counts_.end()); }  // kFree is the largest
 
   // Lists the zero counters in the fixed order. Homes grow with the hash, so it is enough to order each group of
   // positions (by ranks, without branches) and to put right the few keys that live outside their home.

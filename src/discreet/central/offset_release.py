@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from discreet.central._base import Mechanism, approximate, items_of, laplace_scale, require_event_or_user
 from discreet.noise import RandomSource
+from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration import offset_threshold
 from discreet.privacy.checks import whole_number
@@ -61,7 +62,5 @@ class OffsetRelease(Mechanism):
 
     def _publish(self, summary: MisraGries, source: RandomSource) -> Histogram:
         raw = summary.not_private_counts()
-        alpha = summary.not_private_offset
-        a0 = alpha + source.discrete_laplace(self.scale)
-        v = raw.counts + alpha + source.discrete_laplace(self.scale, len(raw))
-        return self._histogram(raw, v, v - a0 >= self.threshold, source, offset=a0)
+        a0, v, kept = offset_draw(raw.counts, summary.not_private_offset, self.scale, self.threshold, source)
+        return self._histogram(raw, v, kept, source, offset=a0)

@@ -1,1 +1,7 @@
 """Trusted curator, a result at every tick."""
+
+from discreet.continual.counter import Counter
+from discreet.continual.heavy_hitters import HeavyHitters
+from discreet.continual.histogram import Histogram
+
+__all__ = ["Counter", "HeavyHitters", "Histogram"]

@@ -1,0 +1,152 @@
+"""What every continual release shares: ticks, the one charge for all of them, and the latest release."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from discreet.errors import LedgerError, ParameterError
+from discreet.noise import RandomSource, system_source
+from discreet.privacy import Budget, Event, Guarantee
+from discreet.privacy.checks import whole_number
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account
+
+__all__ = ["Continual", "approximate_budget", "budget_rho"]
+
+MAX_HORIZON = 2**24
+
+
+def budget_rho(budget: Budget, delta_share: float = 1.0) -> float:
+    """The zCDP that a budget allows: rho itself, or the tight conversion at this share of delta."""
+    from discreet.privacy.calibration import zcdp_rho
+
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be a Budget, not {type(budget).__name__}")
+    if budget.rho is not None:
+        return budget.rho
+    if budget.delta == 0.0 or budget.epsilon is None:
+        raise ParameterError(f"continual releases add Gaussian noise: the budget needs a delta or a rho, not {budget}")
+    return zcdp_rho(budget.epsilon, budget.delta * delta_share)
+
+
+def approximate_budget(budget: Budget) -> tuple[float, float]:
+    """(epsilon, delta) with delta > 0: what a mechanism over an unknown domain needs."""
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be a Budget, not {type(budget).__name__}")
+    if budget.epsilon is None or budget.delta == 0.0:
+        raise ParameterError(f"items that are not known in advance need a budget with epsilon and delta, not {budget}")
+    return budget.epsilon, budget.delta
+
+
+class Continual:
+    """A release at every tick of a horizon, paid for once.
+
+    Event-level privacy over all ticks together: everything published from the first tick to the last differs little,
+    in law, between two streams of which one has one event more.
+    """
+
+    mechanism_name: ClassVar[str]
+    reference: ClassVar[str]
+
+    def __init__(
+        self,
+        horizon: int | None,
+        budget: Budget,
+        ledger: Account | None,
+        charge_id: str | None,
+        source: RandomSource | None,
+    ) -> None:
+        from discreet.privacy.ledger import new_charge_id
+
+        self.horizon = None if horizon is None else whole_number("horizon", horizon, 1, MAX_HORIZON)
+        self.budget = budget
+        self.tick = 0
+        self._ledger = ledger
+        self._charge_id = new_charge_id() if charge_id is None else charge_id
+        self._token = uuid.uuid4().hex
+        self._paid = False
+        self._use_source(source)
+
+    def _use_source(self, source: RandomSource | None) -> None:
+        self._source = system_source() if source is None else source
+        self._seeded = self._source.seeded
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee rests on beside the mathematics."""
+        return ()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of all ticks together."""
+        return Guarantee(
+            unit=Event(),
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            rho=self.budget.rho,
+            mechanism=self.mechanism_name,
+            reference=self.reference,
+            assumptions=("holds for the releases of all ticks together", *self.assumptions),
+            trust="continual",
+            seeded=self._seeded,
+        )
+
+    @property
+    def charge_id(self) -> str:
+        """The id under which the whole horizon is charged."""
+        return self._charge_id
+
+    def _is_repeated(self, tick: int | None) -> bool:
+        """Whether `tick` was published already; the latest one may be asked for again, the next one be made."""
+        if tick is not None:
+            whole_number("tick", tick)
+            if tick == self.tick:
+                return True
+            if tick != self.tick + 1:
+                raise ParameterError(f"tick must be {self.tick} (published) or {self.tick + 1} (next), not {tick}")
+        if self.horizon is not None and self.tick >= self.horizon:
+            raise ParameterError(f"the horizon of {self.horizon} ticks is used up; a new one needs a new budget")
+        return False
+
+    def _pay(self) -> None:
+        """Charge the whole horizon, once. On disk before the first noise is drawn."""
+        if self._ledger is not None and not self._paid:
+            # The token that is stored says whose releases the charge pays for: only this object's, and those of the
+            # states saved from it. A second object under the same id would publish everything a second time.
+            stored = self._ledger.begin(self._charge_id, self.budget, mechanism=self.mechanism_name, unit=Event())
+            if stored is None:
+                stored = self._ledger.store(self._charge_id, self._token.encode())
+            if stored != self._token.encode():
+                raise LedgerError(
+                    f"the charge {self._charge_id!r} paid for another continual release; restore that one's state"
+                )
+        self._paid = True
+        self._seeded = self._seeded or self._source.seeded
+
+    def _saved(self) -> dict[str, Any]:
+        return {
+            "horizon": self.horizon,
+            "budget": dataclasses.asdict(self.budget),
+            "tick": self.tick,
+            "charge_id": self._charge_id,
+            "token": self._token,
+            "paid": self._paid,
+            "seeded": self._seeded,
+        }
+
+    def _restore(self, header: dict[str, Any]) -> None:
+        self.tick = whole_number("tick", header["tick"], 0, self.horizon)
+        self._charge_id = str(header["charge_id"])
+        self._token = str(header["token"])
+        self._paid = bool(header["paid"])
+        self._seeded = self._seeded or bool(header["seeded"])
+
+
+def saved_budget(values: dict[str, Any]) -> Budget:
+    """The inverse of dataclasses.asdict for a budget."""
+    if values["rho"] is not None:
+        return Budget.zcdp(values["rho"])
+    return Budget(values["epsilon"], values["delta"])

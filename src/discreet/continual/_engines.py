@@ -1,0 +1,225 @@
+"""How the counts of all items become what a tick publishes: one engine for each family of mechanisms of [CO].
+
+An engine sees the running counts and the tick's counts of the items known to it, by position. It returns the positions
+it publishes and their noisy counts. `rho` and `delta` are what it may spend over the whole horizon.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.continual import one_shot
+from discreet.continual._factors import Factor, levels
+from discreet.continual.one_shot import Published
+from discreet.errors import CorruptStateError
+from discreet.noise import RandomSource
+
+__all__ = ["Engine", "Factored", "Hidden", "Meta", "Sparse"]
+
+Integers = npt.NDArray[np.int64]
+Rank = Callable[[], Integers]
+
+
+class Engine(abc.ABC):
+    """State and noise of one mechanism."""
+
+    threshold: int | None = None
+    complete: bool = True  # whether a published count lacks nothing but noise
+
+    @abc.abstractmethod
+    def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published: ...
+
+    @abc.abstractmethod
+    def error(self, tick: int) -> float:
+        """The standard deviation of a published count."""
+
+    @abc.abstractmethod
+    def arrays(self) -> dict[str, Integers]: ...
+
+    @abc.abstractmethod
+    def load(self, arrays: dict[str, Integers], items: int) -> None: ...
+
+
+def _widened(array: Integers, size: int) -> Integers:
+    """The array with zeros up to `size` in its last axis."""
+    return np.concatenate([array, np.zeros((*array.shape[:-1], size - array.shape[-1]), np.int64)], axis=-1)
+
+
+class Factored(Engine):
+    """Known items: a counter each (Algorithm 2 of [CO], with any factor)."""
+
+    def __init__(self, factor: Factor, rho: float, most: int, size: int) -> None:
+        self.factor, self.sigma = factor, factor.sigma(rho, most)
+        self.state = factor.start(size)
+
+    def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published:
+        noise = self.factor.advance(self.state, tick, self.sigma, source)
+        return np.arange(len(total)), total + self.factor.to_counts(noise)
+
+    def error(self, tick: int) -> float:
+        return self.factor.error(tick, self.sigma)
+
+    def arrays(self) -> dict[str, Integers]:
+        return dict(self.state)
+
+    def load(self, arrays: dict[str, Integers], items: int) -> None:
+        for name, empty in self.factor.start(items).items():
+            if arrays[name].shape != empty.shape and name != "past":
+                raise CorruptStateError("the state has arrays of another size")
+            self.state[name] = arrays[name]
+
+
+class Hidden(Factored):
+    """Items as they appear: a counter each, and a cut that hides those that one event brought (Algorithm 7 of [CO]).
+
+    An item gets, when it first appears, noise with the law of noise that ran from the start. So for two neighbours the
+    noises may be thought to run for all items; what only one of them may show are items of a count of 1, at most
+    `most` of them, at T ticks. With the tree this is UnkBase; other factors cut by the tick's own, smaller variance.
+    """
+
+    def __init__(self, factor: Factor, rho: float, delta: float, most: int, keep: bool) -> None:
+        super().__init__(factor, rho, most, 0)
+        self.sigma = max(self.sigma, Fraction(1))
+        self._each = delta / (factor.horizon * most)
+        self._keep = keep
+        self.shown = np.zeros(0, np.int64)
+
+    def cut(self, tick: int) -> int:
+        """Published iff count + noise >= this."""
+        return 1 + self.factor.hiding_shift(tick, self.sigma, self._each)
+
+    def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published:
+        fresh = len(total) - len(self.shown)
+        if fresh:
+            joined = self.factor.join(fresh, tick - 1, self.sigma, source)
+            self.state = {
+                name: np.concatenate([old, joined[name]], axis=0 if name == "past" else -1)
+                for name, old in self.state.items()
+            }
+            self.shown = _widened(self.shown, len(total))
+        noisy = total + self.factor.to_counts(self.factor.advance(self.state, tick, self.sigma, source))
+        self.threshold = self.cut(tick)
+        visible = noisy >= self.threshold
+        if self._keep:
+            visible |= self.shown > 0
+            self.shown = visible.astype(np.int64)
+        there = np.flatnonzero(visible)
+        return there, noisy[there]
+
+    def arrays(self) -> dict[str, Integers]:
+        return {**self.state, "shown": self.shown}
+
+    def load(self, arrays: dict[str, Integers], items: int) -> None:
+        super().load(arrays, items)
+        if arrays["shown"].shape != (items,):
+            raise CorruptStateError("the state has arrays of another size")
+        self.shown = arrays["shown"]
+
+
+class Meta(Engine):
+    """Algorithm 3 of [CO]: a tree over ticks. Each node is released once, by a one-shot mechanism; they add up."""
+
+    def __init__(self, horizon: int, base: int, release: Callable[[Integers, Rank, RandomSource], Published],
+                 sigma: float, complete: bool) -> None:  # fmt: skip
+        self.base, self.levels = base, levels(horizon, base)
+        self._release, self._sigma, self.complete = release, sigma, complete
+        self.open = np.zeros((self.levels, 0), np.int64)  # the counts of the nodes that are not complete
+        self.sums = np.zeros((self.levels, 0), np.int64)  # what was published of the nodes in use, level by level
+        self.seen = np.zeros((self.levels, 0), np.int64)
+
+    def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published:
+        if self.open.shape[1] < len(total):
+            self.open, self.sums, self.seen = (_widened(a, len(total)) for a in (self.open, self.sums, self.seen))
+        self.open += added
+        level = 0
+        while level + 1 < self.levels and tick % self.base ** (level + 1) == 0:
+            level += 1
+        positions, noisy = self._release(self.open[level], rank, source)
+        self.open[: level + 1] = 0
+        self.sums[:level] = 0
+        self.seen[:level] = 0
+        self.sums[level, positions] += noisy
+        self.seen[level, positions] = 1
+        there = np.flatnonzero(self.seen.any(axis=0))
+        return there, self.sums[:, there].sum(axis=0)
+
+    def error(self, tick: int) -> float:
+        nodes = 0
+        while tick:
+            tick, digit = divmod(tick, self.base)
+            nodes += digit
+        return math.sqrt(nodes) * self._sigma
+
+    def arrays(self) -> dict[str, Integers]:
+        return {"open": self.open, "sums": self.sums, "seen": self.seen}
+
+    def load(self, arrays: dict[str, Integers], items: int) -> None:
+        for name in ("open", "sums", "seen"):
+            if arrays[name].ndim != 2 or len(arrays[name]) != self.levels or arrays[name].shape[1] > items:
+                raise CorruptStateError("the state has arrays of another size")
+            setattr(self, name, arrays[name])
+
+
+class Sparse(Engine):
+    """Algorithm 4 of [CO], sparseGumb: the top k, chosen again at most `switches` times, with a counter each.
+
+    Accounting (Theorem 4, corrected): s + 1 choices of k items, k/(2 tau^2); (s+1) k counters, k/(2 tau^2); s runs of
+    AboveThreshold with noises Lap(2 tau_1), Lap(4 tau_1), each 1/tau_1-DP and so 1/(2 s tau^2)-zCDP: together
+    (2k + 1)/(2 tau^2). (The paper counts 4 in place of the 1: it takes a run to be 2/tau_1-DP.)
+    """
+
+    def __init__(self, make: Callable[[float], tuple[Factor, float]], rho: float, k: int, switches: int,
+                 margin: int) -> None:  # fmt: skip
+        self._k, self._margin = k, margin
+        tau_squared = (2 * k + (switches > 0)) / (2.0 * rho) * (1.0 + 1e-12)
+        self._tau1 = Fraction(math.sqrt(max(switches, 1) * tau_squared) * (1.0 + 1e-12))
+        self._tau2 = Fraction(math.sqrt((switches + 1) * tau_squared) * (1.0 + 1e-12))
+        self.factor, each = make(float(1 / (2 * self._tau2 * self._tau2)))
+        self.sigma = self.factor.sigma(each)
+        self.top = np.zeros(0, np.int64)
+        self.left = np.array([switches + 1], np.int64)  # choices
+        self.level_noise = np.zeros(1, np.int64)
+        self.state = self.factor.start(k)
+
+    def _choose(self, total: Integers, tick: int, source: RandomSource) -> None:
+        self.top = one_shot.select_gumbel(total, self._k, self._tau2, source)
+        self.state = self.factor.join(len(self.top), tick, self.sigma, source)
+        self.level_noise = source.discrete_laplace(2 * self._tau1, 1)
+        self.left = self.left - 1
+
+    def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published:
+        if tick == 1:
+            self._choose(total, 1, source)
+            return self.top, self._noisy(total)
+        self.factor.advance(self.state, tick, self.sigma, source)
+        if self.left[0] > 0:
+            others = np.delete(total, self.top)
+            level = int(self._noisy(total).min()) + self._margin + int(self.level_noise[0])
+            if len(others) and (others + source.discrete_laplace(4 * self._tau1, len(others)) > level).any():
+                self._choose(total, tick, source)
+        return self.top, self._noisy(total)
+
+    def _noisy(self, total: Integers) -> Integers:
+        noise = self.state["levels"].sum(axis=0) if "levels" in self.state else self.state["noise"]
+        return np.asarray(total[self.top] + self.factor.to_counts(noise))
+
+    def error(self, tick: int) -> float:
+        return self.factor.error(tick, self.sigma)
+
+    def arrays(self) -> dict[str, Integers]:
+        return {**self.state, "top": self.top, "left": self.left, "level_noise": self.level_noise}
+
+    def load(self, arrays: dict[str, Integers], items: int) -> None:
+        for name, empty in self.factor.start(len(arrays["top"]) or self._k).items():
+            if name != "past" and arrays[name].shape != empty.shape:
+                raise CorruptStateError("the state has arrays of another size")
+            self.state[name] = arrays[name]
+        self.top, self.left, self.level_noise = arrays["top"], arrays["left"], arrays["level_noise"]
+        if self.top.size and not (self.top.min() >= 0 and self.top.max() < items):
+            raise CorruptStateError("the state has positions outside its items")

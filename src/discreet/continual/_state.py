@@ -1,0 +1,65 @@
+"""States of continual releases: a JSON header and integer arrays inside the envelope that all states share."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import CorruptStateError, DiscreetError
+from discreet.summaries.state import open_state, seal_state
+
+__all__ = ["load_state", "save_state"]
+
+Integers = npt.NDArray[np.int64]
+
+
+def save_state(family: int, header: dict[str, Any], arrays: dict[str, Integers], blobs: dict[str, bytes]) -> bytes:
+    """One state. Not private."""
+    described = {
+        "header": header,
+        "arrays": {name: list(array.shape) for name, array in arrays.items()},
+        "blobs": {name: len(blob) for name, blob in blobs.items()},
+    }
+    text = json.dumps(described, separators=(",", ":"), allow_nan=False).encode()
+    parts = [struct.pack("<Q", len(text)), text]
+    parts += [np.ascontiguousarray(array, "<i8").tobytes() for array in arrays.values()]
+    parts += blobs.values()
+    return seal_state(family, 1, b"".join(parts))
+
+
+def load_state(data: bytes, family: int) -> tuple[dict[str, Any], dict[str, Integers], dict[str, bytes]]:
+    """The parts of a state; `CorruptStateError` for anything else. Sizes are checked before anything is made."""
+    _, payload = open_state(data, family, 1)
+    try:
+        (length,) = struct.unpack_from("<Q", payload)
+        described = json.loads(payload[8 : 8 + length])
+        position = 8 + length
+        arrays, blobs = {}, {}
+        for name, shape in described["arrays"].items():
+            size = 8
+            for extent in shape:
+                if not isinstance(extent, int) or extent < 0:
+                    raise ValueError
+                size *= extent
+            if position + size > len(payload):
+                raise ValueError
+            piece = np.frombuffer(payload, "<i8", size // 8, position)
+            arrays[name] = piece.reshape(shape).astype(np.int64)
+            position += size
+        for name, size in described["blobs"].items():
+            if not isinstance(size, int) or size < 0 or position + size > len(payload):
+                raise ValueError
+            blobs[name] = payload[position : position + size]
+            position += size
+        if position != len(payload) or not isinstance(described["header"], dict):
+            raise ValueError
+        return described["header"], arrays, blobs
+    except DiscreetError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, struct.error, RecursionError):
+        # Without the cause: it may quote what the state holds.
+        raise CorruptStateError("the state is damaged inside its envelope") from None

@@ -1,0 +1,240 @@
+"""Running counts: a private total at every tick."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.continual._base import Continual, budget_rho, saved_budget
+from discreet.continual._factors import METHODS, Factor, make_factor
+from discreet.continual._state import load_state, save_state
+from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget
+from discreet.privacy.checks import whole_number
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from discreet.privacy.ledger import Account
+
+__all__ = ["Counter"]
+
+Integers = npt.NDArray[np.int64]
+
+FAMILY = 140
+MAX_SIZE = 2**27
+_MOST_PER_TICK = 2**53
+# Without a horizon, epochs of 1, 2, 4, ... ticks: this share of rho pays for the totals of the epochs before.
+_TOTALS_SHARE = 0.25
+_EPOCHS = 24
+
+
+class Counter(Continual):
+    """The running total of a stream, published at every tick.
+
+    Unit: one event, which adds at most 1 to at most `max_items_per_event` of the counters, at one tick.
+    Guarantee: rho-zCDP for all ticks together, or the (epsilon, delta) that it converts to.
+    Noise: N = A C^-1 z for independent discrete Gaussians z, on a lattice, rounded to whole counts (`_factors`). "tree"
+        is Algorithm 1 of [CO]; "square-root" and "blt" have C = A^(1/2) and an approximation of it in constant memory.
+    Error: `error(t)` is the standard deviation at tick t. Largest over T = 2^16 ticks, in units of a single release's:
+        16.5 for the binary tree, 4.6 for the others.
+    Without a horizon: epochs of 1, 2, 4, ... ticks have a counter each, and a counter over epochs adds up their totals.
+        An event is in one epoch and one total: a quarter of rho pays for the totals, the rest for the epochs.
+    Argument: docs/privacy/correlated-noise.md.
+
+    Args:
+        horizon: The number of ticks; None if it is not known.
+        budget: For all ticks together.
+        method: "tree", "square-root", "blt", or "auto" for the smallest worst error.
+        base: The base of the tree; by default the best by equation (3) of [CO].
+        size: The number of counters; None for one, whose steps take and return an int.
+        max_items_per_event: How many of the counters one event may count for.
+        ledger: Who pays: the whole horizon at once, before the first tick.
+        charge_id: A name for the charge.
+        source: For tests and audits. A seeded source makes the releases not private.
+    """
+
+    mechanism_name: ClassVar[str] = "continual counter"
+    reference: ClassVar[str] = "[CO] Algorithm 1; docs/privacy/correlated-noise.md"
+
+    def __init__(
+        self,
+        horizon: int | None,
+        budget: Budget,
+        *,
+        method: str = "auto",
+        base: int | None = None,
+        size: int | None = None,
+        max_items_per_event: int = 1,
+        ledger: Account | None = None,
+        charge_id: str | None = None,
+        source: RandomSource | None = None,
+    ) -> None:
+        super().__init__(horizon, budget, ledger, charge_id, source)
+        self.size = None if size is None else whole_number("size", size, 1, MAX_SIZE)
+        self.max_items_per_event = whole_number("max_items_per_event", max_items_per_event, 1, self.size or 1)
+        self._rho = budget_rho(budget)
+        if method not in METHODS:
+            raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+        if base is not None:
+            whole_number("base", base, 2, max(2, self.horizon or MAX_SIZE))
+        self._asked = (method, base)
+        self._total = np.zeros(self.size or 1, np.int64)
+        self._last: Integers | None = None
+        if self.horizon is None:
+            self._epochs = _Run(self._factor(_EPOCHS, _TOTALS_SHARE), self._rho * _TOTALS_SHARE, self)
+            self._before = np.zeros(self.size or 1, np.int64)  # published: the noise of the totals of earlier epochs
+            self._run = self._new_epoch(1)
+        else:
+            self._run = _Run(self._factor(self.horizon, 1.0), self._rho, self)
+
+    def _factor(self, horizon: int, share: float) -> Factor:
+        method, base = self._asked
+        return make_factor(method, horizon, self._rho * share, self.max_items_per_event, base)
+
+    def _new_epoch(self, length: int) -> _Run:
+        share = 1.0 - _TOTALS_SHARE
+        return _Run(self._factor(length, share), self._rho * share, self)
+
+    @property
+    def method(self) -> str:
+        """The factorisation in use."""
+        return self._run.factor.name
+
+    def step(self, x: int | npt.ArrayLike, tick: int | None = None) -> Any:
+        """Add what one tick counted and return the private total up to it.
+
+        With `tick`, the number of the tick (from 1), a tick that was published is returned as it was and `x` is
+        ignored: there is no second noise for it. Only the latest tick is kept.
+        """
+        if self._is_repeated(tick):
+            return self.last
+        added = self._checked(x)
+        self._pay()
+        noise = self._noise(self.tick + 1)
+        self._total = self._total + added
+        self._last = self._total + noise
+        self.tick += 1
+        return self.last
+
+    @property
+    def last(self) -> Any:
+        """The latest release; None before the first tick."""
+        if self._last is None:
+            return None
+        return int(self._last[0]) if self.size is None else self._last.copy()
+
+    def error(self, t: int) -> float:
+        """The standard deviation of the release at tick t, to a relative 1e-3 (rounding on the lattice) or better.
+
+        Noise is added to whole counts; once sigma is 1 or more, rounding adds the variance 1/12 that is included.
+        """
+        t = whole_number("t", t, 1, self.horizon)
+        if self.horizon is not None:
+            return self._run.error(t)
+        epoch = t.bit_length() - 1  # ticks 2^e, ..., 2^(e+1) - 1 are epoch e
+        inside = self._new_epoch(2**epoch).error(t - 2**epoch + 1)
+        return math.hypot(inside, self._epochs.error(epoch)) if epoch else inside
+
+    def _noise(self, tick: int) -> Integers:
+        if self.horizon is not None:
+            return self._run.advance(tick)
+        epoch = tick.bit_length() - 1
+        if epoch >= _EPOCHS:
+            raise ParameterError(f"without a horizon there are at most 2**{_EPOCHS} - 1 ticks")
+        start = 2**epoch
+        if tick == start and epoch > 0:
+            self._before = self._epochs.advance(epoch)
+            self._run = self._new_epoch(start)
+        # The total is that of all ticks; the two noises are of the epochs before and of the ticks in this one.
+        return self._before + self._run.advance(tick - start + 1)
+
+    def _checked(self, x: Any) -> Integers:
+        given = np.asarray(x)
+        shape = () if self.size is None else (self.size,)
+        if given.dtype.kind not in "iu" or given.shape != shape:
+            raise DataError(f"a tick takes {'a whole number' if self.size is None else f'{self.size} whole numbers'}")
+        if given.size and max(abs(int(given.max())), abs(int(given.min()))) > _MOST_PER_TICK:
+            raise DataError("a tick counts at most 2**53 events")
+        return np.atleast_1d(given).astype(np.int64)
+
+    def to_bytes(self) -> bytes:
+        """The whole state. Not private: it holds the true total and the noise."""
+        header = {
+            **self._saved(),
+            "method": self._asked[0],
+            "base": self._asked[1],
+            "size": self.size,
+            "max_items_per_event": self.max_items_per_event,
+            "has_release": self._last is not None,
+        }
+        arrays = {"total": self._total, **{f"run.{name}": array for name, array in self._run.state.items()}}
+        if self._last is not None:
+            arrays["last"] = self._last
+        if self.horizon is None:
+            arrays["before"] = self._before
+            arrays |= {f"epochs.{name}": array for name, array in self._epochs.state.items()}
+        return save_state(FAMILY, header, arrays, {})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, ledger: Account | None = None, source: RandomSource | None = None) -> Self:
+        """Restore a state; the next tick is drawn as if nothing had happened. `ledger` as before, for the charge."""
+        header, arrays, _ = load_state(data, FAMILY)
+        try:
+            counter = cls(
+                header["horizon"],
+                saved_budget(header["budget"]),
+                method=header["method"],
+                base=header["base"],
+                size=header["size"],
+                max_items_per_event=header["max_items_per_event"],
+                ledger=ledger,
+                source=source,
+            )
+            counter._restore(header)
+            if counter.horizon is None and counter.tick:
+                counter._run = counter._new_epoch(2 ** (counter.tick.bit_length() - 1))
+                counter._before = arrays["before"]
+                counter._epochs.load(arrays, "epochs.")
+            counter._run.load(arrays, "run.")
+            counter._total = arrays["total"]
+            counter._last = arrays["last"] if header["has_release"] else None
+            for array in (counter._total, counter._last):
+                if array is not None and array.shape != (counter.size or 1,):
+                    raise CorruptStateError("the state has arrays of another size")
+        except (KeyError, TypeError, ValueError, IndexError):
+            raise CorruptStateError("the state is not one of a continual counter") from None
+        return counter
+
+    def __repr__(self) -> str:
+        ticks = "unknown" if self.horizon is None else str(self.horizon)
+        return f"Counter(tick {self.tick} of {ticks}, {self.method}; {self.guarantee.sentence()})"
+
+
+class _Run:
+    """A factor at work: its sigma, its state, and its noise in counts."""
+
+    def __init__(self, factor: Factor, rho: float, owner: Counter) -> None:
+        self.factor = factor
+        self.sigma = factor.sigma(rho, owner.max_items_per_event)
+        self.state = factor.start(owner.size or 1)
+        self._owner = owner
+
+    def advance(self, tick: int) -> Integers:
+        return self.factor.to_counts(self.factor.advance(self.state, tick, self.sigma, self._owner._source))
+
+    def error(self, t: int) -> float:
+        return self.factor.error(t, self.sigma)
+
+    def load(self, arrays: dict[str, Integers], prefix: str) -> None:
+        for name, empty in self.state.items():
+            saved = arrays[prefix + name]
+            if saved.ndim != empty.ndim or (name != "past" and saved.shape != empty.shape):
+                raise CorruptStateError("the state has arrays of another size")
+            if name == "past" and not (len(saved) == len(empty) and saved.shape[1] <= self.factor.horizon):
+                raise CorruptStateError("the state has arrays of another size")
+            self.state[name] = saved

@@ -1,0 +1,288 @@
+"""Heavy hitters at every tick, in bounded memory and without knowing the items."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from discreet.continual._base import Continual, approximate_budget, saved_budget
+from discreet.continual._factors import levels
+from discreet.continual._items import Item, published_items
+from discreet.continual._state import load_state, save_state
+from discreet.errors import CorruptStateError, ParameterError
+from discreet.noise import RandomSource
+from discreet.noise.offset import offset_draw
+from discreet.privacy import Budget
+from discreet.privacy.calibration.composition import repeated_share
+from discreet.privacy.calibration.misra_gries import chan_threshold
+from discreet.privacy.calibration.offset import offset_threshold
+from discreet.privacy.checks import whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.histogram import Histogram
+from discreet.summaries import ExactCounts, MisraGries
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from discreet.privacy.ledger import Account
+
+__all__ = ["HeavyHitters"]
+
+FAMILY = 141
+MECHANISMS = ("offset", "chan")
+_MOST_BASE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """The release of the ticks `first` to `last`. Everything in it is public."""
+
+    first: int
+    last: int
+    offset: int
+    counts: dict[Item, int]
+
+
+class HeavyHitters(Continual):
+    """The frequent items of the whole stream, or of the last `window` ticks, at every tick.
+
+    Unit: one event (one item at one tick).
+    Guarantee: (epsilon, delta) for all ticks together.
+    Mechanism: a tree over ticks. A node at level i covers r^i ticks and is one Misra-Gries sketch of its events,
+        released once, by the offset release ([LT] section 1: theirs can replace that of Chan et al. as the subroutine).
+        A tick's result adds up the nodes that cover it. "chan" releases nodes with noise k/epsilon instead.
+    Noise: an event is in at most one node of each of the L levels; each node gets the (epsilon, delta) of which L
+        compose to the budget (optimal composition, `calibration.composition`).
+    Threshold: of each node: an item is in its release iff count - offset >= threshold.
+    Error: of the m nodes of a tick, those that release the item have one noise each and overestimate by at most their
+        share of n/(k+1); those that do not lack at most offset + threshold. `Histogram.bounds` has both.
+    Memory: L sketches of `capacity` counters; what was released of the nodes in use comes on top.
+    Argument: docs/privacy/continual.md.
+
+    Args:
+        horizon: The number of ticks.
+        budget: For all ticks together; needs a delta.
+        capacity: The counters of each sketch.
+        window: Count only the last so many ticks.
+        mechanism: "offset", or "chan" for the baseline.
+        base: The base of the tree; by default the one with the least noise at the worst tick.
+        ledger, charge_id, source: As for `Counter`.
+    """
+
+    mechanism_name: ClassVar[str] = "continual heavy hitters"
+    reference: ClassVar[str] = "[LT] Algorithm 1 and section 1, [CO] Algorithm 3; docs/privacy/continual.md"
+
+    def __init__(
+        self,
+        horizon: int,
+        budget: Budget,
+        capacity: int = 4096,
+        window: int | None = None,
+        *,
+        mechanism: str = "offset",
+        base: int | None = None,
+        ledger: Account | None = None,
+        charge_id: str | None = None,
+        source: RandomSource | None = None,
+    ) -> None:
+        super().__init__(whole_number("horizon", horizon), budget, ledger, charge_id, source)
+        epsilon, delta = approximate_budget(budget)
+        self.capacity = whole_number("capacity", capacity, 1, 2**30)
+        self.window = None if window is None else whole_number("window", window, 1, horizon)
+        if mechanism not in MECHANISMS:
+            raise ParameterError(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
+        self.mechanism = mechanism
+        span = horizon if self.window is None else self.window
+        self.base = _best_base(epsilon, delta, span) if base is None else whole_number("base", base, 2)
+        self.levels = levels(span, self.base)
+        each_epsilon, each_delta = repeated_share(epsilon, delta, self.levels)
+        if mechanism == "offset":
+            self.scale = 1 / Fraction(each_epsilon)
+            self.threshold = 1 + offset_threshold(each_epsilon, each_delta)
+        else:
+            self.scale = self.capacity / Fraction(each_epsilon)
+            self.threshold = chan_threshold(each_epsilon, each_delta, self.capacity)
+        # The order of a tick's events means nothing: they are counted first and taken in the order of their hashes
+        # under this seed, so that neighbouring ticks are streams that differ by one inserted event.
+        self._order = self._source.uniform_integers(2**63)
+        self._seed = self._source.uniform_integers(2**63)  # another: a table fills badly in the order of its hashes
+        self._sketches = [self._new_sketch() for _ in range(self.levels)]
+        self._nodes: list[_Node] = []
+        self._last: Histogram | None = None
+
+    @property
+    def last(self) -> Histogram | None:
+        """The latest release; None before the first tick."""
+        return self._last
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes held by the sketches."""
+        return sum(sketch.memory_bytes for sketch in self._sketches)
+
+    def step(self, items: Any, tick: int | None = None, *, nulls: str = "error") -> Histogram:
+        """Add the events of one tick, one item each, and return the private counts up to it.
+
+        `items` is a column or an iterable as for `MisraGries.update`. With `tick`, its number from 1, a tick that was
+        published is returned as it was, and `items` are ignored.
+        """
+        if self._is_repeated(tick):
+            assert self._last is not None
+            return self._last
+        counted = ExactCounts(seed=self._order)
+        counted.update(items, nulls=nulls)
+        raw = counted.not_private_counts()
+        self._pay()
+        # The highest level first: it has seen whatever the others have, so what it accepts all accept.
+        for sketch in reversed(self._sketches):
+            sketch.update_counts(raw.items, raw.counts)
+        now = self.tick + 1
+        done = _trailing(now, self.base, self.levels)
+        # The whole stream only ever uses the largest node that ends now; a window slides over the smaller ones too.
+        for level in range(done + 1) if self.window is not None else (done,):
+            self._nodes.append(self._release(self._sketches[level], now - self.base**level + 1, now))
+        for level in range(done + 1):
+            self._sketches[level] = self._new_sketch()
+        self._forget(now)
+        self.tick = now
+        self._last = self._sum(self._cover(now))
+        return self._last
+
+    def _new_sketch(self) -> MisraGries:
+        return MisraGries(self.capacity, seed=self._seed)
+
+    def _release(self, sketch: MisraGries, first: int, last: int) -> _Node:
+        raw = sketch.not_private_counts()
+        if self.mechanism == "offset":
+            offset, v, kept = offset_draw(
+                raw.counts, sketch.not_private_offset, self.scale, self.threshold, self._source
+            )
+        else:
+            v = raw.counts + self._source.discrete_laplace(self.scale, len(raw))
+            offset, kept = 0, (v >= self.threshold) & (raw.counts > 0)
+        names = raw.items.filter(np.asarray(kept)).to_pylist()
+        return _Node(first, last, offset, dict(zip(names, v[kept].tolist(), strict=True)))
+
+    def _forget(self, now: int) -> None:
+        if self.window is None:
+            # A node that the new one contains is not used again.
+            newest = self._nodes[-1]
+            self._nodes = [node for node in self._nodes if node.last < newest.first or node is newest]
+        else:
+            self._nodes = [node for node in self._nodes if node.first > now - self.window]
+
+    def _cover(self, now: int) -> list[_Node]:
+        """The fewest nodes that make up the ticks to publish."""
+        if self.window is None:
+            return self._nodes
+        by_start: dict[int, _Node] = {}
+        for node in self._nodes:
+            if node.first not in by_start or node.last > by_start[node.first].last:
+                by_start[node.first] = node
+        cover, first = [], max(1, now - self.window + 1)
+        while first <= now:
+            cover.append(by_start[first])
+            first = cover[-1].last + 1
+        return cover
+
+    def _sum(self, nodes: list[_Node]) -> Histogram:
+        total: dict[Item, int] = {}
+        for node in nodes:
+            for item, count in node.counts.items():
+                total[item] = total.get(item, 0) + count
+        m = len(nodes)
+        noise = Noise("laplace", self.scale, (self.capacity + 1) * m, Fraction(m))
+        if self.mechanism == "offset":
+            missing = float(sum(max(node.offset + self.threshold - 1, 0) for node in nodes))
+            model = ErrorModel(noise, offset_noise=Noise("laplace", self.scale, m, Fraction(m)), summary_below=missing)
+        else:
+            model = ErrorModel(noise, summary_below=math.inf)
+        return Histogram(
+            published_items(total),
+            np.fromiter(total.values(), np.int64, len(total)),
+            self.guarantee,
+            model,
+            threshold=self.threshold,
+            offset=sum(node.offset for node in nodes) if self.mechanism == "offset" else None,
+        )
+
+    def to_bytes(self) -> bytes:
+        """The whole state. Not private: it holds the sketches."""
+        header = {
+            **self._saved(),
+            "capacity": self.capacity,
+            "window": self.window,
+            "mechanism": self.mechanism,
+            "base": self.base,
+            "order": str(self._order),
+            "seed": str(self._seed),
+            "nodes": [[n.first, n.last, n.offset, *_plain(n.counts)] for n in self._nodes],
+        }
+        blobs = {f"sketch.{level}": sketch.to_bytes() for level, sketch in enumerate(self._sketches)}
+        if self._last is not None:
+            blobs["last"] = self._last.to_payload()
+        return save_state(FAMILY, header, {}, blobs)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, ledger: Account | None = None, source: RandomSource | None = None) -> Self:
+        """Restore a state; the next tick is drawn as if nothing had happened. `ledger` as before, for the charge."""
+        header, _, blobs = load_state(data, FAMILY)
+        try:
+            hitters = cls(
+                header["horizon"],
+                saved_budget(header["budget"]),
+                header["capacity"],
+                header["window"],
+                mechanism=header["mechanism"],
+                base=header["base"],
+                ledger=ledger,
+            )
+            hitters._use_source(source)  # only now: the seeds that it drew when it was made are in the state
+            hitters._restore(header)
+            hitters._order, hitters._seed = int(header["order"]), int(header["seed"])
+            sketches = [MisraGries.from_bytes(blobs[f"sketch.{level}"]) for level in range(hitters.levels)]
+            if any(sketch.capacity != hitters.capacity or sketch.was_merged for sketch in sketches):
+                raise CorruptStateError("the state has sketches of another kind")
+            hitters._sketches = sketches
+            hitters._nodes = [_Node(int(n[0]), int(n[1]), int(n[2]), _counts(*n[3:])) for n in header["nodes"]]
+            hitters._last = Histogram.from_payload(blobs["last"]) if hitters.tick else None
+        except (KeyError, TypeError, ValueError, IndexError):
+            raise CorruptStateError("the state is not one of continual heavy hitters") from None
+        return hitters
+
+    def __repr__(self) -> str:
+        return f"HeavyHitters(tick {self.tick} of {self.horizon}, capacity={self.capacity}) [state NOT PRIVATE]"
+
+
+def _trailing(tick: int, base: int, count: int) -> int:
+    """The highest level of the tree with a node that ends at this tick."""
+    level = 0
+    while level + 1 < count and tick % base ** (level + 1) == 0:
+        level += 1
+    return level
+
+
+def _best_base(epsilon: float, delta: float, span: int) -> int:
+    """The base with the least standard deviation of the sum of all nodes of the worst tick: (r-1) L nodes."""
+
+    def noise(base: int) -> float:
+        count = levels(span, base)
+        return math.sqrt((base - 1) * count) / repeated_share(epsilon, delta, count)[0]
+
+    return min(range(2, _MOST_BASE + 1), key=noise)
+
+
+def _plain(counts: dict[Item, int]) -> tuple[str, list[Any], list[int]]:
+    """A node's counts as JSON: the kind of its items, the items (bytes as hexadecimal), the counts."""
+    first = next(iter(counts), "")
+    kind = "bytes" if isinstance(first, bytes) else "other"
+    return kind, [item.hex() if isinstance(item, bytes) else item for item in counts], list(counts.values())
+
+
+def _counts(kind: str, items: list[Any], counts: list[int]) -> dict[Item, int]:
+    named = [bytes.fromhex(item) for item in items] if kind == "bytes" else items
+    return {item: int(count) for item, count in zip(named, counts, strict=True)}

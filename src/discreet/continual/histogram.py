@@ -1,0 +1,327 @@
+"""Histograms at every tick: four settings, by whether the items and their number in an event are known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.continual import one_shot
+from discreet.continual._base import Continual, approximate_budget, budget_rho, saved_budget
+from discreet.continual._engines import Engine, Factored, Hidden, Meta, Sparse
+from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
+from discreet.continual._items import Item, published_items
+from discreet.continual._state import load_state, save_state
+from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget
+from discreet.privacy import histogram as release
+from discreet.privacy.calibration.composition import repeated_share
+from discreet.privacy.checks import whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from typing_extensions import Self
+
+    from discreet.privacy.ledger import Account
+
+__all__ = ["Histogram"]
+
+Integers = npt.NDArray[np.int64]
+
+FAMILY = 142
+# By (domain known, items per event bounded); the first is the default.
+MECHANISMS = {
+    (True, True): ("factorised", "tree", "meta"),
+    (True, False): ("meta", "sparse"),
+    (False, True): ("factorised", "tree", "meta", "limit"),
+    (False, False): ("meta",),
+}
+_MOST_ITEMS = 2**63
+
+
+class Histogram(Continual):
+    """The counts of items over the events so far, at every tick.
+
+    Unit: one event, which is a set of items: at most `max_items_per_event` = D, or any number of them.
+    Guarantee: for all ticks together, rho-zCDP or (epsilon, delta) over a known domain, (epsilon, delta) otherwise.
+
+    | domain | items | mechanisms (the first is the default) |
+    |---|---|---|
+    | known | at most D | "factorised": a `Counter` an item. "tree": KnownBase. "meta": a tree of KnownGauss |
+    | known | any, top k | "meta": a tree of KnownGumb. "sparse": sparseGumb, k counters, `switches` new choices |
+    | unknown | at most D | "factorised": UnkBase with factorised noise. "tree": UnkBase.
+      "meta": a tree of UnkGauss. "limit": a tree of LimitDom with Laplace noise |
+    | unknown | any, top k | "meta": a tree of UnkGumb |
+
+    Half of delta pays for the conversion from zCDP and half for items that one event brought; `threshold` of a release
+    is the cut that hides those. Arguments: docs/privacy/continual.md.
+
+    Args:
+        horizon: The number of ticks.
+        budget: For all ticks together.
+        domain: The items that may be published, known in advance; None if they come from the stream.
+        max_items_per_event: D. Of an event the first D different items count.
+        k: Publish the k largest; needed when the items of an event are not bounded.
+        mechanism: See above; "auto" is the default of the setting.
+        base: The base of the trees.
+        limit: How many of the largest counts the mechanisms of unknown domains look at ("meta", "limit").
+        keep_discovered: An item that passed the cut once stays visible ([CO] section 7); "factorised" and "tree".
+        switches: s of sparseGumb. margin: eta of sparseGumb, a whole number.
+        ledger, charge_id, source: As for `Counter`.
+    """
+
+    mechanism_name: ClassVar[str] = "continual histogram"
+    reference: ClassVar[str] = "[CO] Algorithms 2, 3, 4, 7; docs/privacy/continual.md"
+
+    def __init__(
+        self,
+        horizon: int,
+        budget: Budget,
+        domain: Iterable[Item] | None = None,
+        max_items_per_event: int | None = None,
+        k: int | None = None,
+        *,
+        mechanism: str = "auto",
+        base: int | None = None,
+        limit: int | None = None,
+        keep_discovered: bool = False,
+        switches: int = 1,
+        margin: int = 0,
+        ledger: Account | None = None,
+        charge_id: str | None = None,
+        source: RandomSource | None = None,
+    ) -> None:
+        super().__init__(whole_number("horizon", horizon), budget, ledger, charge_id, source)
+        self._domain = None if domain is None else _checked_domain(domain)
+        self.max_items_per_event = (
+            None if max_items_per_event is None else whole_number("max_items_per_event", max_items_per_event)
+        )
+        self.k = None if k is None else whole_number("k", k)
+        allowed = MECHANISMS[self._domain is not None, self.max_items_per_event is not None]
+        self.mechanism = allowed[0] if mechanism == "auto" else mechanism
+        if self.mechanism not in allowed:
+            raise ParameterError(f"mechanism must be one of auto, {', '.join(allowed)} here, not {mechanism!r}")
+        if self.k is None and self.max_items_per_event is None:
+            raise ParameterError("events of any number of items need k: how many items to publish")
+        self.base = optimal_base(horizon) if base is None else whole_number("base", base, 2, max(2, horizon))
+        self.limit = None if limit is None else whole_number("limit", limit, self.k or 1)
+        self.keep_discovered = bool(keep_discovered)
+        self.switches = whole_number("switches", switches, 0, horizon)
+        self.margin = whole_number("margin", margin, 0, 2**53)
+        self._items: list[Item] = [] if self._domain is None else self._domain.to_pylist()
+        self._index = {item: position for position, item in enumerate(self._items)}
+        self._total = np.zeros(len(self._items), np.int64)
+        self._engine = self._make_engine()
+        self._last: release.Histogram | None = None
+
+    def _make_engine(self) -> Engine:
+        assert self.horizon is not None
+        known, most = self._domain is not None, self.max_items_per_event
+        if known:
+            rho = budget_rho(self.budget)
+        else:
+            delta = approximate_budget(self.budget)[1] / 2.0
+            rho = budget_rho(self.budget, 0.5)
+        if self.mechanism == "sparse":
+            assert self.k is not None
+            return Sparse(
+                lambda each: (best_factor(self.horizon or 1, each), each), rho, self.k, self.switches, self.margin
+            )
+        if self.mechanism in ("meta", "limit"):
+            return self._meta(rho, None if known else delta)
+        assert most is not None
+        tree: Factor = Tree(self.horizon, self.base)
+        if known:
+            best = tree if self.mechanism == "tree" else best_factor(self.horizon, rho, most)
+            return Factored(best, rho, most, len(self._items))
+        # Constant memory an item; see `best_factor` for how little that costs.
+        return Hidden(
+            tree if self.mechanism == "tree" else Buffered(self.horizon), rho, delta, most, self.keep_discovered
+        )
+
+    def _meta(self, rho: float, delta: float | None) -> Meta:
+        """The one-shot mechanism of the setting, with its share of the budget: an event is in L nodes."""
+        assert self.horizon is not None
+        L = levels(self.horizon, self.base)
+        k, limit, most = self.k, self.limit, self.max_items_per_event
+
+        def node_sigma(items: int) -> Fraction:
+            # L nodes, `items` Gaussian counts (or choices) each: rho = L items / (2 sigma^2).
+            return max(Fraction(math.sqrt(L * items / (2.0 * rho)) * (1.0 + 1e-12)), Fraction(1))
+
+        if most is None:
+            assert k is not None
+            top = k  # as the closures see it
+            tau = node_sigma(2 * k)
+            if delta is None:
+                return self._tree(lambda h, rank, source: one_shot.known_gumbel(h, top, tau, source), float(tau), False)
+            bar = 10 * k if limit is None else limit
+            shift = one_shot.gumbel_shift(tau, delta / (L * bar))
+            return self._tree(
+                lambda h, rank, source: one_shot.unknown_gumbel(h, top, tau, shift, bar, rank, source),
+                float(tau),
+                False,
+            )
+        sigma = node_sigma(most)
+        if delta is None:
+            return self._tree(lambda h, rank, source: one_shot.known_gauss(h, sigma, source), float(sigma), True)
+        if self.mechanism == "limit":
+            each_epsilon, each_delta = repeated_share(*approximate_budget(self.budget), L)
+            scale = most / Fraction(each_epsilon)
+            far = one_shot.laplace_shift(scale, each_delta / most)
+            return self._tree(
+                lambda h, rank, source: one_shot.unknown_laplace(h, scale, far, limit, rank, source),
+                math.sqrt(2.0) * float(scale),
+                False,
+            )
+        near = one_shot.gauss_shift(sigma, delta / (L * most))
+        return self._tree(
+            lambda h, rank, source: one_shot.unknown_gauss(h, sigma, near, limit, rank, source), float(sigma), False
+        )
+
+    def _tree(self, node: Any, sigma: float, complete: bool) -> Meta:
+        assert self.horizon is not None
+        return Meta(self.horizon, self.base, node, sigma, complete)
+
+    @property
+    def last(self) -> release.Histogram | None:
+        """The latest release; None before the first tick."""
+        return self._last
+
+    def error(self, t: int) -> float:
+        """The standard deviation of a published count at tick t."""
+        return self._engine.error(whole_number("t", t, 1, self.horizon))
+
+    def step(self, events: Any, tick: int | None = None) -> release.Histogram:
+        """Add the events of one tick and return the private histogram up to it.
+
+        `events` is an Arrow list column or an iterable of iterables, one set of items an event; a plain column or an
+        iterable of items holds events of one item each. With `tick`, its number from 1, a tick that was published is
+        returned as it was, and `events` are ignored.
+        """
+        from discreet.continual._events import event_counts
+
+        if self._is_repeated(tick):
+            assert self._last is not None
+            return self._last
+        items, counts = event_counts(events, self.max_items_per_event, self._domain)
+        self._check_kind(items)
+        self._pay()
+        positions = self._register(items)
+        added = np.zeros(len(self._items), np.int64)
+        added[positions] = counts
+        self._total = np.concatenate([self._total, np.zeros(len(added) - len(self._total), np.int64)]) + added
+        where, noisy = self._engine.step(self._total, added, self.tick + 1, self._rank, self._source)
+        self.tick += 1
+        self._last = self._publish(where, noisy)
+        return self._last
+
+    def _check_kind(self, items: pa.Array) -> None:
+        if len(items) and self._items and type(items[0].as_py()) is not type(self._items[0]):
+            raise DataError("the items are not of the kind of those before: text, bytes or whole numbers")
+
+    def _register(self, items: pa.Array) -> Integers:
+        """The positions of the items; new ones get the next."""
+        if self._domain is not None:
+            import pyarrow.compute as pc
+
+            return np.asarray(pc.index_in(items.cast(self._domain.type), value_set=self._domain)).astype(np.int64)
+        for item in items.to_pylist():
+            if item not in self._index:
+                self._index[item] = len(self._items)
+                self._items.append(item)
+        return np.array([self._index[item] for item in items.to_pylist()], np.int64)
+
+    def _rank(self) -> Integers:
+        """The order of the items by value, which does not depend on the stream."""
+        ranks = np.empty(len(self._items), np.int64)
+        ranks[sorted(range(len(self._items)), key=self._items.__getitem__)] = np.arange(len(self._items))
+        return ranks
+
+    def _publish(self, where: Integers, noisy: Integers) -> release.Histogram:
+        import pyarrow as pa
+
+        if self._domain is not None:
+            items = self._domain.take(pa.array(where))
+        else:
+            items = published_items(self._items[position] for position in where)
+        draws = len(self._items) if self._domain is not None else _MOST_ITEMS
+        law = Noise("gaussian", Fraction(max(self.error(self.tick), 1e-3)), max(draws, 1))
+        model = ErrorModel(
+            law,
+            summary_below=0.0 if self._engine.complete else math.inf,
+            lowest=0 if self._domain is not None else 1,
+        )
+        result = release.Histogram(items, noisy, self.guarantee, model, threshold=self._engine.threshold)
+        return result if self.k is None else result.head(self.k)
+
+    def to_bytes(self) -> bytes:
+        """The whole state. Not private: it holds the true counts and the noise."""
+        header = {
+            **self._saved(),
+            "max_items_per_event": self.max_items_per_event,
+            "k": self.k,
+            "mechanism": self.mechanism,
+            "base": self.base,
+            "limit": self.limit,
+            "keep_discovered": self.keep_discovered,
+            "switches": self.switches,
+            "margin": self.margin,
+            "known": self._domain is not None,
+            "bytes": bool(self._items) and isinstance(self._items[0], bytes),
+            "items": [item.hex() if isinstance(item, bytes) else item for item in self._items],
+        }
+        arrays = {"total": self._total, **{f"engine.{name}": array for name, array in self._engine.arrays().items()}}
+        blobs = {} if self._last is None else {"last": self._last.to_payload()}
+        return save_state(FAMILY, header, arrays, blobs)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, ledger: Account | None = None, source: RandomSource | None = None) -> Self:
+        """Restore a state; the next tick is drawn as if nothing had happened. `ledger` as before, for the charge."""
+        header, arrays, blobs = load_state(data, FAMILY)
+        try:
+            items = [bytes.fromhex(item) for item in header["items"]] if header["bytes"] else header["items"]
+            names = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
+            histogram = cls(
+                header["horizon"],
+                saved_budget(header["budget"]),
+                items if header["known"] else None,
+                **{name: header[name] for name in names},
+                ledger=ledger,
+                source=source,
+            )
+            histogram._restore(header)
+            if not header["known"]:
+                histogram._items = items
+                histogram._index = {item: position for position, item in enumerate(items)}
+            histogram._total = arrays["total"]
+            if histogram._total.shape != (len(items),):
+                raise CorruptStateError("the state has arrays of another size")
+            engine = {name.removeprefix("engine."): array for name, array in arrays.items() if name != "total"}
+            histogram._engine.load(engine, len(items))
+            histogram._last = release.Histogram.from_payload(blobs["last"]) if histogram.tick else None
+        except (KeyError, TypeError, ValueError, IndexError):
+            raise CorruptStateError("the state is not one of a continual histogram") from None
+        return histogram
+
+    def __repr__(self) -> str:
+        setting = "unknown" if self._domain is None else "known"
+        return f"Histogram(tick {self.tick} of {self.horizon}, {setting} domain, {self.mechanism}) [state NOT PRIVATE]"
+
+
+def _checked_domain(domain: Iterable[Item]) -> pa.Array:
+    from discreet.continual._events import flattened
+
+    items, parents = flattened(domain)
+    if parents is not None or not len(items):
+        raise ParameterError("the domain must be a column or an iterable of items, at least one")
+    values = items.to_pylist()
+    if len(set(values)) != len(values):
+        raise ParameterError("the domain has an item more than once")
+    return published_items(values)

@@ -1,0 +1,123 @@
+"""The one-shot building blocks of [CO]: noise and selection on one histogram, in exact integers.
+
+Each takes counts and gives (positions, noisy counts) of what it publishes. An event changes any number of counts by 1,
+all in the same direction. "Unknown domain" means that only items that occurred have counts, so a cut must hide the
+items that a single event brought. Ties at the limit of an unknown domain are broken by `rank`, an order of the items
+that does not depend on the stream.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.noise import RandomSource
+from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
+from discreet.privacy.calibration.tails import log_sum_tail, smallest_shift
+
+__all__ = ["known_gauss", "known_gumbel", "unknown_gauss", "unknown_gumbel", "unknown_laplace"]
+
+Integers = npt.NDArray[np.int64]
+Published = tuple[Integers, Integers]
+
+
+def known_gauss(counts: Integers, sigma: Fraction, source: RandomSource) -> Published:
+    """Algorithm 10, KnownGauss: every count with noise. With D counts changed: D/(2 sigma^2)-zCDP."""
+    return np.arange(len(counts)), counts + source.discrete_gaussian(sigma, len(counts))
+
+
+def known_gumbel(counts: Integers, k: int, tau: Fraction, source: RandomSource) -> Published:
+    """Algorithm 11, KnownGumb: k items by the exponential mechanism, then their counts with noise. k/tau^2-zCDP.
+
+    Gumbel noise of scale tau/2 is a choice with odds exp(2 h/tau). Counts move in one direction, so one choice has
+    bounded range 2/tau and is 1/(2 tau^2)-zCDP; so is one Gaussian count.
+    """
+    chosen = select_gumbel(counts, k, tau, source)
+    return chosen, counts[chosen] + source.discrete_gaussian(tau, len(chosen))
+
+
+def select_gumbel(counts: Integers, k: int, tau: Fraction, source: RandomSource) -> Integers:
+    """The choice of `known_gumbel` alone: k/(2 tau^2)-zCDP."""
+    return source.exponential_mechanism(counts, 4 / tau, 1, min(k, len(counts)))
+
+
+def _top(counts: Integers, rank: Callable[[], Integers], limit: int | None) -> tuple[Integers, int]:
+    """The positions of the `limit` largest positive counts, and the largest count that is not among them."""
+    there = np.flatnonzero(counts > 0)
+    if limit is None or len(there) <= limit:
+        return there, 0
+    order = there[np.lexsort((rank()[there], -counts[there]))]
+    return order[:limit], int(counts[order[limit]])
+
+
+def unknown_gauss(
+    counts: Integers, sigma: Fraction, shift: int, limit: int | None, rank: Callable[[], Integers], source: RandomSource
+) -> Published:
+    """Algorithm 5, UnkGauss: published iff h + Z >= h_(limit+1) + 1 + shift + Z', all noises discrete Gaussian.
+
+    An item that only one of two neighbours has among its largest has h <= h_(limit+1) + 1: it is shown with
+    probability P[Z - Z' >= shift]. At most D items are such (Lemma 6.4).
+    """
+    top, rest = _top(counts, rank, limit)
+    cut = rest + 1 + shift + source.discrete_gaussian(sigma)
+    noisy = counts[top] + source.discrete_gaussian(sigma, len(top))
+    return top[noisy >= cut], noisy[noisy >= cut]
+
+
+def unknown_laplace(
+    counts: Integers, scale: Fraction, shift: int, limit: int | None, rank: Callable[[], Integers], source: RandomSource
+) -> Published:
+    """LimitDom of Durfee and Rogers: the same with discrete Laplace noise. (D/scale, D P[Z - Z' >= shift])-DP.
+
+    The relabelling of [CO] section 6 gives that for any noise, without the factor 1 + exp(epsilon) on delta.
+    """
+    top, rest = _top(counts, rank, limit)
+    cut = rest + 1 + shift + source.discrete_laplace(scale)
+    noisy = counts[top] + source.discrete_laplace(scale, len(top))
+    return top[noisy >= cut], noisy[noisy >= cut]
+
+
+def unknown_gumbel(
+    counts: Integers, k: int, tau: Fraction, shift: int, limit: int, rank: Callable[[], Integers], source: RandomSource
+) -> Published:
+    """Algorithm 12, UnkGumb: k choices among the `limit` largest and a stop at h_(limit+1) + 1 + shift.
+
+    k/tau^2-zCDP but for the choice of an item that only one neighbour has among its largest. There are at most
+    `limit`, each ahead of the stop with probability 1/(1 + exp(2 shift/tau)). (The paper's Theorems 3 and 10 state 2 k
+    and limit times delta; the proof needs the latter.)
+    """
+    top, rest = _top(counts, rank, limit)
+    scores = np.append(counts[top], rest + 1 + shift)
+    picks = source.exponential_mechanism(scores, 4 / tau, 1, min(k, len(scores)))
+    stop = np.flatnonzero(picks == len(top))
+    chosen = top[picks[: stop[0]] if len(stop) else picks]
+    return chosen, counts[chosen] + source.discrete_gaussian(tau, len(chosen))
+
+
+def gauss_shift(sigma: Fraction, probability: float) -> int:
+    """The smallest shift with P[Z - Z' >= shift] <= probability, never understated.
+
+    Z - Z' is the sum of two discrete Gaussians: within a factor kappa_2 of one of parameter sqrt(2) sigma
+    (`calibration.gaussian`); kappa_2 = (1+e)/(1-e), e <= 2.1 exp(-pi^2 sigma^2), and sigma >= 1 is asked for.
+    """
+    e = 2.1 * math.exp(-((math.pi * float(sigma)) ** 2))
+    log_kappa = math.log1p(e) - math.log1p(-e)
+
+    def log_probability(shift: int) -> float:
+        return math.log(max(discrete_gaussian_tail(math.sqrt(2.0) * float(sigma), shift), 1e-320)) + log_kappa
+
+    return smallest_shift(log_probability, probability)
+
+
+def laplace_shift(scale: Fraction, probability: float) -> int:
+    """The smallest shift with P[Z - Z' >= shift] <= probability."""
+    return smallest_shift(lambda shift: log_sum_tail(float(1 / scale), shift) + 1e-12, probability)
+
+
+def gumbel_shift(tau: Fraction, probability: float) -> int:
+    """The smallest shift with 1/(1 + exp(2 shift/tau)) <= probability."""
+    return max(0, math.ceil(float(tau) / 2.0 * math.log1p(1.0 / probability) * (1.0 + 1e-12)))

@@ -1,0 +1,275 @@
+"""Histograms over ticks: the four settings, their noise, their cuts, their states."""
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.continual import Histogram, one_shot
+from discreet.continual._events import event_counts
+from discreet.continual._factors import Buffered, Tree
+from discreet.noise import seeded_source
+
+BUDGET = dc.Budget(1.0, 1e-6)
+PLENTY = dc.Budget(5000.0, 0.5)
+ITEMS = [f"item {i}" for i in range(12)]
+SETTINGS = [
+    (domain, most, mechanism)
+    for domain, most, names in (
+        (ITEMS, 3, ("factorised", "tree", "meta")),
+        (ITEMS, None, ("meta", "sparse")),
+        (None, 3, ("factorised", "tree", "meta", "limit")),
+        (None, None, ("meta",)),
+    )
+    for mechanism in names
+]
+
+
+def make(domain, most, mechanism, budget=BUDGET, horizon=20, **more):
+    k = None if most is not None else 4
+    return Histogram(horizon, budget, domain, most, k, mechanism=mechanism, **more)
+
+
+def ticks(count, seed=1):
+    rng = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, 13)
+    return [
+        [rng.choice(ITEMS, rng.integers(0, 4), replace=False, p=weights / weights.sum()).tolist() for _ in range(50)]
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize(("domain", "most", "mechanism"), SETTINGS)
+def test_with_plenty_of_budget_the_counts_are_right(domain, most, mechanism):
+    histogram = make(domain, most, mechanism, PLENTY, source=seeded_source(1), switches=5)
+    exact = dict.fromkeys(ITEMS, 0)
+    for events in ticks(20):
+        for event in events:
+            for item in event:
+                exact[item] += 1
+        result = histogram.step(events)
+        shown = dict(zip(result.items, result.counts.tolist(), strict=True))
+        assert set(shown) <= set(ITEMS)
+        for item, count in shown.items():
+            # Nodes in which an item is not among the k largest lack its count.
+            low = 0 if mechanism == "meta" and most is None else exact[item] - 25
+            assert low <= count <= exact[item] + 25
+    assert {"item 0", "item 1"} <= set(shown)
+    if mechanism in ("factorised", "tree") or (domain and mechanism == "meta" and most):
+        assert len(shown) == 12
+    assert shown["item 0"] >= 0.7 * exact["item 0"]
+
+
+@pytest.mark.parametrize(("domain", "most", "mechanism"), SETTINGS)
+def test_a_restart_changes_nothing(domain, most, mechanism):
+    def run(restarts):
+        source = seeded_source(4)
+        histogram = make(domain, most, mechanism, dc.Budget(20.0, 1e-3), source=source, switches=3)
+        out = []
+        for t, events in enumerate(ticks(20), 1):
+            if t in restarts:
+                histogram = Histogram.from_bytes(histogram.to_bytes(), source=source)
+            out.append(histogram.step(events).to_payload())
+        return out
+
+    assert run([]) == run([1, 2, 9, 16, 20])
+
+
+@pytest.mark.parametrize(("domain", "most", "mechanism"), SETTINGS)
+def test_an_empty_stream_and_repeated_ticks(domain, most, mechanism):
+    histogram = make(domain, most, mechanism)
+    first = histogram.step([], tick=1)
+    assert histogram.step([["item 1"]], tick=1) is first
+    if domain is None:
+        assert first.items == []
+    assert Histogram.from_bytes(histogram.to_bytes()).step([], tick=1).to_payload() == first.to_payload()
+    assert first.guarantee.trust == "continual"
+    assert first.guarantee.delta == 1e-6
+    assert "item" not in repr(histogram)
+
+
+def test_events_are_sets_of_at_most_d_items():
+    lists = [["a", "b", "a", "c"], [], ["c", "b"], ["b"]]
+    for events in (lists, pa.array(lists, pa.list_(pa.string())), pa.chunked_array([pa.array(lists)])):
+        for most, expected in (
+            (None, {"a": 1, "b": 3, "c": 2}),
+            (2, {"a": 1, "b": 3, "c": 1}),
+            (1, {"a": 1, "b": 1, "c": 1}),
+        ):
+            items, counts = event_counts(events, most)
+            assert dict(zip(items.to_pylist(), counts.tolist(), strict=True)) == expected
+    items, counts = event_counts(lists, 1, pa.array(["b", "c"], pa.large_string()))
+    assert dict(zip(items.to_pylist(), counts.tolist(), strict=True)) == {"b": 2, "c": 1}
+    assert event_counts(np.array([3, 3, 5]), 1)[1].tolist() in ([2, 1], [1, 2])
+    for bad in ("text", 5, [1, "a"], [["a"], 3], [[1.5]], pa.array(["a", None]), [[True]]):
+        with pytest.raises(dc.DataError):
+            event_counts(bad, None)
+
+
+def test_known_noise_is_that_of_a_counter():
+    domain = list(range(3000))
+    for mechanism, method in (("factorised", "auto"), ("tree", "tree"), ("meta", "tree")):
+        histogram = Histogram(16, dc.Budget.zcdp(0.5), domain, 4, mechanism=mechanism, source=seeded_source(2))
+        counter = dc.continual.Counter(16, dc.Budget.zcdp(0.5), method=method, size=9, max_items_per_event=4)
+        for t in range(1, 17):
+            counts = histogram.step([[7]]).counts
+            assert histogram.error(t) == pytest.approx(counter.error(t), rel=1e-9)
+            # 3000 noises: 6 standard deviations of their variance, below 1e-8.
+            assert float((counts.astype(float) ** 2).mean()) == pytest.approx(
+                counter.error(t) ** 2, rel=6 * math.sqrt(2 / 3000), abs=1.0
+            )
+
+
+@pytest.mark.parametrize("factor", [Tree(40, 3), Buffered(40)], ids=["tree", "blt"])
+def test_joining_late_has_the_law_of_having_run_from_the_start(factor):
+    """Variances and covariances of 6000 states; 6 standard errors each, below 1e-7 for all."""
+    sigma, source = Fraction(10**4), seeded_source(3)
+    for tick in (1, 5, 26):
+        late = factor.join(6000, tick, sigma, source)
+        start = factor.start(6000)
+        for t in range(1, tick + 1):
+            factor.advance(start, t, sigma, source)
+        a, b = (np.concatenate([np.atleast_2d(v) for v in state.values()]).astype(float) for state in (late, start))
+        one, other = np.cov(a), np.cov(b)
+        scale = np.sqrt(np.outer(np.diag(other), np.diag(other))) + 1e-9
+        assert (np.abs(one - other) <= 6 * math.sqrt(2 * 2 / 6000) * scale + 1e-6).all()
+
+
+@pytest.mark.parametrize("factor", [Tree(64, 2), Buffered(64)], ids=["tree", "blt"])
+def test_cut_hides_with_the_stated_probability(factor):
+    """400 000 noises against a tail of 0.01: never more, and for the factorised noise nothing to spare."""
+    rho, source = 0.05, seeded_source(6)
+    sigma = factor.sigma(rho)
+    for tick in (1, 23, 63):
+        shift = factor.hiding_shift(tick, sigma, 0.01)
+        noise = (
+            factor.to_counts(factor.join(400_000, tick, sigma, source)["levels"].sum(axis=0))
+            if isinstance(factor, Tree)
+            else factor.to_counts(factor.join(400_000, tick, sigma, source)["noise"])
+        )
+        share = float((noise >= shift).mean())
+        assert share <= 0.01 + 6 * math.sqrt(0.01 / 400_000)
+        if isinstance(factor, Buffered):
+            assert float((noise >= shift - 2).mean()) > 0.01
+
+
+def test_ours_needs_two_fifths_of_the_threshold_of_unkbase():
+    horizon = 2**14
+    ours = Histogram(horizon, BUDGET, None, 1)
+    theirs = Histogram(horizon, BUDGET, None, 1, mechanism="tree", base=2)
+    worst = max(ours._engine.cut(t) for t in (1, 100, horizon))
+    assert worst <= 0.40 * theirs._engine.cut(1)
+    assert worst <= 0.50 * Histogram(horizon, BUDGET, None, 1, mechanism="tree")._engine.cut(1)
+
+
+def test_ours_discovers_earlier():
+    rng = np.random.default_rng(1)
+    weights = 1 / np.arange(1, 301)
+    found = {}
+    for mechanism in ("factorised", "tree"):
+        histogram = Histogram(256, BUDGET, None, 1, mechanism=mechanism, keep_discovered=True, source=seeded_source(1))
+        rng = np.random.default_rng(1)
+        first = {}
+        for t in range(1, 101):
+            for item in histogram.step(rng.choice(300, 60, p=weights / weights.sum())).items:
+                first.setdefault(item, t)
+        found[mechanism] = first
+    assert len(found["tree"]) >= 5
+    assert set(found["tree"]) < set(found["factorised"])
+    assert all(found["factorised"][item] <= t for item, t in found["tree"].items())
+
+
+def test_discovered_items_may_stay():
+    for keep in (False, True):
+        histogram = Histogram(64, BUDGET, None, 1, keep_discovered=keep, source=seeded_source(9))
+        cut = histogram._engine.cut(1)
+        sizes = [len(histogram.step(np.repeat(np.arange(400), cut if t == 0 else 0))) for t in range(12)]
+        assert sizes[0] > 100
+        assert (sizes == sorted(sizes)) is keep
+
+
+def test_shifts_of_the_one_shot_cuts():
+    for probability in (1e-3, 1e-8):
+        shift = one_shot.gauss_shift(Fraction(5), probability)
+        z = np.arange(-200, 201)
+        p = np.exp(-(z**2) / 50.0)
+        p /= p.sum()
+        both = np.convolve(p, p)
+        tails = both[::-1].cumsum()[::-1]
+        middle = len(z) - 1
+        assert tails[middle + shift] <= probability < 1.001 * tails[middle + shift - 1]
+        shift = one_shot.gumbel_shift(Fraction(7), probability)
+        assert 1 / (1 + math.exp(2 * shift / 7)) <= probability <= 1 / (1 + math.exp(2 * (shift - 1.01) / 7))
+        shift = one_shot.laplace_shift(Fraction(3), probability)
+        q = math.exp(-1 / 3)
+        p = (1 - q) / (1 + q) * q ** np.abs(z)
+        tails = np.convolve(p, p)[::-1].cumsum()[::-1]
+        assert tails[middle + shift] <= probability < 1.001 * tails[middle + shift - 1]
+
+
+def test_unknown_domains_break_ties_by_the_items():
+    """Counts 3, 2, 2, 2 and room for two: the second is the smallest item, wherever it stands."""
+    rank = lambda: np.array([3, 2, 0, 1])  # noqa: E731
+    top, rest = one_shot._top(np.array([3, 2, 2, 2]), rank, 2)
+    assert top.tolist() == [0, 2]
+    assert rest == 2
+    assert one_shot._top(np.array([3, 0, 2, 0]), rank, 2)[1] == 0
+
+
+def test_sparse_switches_at_most_s_times():
+    rng = np.random.default_rng(3)
+    histogram = Histogram(
+        200, dc.Budget.zcdp(50.0), ITEMS, None, 1, mechanism="sparse", switches=2, source=seeded_source(1)
+    )
+    seen = []
+    for t in range(200):
+        favourite = ITEMS[t // 25 % 12]
+        seen.append(histogram.step([[favourite]] * int(30 * 2 ** (t // 25)) + [[rng.choice(ITEMS)]]).items[0])
+    assert sum(a != b for a, b in pairwise(seen)) == 2
+    # Theorem 4, corrected: (2k + 1)/(2 tau^2) = rho.
+    assert float(histogram._engine._tau2) == pytest.approx(math.sqrt(3 * 3 / (2 * 50.0)))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"budget": dc.Budget(1.0)},
+        {"budget": dc.Budget.zcdp(1.0)},
+        {"max_items_per_event": None},
+        {"mechanism": "sparse"},
+        {"domain": []},
+        {"domain": ["a", "a"]},
+        {"domain": [["a"]]},
+        {"k": 0},
+        {"base": 1},
+        {"horizon": None},
+    ],
+)
+def test_parameters_are_checked(arguments):
+    with pytest.raises(dc.ParameterError):
+        Histogram(**{"horizon": 16, "budget": BUDGET, "max_items_per_event": 1, **arguments})
+
+
+def test_items_of_another_kind_are_refused():
+    histogram = Histogram(16, BUDGET, None, 1)
+    histogram.step(["a"])
+    with pytest.raises(dc.DataError):
+        histogram.step([1])
+    with pytest.raises(dc.DataError):
+        Histogram(16, BUDGET, [1, 2], 1).step(["a"])
+    assert histogram.tick == 1
+
+
+def test_damaged_states():
+    histogram = make(None, 3, "factorised")
+    histogram.step([["a"]])
+    data = histogram.to_bytes()
+    for position in range(0, len(data), 13):
+        broken = bytearray(data)
+        broken[position] ^= 0x11
+        with pytest.raises(dc.CorruptStateError):
+            Histogram.from_bytes(bytes(broken))
