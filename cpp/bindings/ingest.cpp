@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "discreet/wipe.hpp"
+
 namespace discreet {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr size_t kChunk = 65536;  // Python objects gathered at a time
 
 // ---- plain Python objects ------------------------------------------------------------------------------------------
 
-// Gathers Python ints, strings or bytes into buffers of its own.
+// Gathers Python ints, strings or bytes into buffers of its own, which are zeroed when they are freed.
 class Builder {
  public:
   void add(PyObject* item) {
@@ -48,10 +50,10 @@ class Builder {
 
   Column finish() {
     struct Buffers {
-      std::vector<uint64_t> integers;
-      std::vector<int64_t> offsets;
-      std::string bytes;
-      std::vector<uint8_t> validity;
+      WipedVector<uint64_t> integers;
+      WipedVector<int64_t> offsets;
+      WipedVector<char> bytes;
+      WipedVector<uint8_t> validity;
     };
     if (big_ && negative_) throw DataError("integers must all fit int64 or all fit uint64");
     auto own = std::make_shared<Buffers>();
@@ -95,7 +97,7 @@ class Builder {
     ++size_;
   }
   void push_bytes(const char* data, size_t n) {
-    bytes_.append(data, n);
+    bytes_.insert(bytes_.end(), data, data + n);
     offsets_.push_back(static_cast<int64_t>(bytes_.size()));
   }
   void push_integer(PyObject* item) {
@@ -120,10 +122,10 @@ class Builder {
   KeyKind kind_ = KeyKind::none;
   size_t size_ = 0;
   bool has_null_ = false, big_ = false, negative_ = false;
-  std::vector<uint64_t> integers_;
-  std::vector<int64_t> offsets_;
-  std::string bytes_;
-  std::vector<uint8_t> validity_;
+  WipedVector<uint64_t> integers_;
+  WipedVector<int64_t> offsets_;
+  WipedVector<char> bytes_;
+  WipedVector<uint8_t> validity_;
 };
 
 nb::object iterator_of(nb::handle data, const char* expected) {
@@ -358,8 +360,8 @@ class BufferSource : public ColumnSource {
   bool next_wide(Column& column) {
     if (at_ >= column_.length) return false;
     struct Buffers {
-      std::vector<int64_t> offsets;
-      std::string bytes;
+      WipedVector<int64_t> offsets;
+      WipedVector<char> bytes;
     };
     auto own = std::make_shared<Buffers>();
     const int64_t end = std::min<int64_t>(column_.length, at_ + static_cast<int64_t>(kChunk));
@@ -382,7 +384,7 @@ class BufferSource : public ColumnSource {
     return true;
   }
 
-  static void append_utf8(std::string& out, uint32_t c) {
+  static void append_utf8(WipedVector<char>& out, uint32_t c) {
     const auto put = [&out](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
     if (c > 0x10ffff) {
       put(0xff);  // not a character: makes the string invalid UTF-8, which is refused

@@ -66,6 +66,9 @@ class StateWriter {
     bytes(key.data, key.size);
   }
 
+  // What was written, without an envelope.
+  const std::string& payload() const { return out_; }
+
   std::string seal(uint16_t family, uint16_t version, KeyKind kind) const {
     StateWriter head;
     head.bytes(kMagic, 8);

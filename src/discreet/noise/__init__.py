@@ -1,5 +1,5 @@
 """Integer noise from the system's random source: the only randomness of a release."""
 
-from discreet.noise.source import RandomSource, seeded_source, system_source
+from discreet.noise.source import RandomSource, fresh_source, seeded_source, system_source
 
-__all__ = ["RandomSource", "seeded_source", "system_source"]
+__all__ = ["RandomSource", "fresh_source", "seeded_source", "system_source"]

@@ -19,7 +19,7 @@ from discreet.noise.laws import Law, NativeSource
 from discreet.noise.selection import select
 from discreet.privacy.checks import whole_number
 
-__all__ = ["RandomSource", "seeded_source", "system_source"]
+__all__ = ["RandomSource", "fresh_source", "seeded_source", "system_source"]
 
 Number = Fraction | float | int
 Integers = npt.NDArray[np.int64]
@@ -308,6 +308,15 @@ def system_source() -> RandomSource:
 
     It reads getrandom(2) (arc4random on macOS) through a 4 KiB buffer, clears words once used, and a forked child
     starts with an empty buffer.
+    """
+    return RandomSource(_native.RandomSource())
+
+
+def fresh_source() -> RandomSource:
+    """A source over the operating system's generator with a buffer of its own, empty now and zeroed with the source.
+
+    For pan-private estimators: `system_source` keeps words that were read ahead, and whoever reads the memory would
+    know the noise of a later release.
     """
     return RandomSource(_native.RandomSource())
 

@@ -1,0 +1,415 @@
+"""What every pan-private estimator shares: the budget's split, updates, releases, intrusions, states.
+
+The argument, once for all of them. Let S and S' differ in the occurrences of one element x. A table holds at most one
+set of cells that depends on x, and at every time their law under S is within e^epsilon_state of that under S': this
+is the intrusion. An output is a statistic of the cells that any change of x's cells moves by at most the sensitivity,
+plus noise, so whatever x's cells are its probability is within e^epsilon_output: this holds given the cells, hence
+jointly with the intrusion, before or after it. Together: epsilon_state + epsilon_output for one intrusion and one
+output, whatever x did before, between and after them. docs/privacy/pan.md has it in full.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import _native
+from discreet.errors import CorruptStateError, ParameterError
+from discreet.noise import RandomSource, fresh_source
+from discreet.pan.intervals import choose_share, smallest_sample
+from discreet.pan.responses import Response
+from discreet.privacy import Budget, Element, Estimate, Guarantee
+from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.summaries._base import prepare_column, skip_nulls
+from discreet.summaries.state import open_state, seal_state
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Options", "PanEstimate", "PanEstimator", "Settings"]
+
+_VERSION = 1
+
+
+class Options(TypedDict, total=False):
+    """What every estimator takes besides its own parameters.
+
+    Args:
+        confidence: Of the interval of a release; 0.95 by default.
+        releases: How many outputs the budget covers; 1 by default. Releases after the last return it again.
+        announced_intrusions: How many announced intrusions the budget covers besides the unannounced one; by default 0.
+        response: "tight" (the default) or "paper", the two coins of randomised response.
+        output_share: The part of epsilon for the outputs; chosen for the narrowest interval by default.
+        source: A seeded source, for tests and audits: what it protects is not private.
+    """
+
+    confidence: float
+    releases: int
+    announced_intrusions: int
+    response: str
+    output_share: float
+    source: RandomSource
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PanEstimate(Estimate):
+    """An estimate cut to the values that are possible; `unbiased` is the one before, for averages over many."""
+
+    unbiased: float = math.nan
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The public numbers that decide what may be seen: how epsilon is split and what is promised.
+
+    epsilon = (1 + announced_intrusions) epsilon_state + releases epsilon_output, exactly.
+    """
+
+    epsilon: float
+    confidence: float
+    releases: int
+    announced_intrusions: int
+    response: str
+    share: Fraction
+
+    @property
+    def epsilon_state(self) -> Fraction:
+        """What one intrusion may learn."""
+        return Fraction(self.epsilon) * (1 - self.share) / (1 + self.announced_intrusions)
+
+    @property
+    def epsilon_output(self) -> Fraction:
+        """What one release may add."""
+        return Fraction(self.epsilon) * self.share / self.releases
+
+    @property
+    def beta(self) -> float:
+        """The chance that an interval misses."""
+        return 1.0 - self.confidence
+
+
+class PanEstimator:
+    """An estimator whose memory is private: whoever reads it, once, learns no more than its budget says.
+
+    Unit: all occurrences of one element of the universe. An update takes effect as a whole or not at all, and holds no
+    item when it returns.
+    """
+
+    family: ClassVar[int]
+    name: ClassVar[str]
+    reference: ClassVar[str] = "[PAN] Dwork, Naor, Pitassi, Rothblum, Yekhanin: Pan-private streaming algorithms"
+
+    _settings: Settings
+    _table: _native.PanTable
+    _source: RandomSource | None
+    _seeded: bool
+    _released: int
+    _stale: bool
+    _last: Any
+
+    # ---- making one ----------------------------------------------------------------------------------------------
+
+    def _start(self, budget: Budget, options: Options) -> None:
+        unknown = set(options) - set(Options.__annotations__)
+        if unknown:
+            raise ParameterError(f"{type(self).__name__} takes no argument {sorted(unknown)[0]!r}")
+        if not isinstance(budget, Budget) or budget.epsilon is None:
+            raise ParameterError("budget must be a Budget(epsilon=...): the guarantee is a pure one, without delta")
+        self._settings = self._checked_settings(
+            budget.epsilon,
+            options.get("confidence", 0.95),
+            options.get("releases", 1),
+            options.get("announced_intrusions", 0),
+            options.get("response", "tight"),
+            options.get("output_share"),
+        )
+        self._source = options.get("source")
+        if self._source is not None and not isinstance(self._source, RandomSource):
+            raise ParameterError("source must be a RandomSource, made by seeded_source")
+        self._seeded = self._source is not None and self._source.seeded
+        self._released, self._stale, self._last = 0, False, None
+        self._lock = threading.Lock()
+        source = self._source or fresh_source()
+        self._table = self._build(source)
+
+    def _checked_settings(
+        self, epsilon: float, confidence: object, releases: object, announced: object, response: object, share: object
+    ) -> Settings:
+        level = probability("confidence", confidence)
+        if level < 0.5:
+            raise ParameterError(f"confidence must be at least 0.5, not {confidence!r}")
+        count = whole_number("releases", releases, 1, 2**20)
+        planned = whole_number("announced_intrusions", announced, 0, 64)
+        if response not in ("tight", "paper"):
+            raise ParameterError(f"response must be 'tight' or 'paper', not {response!r}")
+        draft = Settings(epsilon, level, count, planned, str(response), Fraction(1, 2))
+        if share is None:
+            part = choose_share(epsilon, 1 + planned, count, lambda es, eo: self._width(draft, es, eo))
+        else:
+            part = Fraction(share) if isinstance(share, Fraction) else Fraction(probability("output_share", share))
+            if not 0 < part < 1:
+                raise ParameterError("output_share must be greater than 0 and less than 1")
+        return Settings(epsilon, level, count, planned, str(response), part)
+
+    def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
+        """The half-width of an interval in the worst case, to choose the split by; no data is involved."""
+        raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
+
+    def _build(self, source: RandomSource) -> _native.PanTable:
+        """The table, every cell drawn."""
+        raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
+
+    def _read(self, source: RandomSource) -> Any:
+        """One output from the table."""
+        raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
+
+    def _parameters(self) -> dict[str, Any]:
+        """What, with the settings, restores the estimator around its table."""
+        raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
+
+    def _adopt(self, parameters: dict[str, Any]) -> None:
+        """The inverse of `_parameters`."""
+        raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
+
+    def _fewest(
+        self, alpha: float, beta: float, epsilon: float, options: Options, most: int, resize: Callable[[int], object]
+    ) -> int:
+        """The smallest size, set by `resize`, at which `_width` is at most alpha; fills in the confidence 1 - beta."""
+        alpha, beta = positive_number("alpha", alpha), probability("beta", beta)
+        epsilon = positive_number("epsilon", epsilon)
+        if "confidence" in options or "output_share" in options:
+            raise ParameterError("for_accuracy chooses confidence (1 - beta) and output_share itself")
+        options["confidence"] = 1 - beta
+        releases = whole_number("releases", options.get("releases", 1), 1, 2**20)
+        intrusions = 1 + whole_number("announced_intrusions", options.get("announced_intrusions", 0), 0, 64)
+        settings = Settings(
+            epsilon, 1 - beta, releases, intrusions - 1, options.get("response", "tight"), Fraction(1, 2)
+        )
+
+        def enough(size: int) -> bool:
+            resize(size)
+            share = choose_share(epsilon, intrusions, releases, lambda es, eo: self._width(settings, es, eo))
+            spent = float(share) * epsilon
+            return self._width(settings, (epsilon - spent) / intrusions, spent / releases) <= alpha
+
+        return smallest_sample(enough, most)
+
+    # ---- the stream ----------------------------------------------------------------------------------------------
+
+    def update(self, items: Any, *, nulls: str = "error") -> None:
+        """Process a batch and forget it.
+
+        The whole batch is checked before anything changes; it is held in memory until the call returns, so feed a long
+        stream in batches. Items outside the universe are ignored.
+
+        Args:
+            items: An Arrow, NumPy, pandas or polars column of integers, strings or bytes, or an iterable of them.
+            nulls: "error" refuses a batch with nulls, "skip" leaves them out.
+        """
+        skip = skip_nulls(nulls)
+        self._stale = True  # whatever the batch holds: whether it was empty is nobody's business
+        self._table.update(prepare_column(items), skip, self._native_source)
+
+    def release(self) -> Any:
+        """The estimate, with its interval and guarantee.
+
+        Each release up to `releases` spends its own part of the budget; with no update in between, and after the
+        last, the stored one is returned. The last release erases the table: later updates raise `ParameterError`.
+        """
+        with self._lock:
+            if self._last is not None and (not self._stale or self._released == self._settings.releases):
+                return self._last
+            self._stale = False
+            self._last = self._read(self._source or fresh_source())
+            self._released += 1
+            if self._released == self._settings.releases:
+                self._table.erase()
+            return self._last
+
+    def announce_intrusion(self) -> None:
+        """Tell that the memory was read: every cell is re-randomised, so that a later look costs no more than a first.
+
+        Call it right after the intrusion, before any update. Accuracy falls with every call: see docs/pan.md.
+        Intrusions beyond `announced_intrusions` are handled the same way and raise the epsilon of the guarantee.
+        """
+        with self._lock:
+            self._stale = True
+            self._table.rerandomise(self._native_source)
+
+    # ---- what is promised ----------------------------------------------------------------------------------------
+
+    @property
+    def epsilon_state(self) -> float:
+        """The part of epsilon that one look at the memory may use."""
+        return float(self._settings.epsilon_state)
+
+    @property
+    def epsilon_output(self) -> float:
+        """The part of epsilon that one release uses."""
+        return float(self._settings.epsilon_output)
+
+    @property
+    def intrusions(self) -> int:
+        """How many intrusions were announced."""
+        return self._table.rounds
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """For all announced intrusions so far, one unannounced after them, and every release together."""
+        s = self._settings
+        beyond = max(0, self.intrusions - s.announced_intrusions)
+        epsilon = s.epsilon if beyond == 0 else math.nextafter(s.epsilon + beyond * self.epsilon_state, math.inf)
+        return Guarantee(
+            unit=Element(),
+            epsilon=epsilon,
+            delta=0.0,
+            mechanism=self.name,
+            reference=self.reference,
+            assumptions=self._assumptions(),
+            trust="pan",
+            seeded=self._seeded,
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        s = self._settings
+        covered = max(s.announced_intrusions, self.intrusions)
+        return (
+            f"the adversary sees the memory or the state once without announcement, after at most {covered} announced "
+            f"intrusions, and {s.releases} output(s)",
+            f"each look at the memory spends epsilon {self.epsilon_state:.6g}, each output {self.epsilon_output:.6g}",
+            "a state written to bytes and shown counts as the look at the memory",
+            "a batch is processed in one step that the adversary does not see inside",
+        )
+
+    # ---- states --------------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The whole state, which may be shown to anyone once: the guarantee covers it."""
+        with self._lock:
+            s = self._settings
+            header = {
+                "settings": [
+                    s.epsilon,
+                    s.confidence,
+                    s.releases,
+                    s.announced_intrusions,
+                    s.response,
+                    str(s.share),
+                ],
+                "parameters": self._parameters(),
+                "released": self._released,
+                "stale": self._stale,
+                "last": None if self._last is None else self._pack(self._last),
+                "seeded": self._seeded,
+            }
+            text = json.dumps(header, sort_keys=True, allow_nan=False).encode()
+            return seal_state(self.family, _VERSION, struct.pack("<I", len(text)) + text + self._table.to_bytes())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Continue from a state; raises `CorruptStateError` for bytes that are not one of this class."""
+        _, payload = open_state(data, cls.family, _VERSION)
+        estimator = object.__new__(cls)
+        try:
+            (length,) = struct.unpack_from("<I", payload)
+            header = json.loads(payload[4 : 4 + length])
+            epsilon, confidence, releases, planned, response, share = header["settings"]
+            estimator._table = _native.PanTable.from_bytes(payload[4 + length :])
+            estimator._adopt(header["parameters"])
+            estimator._settings = estimator._checked_settings(
+                positive_number("epsilon", epsilon), confidence, releases, planned, response, Fraction(share)
+            )
+            estimator._check_table()
+            estimator._released = whole_number("released", header["released"], 0, releases)
+            estimator._stale, estimator._seeded = bool(header["stale"]), bool(header["seeded"])
+            last = header["last"]
+            estimator._last = None if last is None else estimator._unpack(last)
+            if (last is None) != (estimator._released == 0) or estimator._table.erased != (
+                estimator._released == releases
+            ):
+                raise CorruptStateError("state does not agree with itself about its releases")
+        except (ParameterError, struct.error, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise CorruptStateError(f"state of {cls.__name__} cannot be read ({type(error).__name__})") from None
+        estimator._source = None
+        estimator._lock = threading.Lock()
+        return estimator
+
+    def _check_table(self) -> None:
+        """That the restored table is one this estimator would have built."""
+        response = self._response
+        if (self._table.unseen, self._table.seen) != (response.unseen, response.seen):
+            raise CorruptStateError("state has a table made for another budget")
+
+    def _pack(self, estimate: Any) -> dict[str, Any]:
+        return {name: getattr(estimate, name) for name in ("value", "lower", "upper", "unbiased")}
+
+    def _unpack(self, packed: dict[str, Any]) -> Any:
+        numbers = {name: float(packed[name]) for name in ("value", "lower", "upper", "unbiased")}
+        return PanEstimate(**numbers, guarantee=self.guarantee)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).from_bytes, (self.to_bytes(),))
+
+    def _describe(self) -> str:
+        return ""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._describe()}, epsilon={self._settings.epsilon:g}) [pan-private]"
+
+    # ---- for the estimators --------------------------------------------------------------------------------------
+
+    @property
+    def _native_source(self) -> _native.RandomSource | None:
+        """None lets each call draw from a source of its own, so that no random words wait in memory."""
+        return None if self._source is None else self._source._source.native
+
+    @property
+    def _response(self) -> Response:
+        return Response.of(self._settings.response, self._settings.epsilon_state)
+
+    def _chances(self) -> tuple[float, float]:
+        """P[1] of a cell not seen, and how much more it is for one seen, now."""
+        p0, p1 = self._response.after(self.intrusions)
+        return float(p0), float(p1 - p0)
+
+    def _estimate(self, unbiased: float, lower: float, upper: float, most: float = 1.0) -> PanEstimate:
+        """An estimate of something between 0 and `most`."""
+
+        def cut(x: float) -> float:
+            return min(max(x, 0.0), most)
+
+        value = cut(unbiased)
+        return PanEstimate(value, min(cut(lower), value), max(cut(upper), value), self.guarantee, unbiased)
+
+
+def gap_of(response: str, epsilon: float, rounds: int) -> float:
+    """The gap between the coins after so many announced intrusions, in floating point, for sizing."""
+    gap = math.tanh(epsilon / 2) if response == "tight" else min(epsilon, 1.5) / 4
+    return max(gap, 1e-300) ** (1 + rounds)
+
+
+def numbers(*values: int) -> npt.NDArray[np.uint64]:
+    """Native arguments."""
+    return np.array(values, np.uint64)
+
+
+class Noise:
+    """Discrete Laplace noises that are zeroed when the block ends: with them a released count would be exact."""
+
+    def __init__(self, source: RandomSource, scale: Fraction, size: int) -> None:
+        self._values = source.discrete_laplace(scale, size)
+
+    def __enter__(self) -> npt.NDArray[np.int64]:
+        return self._values
+
+    def __exit__(self, *_: object) -> None:
+        self._values[:] = 0

@@ -1,0 +1,82 @@
+"""Estimators that hold cells for a sample of a universe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.errors import CorruptStateError
+from discreet.noise import RandomSource
+from discreet.pan._base import Noise, Options, PanEstimate, PanEstimator, Settings, gap_of
+from discreet.pan.intervals import count_bound, mean_interval
+from discreet.pan.universe import Universe
+from discreet.privacy.checks import whole_number
+
+__all__ = ["DEFAULT_SAMPLE", "Sampled", "SampledBits"]
+
+DEFAULT_SAMPLE = 100_000
+_MOST = 2**31
+
+
+class Sampled(PanEstimator):
+    """One set of cells for each of m elements, drawn from the universe without replacement before any data."""
+
+    _universe: Universe
+    _sample_size: int
+
+    def _sample(self, universe: object, sample_size: int | None) -> None:
+        self._universe = Universe.of(universe)
+        default = min(self._universe.size, DEFAULT_SAMPLE)
+        given = default if sample_size is None else whole_number("sample_size", sample_size, 1, _MOST)
+        self._sample_size = min(given, self._universe.size)
+
+    def _sample_for(self, alpha: float, beta: float, epsilon: float, universe: object, options: Options) -> int:
+        """The smallest sample whose error stays below alpha but for a probability of beta."""
+
+        def resize(m: int) -> None:
+            self._sample_size = m
+
+        most = min(Universe.of(universe).size, _MOST)
+        return self._fewest(alpha, beta, epsilon, options, most, resize)
+
+    @property
+    def sample_size(self) -> int:
+        """How many elements of the universe have an entry."""
+        return self._sample_size
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"universe": self._universe.describe(), "sample_size": self._sample_size}
+
+    def _adopt(self, parameters: dict[str, Any]) -> None:
+        self._universe = Universe.restored(**parameters["universe"])
+        self._sample_size = whole_number("sample_size", parameters["sample_size"], 1, self._universe.size)
+
+    def _check_table(self) -> None:
+        super()._check_table()
+        if self._table.entries != self._sample_size:
+            raise CorruptStateError("state has a table of another size")
+
+    def _describe(self) -> str:
+        return f"universe={self._universe}, sample_size={self._sample_size}"
+
+
+class SampledBits(Sampled):
+    """A bit for each sampled element: P[bit = 1] = p0 + gap s(x), with s(x) in [0, 1] to be averaged, times `_top`."""
+
+    @property
+    def _top(self) -> int:
+        """The largest value an element can contribute."""
+        return 1
+
+    def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
+        """In units of `_top`."""
+        gap = gap_of(settings.response, epsilon_state, settings.announced_intrusions)
+        return count_bound(self._sample_size, epsilon_output, settings.beta) / (self._sample_size * gap)
+
+    def _read(self, source: RandomSource) -> PanEstimate:
+        m, scale = self._sample_size, 1 / self._settings.epsilon_output
+        with Noise(source, scale, 1) as noise:
+            count = int(self._table.noisy_ones(0, 0, m, noise)[0])
+        p0, gap = self._chances()
+        ends = (count / m, *mean_interval(count, m, scale, self._settings.beta))
+        value, lower, upper = (self._top * (p - p0) / gap for p in ends)
+        return self._estimate(value, lower, upper, float(self._top))

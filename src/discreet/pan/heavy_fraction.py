@@ -1,0 +1,266 @@
+"""The fraction of a universe that occurred at least k times."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet import _native
+from discreet.errors import CorruptStateError, ParameterError
+from discreet.noise import RandomSource
+from discreet.pan._base import Noise, Options, PanEstimate, Settings, gap_of, numbers
+from discreet.pan._sampled import Sampled
+from discreet.pan.cropped_mean import MAX_T, largest_ratio
+from discreet.pan.intervals import count_bound, mean_interval
+from discreet.pan.responses import Response
+from discreet.privacy import Budget
+from discreet.privacy.checks import positive_number, whole_number
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+__all__ = ["HeavyFraction", "ladder_weights"]
+
+_GRID = 2**20  # the paper's multiplicities are counted in this part of an occurrence
+_WEIGHT = 2**24  # and the weights of its tables in this part of the largest
+
+
+class HeavyFraction(Sampled):
+    """The fraction of the elements that occurred at least k times, up to a factor 1 + rho in k.
+
+    Unit: all occurrences of one element. Guarantee: pure epsilon, for one unannounced intrusion and the output.
+
+    method="two_tables" (the default): with b = k and a = floor(k/(1+rho)), (E_b - E_a)/(b - a) is the mean of
+        min(max((n_x - a)/(b - a), 0), 1). So for every stream it lies between the fraction with n_x >= k and the
+        fraction with n_x > k/(1+rho). The cropped means E_b and E_a come from disjoint parts of the sample, in the
+        ratio b : a that is best; an element is in one of them, so neither epsilon nor the noise is shared.
+    method="ladder": [PAN] Figure 3: a table for each of t_i = (1+rho)^i up to `max_count`, every element in all of
+        them, occurrences counted r_x in [1, 1+rho] times, and the recursion from the top. Two corrections: step 4
+        publishes the sum of the intervals from k up, not one interval; and since it depends on every table, so does
+        its sensitivity. epsilon_state is shared by the tables.
+    Error: two tables about (b+a)/(b-a) times that of the density; the ladder's grows with the number of tables.
+    Follows [PAN] section 4, Theorem 4.1.
+    """
+
+    family = 123
+    name = "pan-private fraction of heavy hitters"
+
+    def __init__(
+        self,
+        universe: object,
+        k: int,
+        *,
+        budget: Budget,
+        rho: float = 1.0,
+        method: str = "two_tables",
+        max_count: int | None = None,
+        sample_size: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._choose(k, rho, method, max_count)
+        self._sample(universe, sample_size)
+        if method == "two_tables" and self._sample_size < 2:
+            raise ParameterError("two tables need a sample of at least 2 elements")
+        self._start(budget, options)
+
+    @classmethod
+    def for_accuracy(
+        cls,
+        alpha: float,
+        beta: float,
+        epsilon: float,
+        *,
+        universe: object,
+        k: int,
+        rho: float = 1.0,
+        **options: Unpack[Options],
+    ) -> Self:
+        """With the smallest sample for which the two tables' value is within alpha but for a probability of beta."""
+        draft = object.__new__(cls)
+        draft._choose(k, rho, "two_tables", None)
+        m = draft._sample_for(alpha, beta, epsilon, universe, options)
+        return cls(universe, k, budget=Budget(epsilon), rho=rho, sample_size=m, **options)
+
+    def _choose(self, k: object, rho: object, method: object, max_count: object) -> None:
+        self._k = whole_number("k", k, 1, MAX_T)
+        self._rho = positive_number("rho", rho)
+        if method not in ("two_tables", "ladder"):
+            raise ParameterError(f"method must be 'two_tables' or 'ladder', not {method!r}")
+        self._method = str(method)
+        if (max_count is None) != (method == "two_tables"):
+            raise ParameterError("max_count, the most often an element occurs, is for method='ladder', which needs it")
+        self._max_count = None
+        if max_count is not None:
+            self._max_count = whole_number("max_count", max_count, max(2, self._k), 2**32)
+            if self._rho > 1 or self._rho < 1 / 64:
+                raise ParameterError(f"rho must be from 1/64 to 1 for method='ladder', not {rho!r}")
+
+    @property
+    def k(self) -> int:
+        """How often a heavy element occurs."""
+        return self._k
+
+    @property
+    def rho(self) -> float:
+        """The factor in k that separates the elements that must count from those that must not, less 1."""
+        return self._rho
+
+    # ---- two tables ----------------------------------------------------------------------------------------------
+
+    @property
+    def _a(self) -> int:
+        return math.floor(Fraction(self._k) / (1 + Fraction(self._rho)))
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """How many of the sampled elements are in the table of b and in that of a; the latter none when a = 0."""
+        m, a, b = self._sample_size, self._a, self._k
+        if a == 0:
+            return m, 0
+        of_b = min(max(round(m * b / (a + b)), 1), m - 1)
+        return of_b, m - of_b
+
+    def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
+        if self._method == "ladder":
+            return self._ladder_width(settings, epsilon_state, epsilon_output)
+        if self._sample_size < 2:
+            return math.inf
+        gap = gap_of(settings.response, epsilon_state, settings.announced_intrusions)
+        parts = [(t, m) for t, m in zip((self._k, self._a), self._sizes, strict=True) if m]
+        return sum(t * count_bound(m, epsilon_output, settings.beta / len(parts)) / (m * gap) for t, m in parts) / (
+            self._k - self._a
+        )
+
+    def _build(self, source: RandomSource) -> _native.PanTable:
+        if self._method == "ladder":
+            return self._ladder(source)
+        table = self._universe.table(self._sample_size, self._response, source, shuffled=True)
+        of_b, of_a = self._sizes
+        moduli = np.repeat(np.array([self._k, max(self._a, 1)], np.uint64), [of_b, of_a])
+        table.add_bits(moduli, numbers(1), self._native_source)
+        return table
+
+    def _read(self, source: RandomSource) -> PanEstimate:
+        if self._method == "ladder":
+            return self._read_ladder(source)
+        scale, p0_gap = 1 / self._settings.epsilon_output, self._chances()
+        parts = [(t, m) for t, m in zip((self._k, self._a), self._sizes, strict=True) if m]
+        beta, first = self._settings.beta / len(parts), 0
+        means = []
+        for t, m in parts:
+            with Noise(source, scale, 1) as noise:
+                count = int(self._table.noisy_ones(0, first, m, noise)[0])
+            ends = (count / m, *mean_interval(count, m, scale, beta))
+            means.append([t * (p - p0_gap[0]) / p0_gap[1] for p in ends])
+            first += m
+        if len(means) == 1:
+            means.append([0.0, 0.0, 0.0])
+        (e_b, low_b, high_b), (e_a, low_a, high_a) = means
+        ratio, width = largest_ratio(self.intrusions), self._k - self._a
+        lower, upper = max(low_b, 0.0) - max(high_a, 0.0) * ratio, max(high_b, 0.0) * ratio - max(low_a, 0.0)
+        return self._estimate((e_b - e_a) / width, lower / width, upper / width)
+
+    # ---- the paper's ladder --------------------------------------------------------------------------------------
+
+    @property
+    def _rungs(self) -> list[float]:
+        assert self._max_count is not None
+        top = math.ceil(math.log(self._max_count, 1 + self._rho) - 1e-9)
+        return [(1 + self._rho) ** i for i in range(max(top, 1) + 1)]
+
+    @property
+    def _response(self) -> Response:
+        tables = 1 if self._method == "two_tables" else len(self._rungs)
+        return Response.of(self._settings.response, self._settings.epsilon_state / tables)
+
+    def _ladder(self, source: RandomSource) -> _native.PanTable:
+        table = self._universe.table(self._sample_size, self._response, source)
+        # r_x is drawn before the data and is not secret: it is part of the state.
+        most = math.floor(_GRID * self._rho)
+        steps = (_GRID + source.uniform_integers(most + 1, self._sample_size)).astype(np.uint64)
+        for t in self._rungs:
+            table.add_bits(numbers(round(t * _GRID)), steps, self._native_source)
+        return table
+
+    def _ladder_parts(self) -> tuple[list[int], float]:
+        """Whole weights W_j and the unit u with value = u sum_j W_j (K_j/m - p0)/gap."""
+        weights = [w * t for w, t in zip(ladder_weights(self._rungs, self._k), self._rungs, strict=True)]
+        unit = max(map(abs, weights)) / _WEIGHT
+        return [round(w / unit) for w in weights], unit
+
+    def _ladder_bound(self, gap: float, epsilon_output: float, beta: float) -> float:
+        """Hoeffding's bound for the bits, the multiplicities and the sample, and the tail of the noise.
+
+        Given r_x the bits of an element are independent with weights W_j; what they mean is a function of n_x r_x that
+        is linear between the rungs and so bounded by its values there.
+        """
+        weights, unit = self._ladder_parts()
+        m, rungs = self._sample_size, self._rungs
+        means = [unit * sum(w * min(s, t) / t for w, t in zip(weights, rungs, strict=True)) for s in [0.0, *rungs]]
+        proxy = (unit / gap) ** 2 * sum(w * w for w in weights) + (max(means) - min(means)) ** 2
+        noise = unit / gap * sum(map(abs, weights)) * math.log(4 / beta) / epsilon_output
+        return math.sqrt(proxy * math.log(4 / beta) / (2 * m)) + noise / m
+
+    def _ladder_width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
+        gap = gap_of(settings.response, epsilon_state / len(self._rungs), settings.announced_intrusions)
+        return self._ladder_bound(gap, epsilon_output, settings.beta)
+
+    def _read_ladder(self, source: RandomSource) -> PanEstimate:
+        weights, unit = self._ladder_parts()
+        # One element may move every table's count by 1.
+        sensitivity = sum(map(abs, weights))
+        with Noise(source, sensitivity / self._settings.epsilon_output, 1) as noise:
+            total = self._table.noisy_weighted_ones(weights, noise)
+        p0, gap = self._chances()
+        value = unit * (total / self._sample_size - p0 * sum(weights)) / gap
+        reach = self._ladder_bound(gap, self.epsilon_output, self._settings.beta)
+        if self.intrusions:
+            reach = math.inf  # the counters were drawn anew, and no bound is proved for the recursion then
+        return self._estimate(value, value - reach, value + reach)
+
+    # ---- states --------------------------------------------------------------------------------------------------
+
+    def _parameters(self) -> dict[str, Any]:
+        own = {"k": self._k, "rho": self._rho, "method": self._method, "max_count": self._max_count}
+        return {**super()._parameters(), **own}
+
+    def _adopt(self, parameters: dict[str, Any]) -> None:
+        super()._adopt(parameters)
+        self._choose(parameters["k"], parameters["rho"], parameters["method"], parameters["max_count"])
+
+    def _check_table(self) -> None:
+        super()._check_table()
+        expected = 1 if self._method == "two_tables" else len(self._rungs)
+        first = self._k if self._method == "two_tables" else _GRID
+        if self._table.layers != expected or self._table.modulus(0) != first:
+            raise CorruptStateError("state has a table for another k")
+
+    def _describe(self) -> str:
+        return f"{super()._describe()}, k={self._k}, rho={self._rho:g}, method={self._method!r}"
+
+
+def ladder_weights(rungs: list[float], k: int, only_one: bool = False) -> list[float]:
+    """The output of [PAN] Figure 3 as a linear function of the cropped means e'_0, ..., e'_l.
+
+    `only_one` gives step 4 as printed, the fraction of the single interval from ceil(log k); as corrected it is the
+    sum of the intervals from there up.
+    """
+    last = len(rungs) - 1
+    t = [*rungs, rungs[-1]]
+    e = np.vstack([np.eye(last + 1), np.eye(last + 1)[-1:]])  # t_(l+1) = t_l
+    start = min(math.ceil(math.log(k, 1 + (rungs[1] / rungs[0] - 1)) - 1e-9), last - 1) if k > 1 else 0
+    v = np.zeros(last + 1)
+    total = np.zeros(last + 1)
+    for i in range(last - 1, -1, -1):
+        width, above = t[i + 1] - t[i], t[i + 2] - t[i + 1]
+        heavier = np.zeros(last + 1)
+        if above > 0:
+            u = (e[i + 2] - e[i + 1]) - v * above / 2
+            heavier = v * width + width / above * u
+        v = ((e[i + 1] - e[i]) - heavier) / (width / 2)
+        if i == start or (i > start and not only_one):
+            total = total + v
+    return [float(w) for w in total]

@@ -1,0 +1,284 @@
+"""The fraction of a universe that occurred exactly t times."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet import _native
+from discreet.errors import CorruptStateError, ParameterError
+from discreet.noise import RandomSource, fresh_source
+from discreet.pan._base import Noise, Options, PanEstimate, Settings, numbers
+from discreet.pan._sampled import Sampled
+from discreet.pan.intervals import count_bound, linear_bound, mean_interval
+from discreet.pan.responses import ONE, Response, response_weights, square_threshold
+from discreet.privacy import Budget
+from discreet.privacy.checks import probability, whole_number
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+__all__ = ["Incidence"]
+
+LARGEST_PRIME = 2**31 - 1  # a prime that leaves 3 when divided by 4
+
+
+class Incidence(Sampled):
+    """The fraction of the elements that occurred exactly t times.
+
+    Unit: all occurrences of one element. Guarantee: pure epsilon, for one unannounced intrusion and the output.
+
+    method="squares" (the default): a counter modulo one prime p = 3 (mod 4), larger than any count, that starts at a
+        shift which is a square with higher probability (each value within e^epsilon_state of every other). The squares
+        are a difference set: c - t is a square with probability h for the elements that occurred t times and with one
+        and the same smaller probability for all others, whatever their counts. So one bit an element is read, as for
+        the density, with half its gap, and the error does not grow with p. `max_count` makes p smaller, which is
+        only of use with announced intrusions.
+    method="primes": [PAN] Figure 4, rebuilt: counters modulo several random primes from the smallest
+        4 log2(max_count)/collision of them, each with k-ary randomised response, and the smallest of the fractions
+        found at t. The counters of an element share the budget (the paper's theorem does not split it).
+    Error: squares about twice that of the density. Follows [PAN] section 5, Theorem 5.1.
+    """
+
+    family = 125
+    name = "pan-private incidence"
+
+    def __init__(
+        self,
+        universe: object,
+        t: int,
+        *,
+        budget: Budget,
+        method: str = "squares",
+        max_count: int | None = None,
+        primes: int = 5,
+        collision: float = 0.25,
+        sample_size: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._choose(t, method, max_count, primes, collision)
+        self._moduli = [_squares_prime(self._t, self._max_count)]
+        if self._method == "primes":
+            pool = _smallest_primes(math.ceil(4 * math.log2(self._max_count or 2) / self._collision))
+            places = (options.get("source") or fresh_source()).uniform_integers(len(pool), self._primes)
+            self._moduli = [pool[int(place)] for place in places]
+        self._sample(universe, sample_size)
+        self._start(budget, options)
+
+    @classmethod
+    def for_accuracy(
+        cls, alpha: float, beta: float, epsilon: float, *, universe: object, t: int, **options: Unpack[Options]
+    ) -> Self:
+        """With the smallest sample for which |value - incidence| <= alpha but for a probability of beta."""
+        draft = object.__new__(cls)
+        draft._choose(t, "squares", None, 5, 0.25)
+        draft._moduli = [LARGEST_PRIME]
+        m = draft._sample_for(alpha, beta, epsilon, universe, options)
+        return cls(universe, t, budget=Budget(epsilon), sample_size=m, **options)
+
+    def _choose(self, t: object, method: object, max_count: object, primes: object, collision: object) -> None:
+        self._t = whole_number("t", t, 0, 2**30)
+        if method not in ("squares", "primes"):
+            raise ParameterError(f"method must be 'squares' or 'primes', not {method!r}")
+        self._method = str(method)
+        self._max_count = None if max_count is None else whole_number("max_count", max_count, max(self._t, 2), 2**30)
+        if method == "primes" and max_count is None:
+            raise ParameterError("method='primes' needs max_count, the most often an element occurs")
+        self._primes = whole_number("primes", primes, 1, 64)
+        self._collision = probability("collision", collision)
+
+    @property
+    def t(self) -> int:
+        """The number of occurrences that is looked for."""
+        return self._t
+
+    @property
+    def moduli(self) -> list[int]:
+        """What the counters run modulo; drawn before the data, public."""
+        return list(self._moduli)
+
+    def _build(self, source: RandomSource) -> _native.PanTable:
+        table = self._universe.table(self._sample_size, self._response, source)
+        if self._method == "squares":
+            prime = self._moduli[0]
+            threshold = square_threshold(prime, self._settings.epsilon_state)
+            table.add_square_counters(numbers(prime), numbers(1), threshold, self._native_source)
+            return table
+        for modulus in self._moduli:
+            weights = response_weights(modulus, self._settings.epsilon_state / len(self._moduli))
+            sums = np.array([weights[0] + i * weights[1] for i in range(modulus - 1)], np.uint64)
+            table.add_counters(numbers(modulus), numbers(1), sums, self._native_source)
+        return table
+
+    @property
+    def _response(self) -> Response:
+        return Response(1, 1)  # no bits
+
+    def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
+        if self._method == "squares":
+            levels = square_levels(self._moduli[0], Fraction(epsilon_state))
+            if settings.announced_intrusions == 0:
+                gap = float(levels[1] - levels[0])
+                return count_bound(self._sample_size, epsilon_output, settings.beta) / (self._sample_size * gap)
+            return self._squares_reach(Fraction(epsilon_state), settings.announced_intrusions, epsilon_output, settings)
+        return max(
+            self._prime_reaches(Fraction(epsilon_state), settings.announced_intrusions, epsilon_output, settings)
+        )
+
+    def _read(self, source: RandomSource) -> PanEstimate:
+        if self._method == "primes":
+            return self._read_primes(source)
+        if self.intrusions:
+            return self._read_rerandomised(source)
+        m, scale = self._sample_size, 1 / self._settings.epsilon_output
+        with Noise(source, scale, 2) as noise:
+            noise[1] = 0  # only the first count is used
+            count = int(self._table.noisy_squares(0, self._t, noise)[0])
+        low, high = (float(level) for level in square_levels(self._moduli[0], self._settings.epsilon_state))
+        ends = (count / m, *mean_interval(count, m, scale, self._settings.beta))
+        value, lower, upper = ((p - low) / (high - low) for p in ends)
+        return self._estimate(value, lower, upper)
+
+    # ---- squares after announced intrusions -------------------------------------------------------------------------
+
+    def _squares_reach(self, epsilon_state: Fraction, rounds: int, epsilon_output: float, settings: Settings) -> float:
+        at_square, at_zero, otherwise = square_filter(self._moduli[0], epsilon_state, rounds)
+        log, m, prime = math.log(4 / settings.beta), self._sample_size, self._moduli[0]
+        values = (at_square, at_zero, otherwise)
+        # Bernstein; zero is hit with probability at most e^epsilon/p.
+        v = max(at_square**2, otherwise**2) + at_zero**2 * min(1.0, math.exp(min(float(epsilon_state), 50)) / prime)
+        sample = math.sqrt(2 * v * log / m) + (max(values) - min(values)) * log / (3 * m)
+        weights = [at_square - otherwise, at_zero - otherwise]
+        return sample + linear_bound(weights, 2 / Fraction(epsilon_output), settings.beta / 2) / m
+
+    def _read_rerandomised(self, source: RandomSource) -> PanEstimate:
+        m = self._sample_size
+        # An element may move from one to another of: square, zero, neither.
+        with Noise(source, 2 / self._settings.epsilon_output, 2) as noise:
+            squares, zeros = (int(n) for n in self._table.noisy_squares(0, self._t, noise))
+        at_square, at_zero, otherwise = square_filter(self._moduli[0], self._settings.epsilon_state, self.intrusions)
+        value = (squares * at_square + zeros * at_zero + (m - squares - zeros) * otherwise) / m
+        reach = self._squares_reach(self._settings.epsilon_state, self.intrusions, self.epsilon_output, self._settings)
+        return self._estimate(value, value - reach, value + reach)
+
+    # ---- the paper's primes ------------------------------------------------------------------------------------------
+
+    def _prime_gap(self, modulus: int, epsilon_state: Fraction, rounds: int) -> tuple[float, float]:
+        """P[entry = t | count != t] and how much more it is for count = t (mod the prime)."""
+        weights = response_weights(modulus, epsilon_state / len(self._moduli))
+        gap = ((weights[0] - weights[1]) / ONE) ** (1 + rounds)
+        return (1 - gap) / modulus, gap
+
+    def _prime_reaches(
+        self, epsilon_state: Fraction, rounds: int, epsilon_output: float, settings: Settings
+    ) -> list[float]:
+        """How close each prime's fraction is to the fraction of counts that are t modulo it, all at once."""
+        tables, m, reaches = len(self._moduli), self._sample_size, []
+        log = math.log(8 * tables / settings.beta)
+        for modulus in self._moduli:
+            base, gap = self._prime_gap(modulus, epsilon_state, rounds)
+            # The indicator of entry = t has variance at most base + gap and range 1.
+            sample = (math.sqrt(2 * (base + gap) * log / m) + log / (3 * m)) / gap
+            noise = linear_bound([1 / gap], 2 * tables / Fraction(epsilon_output), settings.beta / (4 * tables)) / m
+            reaches.append(sample + noise)
+        return reaches
+
+    def _read_primes(self, source: RandomSource) -> PanEstimate:
+        s, m, tables = self._settings, self._sample_size, len(self._moduli)
+        found = []
+        for layer, modulus in enumerate(self._moduli):
+            # Every table may change in two residues.
+            with Noise(source, 2 * tables / s.epsilon_output, modulus) as noise:
+                count = int(self._table.noisy_residues(layer, noise)[self._t % modulus])
+            base, gap = self._prime_gap(modulus, s.epsilon_state, self.intrusions)
+            found.append((count / m - base) / gap)
+        reaches = self._prime_reaches(s.epsilon_state, self.intrusions, self.epsilon_output, s)
+        # Collisions only add: the fraction is below every one found. They add more than the bound allowed for to one
+        # prime with probability at most 1/2 when it is collision/2, by Markov; to all with 2^-primes.
+        extra = self._collision / 2 if 2.0**-tables <= s.beta / 2 else 1.0
+        value = min(found)
+        lower = min(f - reach for f, reach in zip(found, reaches, strict=True)) - extra
+        upper = min(f + reach for f, reach in zip(found, reaches, strict=True))
+        return self._estimate(value, lower, upper)
+
+    # ---- states ------------------------------------------------------------------------------------------------------
+
+    def _parameters(self) -> dict[str, Any]:
+        own = {
+            "t": self._t,
+            "method": self._method,
+            "max_count": self._max_count,
+            "primes": self._primes,
+            "collision": self._collision,
+            "moduli": self._moduli,
+        }
+        return {**super()._parameters(), **own}
+
+    def _adopt(self, parameters: dict[str, Any]) -> None:
+        super()._adopt(parameters)
+        self._choose(*(parameters[name] for name in ("t", "method", "max_count", "primes", "collision")))
+        moduli = parameters["moduli"]
+        if not isinstance(moduli, list) or not moduli:
+            raise ParameterError("no moduli")
+        self._moduli = [whole_number("modulus", modulus, 2, LARGEST_PRIME) for modulus in moduli]
+        if self._method == "squares" and self._moduli != [_squares_prime(self._t, self._max_count)]:
+            raise ParameterError("not the prime of this t")
+
+    def _check_table(self) -> None:
+        super()._check_table()
+        if [self._table.modulus(layer) for layer in range(self._table.layers)] != self._moduli:
+            raise CorruptStateError("state has a table for another t")
+
+    def _describe(self) -> str:
+        return f"{super()._describe()}, t={self._t}, method={self._method!r}"
+
+
+def square_levels(prime: int, epsilon_state: Fraction) -> tuple[Fraction, Fraction]:
+    """P[counter - t is a nonzero square] for a count other than t, and for t.
+
+    With A the squares, |A| = (p-1)/2 and |A ∩ (A+d)| = (p-3)/4 for every d != 0: the count t gives P[shift in A], any
+    other l |A| + (h-l) (p-3)/4.
+    """
+    chance = Fraction(square_threshold(prime, epsilon_state), ONE)
+    squares, others = (prime - 1) // 2, (prime + 1) // 2
+    h, low = chance / squares, (1 - chance) / others
+    return low * squares + (h - low) * Fraction(prime - 3, 4), chance
+
+
+def square_filter(prime: int, epsilon_state: Fraction, rounds: int) -> tuple[float, float, float]:
+    """The function g of counter - t, at squares, at 0 and elsewhere, whose mean is 1 for the count t and 0 for others.
+
+    The shift's law is s + d chi - d [0], with chi the Legendre symbol, so its transform at f != 0 is
+    d (i sqrt(p) chi(f) - 1). With z = (d (i sqrt(p) - 1))^-(1 + rounds) the inverse of the transform is z or its
+    conjugate, by the sign of chi(f), and transforming back gives (1 - Re z + p Re z [0] - Im z sqrt(p) chi) / p.
+    """
+    chance = square_threshold(prime, epsilon_state) / ONE
+    h, low = chance / ((prime - 1) // 2), (1 - chance) / ((prime + 1) // 2)
+    root = math.sqrt(prime)
+    z = ((h - low) / 2 * complex(-1, root)) ** -(1 + rounds)
+    flat, chi = (1 - z.real) / prime, -z.imag * root / prime
+    return flat + chi, flat + z.real, flat - chi
+
+
+def _squares_prime(t: int, max_count: int | None) -> int:
+    """The smallest prime = 3 (mod 4) above the largest count; the largest there is when that is not known."""
+    if max_count is None:
+        return LARGEST_PRIME
+    candidate = max(max_count, t, 6) + 1
+    candidate += (3 - candidate) % 4
+    while any(candidate % d == 0 for d in range(3, math.isqrt(candidate) + 1, 2)):
+        candidate += 4
+    return candidate
+
+
+def _smallest_primes(count: int) -> list[int]:
+    limit = max(16, 2 * int(count * (math.log(count + 2) + math.log(math.log(count + 3) + 1))))
+    sieve = np.ones(limit, bool)
+    sieve[:2] = False
+    for i in range(2, math.isqrt(limit) + 1):
+        if sieve[i]:
+            sieve[i * i :: i] = False
+    return [int(prime) for prime in np.flatnonzero(sieve)[:count]]

@@ -1,0 +1,183 @@
+"""The inner-product counter: what a stream can do privately and a sketch of each participant cannot."""
+
+from __future__ import annotations
+
+import json
+import threading
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.noise import RandomSource, fresh_source
+from discreet.pan._base import PanEstimate
+from discreet.pan.responses import ONE, Response
+from discreet.privacy import Budget, Guarantee, Replace
+from discreet.privacy.checks import probability, whole_number
+from discreet.summaries.state import open_state, seal_state
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["InnerProductCounter"]
+
+_FAMILY = 126
+Bits = npt.NDArray[np.int64]
+
+
+class InnerProductCounter:
+    """Votes fix a bit vector V; then the vectors X with <V, X> = 1 over GF(2) are counted.
+
+    Unit: one participant's input (one vote or one vector) replaced by another; how many take part is public.
+    Guarantee: pure epsilon, against an adversary who reads the memory at every moment: an input is answered at once by
+        randomised response (the tight pair), and the state is nothing but counts of the answers.
+    Phase 1, `vote(positions, bits)`: V_i is the majority of the answers for position i. Phase 2, `update(vectors)`: the
+        first call fixes V; each participant answers with <V, X>. No participant could answer in advance, without V:
+        that is why no private sketch does this ([PAN] Theorem 7.2).
+    Error: (ones - p0 n)/gap is within sqrt(n log(2/beta)/2)/gap; V_i is right for a clear majority of enough votes.
+    Follows [PAN] section 7.
+    """
+
+    name = "pan-private inner-product counter"
+
+    def __init__(
+        self, length: int, *, budget: Budget, confidence: float = 0.95, source: RandomSource | None = None
+    ) -> None:
+        self._length = whole_number("length", length, 1, 2**20)
+        if not isinstance(budget, Budget) or budget.epsilon is None:
+            raise ParameterError("budget must be a Budget(epsilon=...): the guarantee is a pure one, without delta")
+        self._epsilon = budget.epsilon
+        self._response = Response.of("tight", Fraction(self._epsilon))
+        self._confidence = probability("confidence", confidence)
+        self._source, self._seeded = source, source is not None and source.seeded
+        self._ones, self._votes = np.zeros(self._length, np.int64), np.zeros(self._length, np.int64)
+        self._vector: Bits | None = None
+        self._count = self._vectors = 0
+        self._lock = threading.Lock()
+
+    def vote(self, positions: npt.ArrayLike, bits: npt.ArrayLike) -> None:
+        """One vote of 0 or 1 for one position from each participant; before the first vectors."""
+        where, cast = np.asarray(positions), np.asarray(bits)
+        if where.ndim != 1 or where.shape != cast.shape or where.dtype.kind not in "iu":
+            raise DataError("positions and bits must be arrays of one dimension and equal length")
+        if where.size and (where.min() < 0 or where.max() >= self._length):
+            raise DataError(f"positions must be from 0 to {self._length - 1}")
+        answers = self._answers(_bits_of(cast))
+        with self._lock:
+            if self._vector is not None:
+                raise ParameterError("the vector was fixed when the first vectors came; no more votes are taken")
+            np.add.at(self._ones, where, answers)
+            np.add.at(self._votes, where, 1)
+
+    def update(self, vectors: npt.ArrayLike) -> None:
+        """A vector of 0s and 1s from each participant: an array with a row for each."""
+        rows = _bits_of(np.asarray(vectors))
+        if rows.ndim != 2 or rows.shape[1] != self._length:
+            raise DataError(f"vectors must be an array with {self._length} columns, a row for each participant")
+        with self._lock:
+            if self._vector is None:
+                self._vector = self._majority()
+            products = rows @ self._vector % 2
+            self._count += int(self._answers(products).sum())
+            self._vectors += len(rows)
+        products[:] = 0
+        rows[:] = 0
+
+    @property
+    def vector(self) -> Bits:
+        """V as it stands; private like everything here."""
+        return self._majority() if self._vector is None else self._vector.copy()
+
+    def release(self) -> PanEstimate:
+        """How many vectors have inner product 1 with `vector`; it costs nothing beyond the state."""
+        from scipy.special import betaincinv
+
+        n, ones, beta = self._vectors, self._count, 1 - self._confidence
+        p0, p1 = self._response.unseen / ONE, self._response.seen / ONE
+        low = float(betaincinv(ones, n - ones + 1, beta / 2)) if ones > 0 else 0.0
+        high = float(betaincinv(ones + 1, n - ones, 1 - beta / 2)) if ones < n else 1.0
+        unbiased = (ones - p0 * n) / (p1 - p0)
+        value, lower, upper = (
+            min(max(x, 0.0), float(n)) for x in (unbiased, n * (low - p0) / (p1 - p0), n * (high - p0) / (p1 - p0))
+        )
+        return PanEstimate(value, min(lower, value), max(upper, value), self.guarantee, unbiased)
+
+    def announce_intrusion(self) -> None:
+        """Nothing has to be done: nothing in the memory is secret, at any time."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of the state at every moment and of the release."""
+        return Guarantee(
+            unit=Replace(),
+            epsilon=self._epsilon,
+            delta=0.0,
+            mechanism=self.name,
+            reference="[PAN] section 7",
+            assumptions=(
+                "the adversary may see the memory at every moment between two batches",
+                "a participant gives one vote or one vector",
+            ),
+            trust="pan",
+            seeded=self._seeded,
+        )
+
+    def to_bytes(self) -> bytes:
+        """The whole state, which may be shown to anyone at any time."""
+        with self._lock:
+            state = {
+                "length": self._length,
+                "epsilon": self._epsilon,
+                "confidence": self._confidence,
+                "ones": self._ones.tolist(),
+                "votes": self._votes.tolist(),
+                "vector": None if self._vector is None else self._vector.tolist(),
+                "count": self._count,
+                "vectors": self._vectors,
+                "seeded": self._seeded,
+            }
+        return seal_state(_FAMILY, 1, json.dumps(state, sort_keys=True).encode())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Continue from a state; raises `CorruptStateError` for bytes that are not one of this class."""
+        _, payload = open_state(data, _FAMILY, 1)
+        try:
+            state: dict[str, Any] = json.loads(payload)
+            counter = cls(state["length"], budget=Budget(state["epsilon"]), confidence=state["confidence"])
+            arrays = [np.array(state[name], np.int64) for name in ("ones", "votes")]
+            counter._ones, counter._votes = arrays
+            if state["vector"] is not None:
+                counter._vector = _bits_of(np.array(state["vector"], np.int64))
+                arrays.append(counter._vector)
+            counter._vectors = whole_number("vectors", state["vectors"], 0)
+            counter._count = whole_number("count", state["count"], 0, counter._vectors)
+            counter._seeded = bool(state["seeded"])
+            if any(array.shape != (counter._length,) for array in arrays):
+                raise ParameterError("arrays of the wrong length")
+            if (counter._ones < 0).any() or (counter._ones > counter._votes).any():
+                raise ParameterError("more ones than votes")
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise CorruptStateError(f"state of {cls.__name__} cannot be read ({type(error).__name__})") from None
+        return counter
+
+    def __repr__(self) -> str:
+        return f"InnerProductCounter(length={self._length}, epsilon={self._epsilon:g}) [pan-private]"
+
+    def _majority(self) -> Bits:
+        bits: Bits = (2 * self._ones > self._votes).astype(np.int64)
+        return bits
+
+    def _answers(self, bits: Bits) -> Bits:
+        """1 with probability seen for a 1 and unseen for a 0."""
+        source = self._source or fresh_source()
+        seen = source.bernoulli(Fraction(self._response.seen, ONE), len(bits))
+        return np.where(bits == 1, seen, 1 - seen)
+
+
+def _bits_of(array: npt.NDArray[Any]) -> Bits:
+    if array.dtype.kind not in "biu" or not ((array == 0) | (array == 1)).all():
+        raise DataError("bits must be 0 or 1")
+    return array.astype(np.int64)

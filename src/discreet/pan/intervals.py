@@ -1,0 +1,96 @@
+"""How far an estimate may be from the truth. Everything is computed from public numbers and from what is released.
+
+Let K be the number of ones in a table whose m elements were drawn without replacement from the universe. The choice
+of the sample and the independent bits make K's generating function real-rooted (the uniform m-subset is strongly
+Rayleigh and thinning keeps that), so K has the law of a sum of independent bits, with mean m p. Tails of such a sum
+away from its mean are below those of the binomial with the same mean (Hoeffding 1956), and Hoeffding's bound
+P[|K - mp| >= s] <= 2 exp(-2 s^2/m) holds. Sampling error is thereby inside every interval here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.errors import ParameterError
+
+__all__ = ["choose_share", "count_bound", "linear_bound", "mean_interval", "smallest_sample"]
+
+_SHARES = [Fraction(1, 2 << j) for j in range(10)]
+
+
+def count_bound(m: int, epsilon_output: float, beta: float) -> float:
+    """|K + Z - m p| stays below this but for a probability of beta; Z is discrete Laplace of scale 1/epsilon_output."""
+    # P[|Z| > b] <= exp(-b epsilon), and the part of beta it may use is chosen to make the sum smallest.
+    return min(
+        math.sqrt(m * math.log(2 / (beta * (1 - float(w)))) / 2) + math.log(1 / (beta * float(w))) / epsilon_output
+        for w in _SHARES
+    )
+
+
+def mean_interval(noisy_count: int, m: int, scale: Fraction, beta: float) -> tuple[float, float]:
+    """Bounds on the mean p of K/m given K + Z, which hold but for a probability of beta (Clopper and Pearson)."""
+    from scipy.special import betaincinv
+
+    from discreet.privacy.error_model import Noise
+
+    noise = Noise("laplace", scale)
+    candidates = [(noise.bound(beta * float(w)), beta * (1 - float(w)) / 2) for w in _SHARES]
+    reach, each = min(candidates, key=lambda pair: pair[0] + math.sqrt(m * math.log(1 / pair[1]) / 2))
+    low, high = max(0, noisy_count - reach), min(m, noisy_count + reach)
+    lower = float(betaincinv(low, m - low + 1, each)) if 0 < low <= m else (0.0 if low <= m else 1.0)
+    upper = float(betaincinv(high + 1, m - high, 1 - each)) if 0 <= high < m else (1.0 if high >= m else 0.0)
+    return lower, upper
+
+
+def linear_bound(weights: Sequence[float], scale: Fraction, beta: float) -> float:
+    """|sum w_i Z_i| stays below this but for a probability of beta, for independent discrete Laplace Z_i.
+
+    Chernoff: any s with |s w_i| < 1/scale gives (sum log M(s w_i) + log(2/beta)) / s, with M the generating function
+    E[e^(xZ)] = (1-q)^2 / ((1 - q e^x)(1 - q e^-x)); the smallest of a few hundred is taken.
+    """
+    w = np.abs(np.asarray(weights, dtype=float))
+    largest = float(w.max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    rate = 1 / float(scale)
+    s = np.geomspace(1e-4, 0.999, 300)[:, None] * rate / largest
+    x = s * w
+    # log M = 2 log(1-q) - log(1 - q e^x) - log(1 - q e^-x)
+    log_m = 2 * np.log(-np.expm1(-rate)) - np.log(-np.expm1(x - rate)) - np.log(-np.expm1(-x - rate))
+    return float(((log_m.sum(axis=1) + math.log(2 / beta)) / s[:, 0]).min())
+
+
+def choose_share(epsilon: float, intrusions: int, releases: int, width: Callable[[float, float], float]) -> Fraction:
+    """The part of epsilon that goes to the outputs, for the narrowest interval.
+
+    `width(epsilon_state, epsilon_output)` is its half-width with what one intrusion and one output may then spend.
+    """
+    shares = [Fraction(round(2**30 * 2 ** (-j / 4)), 2**30) for j in range(2, 48)]
+
+    def cost(share: Fraction) -> float:
+        s = float(share)
+        return width(epsilon * (1 - s) / intrusions, epsilon * s / releases)
+
+    return min(shares, key=cost)
+
+
+def smallest_sample(enough: Callable[[int], bool], most: int) -> int:
+    """The smallest sample size for which `enough` holds, up to `most`; enough(m) is monotone up to rounding."""
+    if not enough(most):
+        raise ParameterError(
+            f"this accuracy cannot be reached with a sample of {most} elements; allow a larger alpha, beta or epsilon"
+        )
+    low, high = 1, 1
+    while not enough(high):
+        low, high = high + 1, min(2 * high, most)
+    while low < high:
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
