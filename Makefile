@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := $(shell find cpp -type f) CMakeLists.txt pyproject.toml src/discreet/_version.py
 
-.PHONY: demo test lint types bench stubs clean
+.PHONY: demo test lint types audit bench stubs clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -19,6 +19,9 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+audit: $(VENV)/.built
+	$(BIN)/discreet audit --quick
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/summaries.py
