@@ -18,8 +18,9 @@ from discreet.cli.interrupts import Interrupted, handle_interrupts
 
 __all__ = ["main"]
 
-EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or written, or an audit failed; 2 wrong usage; 3 the
-budget does not suffice, nothing was released; 4 the data cannot be read; 130 interrupted, nothing was released."""
+EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or written, or an audit failed; 2 wrong
+usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be read; 130 interrupted, nothing was
+released."""
 
 app = typer.Typer(
     name="discreet",
