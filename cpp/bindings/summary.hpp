@@ -77,14 +77,15 @@ void feed_column(Kernel& kernel, const Column& column, InterruptCheck& interrupt
     return;
   }
   if constexpr (std::is_same_v<Key, StrKey> && requires { kernel.about_to_grow(); }) {
-    if (coded) {
+    // Setting up takes a pass over the table: not for a few rows and a large table.
+    if (coded && kernel.table().positions() <= 16 * static_cast<uint64_t>(column.length)) {
       DictionaryFeed<Kernel> feed(kernel, column);
       in_slices([&](int64_t begin, int64_t end) { feed.feed(begin, end); });
       feed.settle();
       return;
     }
   }
-  // Integers, or more codes than rows: looking each row's key up costs less than setting up the codes.
+  // Integers, or few rows: looking each row's key up costs less than setting up the codes.
   const Column& dictionary = *column.dictionary;
   in_slices([&](int64_t begin, int64_t end) {
     Key keys[kBlock];

@@ -180,6 +180,9 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
       if (records.size() > capacity) throw CorruptStateError("state has more counters than its capacity");
       for (const auto& r : records)
         if (r.count == 0 || r.count > users) throw CorruptStateError("state has a count outside 1 to its users");
+      // Every user has an item, and causes at most one decrement.
+      if (users > total || (!sketch->merged && alpha > users))
+        throw CorruptStateError("state has users that do not fit its total");
       // A decrement takes at least k+1 counts: sum c + alpha (k+1) <= N.
       const unsigned __int128 accounted =
           static_cast<unsigned __int128>(alpha) * (capacity + 1) + sum_of_counts(records);

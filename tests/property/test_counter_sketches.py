@@ -19,7 +19,7 @@ import discreet as dc
 
 capacities = st.sampled_from([1, 2, 3, 4, 7, 16, 40])
 seeds = st.integers(0, 2**64 - 1)
-thorough = settings(deadline=None, derandomize=True, max_examples=250)
+thorough = settings(deadline=None, derandomize=True, max_examples=150)
 
 
 def content(summary):
