@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := $(shell find cpp -type f) CMakeLists.txt pyproject.toml src/discreet/_version.py
+# Directories are listed so that a file added to one is seen: an editable install knows the files it was made with.
+SOURCES := $(shell find cpp -type f) $(shell find src -type d -not -name __pycache__) CMakeLists.txt pyproject.toml src/discreet/_version.py
 
 .PHONY: demo test lint types audit bench stubs clean
 
@@ -10,7 +11,7 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -38,7 +39,7 @@ $(VENV)/.created:
 	$(BIN)/pip install --quiet "scikit-build-core>=0.11" "nanobind>=2.7" cmake ninja
 	touch $@
 
-$(VENV)/.built: $(VENV)/.created $(NATIVE)
+$(VENV)/.built: $(VENV)/.created $(SOURCES)
 	$(BIN)/pip install --quiet --no-build-isolation -e ".[plot]"
 	touch $@
 
