@@ -13,7 +13,7 @@ import typer
 
 from discreet import errors
 from discreet._version import __version__
-from discreet.cli import audit, explain, ledger, plan, top
+from discreet.cli import audit, explain, ledger, plan, top, watch
 from discreet.cli.interrupts import Interrupted, handle_interrupts
 
 __all__ = ["main"]
@@ -34,6 +34,7 @@ app = typer.Typer(
 )
 app.command("top")(top.top)
 app.command("plan")(plan.plan)
+app.command("watch")(watch.watch)
 app.command("explain")(explain.explain)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")

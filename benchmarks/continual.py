@@ -1,0 +1,193 @@
+"""Continual releases: error over time of the counters, Figure 3 of [CO], and unknown domains.
+
+python benchmarks/continual.py counters [--runs 200] [--plot out.png]
+python benchmarks/continual.py figure3 [--trials 50] [--plot out.png]
+python benchmarks/continual.py unknown FILE      (space-separated items, one basket a line: kosarak)
+python benchmarks/continual.py speed
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+
+import numpy as np
+import pyarrow as pa
+
+import discreet as dc
+from discreet.continual._factors import Buffered, Factor, SquareRoot, Tree
+from discreet.noise import seeded_source
+
+RHO = 0.5
+
+
+def counters(arguments: argparse.Namespace) -> None:
+    """Largest and mean standard deviation over all ticks, stated and measured; rho = 1/2 (a single release has 1)."""
+    curves: dict[str, tuple[list[int], list[float]]] = {}
+    print(f"{'T':>7} {'counter':22} {'largest':>8} {'mean':>8} {'measured largest':>17} {'measured mean':>14}")
+    for power in (10, 14, 17):
+        horizon = 2**power
+        some = sorted({*np.unique(np.geomspace(1, horizon, 200).astype(int)).tolist(), horizon - 1, horizon})
+        factors: list[tuple[str, Factor]] = [
+            ("binary tree", Tree(horizon, 2)),
+            (f"tree, base {Tree(horizon).base}", Tree(horizon)),
+            ("square root", SquareRoot(horizon)),
+            ("BLT (default)", Buffered(horizon)),
+        ]
+        for name, factor in factors:
+            sigma = factor.sigma(RHO)
+            every = range(1, horizon + 1, max(1, horizon // 4096))
+            stated = [factor.error(t, sigma) for t in every]
+            largest = factor.worst_error(RHO)
+            curves[f"{name}, T=2^{power}"] = (some, [factor.error(t, sigma) for t in some])
+            row = f"{horizon:>7} {name:22} {largest:>8.2f} {np.mean(stated):>8.2f}"
+            # Measured: many independent counters; the square root keeps all its past, so it is run for small T only.
+            runs = arguments.runs if not isinstance(factor, SquareRoot) or power <= 10 else 0
+            if runs:
+                state, source, squares = factor.start(runs), seeded_source(power), []
+                for t in range(1, horizon + 1):
+                    noise = factor.to_counts(factor.advance(state, t, sigma, source))
+                    squares.append(float((noise.astype(float) ** 2).mean()))
+                # Neighbouring ticks share most of their noise: average over runs and over a few ticks.
+                width = 1 if isinstance(factor, Tree) else max(1, horizon // 64)
+                smooth = np.convolve(squares, np.ones(width) / width, "valid")
+                row += f" {math.sqrt(smooth.max()):>17.2f} {np.sqrt(squares).mean():>14.2f}"
+            print(row, flush=True)
+    hybrid = dc.continual.Counter(None, dc.Budget.zcdp(RHO))
+    print("unknown horizon:", {f"2^{p}": round(hybrid.error(2**p - 1), 2) for p in (4, 10, 14, 17)})
+    if arguments.plot:
+        _plot(curves, "tick", "standard deviation", arguments.plot)
+
+
+def figure3(arguments: argparse.Namespace) -> None:
+    """Mean |noisy count of the chosen item - largest true count| over ticks; Zipf, d = 100, T = 1000, rho = 1/2."""
+    d, horizon = 100, 1000
+    weights = 1.0 / np.arange(1, d + 1)
+    weights /= weights.sum()
+    budget, domain = dc.Budget.zcdp(RHO), list(range(d))
+    settings: dict[str, dict[str, object]] = {
+        "KnownBase (D = d)": {"max_items_per_event": d, "mechanism": "tree", "k": 1},
+        "factorised (D = d)": {"max_items_per_event": d, "mechanism": "factorised", "k": 1},
+        "MetaAlgo": {"k": 1, "mechanism": "meta"},
+    }
+    for switches in (1, 5, 20):
+        for margin in (0, 50):
+            settings[f"sparseGumb s={switches} eta={margin}"] = {
+                "k": 1, "mechanism": "sparse", "switches": switches, "margin": margin,
+            }  # fmt: skip
+    curves = {}
+    print(f"{'mechanism':26} {'mean error':>10} {'t=100':>8} {'t=500':>8} {'t=1000':>8}")
+    for name, options in settings.items():
+        errors = np.zeros(horizon)
+        for trial in range(arguments.trials):
+            rng = np.random.default_rng(trial)
+            histogram = dc.continual.Histogram(horizon, budget, domain, source=seeded_source(trial), **options)  # type: ignore[arg-type]
+            counts = np.zeros(d, np.int64)
+            for t in range(horizon):
+                item = int(rng.choice(d, p=weights))
+                counts[item] += 1
+                top = histogram.step([item]).counts
+                errors[t] += abs(int(top[0]) - int(counts.max())) / arguments.trials
+        curves[name] = (list(range(1, horizon + 1)), errors.tolist())
+        at = "".join(f" {errors[t - 1]:>8.1f}" for t in (100, 500, 1000))
+        print(f"{name:26} {errors.mean():>10.1f}{at}", flush=True)
+    if arguments.plot:
+        _plot(curves, "tick", "mean error of the top count", arguments.plot)
+
+
+def unknown(arguments: argparse.Namespace) -> None:
+    """Items of a file split into ticks: recall of items above each threshold, error and memory."""
+    with open(arguments.file) as file:
+        items = np.array([int(item) for line in file for item in line.split()])
+    ticks = np.array_split(items, arguments.ticks)
+    truth = np.bincount(items)
+    budget = dc.Budget(1.0, 1e-6)
+    print(f"{len(items):,} events in {arguments.ticks} ticks; epsilon 1, delta 1e-6 for all of them")
+    print(
+        f"{'mechanism':26} {'items':>6} {'top 100':>8} {'error':>7} {'threshold':>9} {'state MB':>9} {'ms a tick':>9}"
+    )
+    makers = {
+        "ours (factorised)": lambda: dc.continual.Histogram(arguments.ticks, budget, None, 1, keep_discovered=True),
+        "UnkBase": lambda: dc.continual.Histogram(
+            arguments.ticks, budget, None, 1, mechanism="tree", keep_discovered=True
+        ),
+        "HeavyHitters, 1024": lambda: dc.continual.HeavyHitters(arguments.ticks, budget, 1024),
+        "HeavyHitters, 4096": lambda: dc.continual.HeavyHitters(arguments.ticks, budget, 4096),
+        "Chan et al., 1024": lambda: dc.continual.HeavyHitters(arguments.ticks, budget, 1024, mechanism="chan"),
+    }
+    best = set(np.argsort(-truth)[:100].tolist())
+    for name, make in makers.items():
+        mechanism = make()
+        start = time.perf_counter()
+        for tick in ticks:
+            result = mechanism.step(tick)
+        spent = (time.perf_counter() - start) / arguments.ticks * 1e3
+        error = np.abs(result.counts - truth[result.items]).mean() if len(result) else math.nan
+        recall = len(best & set(result.items)) / 100
+        size = len(mechanism.to_bytes()) / 1e6
+        row = f"{name:26} {len(result):>6} {recall:>8.2f} {error:>7.1f} {result.threshold or 0:>9} {size:>9.2f}"
+        print(f"{row} {spent:>9.1f}", flush=True)
+
+
+def speed(arguments: argparse.Namespace) -> None:
+    """Best of ten steps."""
+    rng = np.random.default_rng(1)
+    weights = 1 / np.arange(1, 50001) ** 1.1
+    numbers = rng.choice(50000, 10**6, p=weights / weights.sum())
+    words = pa.array([f"item {i}" for i in numbers])
+    domain = list(range(100_000))
+    histogram = dc.continual.Histogram(2**14, dc.Budget.zcdp(RHO), domain, 1)
+    few = rng.choice(100_000, 1000)
+    counter = dc.continual.Counter(2**14, dc.Budget.zcdp(RHO), size=100_000)
+    ones = np.ones(100_000, np.int64)
+    steps = {
+        "histogram of 100,000 known items": lambda: histogram.step(few),
+        "100,000 counters": lambda: counter.step(ones),
+    }
+    for name, column in (("integers", numbers), ("strings", words)):
+        hitters = dc.continual.HeavyHitters(2**14, dc.Budget(1.0, 1e-6), 4096)
+        steps[f"heavy hitters, 1,000,000 {name}"] = lambda hitters=hitters, column=column: hitters.step(column)
+    for name, step in steps.items():
+        times = []
+        for _ in range(10):
+            start = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - start)
+        print(f"{name:40} {min(times) * 1e3:8.1f} ms", flush=True)
+
+
+def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path: str) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(9, 6))
+    for name, (ticks, values) in curves.items():
+        axes.plot(ticks, values, label=name, linewidth=1)
+    axes.set_xscale("log")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.legend(fontsize="small")
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for function in (counters, figure3, unknown, speed):
+        command = commands.add_parser(function.__name__)
+        command.set_defaults(function=function)
+        command.add_argument("--plot")
+        command.add_argument("--runs", type=int, default=200)
+        command.add_argument("--trials", type=int, default=20)
+        command.add_argument("--ticks", type=int, default=365)
+        if function is unknown:
+            command.add_argument("file")
+    arguments = parser.parse_args()
+    arguments.function(arguments)
+
+
+if __name__ == "__main__":
+    main()

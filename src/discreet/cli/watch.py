@@ -1,0 +1,419 @@
+"""`discreet watch`: follow a growing input and publish one release a tick."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import fcntl
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.interrupts import Interrupted, uninterrupted
+from discreet.cli.options import AccountName, Delta, Epsilon, Quiet, Rho, budget_of
+from discreet.cli.output import note, printable, table_text
+from discreet.errors import CorruptStateError, DataError, DiscreetError, ParameterError
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account
+
+__all__ = ["watch"]
+
+STATE_VERSION = 1
+_POLL_SECONDS = 0.2
+_BLOCK = 1 << 20
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def watch(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that grows; '-' is standard input.")],
+    state: Annotated[
+        Path,
+        typer.Option(help="The file that keeps where we are; it holds raw counts: protect it.", show_default=False),
+    ],
+    horizon: Annotated[int, typer.Option(help="The number of ticks that the budget is for.", show_default=False)],
+    column: Annotated[str | None, typer.Option(help="The column of the items.", show_default=False)] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option(help="The column of the times (seconds since 1970, or ISO 8601), for --tick.", show_default=False),
+    ] = None,
+    tick: Annotated[
+        str | None,
+        typer.Option(
+            help="The length of a tick: 30s, 15m, 1h, 1d; by --time-column, else by the clock.", show_default=False
+        ),
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="A tick is so many rows.", show_default=False)] = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    total: Annotated[
+        bool, typer.Option("--total", help="Publish the number of rows instead of the top items.")
+    ] = False,
+    capacity: Annotated[int, typer.Option(help="The counters of each sketch.")] = 4096,
+    window: Annotated[int | None, typer.Option(help="Only the last so many ticks.", show_default=False)] = None,
+    k: Annotated[int, typer.Option("-k", "--k", help="How many items to print at most.")] = 20,
+    input_format: Annotated[
+        str | None, typer.Option(help="csv, tsv, jsonl or text; by default the name tells.", show_default=False)
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop at the end of the file; the last tick stays open.")
+    ] = False,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger that keeps the budget.", show_default=False)] = None,
+    account: AccountName = None,
+    quiet: Quiet = False,
+) -> None:
+    """Publish at every tick from a growing file or standard input.
+
+    The budget is for all ticks together and is charged once. Killed at any moment and started again with the same state
+    file, it goes on: no second charge, no row counted twice, and the tick published last is printed again as it was.
+    """
+    if (ledger is None) != (account is None):
+        raise ParameterError("--ledger and --account go together")
+    budget = budget_of(epsilon, delta, rho)
+    ticks = Ticks.of(tick, time_column, rows)
+    if total and window is not None:
+        raise ParameterError("--window is for the top items, not for --total")
+    payer: Account | None = None
+    if ledger is not None and account is not None:
+        from discreet.privacy.ledger import Ledger
+
+        payer = Ledger(ledger).account(account)
+    reader = Rows(file, input_format, None if total else column, time_column, needs_items=not total)
+    if total:
+        settings: dict[str, Any] = {"class": "Counter", "horizon": horizon}
+    else:
+        settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": capacity, "window": window}
+    with _locked(state):
+        watcher = Watcher.open(state, settings, budget, payer, reader, ticks)
+        if watcher.resumed and not quiet:
+            note(f"going on after tick {watcher.tick} of {horizon}")
+        try:
+            for result in watcher.run(once):
+                _print(result, horizon, k)
+        except Interrupted:
+            if not quiet:
+                note(f"stopped after tick {watcher.tick} of {horizon}; the state file goes on from there")
+            return
+        if not quiet and watcher.tick >= horizon:
+            note(f"the {horizon} ticks are used up")
+
+
+@dataclass
+class Ticks:
+    """Where one tick ends and the next begins."""
+
+    seconds: float | None
+    by_column: bool
+    rows: int | None
+
+    @classmethod
+    def of(cls, tick: str | None, time_column: str | None, rows: int | None) -> Ticks:
+        if (tick is None) == (rows is None):
+            raise ParameterError("say what a tick is: either --tick 1h or --rows 1000")
+        if rows is not None:
+            if rows < 1 or time_column is not None:
+                raise ParameterError("--rows must be at least 1, and goes without --time-column")
+            return cls(None, False, rows)
+        assert tick is not None
+        number, unit = tick[:-1], tick[-1:]
+        if not number.isdecimal() or int(number) < 1 or unit not in _UNITS:
+            raise ParameterError(f"--tick must be a whole number and s, m, h or d, as in 15m, not {tick!r}")
+        return cls(float(int(number) * _UNITS[unit]), time_column is not None, None)
+
+    @property
+    def assumption(self) -> str:
+        """What is public beside the releases."""
+        if self.rows is not None:
+            return "the number of rows is public: an event that is left out leaves a blank row"
+        if self.by_column:
+            return "the ends of ticks are public: rows come in the order of their times"
+        return "which tick a row is in is decided by the clock, not by other rows"
+
+
+class Rows:
+    """Complete rows of a growing input, from a position on: (position after the row, item, time)."""
+
+    def __init__(
+        self, file: str, format: str | None, column: str | None, time_column: str | None, needs_items: bool
+    ) -> None:
+        self.file = file
+        self.columns = (column, time_column)
+        self.needs_items = needs_items
+        suffix = Path(file).suffix.lower().lstrip(".")
+        self.format = format or {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl"}.get(suffix, "text")
+        if self.format not in ("csv", "tsv", "jsonl", "text"):
+            raise ParameterError(f"--input-format must be csv, tsv, jsonl or text here, not {format!r}")
+        if self.format == "text" and any(self.columns):
+            raise ParameterError("text lines have no columns; give --input-format")
+        self._header: list[str] | None = None
+        self._input: IO[bytes] | None = None
+        self._rest = b""
+        self.position = 0
+        self.ended = False
+
+    def open(self, position: int) -> None:
+        """Go to a position; standard input goes on with what comes next."""
+        try:
+            self._input = open(0, "rb", buffering=0, closefd=False) if self.file == "-" else open(self.file, "rb")  # noqa: SIM115
+        except OSError as error:
+            raise ParameterError(f"{self.file!r} cannot be opened: {error.strerror}") from error
+        self.position = position
+        if self.file != "-" and position:
+            if os.fstat(self._input.fileno()).st_size < position:
+                raise DataError(f"{self.file!r} is shorter than what was read of it; it must only grow")
+            if self.format in ("csv", "tsv"):
+                self._header = self._cells(self._input.readline())
+            self._input.seek(position)
+
+    def available(self) -> Iterator[tuple[int, Any, float | None]]:
+        """The complete rows that are there now."""
+        assert self._input is not None
+        while block := self._input.read(_BLOCK):
+            lines = (self._rest + block).split(b"\n")
+            self._rest = lines.pop()
+            for line in lines:
+                self.position += len(line) + 1
+                row = self._parse(line)
+                if row is not None:
+                    yield self.position, *row
+        self.ended = self.file == "-"
+
+    def _cells(self, line: bytes) -> list[str]:
+        text = self._text(line)
+        return next(csv.reader(io.StringIO(text), delimiter="," if self.format == "csv" else "\t"), [])
+
+    def _text(self, line: bytes) -> str:
+        with suppress(UnicodeDecodeError):
+            return line.decode().rstrip("\r\n")
+        raise DataError(f"{self.file} has text that is not valid UTF-8")
+
+    def _parse(self, line: bytes) -> tuple[Any, float | None] | None:
+        if not line.strip():
+            return None
+        if self.format == "text":
+            return self._text(line), None
+        column, time_column = self.columns
+        if self.format == "jsonl":
+            record = None
+            with suppress(ValueError):
+                record = json.loads(line)
+            if not isinstance(record, dict):
+                raise DataError(f"{self.file} has a line that is not a JSON object")
+        else:
+            cells = self._cells(line)
+            if self._header is None:
+                self._header = cells
+                return None
+            if len(cells) != len(self._header):
+                raise DataError(f"{self.file} has a row with another number of cells than its header")
+            record = dict(zip(self._header, cells, strict=True))
+        if self.needs_items and column is None:
+            others = [name for name in record if name != time_column]
+            if len(others) != 1:
+                raise DataError(f"{self.file}: name the --column of the items; there are {len(others)}")
+            column = others[0]
+        item = self._value(record, column) if self.needs_items and column is not None else None
+        if self.needs_items and not (isinstance(item, str) or type(item) is int):
+            raise DataError(f"{self.file}: items must be text or whole numbers")
+        return item, None if time_column is None else _seconds(self._value(record, time_column), self.file)
+
+    def _value(self, record: dict[str, Any], name: str) -> Any:
+        if name not in record:
+            raise DataError(f"{self.file} has a row without {name!r}")
+        return record[name]
+
+
+def _seconds(value: Any, file: str) -> float:
+    with suppress(ValueError, TypeError, OverflowError):
+        return float(value)
+    with suppress(ValueError, TypeError, OverflowError):
+        moment = datetime.datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)).timestamp()
+    raise DataError(f"{file} has a time that is neither seconds since 1970 nor ISO 8601")
+
+
+@dataclass
+class Watcher:
+    """The mechanism, the input and the file that keeps both together.
+
+    A tick is drawn, then the state with its release and the position after its rows is on disk, and only then is it
+    printed. So what was printed is never drawn again, and rows of a tick that was not printed are read again.
+    """
+
+    path: Path
+    settings: dict[str, Any]
+    mechanism: Any
+    reader: Rows
+    ticks: Ticks
+    position: int = 0
+    now: int | None = None  # the number of the current tick on the clock of the ticks
+    published: dict[str, Any] | None = None
+    resumed: bool = False
+    _items: list[Any] = field(default_factory=list)
+    _after: int = 0
+
+    @property
+    def tick(self) -> int:
+        return int(self.mechanism.tick)
+
+    @classmethod
+    def open(
+        cls, path: Path, settings: dict[str, Any], budget: Any, payer: Account | None, reader: Rows, ticks: Ticks
+    ) -> Watcher:
+        from discreet import continual
+
+        named = {key: value for key, value in settings.items() if key != "class"}
+        kind = getattr(continual, settings["class"])
+        described = {**settings, "budget": str(budget), "file": reader.file if reader.file == "-" else "file"}
+        described["ticks"] = [ticks.seconds, ticks.by_column, ticks.rows]
+        if path.exists():
+            header, payload = _read_state(path)
+            if header["settings"] != described:
+                raise ParameterError(f"the state {str(path)!r} belongs to a watch with other settings")
+            mechanism = kind.from_bytes(payload, ledger=payer)
+            return cls(
+                path, described, mechanism, reader, ticks, header["position"], header["now"], header["published"], True
+            )
+        mechanism = kind(**named, budget=budget, ledger=payer)
+        watcher = cls(path, described, mechanism, reader, ticks)
+        watcher.save()  # before the charge: whoever restarts knows its id
+        return watcher
+
+    def save(self) -> None:
+        header = {
+            "version": STATE_VERSION,
+            "settings": self.settings,
+            "position": self.position,
+            "now": self.now,
+            "published": self.published,
+        }
+        text = json.dumps(header).encode()
+        _replace(self.path, len(text).to_bytes(8, "little") + text + self.mechanism.to_bytes())
+
+    def run(self, once: bool) -> Iterator[dict[str, Any]]:
+        """The releases, each after it is on disk; first the last one again, in case nobody saw it."""
+        if self.published is not None:
+            yield self.published
+        self.reader.open(self.position)
+        self._after = self.position
+        horizon = int(self.mechanism.horizon)
+        started = time.monotonic()
+        while self.tick < horizon:
+            for position, item, moment in self.reader.available():
+                if self.ticks.by_column and moment is not None and self.ticks.seconds is not None:
+                    number = int(moment // self.ticks.seconds)
+                    self.now = number if self.now is None else self.now
+                    while number > self.now and self.tick < horizon:
+                        yield self._release(self.now + 1)
+                if self.tick >= horizon:
+                    return
+                self._items.append(item)
+                self._after = position
+                if self.ticks.rows is not None and len(self._items) >= self.ticks.rows:
+                    yield self._release()
+                    if self.tick >= horizon:
+                        return
+            if self._clock_is_due(started):
+                started += self.ticks.seconds or 0.0
+                yield self._release()
+            elif self.reader.ended:
+                if self._items:  # standard input cannot be read again
+                    yield self._release()
+                return
+            elif once:
+                return
+            else:
+                time.sleep(_POLL_SECONDS)
+
+    def _clock_is_due(self, started: float) -> bool:
+        seconds = self.ticks.seconds
+        return not self.ticks.by_column and seconds is not None and time.monotonic() - started >= seconds
+
+    def _release(self, now: int | None = None) -> dict[str, Any]:
+        with uninterrupted():
+            if self.settings["class"] == "Counter":
+                value = self.mechanism.step(len(self._items))
+                error = self.mechanism.error(self.tick)
+                release = {"total": value, "standard_deviation": error, "guarantee": self.mechanism.guarantee.to_dict()}
+            else:
+                release = self.mechanism.step(self._items).to_dict()
+            release["guarantee"]["assumptions"].append(self.ticks.assumption)
+            self._items = []
+            self.position = self._after
+            ended = self.now
+            self.now = now if now is not None else self.now
+            self.published = {"tick": self.tick, **release}
+            if self.ticks.by_column and ended is not None and self.ticks.seconds is not None:
+                start = datetime.datetime.fromtimestamp(ended * self.ticks.seconds, datetime.timezone.utc)
+                self.published["start"] = start.isoformat()
+            self.save()
+        return self.published
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Replace a file at once, for its owner alone, and have it on disk before this returns."""
+    temporary = path.with_name(path.name + ".new")
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise DiscreetError(f"the state {str(path)!r} cannot be written: {error.strerror}") from error
+
+
+def _read_state(path: Path) -> tuple[dict[str, Any], bytes]:
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = None
+    with suppress(ValueError):
+        header = json.loads(data[8 : 8 + length])
+    if not isinstance(header, dict) or header.get("version") != STATE_VERSION:
+        raise CorruptStateError(f"{str(path)!r} is not the state of a watch that this version can read")
+    return header, data[8 + length :]
+
+
+@contextmanager
+def _locked(state: Path) -> Iterator[None]:
+    """Two watches with one state would publish every tick twice."""
+    try:
+        handle = open(state.with_name(state.name + ".lock"), "a")  # noqa: SIM115
+    except OSError as error:
+        raise ParameterError(f"the state {str(state)!r} cannot be written: {error.strerror}") from error
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise DiscreetError(f"another watch is using the state {str(state)!r}") from None
+        yield
+
+
+def _print(result: dict[str, Any], horizon: int, k: int) -> None:
+    shown = {**result, "items": result["items"][:k]} if "items" in result else result
+    if not sys.stdout.isatty():
+        print(json.dumps(shown, ensure_ascii=False), flush=True)
+        return
+    print("\x1b[2J\x1b[H", end="")  # a fresh screen
+    print(f"tick {result['tick']} of {horizon}", f"from {result['start']}" if "start" in result else "")
+    if "total" in shown and "items" not in shown:
+        print(f"{shown['total']:,} rows, standard deviation {shown['standard_deviation']:.1f}")
+    else:
+        lines = [(printable(row["item"]), f"{row['count']:,}") for row in shown["items"]]
+        print(table_text(["item", "estimate"], lines, right=[1]) if lines else "No item passed the threshold.")
+    sys.stdout.flush()

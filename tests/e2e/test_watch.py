@@ -1,0 +1,147 @@
+"""`discreet watch`: ticks, resuming, kills, and what it refuses."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet as dc
+
+DISCREET = [sys.executable, "-c", "import discreet.cli; discreet.cli.main()"]
+PLENTY = ["--epsilon", "5000", "--delta", "0.5"]
+
+
+def watch(*arguments, stdin=None, cwd=None):
+    return subprocess.run(
+        [*DISCREET, "watch", *map(str, arguments)], input=stdin, capture_output=True, text=True, cwd=cwd, check=False
+    )
+
+
+def lines(result):
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_rows_become_ticks_and_a_restart_goes_on(tmp_path):
+    rows, state = tmp_path / "rows.txt", tmp_path / "state"
+    rows.write_text("a\nb\na\na\na\nb\n" + "a")
+    options = [rows, "--state", state, "--horizon", 5, "--rows", 3, "--once", *PLENTY, "--capacity", 8]
+    first = lines(watch(*options))
+    assert [line["tick"] for line in first] == [1, 2]
+    assert first[-1]["items"][0] == {**first[-1]["items"][0], "item": "a", "count": 4}
+    assert any("number of rows is public" in text for text in first[0]["guarantee"]["assumptions"])
+    assert (state.stat().st_mode & 0o077) == 0
+    with rows.open("a") as file:
+        file.write("\na\na\nc\n")
+    second = lines(watch(*options))
+    assert second[0] == first[-1]  # printed again, as it was
+    assert [line["tick"] for line in second] == [2, 3]
+    assert second[-1]["items"][0]["count"] == 7
+
+
+def test_ticks_by_a_column_of_times(tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text(
+        "when,what\n2026-01-01T00:10:00Z,a\n2026-01-01T00:20:00Z,a\n2026-01-01T03:00:00Z,b\n2026-01-01T03:01:00Z,b\n"
+        "2026-01-01T04:00:00Z,a\n"
+    )
+    out = lines(
+        watch(
+            rows,
+            "--state",
+            tmp_path / "state",
+            "--horizon",
+            9,
+            "--tick",
+            "1h",
+            "--time-column",
+            "when",
+            "--once",
+            *PLENTY,
+        )
+    )
+    assert [line["start"][11:13] for line in out] == ["00", "01", "02", "03"]
+    assert [{row["item"]: row["count"] for row in line["items"]} for line in out][-1] == {"a": 2, "b": 2}
+
+
+def test_totals_from_standard_input(tmp_path):
+    text = "".join(json.dumps({"x": i}) + "\n" for i in range(25))
+    out = lines(
+        watch(
+            *["-", "--state", tmp_path / "s", "--horizon", 9, "--rows", 10],
+            *["--total", "--rho", 1e6, "--input-format", "jsonl"],
+            stdin=text,
+        )
+    )
+    assert [line["total"] for line in out] == [10, 20, 25]
+
+
+def test_charged_once_and_refusals(tmp_path):
+    rows, state = tmp_path / "rows.txt", tmp_path / "state"
+    rows.write_text("a\n" * 20)
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("rows", dc.Budget(1.0, 1e-6))
+    pays = ["--ledger", tmp_path / "ledger.sqlite", "--account", "rows"]
+    options = [rows, "--horizon", 5, "--rows", 10, "--once", "--epsilon", 1, "--delta", 1e-6, *pays]
+    for _ in range(3):
+        assert watch(*options, "--state", state).returncode == 0
+    charges = [event for event in ledger.history("rows") if event.kind == "charge"]
+    assert len(charges) == 1
+    refused = watch(*options, "--state", tmp_path / "another")
+    assert refused.returncode == 3
+    assert not refused.stdout
+    changed = watch(*options, "--state", state, "--capacity", 5)
+    assert changed.returncode == 2
+    assert "other settings" in changed.stderr
+    for wrong in (["--tick", "1 hour"], ["--rows", 3, "--tick", "1h"], [], ["--rows", 0]):
+        bad = watch(rows, "--state", tmp_path / "x", "--horizon", 5, "--epsilon", 1, "--delta", 1e-6, *wrong)
+        assert bad.returncode == 2, bad.stderr
+    state.write_bytes(b"nonsense")
+    assert watch(*options, "--state", state).returncode == 4
+
+
+def test_no_item_in_errors(tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a,b\nsecret,1,2\n")
+    bad = watch(rows, "--column", "a", "--state", tmp_path / "s", "--horizon", 5, "--rows", 1, "--once", *PLENTY)
+    assert bad.returncode == 4
+    assert "secret" not in bad.stderr
+
+
+def test_killed_at_random_moments(tmp_path):
+    """Every printed tick is printed the same each time, none is missing, no row counts twice, one charge."""
+    horizon, runs = 25, int(os.environ.get("DISCREET_WATCH_KILLS", "1"))
+    total = 0
+    for seed in range(runs):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        (folder / "rows.txt").write_text("".join(f"{'ab'[i % 2]}\n" for i in range(10 * horizon)))
+        ledger = dc.Ledger(folder / "ledger.sqlite")
+        ledger.grant("rows", dc.Budget(400.0, 1e-2))
+        script = Path(__file__).with_name("watch_until_killed.py")
+        done = subprocess.run(
+            [sys.executable, script, folder, str(horizon), str(seed)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        total += int(done.stdout)
+        printed = {}
+        for line in (folder / "out.jsonl").read_text().splitlines():
+            tick, shown = ast.literal_eval(line)
+            assert printed.setdefault(tick, shown) == shown
+        assert sorted(printed) == list(range(1, horizon + 1))
+        for tick, shown in printed.items():
+            # The noise of epsilon 400 over a few levels is 0, but for a probability far below 1e-9.
+            assert shown == [("a", 5 * tick), ("b", 5 * tick)]
+        assert len([event for event in ledger.history("rows") if event.kind == "charge"]) == 1
+    assert total >= 1
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_nothing_to_read(tmp_path, text):
+    rows = tmp_path / "rows.txt"
+    rows.write_text(text)
+    assert lines(watch(rows, "--state", tmp_path / "s", "--horizon", 5, "--rows", 1, "--once", *PLENTY)) == []

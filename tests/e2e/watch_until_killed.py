@@ -1,0 +1,66 @@
+"""Run a watch again and again, killed at random moments, until its ticks are used up. Prints how often it was killed.
+
+Each run is a forked child, so that a hundred kills take seconds. Called by test_watch.py.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import discreet as dc
+from discreet.cli.watch import Rows, Ticks, Watcher, _locked
+from discreet.continual import HeavyHitters
+from discreet.privacy.accounting import Charge, fits
+from discreet.privacy.ledger import Ledger
+
+BUDGET = dc.Budget(400.0, 1e-2)
+
+
+def child(folder: Path, horizon: int) -> None:
+    out = os.open(folder / "out.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    reader = Rows(str(folder / "rows.txt"), "text", None, None, needs_items=True)
+    settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": 16, "window": None}
+    payer = Ledger(folder / "ledger.sqlite").account("rows")
+    with _locked(folder / "state"):
+        watcher = Watcher.open(folder / "state", settings, BUDGET, payer, reader, Ticks.of(None, None, 10))
+        for result in watcher.run(once=True):
+            shown = {item["item"]: item["count"] for item in result["items"]}
+            os.write(out, (repr((result["tick"], sorted(shown.items()))) + "\n").encode())
+
+
+def main() -> None:
+    folder, horizon, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    chance = random.Random(seed)
+    # What a child would import, and the tables it would make, before it gets anywhere.
+    warm = HeavyHitters(horizon, BUDGET, 16)
+    warm.step(["a"]).to_dict()
+    fits([Charge.of(BUDGET)], BUDGET)
+    kills = idle = printed = 0
+    while True:
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                child(folder, horizon)
+                status = 0
+            finally:
+                os._exit(status)
+        # Longer while nothing comes of it, so that a slow machine gets there too.
+        time.sleep(chance.uniform(0.0, 0.05 * 1.3**idle))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if os.WIFEXITED(status):
+            if os.WEXITSTATUS(status):
+                sys.exit("a run failed")
+            break
+        kills += 1
+        size = (folder / "out.jsonl").stat().st_size if (folder / "out.jsonl").exists() else 0
+        idle, printed = (idle + 1, printed) if size == printed else (0, size)
+    sys.stdout.write(f"{kills}\n")
+
+
+if __name__ == "__main__":
+    main()
