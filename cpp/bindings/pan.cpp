@@ -29,6 +29,7 @@ using Index = std::variant<RangeIndex, IntegerIndex, StringIndex, HashedIndex>;
 
 constexpr size_t kPart = 1024;  // elements located before they are applied
 constexpr uint64_t kMaxKeyBytes = 1u << 30;
+constexpr uint32_t kMaxRounds = 16;  // announced intrusions; accuracy is long gone by then
 
 uint64_t random_word() {
   uint64_t word;
@@ -141,6 +142,7 @@ class PanTable {
     nb::gil_scoped_release release;
     const std::lock_guard<std::mutex> hold(mutex_);
     check_open();
+    if (response_.rounds == kMaxRounds) throw ParameterError("at most 16 intrusions can be announced");
     with_random(source, [&](RandomBytes& random) {
       for (Layer& layer : layers_) layer.rerandomise(response_, random);
     });
@@ -245,6 +247,7 @@ class PanTable {
       const uint64_t unseen = in.u64(), seen = in.u64();
       auto table = std::make_unique<PanTable>(std::move(index), unseen, seen);
       table->response_.rounds = in.u32();
+      if (table->response_.rounds > kMaxRounds) throw CorruptStateError("state has too many announced intrusions");
       table->erased_ = flag(in);
       for (uint32_t layers = in.u32(); layers > 0; --layers) table->read_layer(in);
       in.finish();

@@ -148,7 +148,7 @@ class PanEstimator:
         if level < 0.5:
             raise ParameterError(f"confidence must be at least 0.5, not {confidence!r}")
         count = whole_number("releases", releases, 1, 2**20)
-        planned = whole_number("announced_intrusions", announced, 0, 64)
+        planned = whole_number("announced_intrusions", announced, 0, 16)
         if response not in ("tight", "paper"):
             raise ParameterError(f"response must be 'tight' or 'paper', not {response!r}")
         draft = Settings(epsilon, level, count, planned, str(response), Fraction(1, 2))
@@ -190,7 +190,7 @@ class PanEstimator:
             raise ParameterError("for_accuracy chooses confidence (1 - beta) and output_share itself")
         options["confidence"] = 1 - beta
         releases = whole_number("releases", options.get("releases", 1), 1, 2**20)
-        intrusions = 1 + whole_number("announced_intrusions", options.get("announced_intrusions", 0), 0, 64)
+        intrusions = 1 + whole_number("announced_intrusions", options.get("announced_intrusions", 0), 0, 16)
         settings = Settings(
             epsilon, 1 - beta, releases, intrusions - 1, options.get("response", "tight"), Fraction(1, 2)
         )

@@ -1,0 +1,235 @@
+"""Every estimator's exact joint law of (state at the intrusion, output) on tiny universes, and the literal ones.
+
+All neighbouring histories with up to two or three occurrences in each gap are compared. Numbers are doubles; losses
+that are equal are so to 1e-9.
+"""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+import discreet as dc
+from discreet.audit.pan_laws import (
+    Model,
+    bit_cell,
+    counter_cell,
+    joint_law,
+    loss_between,
+    models_of,
+    product_cell,
+    worst_loss,
+)
+from discreet.pan.heavy_fraction import ladder_weights
+from discreet.pan.responses import ONE, Response
+
+ONE_LOOK = [("look", "output"), ("output", "look"), ("look",), ("output",)]
+WITH_ANOTHER = [("look", 1, "output"), (1, "look", "output")]
+PAN = dc.pan
+
+
+def density(**options):
+    return PAN.Density(2, budget=dc.Budget(1.0), **options)
+
+
+ESTIMATORS = {
+    "density": density,
+    "density, paper's coins": lambda: density(response="paper"),
+    "density, large epsilon": lambda: PAN.Density(2, budget=dc.Budget(8.0)),
+    "density, output takes most": lambda: density(output_share=0.75),
+    "distinct count": lambda: PAN.DistinctCount(budget=dc.Budget(1.0), buckets=16, levels=8),
+    "cropped mean": lambda: PAN.CroppedMean(2, 3, budget=dc.Budget(1.0)),
+    "heavy fraction": lambda: PAN.HeavyFraction(4, 4, budget=dc.Budget(1.0)),
+    "heavy fraction, ladder": lambda: PAN.HeavyFraction(4, 2, budget=dc.Budget(1.0), method="ladder", max_count=2),
+    "modular, response": lambda: PAN.ModularIncidence(2, 4, budget=dc.Budget(1.0), shift="response"),
+    "modular, squares": lambda: PAN.ModularIncidence(2, 7, budget=dc.Budget(1.0), shift="squares"),
+    "modular, paper's shift": lambda: PAN.ModularIncidence(2, 3, budget=dc.Budget(1.0), shift="paper"),
+    "incidence": lambda: PAN.Incidence(2, 1, budget=dc.Budget(1.0), max_count=6),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_one_intrusion_and_the_output_stay_within_the_budget(name):
+    estimator = ESTIMATORS[name]()
+    budget = estimator.guarantee.epsilon
+    for model in models_of(estimator, entries=1):
+        loss, pair = worst_loss(model, ONE_LOOK, most=3)
+        assert loss <= budget * (1 + 1e-9), pair
+        assert loss > 0.6 * budget  # the check has teeth: it finds a pair that needs most of the budget
+
+
+@pytest.mark.parametrize("name", ["density", "cropped mean", "modular, paper's shift", "incidence"])
+def test_other_elements_in_the_table_change_nothing(name):
+    estimator = ESTIMATORS[name]()
+    for model in models_of(estimator, entries=2):
+        loss, pair = worst_loss(model, WITH_ANOTHER, most=1)
+        assert loss <= estimator.guarantee.epsilon * (1 + 1e-9), pair
+
+
+def test_the_look_and_the_output_spend_what_they_say():
+    estimator = PAN.ModularIncidence(2, 4, budget=dc.Budget(1.0), shift="response", output_share=0.25)
+    (model,) = models_of(estimator, entries=1)
+    assert worst_loss(model, [("look",)])[0] == pytest.approx(0.75)
+    assert worst_loss(model, [("look", "output")])[0] == pytest.approx(1.0)
+
+
+def test_several_outputs_share_the_budget():
+    estimator = density(releases=2, output_share=0.5)
+    (model,) = models_of(estimator, entries=1)
+    frames = [("look", "output", "output"), ("output", "look", "output")]
+    assert worst_loss(model, frames, most=1)[0] <= 1 + 1e-9
+    once = models_of(density(output_share=0.5), entries=1)[0]
+    assert worst_loss(once, frames, most=1)[0] > 1  # noise for one output does not cover two
+
+
+# ---- announced intrusions --------------------------------------------------------------------------------------------
+
+ANNOUNCED = {
+    "density": lambda: density(announced_intrusions=1),
+    "density, paper's coins": lambda: density(announced_intrusions=1, response="paper"),
+    "cropped mean": lambda: PAN.CroppedMean(2, 2, budget=dc.Budget(1.0), announced_intrusions=1),
+    "modular": lambda: PAN.ModularIncidence(2, 3, budget=dc.Budget(1.0), announced_intrusions=1),
+    "incidence": lambda: PAN.Incidence(2, 1, budget=dc.Budget(1.0), max_count=6, announced_intrusions=1),
+}
+
+
+@pytest.mark.parametrize("name", ANNOUNCED)
+def test_announced_intrusions_cost_one_look_each(name):
+    estimator = ANNOUNCED[name]()
+    for model in models_of(estimator, entries=1):
+        loss, pair = worst_loss(model, [("announce", "look", "output"), ("announce", "output", "look")], most=2)
+        assert loss <= 1 + 1e-9, pair
+        twice, _ = worst_loss(model, [("announce", "announce", "look")], most=1)
+        assert twice <= 3 * estimator.epsilon_state * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_two_unannounced_looks_separate_the_histories(name):
+    """PAN Theorem 6.1 in the small: between two looks nothing may move, so anything that moves is seen."""
+    for model in models_of(ESTIMATORS[name](), entries=1):
+        assert loss_between(model, ("look", "look"), ("look", 0, "look")) == math.inf
+
+
+def test_counters_that_survive_an_announcement_are_caught():
+    """Re-randomising the bits alone, as PAN section 3 does for the density, does not carry over to the cropped mean."""
+    good = bit_cell(0.4, 0.6, modulus=3)
+
+    def bits_alone(state):
+        law = {}
+        for (_, bit, rounds), p in good.announce(state).items():
+            after = (state[0], bit, rounds)
+            law[after] = law.get(after, 0.0) + p
+        return law
+
+    model = models_of(PAN.CroppedMean(2, 3, budget=dc.Budget(1.0)), entries=1)[0]
+    literal = Model(type(good)(good.start, good.occur, bits_alone), model.statistic, model.scales, 1)
+    assert loss_between(literal, ("announce", "look"), ("announce", 0, "look")) == math.inf
+    fresh = Model(good, model.statistic, model.scales, 1)
+    assert loss_between(fresh, ("announce", "look"), ("announce", 0, "look")) < 1
+
+
+# ---- the paper's literal versions --------------------------------------------------------------------------------
+
+
+def literal(cell, statistic, scale, coordinates=1):
+    return Model(cell, statistic, (scale,) * coordinates, entries=1)
+
+
+def test_density_noise_after_rescaling_is_caught():
+    """PAN Figure 1: 4(theta - 1/2)/eps + Lap(1/(eps m)) claims 2 eps; before rescaling it would be."""
+    epsilon = 0.1
+    cell = bit_cell(0.5, 0.5 + epsilon / 4)
+    claimed = 2 * epsilon
+    after = literal(cell, lambda state: (4 * state[1] / epsilon,), 1 / epsilon)
+    assert worst_loss(after, ONE_LOOK)[0] == pytest.approx(3.4, abs=0.2)
+    before = literal(cell, lambda state: (float(state[1]),), 1 / epsilon)
+    assert worst_loss(before, ONE_LOOK)[0] <= claimed
+
+
+def test_cropped_mean_noise_after_rescaling_is_caught():
+    epsilon, t = 0.1, 3
+    cell = bit_cell(0.5, 0.5 + epsilon / 4, modulus=t)
+    after = literal(cell, lambda state: (4 * t * state[1] / epsilon,), t / epsilon)
+    assert worst_loss(after, ONE_LOOK, most=3)[0] > 3
+    before = literal(cell, lambda state: (4 * t * state[1] / epsilon,), 4 * t / epsilon**2)
+    assert worst_loss(before, ONE_LOOK, most=3)[0] <= 2 * epsilon
+
+
+def ladder(weights, scale, epsilon):
+    cell = product_cell(*(bit_cell(0.5, 0.5 + epsilon / 4, modulus=t) for t in (1, 2, 4)))
+    return literal(cell, lambda state: (sum(w * part[1] for w, part in zip(weights, state, strict=True)),), scale)
+
+
+def test_heavy_hitters_noise_for_one_table_is_caught():
+    """PAN Figure 3, step 4: v + Lap(1/(eps m)) claims eps for the output; every table moves it, and far more."""
+    epsilon, rungs = 0.1, [1.0, 2.0, 4.0]
+    for only_one in (True, False):
+        weights = [4 * t * w / epsilon for t, w in zip(rungs, ladder_weights(rungs, 1, only_one), strict=True)]
+        claimed = epsilon * (1 + len(rungs))
+        assert worst_loss(ladder(weights, 1 / epsilon, epsilon), [("look", "output")], most=1)[0] > 2 * claimed
+        covers = sum(map(abs, weights)) / epsilon
+        assert worst_loss(ladder(weights, covers, epsilon), [("look", "output")], most=1)[0] <= claimed
+
+
+def test_a_single_interval_is_not_the_fraction_of_heavy_hitters():
+    """Figure 3's step 4 misses whatever occurs more often than the interval; the sum from there up does not."""
+    rungs = [1.0, 2.0, 4.0, 8.0, 16.0]
+    cropped = [min(12.0, t) for t in rungs]  # every element occurs 12 times
+    one, all_above = (
+        sum(w * e for w, e in zip(ladder_weights(rungs, 2, only_one), cropped, strict=True))
+        for only_one in (True, False)
+    )
+    assert one == pytest.approx(0.0)
+    assert all_above == pytest.approx(1.0)
+
+
+def test_mod_k_noise_for_sensitivity_one_is_caught():
+    """PAN Figure 5: Lap(1/(eps m)) on every fraction, where two of them move."""
+    epsilon, k = 0.5, 3
+    shift = [math.exp(-epsilon * i / (k - 1)) for i in range(k)]
+    cell = counter_cell([p / sum(shift) for p in shift])
+    residues = lambda state: tuple(float(state == i) for i in range(k))  # noqa: E731
+    assert worst_loss(literal(cell, residues, 1 / epsilon, k), ONE_LOOK, most=3)[0] == pytest.approx(3 * epsilon)
+    assert worst_loss(literal(cell, residues, 2 / epsilon, k), ONE_LOOK, most=3)[0] == pytest.approx(2 * epsilon)
+
+
+def test_the_matrix_of_figure_5_is_not_the_law_of_the_entries():
+    """P[entry = i | count = j] is shift(i - j); the paper prints shift(i + j), which inverts to another vector."""
+    estimator = PAN.ModularIncidence(2, 4, budget=dc.Budget(1.0), shift="paper")
+    shift = [float(p) for p in estimator.shift_law()]
+    (model,) = models_of(estimator, entries=1)
+    for count in range(4):
+        law = joint_law(model, (*[0] * count, "look"))
+        for i in range(4):
+            assert law[((i,),)] == pytest.approx(shift[(i - count) % 4], abs=1e-15)
+    assert any(abs(shift[(i + 1) % 4] - shift[(i - 1) % 4]) > 0.05 for i in range(4))
+
+
+def test_counters_that_do_not_share_the_budget_are_caught():
+    """PAN Theorem 5.1 claims epsilon for several modular counters of the same element."""
+    weights = [0.5, 0.25, 0.25]  # epsilon = log 2
+    both = product_cell(counter_cell(weights), counter_cell([0.4, 0.2, 0.2, 0.2]))
+    model = literal(both, lambda state: (0.0,), 1.0)
+    assert worst_loss(model, [("look",)], most=3)[0] == pytest.approx(2 * math.log(2))
+
+
+def test_an_entry_made_when_its_element_first_comes_is_caught():
+    lazy = bit_cell(0.4, 0.6)
+
+    def occur(state):
+        return {(0, 1, 0): 0.6, (0, 0, 0): 0.4}
+
+    model = literal(type(lazy)({None: 1.0}, occur, lazy.announce), lambda state: (0.0,), 1.0)
+    assert loss_between(model, ("look",), (0, "look")) == math.inf
+
+
+def test_the_tight_pair_is_tight_and_rounded_inwards():
+    for epsilon in (0.01, 0.3, 1.0, 2.5, 10.0):
+        pair = Response.of("tight", Fraction(epsilon))
+        assert pair.unseen + pair.seen == ONE
+        with mpmath.workdps(60):
+            ratio = mpmath.log(pair.seen) - mpmath.log(pair.unseen)
+            assert epsilon - 1e-9 < ratio <= mpmath.mpf(epsilon)
+        model = literal(bit_cell(pair.unseen / ONE, pair.seen / ONE), lambda state: (0.0,), 1.0)
+        assert worst_loss(model, [("look",)])[0] == pytest.approx(epsilon, rel=1e-9)

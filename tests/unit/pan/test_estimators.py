@@ -1,0 +1,351 @@
+"""What all pan-private estimators do alike: updates, releases, states, intrusions, and what they refuse."""
+
+import pickle
+import struct
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.noise import seeded_source
+
+BUDGET = dc.Budget(1.0)
+PAN = dc.pan
+
+MAKERS = {
+    "density": lambda **o: PAN.Density(1000, budget=BUDGET, **o),
+    "density of a sample": lambda **o: PAN.Density(range(-500, 500), budget=BUDGET, sample_size=100, **o),
+    "density, paper": lambda **o: PAN.Density(1000, budget=BUDGET, response="paper", **o),
+    "distinct": lambda **o: PAN.DistinctCount(budget=BUDGET, buckets=64, levels=10, **o),
+    "cropped": lambda **o: PAN.CroppedMean(1000, 5, budget=BUDGET, **o),
+    "heavy": lambda **o: PAN.HeavyFraction(1000, 4, budget=BUDGET, **o),
+    "heavy, ladder": lambda **o: PAN.HeavyFraction(1000, 4, budget=BUDGET, method="ladder", max_count=64, **o),
+    "modular": lambda **o: PAN.ModularIncidence(1000, 5, budget=BUDGET, **o),
+    "modular, squares": lambda **o: PAN.ModularIncidence(1000, 11, budget=BUDGET, shift="squares", **o),
+    "modular, program": lambda **o: PAN.ModularIncidence(1000, 3, budget=BUDGET, solver="linear_program", **o),
+    "incidence": lambda **o: PAN.Incidence(1000, 2, budget=BUDGET, **o),
+    "incidence, primes": lambda **o: PAN.Incidence(1000, 2, budget=BUDGET, method="primes", max_count=64, **o),
+}
+each = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+
+
+def cells(estimator):
+    return [estimator._table.seen_by_intruder(layer) for layer in range(estimator._table.layers)]
+
+
+def numbers(estimate):
+    if isinstance(estimate, PAN.ModularEstimate):
+        return estimate.values, estimate.lower, estimate.upper
+    return (estimate.value,), (estimate.lower,), (estimate.upper,)
+
+
+@each
+def test_a_release_has_an_interval_and_a_guarantee(make):
+    estimator = make()
+    estimator.update(np.arange(300))
+    estimate = estimator.release()
+    for value, lower, upper in zip(*numbers(estimate), strict=True):
+        assert lower <= value <= upper
+    guarantee = estimate.guarantee
+    assert guarantee.epsilon == 1.0
+    assert guarantee.delta == 0.0
+    assert guarantee.unit == dc.Element()
+    assert guarantee.trust == "pan"
+    assert estimate.is_private
+    assert guarantee.to_dict()["assumptions"]
+
+
+@each
+def test_the_split_adds_up_to_the_budget_exactly(make):
+    settings = make(releases=3, announced_intrusions=2)._settings
+    assert 3 * settings.epsilon_state + 3 * settings.epsilon_output == 1
+
+
+@each
+def test_a_second_release_is_the_first(make):
+    estimator = make()
+    estimator.update(np.arange(300))
+    first = estimator.release()
+    assert estimator.release() is first
+
+
+@each
+def test_the_last_release_erases_the_table_and_ends_the_updates(make):
+    estimator = make()
+    estimator.update(np.arange(300))
+    estimator.release()
+    assert not any(any(part) for layer in cells(estimator) for part in layer)
+    before = estimator.to_bytes()
+    with pytest.raises(dc.ParameterError, match="erased"):
+        estimator.update(np.arange(3))
+    with pytest.raises(dc.ParameterError, match="erased"):
+        estimator.announce_intrusion()
+    assert cells(type(estimator).from_bytes(before)) == cells(estimator)
+
+
+@each
+def test_planned_releases_use_fresh_noise_only_after_an_update(make):
+    estimator = make(releases=2)
+    first = estimator.release()
+    assert estimator.release() is first
+    estimator.update([])  # any batch, even an empty one
+    second = estimator.release()
+    assert second is not first
+    assert estimator.release() is second
+    with pytest.raises(dc.ParameterError):
+        estimator.update([1])
+
+
+@each
+def test_state_round_trip_continues_and_keeps_the_release(make):
+    estimator = make(releases=2)
+    estimator.update(np.arange(300))
+    copy = type(estimator).from_bytes(estimator.to_bytes())
+    assert cells(copy) == cells(estimator)
+    assert copy.to_bytes() == estimator.to_bytes()
+    assert (copy.epsilon_state, copy.epsilon_output) == (estimator.epsilon_state, estimator.epsilon_output)
+    copy.update(np.arange(10))
+    copy.announce_intrusion()
+    released = copy.release()
+    again = pickle.loads(pickle.dumps(copy))
+    assert again.intrusions == 1
+    assert numbers(again.release()) == numbers(released)
+
+
+@each
+def test_damaged_states_are_refused(make):
+    estimator = make()
+    cls, data = type(estimator), estimator.to_bytes()
+    rng = np.random.default_rng(7)
+    for position in rng.integers(0, len(data), 40).tolist():
+        damaged = bytearray(data)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        with pytest.raises(dc.CorruptStateError):
+            cls.from_bytes(bytes(damaged))
+    for length in (0, 10, 40, len(data) - 1):
+        with pytest.raises(dc.CorruptStateError):
+            cls.from_bytes(data[:length])
+
+
+@each
+def test_payloads_that_are_not_a_state_are_refused(make):
+    """The envelope is right and what is inside is not: every prefix, and bytes changed here and there."""
+    from discreet.summaries.state import open_state, seal_state
+
+    estimator = make()
+    cls = type(estimator)
+    _, payload = open_state(estimator.to_bytes(), cls.family, 1)
+    rng = np.random.default_rng(11)
+    for length in rng.integers(0, len(payload), 30).tolist():
+        with pytest.raises(dc.CorruptStateError):
+            cls.from_bytes(seal_state(cls.family, 1, payload[:length]))
+    (head,) = struct.unpack_from("<I", payload)
+    for position in rng.integers(0, head + 60, 200).tolist():
+        damaged = bytearray(payload)
+        damaged[position] = int(rng.integers(256))
+        try:
+            restored = cls.from_bytes(seal_state(cls.family, 1, bytes(damaged)))
+        except dc.CorruptStateError:
+            continue
+        restored.update(np.arange(20))  # what was let through still works
+        restored.release()
+
+
+def test_a_state_of_another_class_is_refused():
+    with pytest.raises(dc.CorruptStateError, match="another class"):
+        PAN.CroppedMean.from_bytes(MAKERS["density"]().to_bytes())
+    with pytest.raises(dc.ParameterError):
+        PAN.Density.from_bytes("state")
+
+
+def test_a_state_tells_neither_length_nor_kind_of_what_came():
+    """Same seed: two estimators that drew the same bits have equal states, whatever was fed and how often."""
+
+    def fed(batches):
+        estimator = PAN.DistinctCount(budget=BUDGET, buckets=64, levels=8, source=seeded_source(5))
+        for batch in batches:
+            estimator.update(batch)
+        return estimator.to_bytes()
+
+    # nothing at all in different shapes: no item, no draw
+    empty = fed([[]])
+    assert fed([pa.array([], pa.string())]) == empty
+    assert fed([np.array([], np.uint64), [], []]) == empty
+    assert len(fed([["a", "b"], [1, 2, 3], [b"x"]])) == len(empty)
+
+
+@each
+def test_announced_intrusions_beyond_the_plan_raise_the_guarantee(make):
+    estimator = make(announced_intrusions=1)
+    assert estimator.guarantee.epsilon == 1.0
+    estimator.announce_intrusion()
+    assert estimator.guarantee.epsilon == 1.0
+    estimator.announce_intrusion()
+    assert estimator.guarantee.epsilon == pytest.approx(1.0 + estimator.epsilon_state)
+    assert estimator.guarantee.epsilon >= 1.0 + estimator.epsilon_state
+    assert estimator.intrusions == 2
+
+
+@each
+def test_a_seeded_source_repeats_itself_and_is_called_not_private(make):
+    states = []
+    for _ in range(2):
+        estimator = make(source=seeded_source(3))
+        estimator.update(np.arange(100))
+        states.append(cells(estimator))
+        estimate = estimator.release()
+        assert estimate.guarantee.seeded
+        assert not estimate.is_private
+        assert type(estimator).from_bytes(estimator.to_bytes()).guarantee.seeded
+    assert states[0] == states[1]
+
+
+@each
+def test_a_bad_batch_changes_nothing(make):
+    estimator = make()
+    before = cells(estimator)
+    bad = pa.chunked_array([pa.array([1, 2, 3]), pa.array([4, None])])
+    with pytest.raises(dc.DataError, match="nulls"):
+        estimator.update(bad)
+
+    def breaks():
+        yield from range(100_000)
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        estimator.update(breaks())
+    with pytest.raises(dc.DataError):
+        estimator.update([1, 2.5])
+    with pytest.raises(dc.DataError):
+        estimator.update("abc")
+    with pytest.raises(dc.ParameterError):
+        estimator.update([1], nulls="drop")
+    assert cells(estimator) == before
+    estimator.update(bad, nulls="skip")
+
+
+@each
+def test_reprs_show_parameters_only(make):
+    estimator = make()
+    before = repr(estimator)
+    estimator.update(np.arange(300))
+    assert repr(estimator) == before
+    assert "pan-private" in before
+
+
+def test_threads_may_share_an_estimator():
+    estimator = PAN.CroppedMean(64, 2**20, budget=dc.Budget(1.0))
+    start = np.array(cells(estimator)[0][0])
+    threads = [threading.Thread(target=lambda: [estimator.update(np.arange(64)) for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    moved = (np.array(cells(estimator)[0][0]) - start) % 2**20
+    assert (moved == 200).all()
+
+
+def test_an_iterator_that_updates_the_same_estimator_is_refused():
+    estimator = MAKERS["density"]()
+
+    def items():
+        estimator.update([1])
+        yield 1
+
+    with pytest.raises(dc.DataError, match="being added to"):
+        estimator.update(items())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"budget": dc.Budget.zcdp(1.0)}, "Budget"),
+        ({"budget": 1.0}, "Budget"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": 0.3}, "confidence"),
+        ({"releases": 0}, "releases"),
+        ({"announced_intrusions": -1}, "announced_intrusions"),
+        ({"response": "fair"}, "response"),
+        ({"output_share": 1.0}, "output_share"),
+        ({"sample_size": 0}, "sample_size"),
+        ({"source": 3}, "source"),
+        ({"budget": dc.Budget(8.0), "response": "paper"}, "tight"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_parameters_are_checked(arguments, match):
+    with pytest.raises(dc.ParameterError, match=match):
+        PAN.Density(1000, **{"budget": BUDGET, **arguments})
+
+
+@pytest.mark.parametrize(
+    "universe", [0, -1, True, 1.5, "abc", range(0, 10, 2), [], [1, "a"], [1, 1], [1.0], range(-1, 2**63 + 1), [[1]]]
+)
+def test_universes_are_checked(universe):
+    with pytest.raises(dc.ParameterError):
+        PAN.Density(universe, budget=BUDGET)
+
+
+def test_wrong_parameters_of_the_others():
+    with pytest.raises(dc.ParameterError):
+        PAN.CroppedMean(10, 0, budget=BUDGET)
+    with pytest.raises(dc.ParameterError):
+        PAN.HeavyFraction(10, 2, budget=BUDGET, rho=0)
+    with pytest.raises(dc.ParameterError, match="max_count"):
+        PAN.HeavyFraction(10, 2, budget=BUDGET, method="ladder")
+    with pytest.raises(dc.ParameterError):
+        PAN.HeavyFraction(10, 2, budget=BUDGET, method="magic")
+    with pytest.raises(dc.ParameterError):
+        PAN.ModularIncidence(10, 1, budget=BUDGET)
+    with pytest.raises(dc.ParameterError, match="prime"):
+        PAN.ModularIncidence(10, 5, budget=BUDGET, shift="squares")
+    with pytest.raises(dc.ParameterError, match="max_count"):
+        PAN.Incidence(10, 1, budget=BUDGET, method="primes")
+    with pytest.raises(dc.ParameterError):
+        PAN.DistinctCount(budget=BUDGET, levels=99)
+
+
+MEMORY_SEARCH = r"""
+import gc, re
+import discreet as dc
+
+def marked(i):
+    return b"fbi-" + bytes(str(i), "ascii") + b"-open-up"
+
+# Two in a row, which only a batch's buffer has; the expression does not match itself.
+pair = re.compile(rb"fbi-200\d\d\d-open-upfbi-200\d\d\d")
+
+def in_memory():
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+        for line in maps:
+            where, rights = line.split()[:2]
+            if not rights.startswith("rw") or "[v" in line:
+                continue
+            low, high = (int(number, 16) for number in where.split("-"))
+            try:
+                memory.seek(low)
+                if pair.search(memory.read(high - low)):
+                    return True
+            except OSError:
+                continue
+    return False
+
+estimator = dc.pan.DistinctCount(budget=dc.Budget(1.0), buckets=64, levels=8)
+# A generator: an item is a Python object only until the next one.
+estimator.update(marked(i) for i in range(200_000, 200_500))
+gc.collect()
+print(in_memory())
+kept = b"".join(marked(i) for i in range(200_000, 200_002))
+print(in_memory())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/mem")
+def test_no_copy_of_a_batch_is_left_in_the_process():
+    """The reader's own buffers are zeroed: no two neighbouring items of a batch are found in memory afterwards."""
+    done = subprocess.run([sys.executable, "-c", MEMORY_SEARCH], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]  # the search does find what is there
