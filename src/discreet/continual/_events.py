@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError
-from discreet.io.columns import kind_of
 from discreet.summaries import ExactCounts
 
 __all__ = ["event_counts", "flattened"]
@@ -18,32 +18,27 @@ __all__ = ["event_counts", "flattened"]
 Integers = npt.NDArray[np.int64]
 
 
-def event_counts(events: Any, most: int | None, domain: pa.Array | None = None) -> tuple[pa.Array, Integers]:
+def event_counts(events: Any, most: int | None, domain: Container[Any] | None = None) -> tuple[pa.Array, Integers]:
     """(items, counts) of the sets of items in `events`: an Arrow list column or an iterable of iterables.
 
     A plain column, or an iterable of int, str or bytes, holds events of one item each. Of an event the items outside
     the domain are left out, then repeated ones, then all but the first `most`: what is left depends on it alone.
     """
     items, parents = flattened(events)
-    if domain is not None and len(items):
-        inside = np.asarray(pc.is_in(items, value_set=_like(domain, items.type)))
-        items, parents = items.filter(pa.array(inside)), (None if parents is None else parents[inside])
     if parents is not None:
+        if domain is not None and len(items):
+            encoded = items.dictionary_encode()
+            known = np.array([item in domain for item in encoded.dictionary.to_pylist()], bool)
+            inside = known[np.asarray(encoded.indices)]
+            items, parents = items.filter(pa.array(inside)), parents[inside]
         items = items.take(pa.array(_kept(items, parents, most)))
     counted = ExactCounts(seed=0)
     counted.update(items)
     raw = counted.not_private_counts()
-    return raw.items, raw.counts
-
-
-def _like(domain: pa.Array, kind: pa.DataType) -> pa.Array:
-    if kind_of(domain.type) != kind_of(kind):
-        raise DataError(f"the items are of type {kind}, the domain is of type {domain.type}")
-    try:
-        return domain.cast(kind)
-    except pa.ArrowException:
-        pass
-    raise DataError(f"the domain does not fit in {kind}, the type of the items")
+    if domain is None or parents is not None:
+        return raw.items, raw.counts
+    there = np.array([item in domain for item in raw.items.to_pylist()], bool)
+    return raw.items.filter(pa.array(there)), raw.counts[there]
 
 
 def flattened(events: Any) -> tuple[pa.Array, Integers | None]:

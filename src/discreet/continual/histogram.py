@@ -210,7 +210,8 @@ class Histogram(Continual):
         if self._is_repeated(tick):
             assert self._last is not None
             return self._last
-        items, counts = event_counts(events, self.max_items_per_event, self._domain)
+        domain = None if self._domain is None else self._index
+        items, counts = event_counts(events, self.max_items_per_event, domain)
         self._check_kind(items)
         self._pay()
         positions = self._register(items)
@@ -228,15 +229,12 @@ class Histogram(Continual):
 
     def _register(self, items: pa.Array) -> Integers:
         """The positions of the items; new ones get the next."""
-        if self._domain is not None:
-            import pyarrow.compute as pc
-
-            return np.asarray(pc.index_in(items.cast(self._domain.type), value_set=self._domain)).astype(np.int64)
-        for item in items.to_pylist():
+        values = items.to_pylist()
+        for item in values:
             if item not in self._index:
                 self._index[item] = len(self._items)
                 self._items.append(item)
-        return np.array([self._index[item] for item in items.to_pylist()], np.int64)
+        return np.array([self._index[item] for item in values], np.int64)
 
     def _rank(self) -> Integers:
         """The order of the items by value, which does not depend on the stream."""
