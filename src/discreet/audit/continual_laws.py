@@ -1,6 +1,6 @@
 """Exact laws of continual releases at small horizons: what an event moves, and what shows an item that must be hidden.
 
-`event_shift` runs the proof of docs/privacy/correlated-noise.md on the shipped recurrences: given the noises of a stream
+`event_shift` runs the proof of docs/privacy/correlated-noise.md on the shipped recurrences: given noises of a stream
 it finds those that make a neighbour publish the same at every tick. The other functions are closed forms and sums.
 """
 
