@@ -80,6 +80,17 @@ def test_totals_from_standard_input(tmp_path):
     assert [line["total"] for line in out] == [10, 20, 25]
 
 
+def test_the_clock_ends_ticks_while_standard_input_is_silent(tmp_path):
+    options = ["-", "--state", tmp_path / "s", "--horizon", 2, "--tick", "1s", "--total", "--rho", 1e6]
+    command = [*DISCREET, "watch", *map(str, options)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        process.stdin.write("a\nb\n")
+        process.stdin.flush()
+        totals = [json.loads(process.stdout.readline())["total"] for _ in range(2)]
+        assert process.wait(60) == 0
+    assert totals[-1] == 2
+
+
 def test_charged_once_and_refusals(tmp_path):
     rows, state = tmp_path / "rows.txt", tmp_path / "state"
     rows.write_text("a\n" * 20)

@@ -8,6 +8,7 @@ import fcntl
 import io
 import json
 import os
+import select
 import sys
 import time
 from collections.abc import Iterator
@@ -178,7 +179,11 @@ class Rows:
     def available(self) -> Iterator[tuple[int, Any, float | None]]:
         """The complete rows that are there now."""
         assert self._input is not None
-        while block := self._input.read(_BLOCK):
+        while self.file != "-" or select.select([self._input], [], [], 0)[0]:  # never wait: a tick may end meanwhile
+            block = self._input.read(_BLOCK)
+            if not block:
+                self.ended = self.file == "-"
+                return
             lines = (self._rest + block).split(b"\n")
             self._rest = lines.pop()
             for line in lines:
@@ -186,7 +191,6 @@ class Rows:
                 row = self._parse(line)
                 if row is not None:
                     yield self.position, *row
-        self.ended = self.file == "-"
 
     def _cells(self, line: bytes) -> list[str]:
         text = self._text(line)
