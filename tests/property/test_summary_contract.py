@@ -43,10 +43,8 @@ SUMMARIES = {
     "MisraGries": Case(lambda **options: dc.MisraGries(4, **{"seed": 7, **options})),
     "SpaceSaving": Case(lambda **options: dc.SpaceSaving(4, **{"seed": 7, **options})),
     "UserMisraGries": Case(lambda **options: dc.UserMisraGries(4, 2, **{"seed": 7, **options}), alone),
-    "CountMin": Case(lambda **options: dc.CountMin(64, 3, **{"seed": 7, **options})),
-    "CountMin tracking": Case(lambda **options: dc.CountMin(64, 3, tracked=4, **{"seed": 7, **options})),
-    "CountSketch": Case(lambda **options: dc.CountSketch(64, 3, **{"seed": 7, **options})),
-    "CountSketch tracking": Case(lambda **options: dc.CountSketch(64, 3, tracked=4, **{"seed": 7, **options})),
+    "CountMin": Case(lambda **options: dc.CountMin(8, 3, tracked=2, **{"seed": 7, **options})),
+    "CountSketch": Case(lambda **options: dc.CountSketch(8, 3, tracked=2, **{"seed": 7, **options})),
     "ExactCounts": Case(lambda **options: dc.ExactCounts(**{"seed": 7, **options})),
 }
 

@@ -83,6 +83,20 @@ def merged_saving():
     return sketch
 
 
+def linear(kind, depth):
+    sketch = kind(4096, depth, tracked=16)
+    sketch.update(["cats"] * 1000 + ["dogs"] * 500 + ["axolotl"])
+    return sketch
+
+
+def count_min():
+    return linear(dc.CountMin, 15)
+
+
+def count_sketch():
+    return linear(dc.CountSketch, 31)
+
+
 def streams():
     return [filled(), filled()]
 
@@ -98,6 +112,8 @@ def streams():
         (saving, dc.Event(), central.PrivateSpaceSaving),
         (saving, dc.User(2), central.PrivateSpaceSaving),
         (streams, dc.Event(), central.SummedRelease),
+        (count_min, dc.Event(), central.CountMinHeavyHitters),
+        (count_sketch, dc.User(2), central.CountSketchHeavyHitters),
         (exact, dc.Event(), central.StabilityHistogram),
         (exact, dc.User(4), central.StabilityHistogram),
     ],
@@ -110,7 +126,14 @@ def test_auto_picks_by_summary_and_unit(summary, unit, expected):
     assert histogram.items == ["cats", "dogs"]
 
 
-SUMMARIES = {"user": users, "space_saving": saving, "stability": exact, "summed": streams}
+SUMMARIES = {
+    "user": users,
+    "space_saving": saving,
+    "stability": exact,
+    "summed": streams,
+    "count_min": count_min,
+    "count_sketch": count_sketch,
+}
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -10,7 +10,7 @@ from discreet import central
 from discreet.central import Mechanism
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
-from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary, UserMisraGries
+from discreet.summaries import CountMin, CountSketch, ExactCounts, MisraGries, SpaceSaving, Summary, UserMisraGries
 
 __all__ = ["MECHANISMS", "Choice", "choose", "make", "mechanism_class", "takes_length"]
 
@@ -25,6 +25,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "user": central.UserRelease,
     "space_saving": central.PrivateSpaceSaving,
     "stability": central.StabilityHistogram,
+    "count_min": central.CountMinHeavyHitters,
+    "count_sketch": central.CountSketchHeavyHitters,
 }
 """The mechanisms that a name stands for. Their options are those of the classes' defaults."""
 
@@ -62,6 +64,9 @@ def choose(
             )
     else:
         kind, because = mechanism_class(mechanism), "it was asked for"
+    if issubclass(kind, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)):
+        length = {} if stream_length is None else {"stream_length": stream_length}
+        return Choice(kind.for_summary(summary, budget, unit=unit, **length), because)
     parts = [summary] if isinstance(summary, Summary) else summary
     options = {"sketches": len(parts)} if issubclass(kind, central.SummedRelease) else {}
     made = make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options)
@@ -104,6 +109,12 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
         )
     if isinstance(summary, ExactCounts):
         return central.StabilityHistogram, "it is the one for exact counts"
+    if isinstance(summary, CountMin):
+        return central.CountMinHeavyHitters, "it is the one for CountMin; the length is read from the noisy cells"
+    if isinstance(summary, CountSketch):
+        return central.CountSketchHeavyHitters, (
+            "it is the one for CountSketch; unless stream_length is given, a share of epsilon is spent on the length"
+        )
     raise IncompatibleSummaryError(f"there is no release for {type(summary).__name__}")
 
 

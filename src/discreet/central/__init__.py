@@ -8,6 +8,7 @@ from discreet.central.offset_release import OffsetRelease
 from discreet.central.private_misra_gries import PrivateMisraGries
 from discreet.central.private_space_saving import PrivateSpaceSaving
 from discreet.central.reduced_misra_gries import ReducedMisraGries
+from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
 from discreet.central.stability import StabilityHistogram
 from discreet.central.summed_release import SummedRelease
 from discreet.central.textbook_misra_gries import TextbookMisraGries
@@ -16,6 +17,8 @@ from discreet.central.user_release import UserRelease
 
 __all__ = [
     "ChanMisraGries",
+    "CountMinHeavyHitters",
+    "CountSketchHeavyHitters",
     "Mechanism",
     "MergedRelease",
     "OffsetRelease",

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import ParameterError
+from discreet.privacy.calibration.collisions import Collisions
 from discreet.privacy.checks import probability
 
 __all__ = ["ErrorModel", "Noise"]
@@ -79,8 +80,9 @@ class ErrorModel:
     the same draw to all counters, one of `shared`. Without noise the summary's value lies in
     [f - summary_below, f + summary_above]; either may be infinite when no bound can be published. When the release
     publishes a noisy offset a0 = alpha + Z_0 (the offset release), `offset_noise` is its law and the summary's value
-    is at most f + alpha, alpha <= a0 - Z_0. `lowest` is the smallest frequency a listed item can have: 1, or 0 for a
-    mechanism over a known universe, which may list items that did not occur.
+    is at most f + alpha, alpha <= a0 - Z_0. `collisions` bounds the error of a linear sketch, whose estimates then hold
+    up to it. `lowest` is the smallest frequency a listed item can have: 1, or 0 for a mechanism over a known universe,
+    which may list items that did not occur.
     """
 
     noise: Noise
@@ -89,20 +91,26 @@ class ErrorModel:
     summary_below: float = 0.0
     summary_above: float = 0.0
     lowest: int = 1
+    collisions: Collisions | None = None
 
     def distances(self, confidence: float, offset: int | None = None) -> tuple[float, float]:
         """(below, above): with probability `confidence`, count - below <= f <= count + above for all items at once."""
         beta = 1.0 - probability("confidence", confidence)
-        parts = 1 + (self.shared is not None) + (self.offset_noise is not None)
+        random = (self.noise, self.shared, self.offset_noise, self.collisions)
+        parts = sum(part is not None for part in random)
         around = self.noise.bound_in_counts(beta / parts)
         if self.shared is not None:
             around += self.shared.bound_in_counts(beta / parts)
-        above_truth = self.summary_above
+        above_truth, below_truth = self.summary_above, self.summary_below
+        if self.collisions is not None:
+            mass = self.collisions.bound(beta / parts)
+            above_truth += mass
+            below_truth += mass if self.collisions.rule == "median" else 0.0
         if self.offset_noise is not None:
             if offset is None:
                 raise ParameterError("this error model needs the published offset")
             above_truth += max(0.0, offset + self.offset_noise.bound_in_counts(beta / parts))
-        return around + above_truth, around + self.summary_below
+        return around + above_truth, around + below_truth
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
@@ -113,6 +121,7 @@ class ErrorModel:
             "summary_below": _finite(self.summary_below),
             "summary_above": _finite(self.summary_above),
             "lowest": self.lowest,
+            "collisions": None if self.collisions is None else self.collisions.to_dict(),
         }
 
     @classmethod
@@ -125,6 +134,7 @@ class ErrorModel:
             summary_below=math.inf if values["summary_below"] is None else float(values["summary_below"]),
             summary_above=math.inf if values["summary_above"] is None else float(values["summary_above"]),
             lowest=int(values["lowest"]),
+            collisions=None if values.get("collisions") is None else Collisions.from_dict(values["collisions"]),
         )
 
 

@@ -1,6 +1,7 @@
 """Streaming summaries. They are NOT private: nothing leaves them but through a release."""
 
 from discreet.summaries._base import RawCounts, Summary
+from discreet.summaries._linear import LinearSketch
 from discreet.summaries.count_min import CountMin
 from discreet.summaries.count_sketch import CountSketch
 from discreet.summaries.exact_counts import ExactCounts
@@ -12,6 +13,7 @@ __all__ = [
     "CountMin",
     "CountSketch",
     "ExactCounts",
+    "LinearSketch",
     "MisraGries",
     "RawCounts",
     "SpaceSaving",

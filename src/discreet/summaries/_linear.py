@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError
+from discreet.privacy.calibration.collisions import digest_collision_probability
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, Summary, prepare_column
@@ -15,21 +16,11 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["LinearSketch", "cell_probability", "digest_collision_probability"]
+__all__ = ["LinearSketch"]
 
 MAX_WIDTH = 2**30
 MAX_DEPTH = 255
 MAX_CELLS = 2**31
-
-
-def cell_probability(width: int) -> Fraction:
-    """The largest probability with which an item lands in a given cell: ceil(2^32 / width) / 2^32."""
-    return Fraction(-(-(2**32) // width), 2**32)
-
-
-def digest_collision_probability(max_key_bytes: int) -> Fraction:
-    """The chance that two given strings are one to every row: ((m+1) / 2^61)^2 with m = ceil(bytes / 7)."""
-    return Fraction(-(-max_key_bytes // 7) + 1, 2**61) ** 2
 
 
 class LinearSketch(Summary):

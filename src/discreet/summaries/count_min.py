@@ -6,10 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from discreet import _native
+from discreet.privacy.calibration.collisions import cell_probability
 from discreet.privacy.checks import positive_number, probability
 from discreet.privacy.estimate import Estimate
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item
-from discreet.summaries._linear import LinearSketch, cell_probability
+from discreet.summaries._linear import LinearSketch
 
 if TYPE_CHECKING:
     from typing_extensions import Self

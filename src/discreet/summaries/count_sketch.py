@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from discreet import _native
 from discreet.errors import ParameterError
+from discreet.privacy.calibration.collisions import cell_probability, majority_fails
 from discreet.privacy.checks import positive_number, probability
 from discreet.privacy.estimate import Estimate
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item
-from discreet.summaries._linear import MAX_DEPTH, LinearSketch, cell_probability
+from discreet.summaries._linear import MAX_DEPTH, LinearSketch
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,12 +20,6 @@ __all__ = ["CountSketch"]
 
 # A row may be off by this many times the expected mass that collides with an item.
 _ROW_FACTOR = 8
-
-
-def majority_failure(depth: int, row: float) -> float:
-    """P[at least (depth+1)/2 of `depth` independent rows fail], each with probability at most `row`."""
-    terms = (math.comb(depth, j) * row**j * (1.0 - row) ** (depth - j) for j in range((depth + 1) // 2, depth + 1))
-    return min(1.0, math.fsum(terms))
 
 
 class CountSketch(LinearSketch):
@@ -69,7 +64,7 @@ class CountSketch(LinearSketch):
         error_rate = positive_number("error_rate", error_rate)
         most = probability("failure_probability", failure_probability)
         depth = 1
-        while majority_failure(depth, 1 / _ROW_FACTOR) > most and depth <= MAX_DEPTH:
+        while majority_fails(depth, 1 / _ROW_FACTOR) > most and depth <= MAX_DEPTH:
             depth += 2
         width = math.ceil(_ROW_FACTOR / error_rate)
         while width < 2**30 and _ROW_FACTOR * cell_probability(width) > error_rate:
@@ -84,7 +79,7 @@ class CountSketch(LinearSketch):
     @property
     def failure_probability(self) -> float:
         """The chance that most rows fail, and for strings that of equal digests: how often an estimate errs by more."""
-        return min(1.0, majority_failure(self.depth, 1 / _ROW_FACTOR) + self._string_failure())
+        return min(1.0, majority_fails(self.depth, 1 / _ROW_FACTOR) + self._string_failure())
 
     def estimate(self, item: Item) -> Estimate:
         """The estimate of an item, raised to 0, with bounds that hold but for `failure_probability`. Not private."""

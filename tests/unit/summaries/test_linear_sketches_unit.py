@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.reference.linear_sketch import RowHashes
-from tests.reference.state_bytes import reseal
 
 import discreet as dc
-from discreet.summaries._linear import cell_probability, digest_collision_probability
-from discreet.summaries.count_sketch import majority_failure
+from discreet import _native
+from discreet.privacy.calibration.collisions import cell_probability, digest_collision_probability, majority_fails
 
 KINDS = [dc.CountMin, dc.CountSketch]
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -191,10 +190,10 @@ def test_digest_collisions_are_counted() -> None:
     assert digest_collision_probability(4096) == pytest.approx((587 / 2**61) ** 2)
 
 
-def test_majority_failure() -> None:
-    assert majority_failure(1, 0.125) == 0.125
-    assert majority_failure(3, 0.5) == pytest.approx(0.5)
-    assert majority_failure(5, 0.125) == pytest.approx(sum([10 * 7**2, 5 * 7, 1]) / 8**5)
+def test_majority_fails() -> None:
+    assert majority_fails(1, 0.125) == pytest.approx(0.125)
+    assert majority_fails(3, 0.5) == pytest.approx(0.5)
+    assert majority_fails(5, 0.125) == pytest.approx(sum([10 * 7**2, 5 * 7, 1]) / 8**5)
 
 
 def test_pair_multiply_shift_is_strongly_universal_in_small() -> None:
@@ -271,6 +270,12 @@ def test_count_sketch_is_unbiased_and_its_variance_is_bounded() -> None:
 
 
 # ---- states --------------------------------------------------------------------------------------------------------
+
+
+def reseal(state: bytes, payload: bytes) -> bytes:
+    """The state with another payload and a checksum that fits: damage that only the payload's checks can find."""
+    resealed: bytes = _native.reseal_state(state[:32] + payload)
+    return resealed
 
 
 def made(kind: Any) -> Any:

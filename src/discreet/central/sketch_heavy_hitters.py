@@ -1,0 +1,338 @@
+"""Heavy hitters from linear sketches: noise on every cell, and a cut above all that may have gone untracked."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.central._base import (
+    Mechanism,
+    approximate,
+    check_length,
+    items_of,
+    length_assumptions,
+    published_type,
+    require_event_or_user,
+)
+from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Event, Unit
+from discreet.privacy.calibration.collisions import Collisions
+from discreet.privacy.calibration.sums import noise_sum_bound
+from discreet.privacy.checks import whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.histogram import Histogram
+from discreet.summaries import CountMin, CountSketch, LinearSketch, Summary
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["CountMinHeavyHitters", "CountSketchHeavyHitters"]
+
+Cells = npt.NDArray[np.int64]
+
+
+def largest_untracked(n: int, k: int, g: int, rule: str) -> int:
+    """The largest estimate of an item that is not among the k tracked ones when no estimate errs by more than g.
+
+    When x was last left out, with the estimate C it had when it last arrived, k other items had estimates of at least
+    C, so frequencies of at least C - g, and k (C - g) + f <= n. CountMin has C >= f, CountSketch C >= f - g: solved for
+    f, f <= (n + k g)/(k+1) or (n + 2 k g)/(k+1). At the end x is estimated at no more than f + g.
+    """
+    errors = 2 if rule == "median" else 1
+    return (n + errors * k * g) // (k + 1) + g
+
+
+@dataclass(frozen=True)
+class _Deltas:
+    """Where delta goes: Gaussian noise, the hashing of each of the two streams, the cells' noise, the length's."""
+
+    gaussian: float
+    hashing: float
+    cells: float
+    length: float
+
+
+@dataclass(frozen=True)
+class _SketchHeavyHitters(Mechanism):
+    """What both sketches share; see the two classes below."""
+
+    budget: Budget
+    capacity: int
+    unit: Unit = field(default_factory=Event)
+    noise: str = "gaussian"
+    width: int = field(kw_only=True)
+    depth: int = field(kw_only=True)
+    stream_length: int | str = field(default="noisy", kw_only=True)
+    max_key_bytes: int = field(default=4096, kw_only=True)
+
+    rule: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        approximate(self.budget, self.name)
+        for name in ("capacity", "width", "depth", "max_key_bytes"):
+            whole_number(name, getattr(self, name))
+        require_event_or_user(self.unit, self.name)
+        if self.noise not in ("laplace", "gaussian"):
+            raise ParameterError(f"noise must be 'laplace' or 'gaussian', not {self.noise!r}")
+        if self.stream_length is None:
+            raise ParameterError("stream_length must be a whole number, 'public' or 'noisy', not None")
+        if self.stream_length != "noisy":
+            check_length(self.stream_length)
+
+    @classmethod
+    def for_summary(cls, summary: Any, budget: Budget, **options: Any) -> Self:
+        """The mechanism for a sketch of this shape; only public parameters of it are read."""
+        if not isinstance(summary, LinearSketch) or not isinstance(summary, cls.accepts):
+            raise IncompatibleSummaryError(f"{cls.name} takes {cls.accepts[0].__name__}, not {type(summary).__name__}")
+        if summary.tracked == 0:
+            raise IncompatibleSummaryError(f"{cls.name} needs a sketch that tracks candidates: make it with tracked=k")
+        shape = {name: getattr(summary, name) for name in ("width", "depth", "max_key_bytes")}
+        return cls(budget, summary.tracked, **{**shape, **options})
+
+    @property
+    def _epsilons(self) -> tuple[Fraction, Fraction]:
+        """What the cells and the length spend; they sum to epsilon exactly."""
+        return Fraction(approximate(self.budget, self.name)[0]), Fraction(0)
+
+    @property
+    def _deltas(self) -> _Deltas:
+        # delta >= gaussian + 2 hashing + (1 + e^epsilon)(cells + length)
+        epsilon, delta = approximate(self.budget, self.name)
+        gaussian = delta / 2.0 if self.noise == "gaussian" else 0.0
+        rest = (delta - gaussian) * (1.0 - 1e-12)
+        failing = rest / 2.0 * math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
+        if failing == 0.0:
+            raise ParameterError(f"{self.name}: delta is too small for epsilon in {self.budget}")
+        length = failing / 2.0 if self.stream_length == "noisy" else 0.0
+        return _Deltas(gaussian, rest / 4.0, failing - length, length)
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the Laplace noise, m d/epsilon exactly, or the sigma of the Gaussian one."""
+        m, epsilon = items_of(self.unit), self._epsilons[0]
+        if self.noise == "laplace":
+            return m * self.depth / epsilon
+        return Fraction(_sigma(float(epsilon), self._deltas.gaussian, self.depth, m))
+
+    @property
+    def _margin(self) -> int:
+        """The smallest t that no noise of a cell reaches, in the direction that counts, but for its part of delta."""
+        sides = 2 if self.rule == "median" else 1
+        return _unreached(Noise(self.noise, self.scale), sides * self.depth * self.width, self._deltas.cells)
+
+    def _collisions(self, length: int, slack: float = 0.0) -> Collisions:
+        """The hashing of one stream of at most `length` events and its neighbour's items."""
+        items = length + items_of(self.unit)
+        return Collisions(self.rule, self.width, self.depth, length, items, self.max_key_bytes, slack)
+
+    def _untracked(self, length: int) -> int:
+        """The largest estimate of an item that is not tracked, when the hashing is as it should be."""
+        return largest_untracked(
+            length, self.capacity, int(self._collisions(length).bound(self._deltas.hashing)), self.rule
+        )
+
+    @property
+    def threshold(self) -> int:
+        """The cut; relative to the published offset when the length is noisy."""
+        if self.stream_length == "noisy":
+            return self._margin
+        if not isinstance(self.stream_length, int):
+            raise ParameterError("the threshold depends on the stream's length: give stream_length as a number")
+        return self._untracked(self.stream_length) + self._margin
+
+    @property
+    def error_model(self) -> ErrorModel:
+        if isinstance(self.stream_length, int):
+            return self._error_model(self._collisions(self.stream_length))
+        unknown = math.inf if self.rule == "median" else 0.0
+        return dataclasses.replace(self._error_model(None), summary_above=math.inf, summary_below=unknown)
+
+    def _error_model(self, collisions: Collisions | None) -> ErrorModel:
+        draws = self.depth * min(self.capacity, self.width)
+        return ErrorModel(Noise(self.noise, self.scale, draws), collisions=collisions)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        seed = "the seed of the sketch was drawn independently of the stream"
+        return (seed, *(() if self.stream_length == "noisy" else length_assumptions(self.stream_length)))
+
+    def check(self, summary: Any) -> None:
+        super().check(summary)
+        if summary.tracked != self.capacity:
+            raise ParameterError(f"made for capacity {self.capacity}, the sketch tracks {summary.tracked} items")
+        for name in ("width", "depth", "max_key_bytes"):
+            mine, given = getattr(self, name), getattr(summary, name)
+            if mine != given:
+                raise ParameterError(f"made for {name} {mine}, the sketch has {given}")
+        if isinstance(self.stream_length, int) and summary.total > self.stream_length:
+            raise IncompatibleSummaryError("the stream is longer than the public stream_length")
+
+    def _draw(self, noise: Noise, source: RandomSource, size: int) -> Cells:
+        if noise.law == "laplace":
+            return source.discrete_laplace(noise.scale, size)
+        return source.discrete_gaussian(noise.scale, size)
+
+    def _publish(self, summary: Any, source: RandomSource) -> Histogram:
+        summary = summary.copy()  # one state for all that is read of it
+        noise = self._draw(Noise(self.noise, self.scale), source, self.depth * self.width)
+        cells = summary.not_private_cells() + noise.reshape(self.depth, self.width)
+        offset, model = None, self.error_model
+        if self.stream_length == "noisy":
+            length = self._noisy_length(summary, cells, source)
+            offset = self._untracked(length)
+            model = self._error_model(self._collisions(length, self._deltas.length))
+        raw = summary.not_private_counts()
+        noisy = np.zeros(0, np.int64)
+        if len(raw):
+            columns, signs = summary.places(raw.items)
+            noisy = self._combine(signs * cells[np.arange(self.depth), columns])
+        keep = noisy - (offset or 0) >= self.threshold
+        return Histogram(
+            published_type(raw.items.filter(keep)),
+            noisy[keep],
+            dataclasses.replace(self.guarantee, seeded=source.seeded),
+            model,
+            threshold=self.threshold,
+            offset=offset,
+        )
+
+    @staticmethod
+    @abc.abstractmethod
+    def _combine(rows: Cells) -> Cells:
+        """Estimates from the rows, along the last axis."""
+
+    @abc.abstractmethod
+    def _noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
+        """A private number that is at least the length, but for its part of delta."""
+
+
+@dataclass(frozen=True)
+class CountMinHeavyHitters(_SketchHeavyHitters):
+    """The tracked items of a CountMin whose estimates stay above a cut when every cell has noise.
+
+    Unit: one event, or up to m events of a user (`User(m)`).
+    Guarantee: (epsilon, delta), over the noise and the seed of the sketch, which is drawn before the stream and may
+        be known. Algorithm 5 of [SS] with an exact sketch while tracking, its sign and its sensitivity corrected.
+    Noise: once, on every cell: discrete Laplace of scale m d/epsilon (an event changes d cells by 1), or discrete
+        Gaussian for d changes of 1 (l2-sensitivity m sqrt(d)), which is less from a depth of about 5 on.
+    Threshold: with g the most that any item's estimate exceeds its frequency f, but for a part of delta over the seed,
+        an untracked item has f <= (n + k g)/(k+1), hence an estimate of at most (n + k g)/(k+1) + g. Published iff the
+        noisy estimate is at least that plus t, which no noise of a cell reaches, but for another part of delta.
+        Inside both parts the output is a function of the private cells.
+    Length: n is public (a number, or "public"), or "noisy": the cells of a row sum to n, so the private cells tell it
+        at no cost. Then the cut is the published offset plus `threshold`.
+    Error: f <= estimate <= f + g before the noise; the smallest of d noisy cells is below the exact one on average.
+    Argument: docs/privacy/sketch-heavy-hitters.md.
+
+    Args:
+        capacity: How many items the sketch tracks.
+        noise: "gaussian" or "laplace".
+        width, depth, max_key_bytes: As of the sketch. For a threshold of use take depth of about ln(n/delta)/2 or more:
+            g is about (4 n/delta)^(1/depth) n/width.
+        stream_length: "noisy", "public", or a number that the stream is publicly known not to exceed.
+    """
+
+    name: ClassVar[str] = "heavy hitters from CountMin"
+    reference: ClassVar[str] = "[SS] Algorithms 4 and 5, corrected; docs/privacy/sketch-heavy-hitters.md"
+    accepts: ClassVar[tuple[type[Summary], ...]] = (CountMin,)
+    rule: ClassVar[str] = "smallest"
+
+    @staticmethod
+    def _combine(rows: Cells) -> Cells:
+        return np.asarray(rows.min(axis=-1))
+
+    def _noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
+        # sum = d n + (sum of d w noises), and the latter is more than -bound but for its part of delta.
+        bound = noise_sum_bound(self.noise, self.scale, self.depth * self.width, self._deltas.length)
+        return max(0, -(-(int(cells.sum()) + bound) // self.depth))
+
+
+@dataclass(frozen=True)
+class CountSketchHeavyHitters(_SketchHeavyHitters):
+    """The tracked items of a CountSketch whose estimates stay above a cut when every cell has noise.
+
+    Unit: one event, or up to m events of a user (`User(m)`).
+    Guarantee: (epsilon, delta), over the noise and the seed of the sketch, as for `CountMinHeavyHitters`.
+    Noise: as for `CountMinHeavyHitters`: an event changes d cells by 1 or -1.
+    Threshold: estimates err to both sides by at most g, and at every time of the stream, because the mass that collides
+        with an item only grows. So an untracked item has f <= (n + 2 k g)/(k+1) and an estimate of at most
+        (n + 2 k g)/(k+1) + g; the cut is that plus t. g is a share of n (a bound by the stream's second moment would
+        itself be private). It fails when (d+1)/2 rows do, not all d: take twice the depth of a CountMin.
+    Length: n is public, or "noisy": the cells do not tell it, so `length_share` of epsilon is spent on n + Z.
+    Error: |estimate - f| <= g before the noise.
+    Argument: docs/privacy/sketch-heavy-hitters.md.
+
+    Args:
+        capacity: How many items the sketch tracks.
+        noise: "gaussian" or "laplace".
+        width, depth, max_key_bytes: As of the sketch; depth is odd.
+        stream_length: "noisy", "public", or a number that the stream is publicly known not to exceed.
+        length_share: The share of epsilon for a noisy length.
+    """
+
+    name: ClassVar[str] = "heavy hitters from CountSketch"
+    reference: ClassVar[str] = "[SS] Algorithms 4 and 5, corrected; docs/privacy/sketch-heavy-hitters.md"
+    accepts: ClassVar[tuple[type[Summary], ...]] = (CountSketch,)
+    rule: ClassVar[str] = "median"
+
+    length_share: float = field(default=0.05, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.depth % 2 == 0:
+            raise ParameterError(f"depth must be odd, so that the rows have a median, not {self.depth}")
+        if not 0.0 < self.length_share < 1.0:
+            raise ParameterError(f"length_share must be greater than 0 and less than 1, not {self.length_share!r}")
+
+    @property
+    def _epsilons(self) -> tuple[Fraction, Fraction]:
+        epsilon = Fraction(approximate(self.budget, self.name)[0])
+        length = epsilon * Fraction(self.length_share) if self.stream_length == "noisy" else Fraction(0)
+        return epsilon - length, length
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        spent = (f"{self.length_share:g} of epsilon is spent on the length of the stream",)
+        return super().assumptions + (spent if self.stream_length == "noisy" else ())
+
+    @staticmethod
+    def _combine(rows: Cells) -> Cells:
+        middle = rows.shape[-1] // 2
+        return np.asarray(np.partition(rows, middle, axis=-1)[..., middle])
+
+    def _noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
+        noise = Noise("laplace", items_of(self.unit) / self._epsilons[1])
+        above = _unreached(noise, 1, self._deltas.length) - 1
+        return max(0, int(summary.total) + int(self._draw(noise, source, 1)[0]) + above)
+
+
+@lru_cache(maxsize=256)
+def _sigma(epsilon: float, delta: float, depth: int, items: int) -> float:
+    """Sigma for d cells that move by 1 each, or for m events, which move the cells by at most m sqrt(d) in l2."""
+    from discreet.privacy.calibration import discrete_gaussian_sigma, discrete_gaussian_sigma_any
+
+    if items == 1:
+        return discrete_gaussian_sigma(epsilon, delta, changes=depth)
+    return discrete_gaussian_sigma_any(epsilon, delta, math.nextafter(items * math.sqrt(depth), math.inf))
+
+
+@lru_cache(maxsize=256)
+def _unreached(noise: Noise, draws: int, failure: float) -> int:
+    """The smallest t >= 1 with draws * P[Z >= t] <= failure."""
+    high = 1
+    while draws * noise.upper_tail(high) > failure:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if draws * noise.upper_tail(middle) > failure else (low, middle)
+    return high
