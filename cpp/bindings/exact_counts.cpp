@@ -49,6 +49,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
       const auto records = read_records<Counter<decltype(key)>>(in, state.kind, max_key_bytes, seed, total);
       if (has_zero(records)) throw CorruptStateError("state has a counter that counts nothing");
       if (sum_of_counts(records) != total) throw CorruptStateError("state has counts that do not add up to its total");
+      kernel.reserve(records.size());
       for (const auto& r : records) kernel.add(r.key, r.hash, r.count);
     });
   }

@@ -86,6 +86,8 @@ class Candidates {
                        [](const Candidate<Key>& a, const Candidate<Key>& b) { return leaves_before(b, a); });
       candidates.erase(last, candidates.end());
     }
+    if (candidates.size() > fresh.table_.room())  // at once: see MisraGries::reserve
+      regrow(fresh.table_, candidates.size(), 0, fresh.estimates_, fresh.where_);
     for (const Candidate<Key>& c : candidates) fresh.insert(c.key, c.hash, c.count);
     *this = std::move(fresh);
   }

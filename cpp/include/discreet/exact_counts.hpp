@@ -72,7 +72,12 @@ class ExactCounts {
     return out;
   }
 
+  void reserve(uint64_t n) {  // as in MisraGries
+    if (n > table_.room()) regrow(table_, n, 0, counts_);
+  }
+
   void merge(const ExactCounts& other) {
+    reserve(std::max(size_, other.size_));
     for (const Counter<Key>& c : other.counters()) add(c.key, c.key.hash(table_.seed()), c.count);
   }
 

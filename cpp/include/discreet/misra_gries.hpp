@@ -153,6 +153,7 @@ class MisraGries {
   // Replaces the content; `counters` holds at most `capacity` distinct keys.
   void assign(const std::vector<Counter<Key>>& counters, uint64_t total, uint64_t alpha) {
     MisraGries fresh(capacity_, table_.seed());
+    fresh.reserve(counters.size());
     for (const Counter<Key>& c : counters) {
       ++fresh.size_;
       fresh.counts_[fresh.place(c.key, c.key.hash(table_.seed()))] = c.count + alpha;
@@ -179,6 +180,12 @@ class MisraGries {
     uint64_t hash;
     uint32_t position;
   };
+
+  // Room for `n` keys. Keys that come in the order of their hashes, as those of a state do, would crowd the low end of
+  // a table that grows step by step.
+  void reserve(uint64_t n) {
+    if (n > table_.room()) regrow(table_, n, kFree, counts_);
+  }
 
   template <class NewKey>
   uint32_t place(NewKey key, uint64_t hash) {

@@ -114,6 +114,7 @@ class SpaceSaving {
 
   void assign(const std::vector<SeenCounter<Key>>& counters, uint64_t total) {
     SpaceSaving fresh(capacity_, table_.seed());
+    fresh.reserve(counters.size());
     for (const SeenCounter<Key>& c : counters) {
       ++fresh.size_;
       fresh.last_[fresh.place(c.key, c.key.hash(table_.seed()), c.count)] = c.last;
@@ -153,6 +154,10 @@ class SpaceSaving {
  private:
   static constexpr uint64_t kFree = UINT64_MAX;
   static constexpr uint64_t kNoPhase = UINT64_MAX - 1;
+
+  void reserve(uint64_t n) {  // as in MisraGries
+    if (n > table_.room()) regrow(table_, n, kFree, counts_, last_);
+  }
 
   template <class NewKey>
   uint32_t place(NewKey key, uint64_t hash, uint64_t count) {

@@ -70,6 +70,7 @@ class UserMisraGries {
 
   void assign(const std::vector<Counter<Key>>& counters, uint64_t total, uint64_t users, uint64_t alpha) {
     UserMisraGries fresh(capacity_, most_, table_.seed());
+    fresh.reserve(counters.size());
     fresh.total_ = total;
     fresh.users_ = users;
     fresh.alpha_ = alpha;
@@ -88,6 +89,10 @@ class UserMisraGries {
 
  private:
   static constexpr uint64_t kFree = UINT64_MAX;
+
+  void reserve(uint64_t n) {  // as in MisraGries
+    if (n > table_.room()) regrow(table_, n, kFree, counts_, user_);
+  }
 
   uint32_t place(Key key, uint64_t hash, uint64_t count) {
     if (++size_ > table_.room()) [[unlikely]]
