@@ -50,7 +50,14 @@ def test_release_lists_what_is_frequent_and_hides_what_is_rare():
 def test_auto_says_what_it_picked_and_why():
     guarantee = dc.release(filled(), BUDGET).guarantee
     assert guarantee.mechanism == OffsetRelease.name
-    assert "smallest threshold" in guarantee.chosen_because
+    assert "one noise a count" in guarantee.chosen_because
+
+
+def test_what_the_reason_says_of_the_offset_release_is_so():
+    small, large = (OffsetRelease(BUDGET, capacity=capacity) for capacity in (1, 2**16))
+    assert small.threshold == large.threshold
+    assert small.error_model.shared is None
+    assert dc.release(filled(), BUDGET).offset is not None
 
 
 def exact():

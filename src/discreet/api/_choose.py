@@ -96,11 +96,12 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
     if isinstance(summary, MisraGries) and summary.was_merged:
         return (
             central.MergedRelease,
-            "the sketch was merged, and of the mechanisms proved for that it has the least noise",
+            "the sketch was merged, and this mechanism is proved for that",
         )
     if isinstance(summary, MisraGries):
         return central.OffsetRelease, (
-            "of the mechanisms for a Misra-Gries sketch of one stream it has the smallest threshold and noise"
+            "it is the default for a Misra-Gries sketch of one stream: one noise a count, a threshold that grows with "
+            "neither the capacity nor the length, and a published offset that bounds what the sketch lost"
         )
     if isinstance(summary, SpaceSaving):
         return central.PrivateSpaceSaving, (
