@@ -9,7 +9,8 @@ from tests.reference.sabotage import cut_one_lower, half_the_noise, sabotaged
 
 import discreet as dc
 from discreet.audit.exact import published
-from discreet.audit.sampled import binomial_bounds, divergence_lower_bound
+from discreet.audit.sampled import divergence_lower_bound
+from discreet.audit.statistical import clopper_pearson
 from discreet.central import (
     ChanMisraGries,
     MergedRelease,
@@ -114,7 +115,7 @@ def test_pure_releases_over_a_universe():
 
 
 def test_bounds_of_a_probability():
-    low, high = binomial_bounds(30, 100, 0.025)
+    low, high = clopper_pearson(30, 100, 0.025)
     assert (low, high) == (pytest.approx(0.2124, abs=1e-4), pytest.approx(0.3998, abs=1e-4))
-    assert binomial_bounds(0, 10, 0.05)[0] == 0.0
-    assert binomial_bounds(10, 10, 0.05)[1] == 1.0
+    assert clopper_pearson(0, 10, 0.05)[0] == 0.0
+    assert clopper_pearson(10, 10, 0.05)[1] == 1.0

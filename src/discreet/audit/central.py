@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from discreet.audit.counters import CounterAudit
@@ -41,12 +42,20 @@ def _counters(
     examples: Callable[[], Sequence[Any]],
     audit: CounterAudit,
     literal: Callable[[Any], Sequence[Twin]] = lambda mechanism: (),
+    prepare: Callable[[Any], Any] = lambda mechanism: mechanism,
 ) -> None:
     def twins(made: Any) -> Sequence[Twin]:
         order = () if getattr(made, "capacity", None) == 1 else (leaked_order(made),)
         return (half_the_noise(made), lower_cut(made), *order, *literal(made))
 
-    register(AuditCase(mechanism, examples, audit.structure, audit.exact, audit.statistical, audit.coupled, twins))
+    checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
+    register(AuditCase(mechanism, examples, *checks, twins, prepare))
+
+
+def _with_a_length(mechanism: Any) -> Any:
+    """A length in place of "public", which stands for the one of the data."""
+    public = mechanism.stream_length == "public"
+    return replace(mechanism, stream_length=64 * mechanism.capacity + 8) if public else mechanism
 
 
 _counters(
@@ -102,7 +111,13 @@ _counters(
     ),
     CounterAudit("space-saving", zeros=True),
     length_of_the_data,
+    _with_a_length,
 )
+
+
+def _of_numbers(mechanism: Any) -> Any:
+    """The same with a universe of numbers from 0: names make no difference to privacy."""
+    return mechanism if mechanism.universe is None else replace(mechanism, universe=range(mechanism.universe.size))
 
 
 def _entries(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit: EntriesAudit) -> None:
@@ -119,7 +134,8 @@ def _entries(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit:
             broken.append(leaked_order(made))
         return broken
 
-    register(AuditCase(mechanism, examples, audit.structure, audit.exact, audit.statistical, audit.coupled, twins))
+    checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
+    register(AuditCase(mechanism, examples, *checks, twins, _of_numbers))
 
 
 _entries(

@@ -433,10 +433,14 @@ def _space_saving_pairs(mechanism: Any, longer: int) -> dict[StatePair, tuple[Co
     for first, second in st.space_saving_table(k, longer).neighbours()[0]:
         if first.total > room or len(first.counts) < k or len(second.counts) < k:
             continue
-        raised = (room - first.total) // mechanism.capacity
+        # The counters that the small sketch does not have are at its minimum.
+        others = (mechanism.capacity - k) * min(c for _, c in second.counts)
+        raised = (room - first.total - others) // mechanism.capacity
+        if raised < 0:
+            continue
         pair = state_pair(first, second)
         keys = tuple(Key(_plus(key.first, raised), _plus(key.second, raised)) for key in pair.keys)
-        found[StatePair(keys, 0, 1, first.total + raised * k)] = None
+        found[StatePair(keys, 0, 1, first.total + others + raised * mechanism.capacity)] = None
     found.update(dict.fromkeys(_near_the_cut(mechanism, room)))
     far = 3 * room
     found[StatePair((Key(far + 1, far),), 0, 1, room)] = None
@@ -448,15 +452,18 @@ def _plus(count: int | None, more: int) -> int | None:
 
 
 def _near_the_cut(mechanism: Any, room: int) -> Iterator[StatePair]:
-    """States with all but one counter around the cut: only their own cut tells two lengths apart."""
+    """States with some counters around the cut: only their own cut tells two lengths apart."""
     k = mechanism.capacity
     if k < 2:
         return
-    for total in range(max(room - 2 * k, 1), room + 1):
-        for high in range(total // k + 1, total // (k - 1) + 1):
-            last = total - high * (k - 1)
-            if 1 < last <= high:
-                yield StatePair((Key(high, high, k - 1), Key(last, last - 1)), 0, 1, total)
+    cut = int(mechanism.threshold) + (room // k if mechanism.error_model.offset_noise is not None else 0)
+    for total in range(max(room - k, 1), room + 1):
+        for high in range(cut - 3, cut + 3):
+            # More than three at the cut make no difference to whether two lengths can be told apart.
+            for many in range(1, min(k - 1, 3) + 1):
+                last = (total - high * many) // (k - many)
+                if 1 < last <= high:
+                    yield StatePair((Key(high, high, many), Key(last, last - 1)), 0, 1, total)
 
 
 def _noisy_length_delta(mechanism: Any, pair: StatePair, noise: NoiseLaw, epsilon: float) -> float:

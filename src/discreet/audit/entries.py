@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -95,22 +96,18 @@ class EntriesAudit:
     def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """The worst exact epsilon (over a universe) or delta, and the code against the law."""
         pairs, guarantee, m = self.pairs(mechanism, effort), mechanism.guarantee, items_of(mechanism)
+        claimed = guarantee.epsilon if guarantee.rho is None else math.sqrt(2.0 * guarantee.rho)
+        # What common entries lose; with a threshold, what they lose far above it.
+        loss = max(pure_loss(pair, mechanism.scale) for pair in pairs)
+        if not self.reduces:
+            loss = float(mechanism.capacity / Fraction(mechanism.scale))
+        yield Finding("exact", "l1-distance over the scale", "epsilon", claimed, m * loss, len(pairs))
         if mechanism.universe is not None:
-            worst = m * max(pure_loss(pair, mechanism.scale) for pair in pairs)
-            if not self.reduces:
-                worst = m * float(mechanism.capacity / Fraction(mechanism.scale))
-            claimed = guarantee.epsilon if guarantee.rho is None else math.sqrt(2.0 * guarantee.rho)
-            yield Finding("exact", "l1-distance over the scale", "epsilon", claimed, worst, len(pairs))
-            if (
-                mechanism.universe.size <= 4
-                and mechanism.capacity <= 2
-                and claimed >= 1.5
-                and not self.parts
-                and m == 1
-            ):
+            small = mechanism.universe.size <= 4 and mechanism.capacity <= 2 and claimed >= 1.5
+            if small and not self.parts and m == 1:
                 yield self._enumerated(mechanism, claimed)
         else:
-            epsilon, delta = guarantee.epsilon, guarantee.delta
+            epsilon, delta = claimed, guarantee.delta
             noise = NoiseLaw("laplace", mechanism.scale, min(1e-16, delta * 1e-8))
             step = epsilon if self.reduces else epsilon / m
             worst = max(self._delta(mechanism, noise, one, step, m) for pair in pairs for one in (pair, pair.swapped))
@@ -145,9 +142,10 @@ class EntriesAudit:
         u = mechanism.step.denominator
         cut = round(Fraction(mechanism.threshold) * u)
         wrong = 0
-        for uniform, shift in ((0, 0), (D // 2, 1), (max(D - 1, 0), 2)):
+        for uniform, shift in product((0, D // 2, D - 1), range(5)):
             # All but one of the entries are small, so that rounding shows.
-            summary = self.filled(mechanism, [item for item in range(k) for _ in range(3 + (item == 0))])
+            least = 3 if mechanism.capacity == k else 1
+            summary = self.filled(mechanism, [item for item in range(k) for _ in range(least + (item == 0))])
             entries = self._entries(mechanism, summary)
             if mechanism.universe is None and self.reduces:
                 kept = entries[1] > min(uniform, D - 1)

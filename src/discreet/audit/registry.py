@@ -70,6 +70,7 @@ class AuditCase:
         statistical: Runs of the compiled release.
         coupled: Neighbours with the same randomness.
         twins: At least two broken versions.
+        prepare: What is audited in place of a mechanism that leaves a number open until it sees data.
     """
 
     mechanism: type[Any]
@@ -79,6 +80,7 @@ class AuditCase:
     statistical: Check
     coupled: Check
     twins: Callable[[Any], Sequence[Twin]]
+    prepare: Callable[[Any], Any] = lambda mechanism: mechanism
 
     @property
     def checks(self) -> dict[str, Check]:

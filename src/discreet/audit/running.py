@@ -41,6 +41,7 @@ def check(mechanism: Any, *, effort: str = "quick") -> AuditReport:
 
 def _audit(case: AuditCase, mechanism: Any, effort: Effort) -> AuditReport:
     started = time.process_time()
+    mechanism = case.prepare(mechanism)
     findings = [finding for run_check in case.checks.values() for finding in run_check(mechanism, effort)]
     twins = [TwinResult(twin.name, _first_failure(case, twin, effort)) for twin in case.twins(mechanism)]
     guarantee = mechanism.guarantee

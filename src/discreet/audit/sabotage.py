@@ -52,11 +52,12 @@ def for_one_counter(mechanism: Any) -> Twin:
 def lower_cut(mechanism: Any) -> Twin:
     """The cut one lower, which is what > in place of >= amounts to on integers.
 
-    Where the cut is larger than it need be, half of it: the papers' formulas, and the reduced sketch, whose cut is for
-    one entry that moves by all of the sensitivity.
+    Where the cut is larger than it need be, half of it: the papers' formulas; the reduced sketch, whose cut is for one
+    entry that moves by all of the sensitivity; and a single counter, which reaches only some of the states.
     """
     attribute = "_cut" if hasattr(mechanism, "_cut") else "threshold"
-    if getattr(mechanism, "calibration", "exact") == "exact" and not hasattr(mechanism, "sensitivity"):
+    tight = getattr(mechanism, "calibration", "exact") == "exact" and not hasattr(mechanism, "sensitivity")
+    if tight and getattr(mechanism, "capacity", None) != 1:
         return sabotaged(mechanism, "cut one lower", **{attribute: lambda original: getattr(original, attribute) - 1})
     return sabotaged(mechanism, "half the cut", **{attribute: lambda original: getattr(original, attribute) // 2})
 

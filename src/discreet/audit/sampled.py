@@ -10,18 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 
-__all__ = ["binomial_bounds", "divergence_lower_bound"]
+from discreet.audit.statistical import clopper_pearson
+
+__all__ = ["divergence_lower_bound"]
 
 View = Callable[[Hashable], Hashable]
-
-
-def binomial_bounds(successes: int, trials: int, failure: float) -> tuple[float, float]:
-    """(lower, upper) of a probability, each wrong with probability `failure` at most (Clopper, Pearson)."""
-    from scipy import special
-
-    low = float(special.betaincinv(successes, trials - successes + 1, failure)) if successes else 0.0
-    high = float(special.betaincinv(successes + 1, trials - successes, 1.0 - failure)) if successes < trials else 1.0
-    return low, high
 
 
 def divergence_lower_bound(
@@ -44,7 +37,7 @@ def divergence_lower_bound(
         event = {value for value, n in p.items() if n * len(reference) > factor * q[value] * len(chosen)}
         hits = [sum(view(output) in event for output in measured) for _, measured in halves]
         each = failure / (2 * len(views))
-        at_least, _ = binomial_bounds(hits[0], len(halves[0][1]), each)
-        _, at_most = binomial_bounds(hits[1], len(halves[1][1]), each)
+        at_least, _ = clopper_pearson(hits[0], len(halves[0][1]), each)
+        _, at_most = clopper_pearson(hits[1], len(halves[1][1]), each)
         largest = max(largest, at_least - factor * at_most)
     return largest
