@@ -465,6 +465,7 @@ BAD_RELEASES = {
     "two capacities": (dc.ParameterError, lambda a: dc.release([filled(), filled(8)], BUDGET, ledger=a)),
     "several to one": (dc.DiscreetError, lambda a: dc.release([filled()], BUDGET, "offset", ledger=a)),
     "one to several": (dc.DiscreetError, lambda a: dc.release(filled(), BUDGET, "summed", ledger=a)),
+    "untracked": (dc.IncompatibleSummaryError, lambda a: dc.release(dc.CountMin(64, 5), BUDGET, ledger=a)),
     "merged saving": (dc.IncompatibleSummaryError, lambda a: dc.release(merged_saving(), BUDGET, ledger=a)),
     "a word for the length": (dc.ParameterError, lambda a: dc.release(saving(), BUDGET, stream_length="x", ledger=a)),
     "wrong summary": (
@@ -550,6 +551,13 @@ WORDS = ["a"] * 500 + ["b"] * 300 + ["c"] * 200
 def test_top_k_takes_columns_and_batches_of_them(column):
     histogram = dc.top_k(column(), k=2, budget=dc.Budget(5.0, 1e-6))
     assert histogram.items == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name not in ("user", "summed")])
+def test_top_k_by_any_mechanism(name):
+    histogram = dc.top_k(WORDS * 20, 2, dc.Budget(4.0, 1e-6), mechanism=name, capacity=64)
+    assert histogram.items == ["a", "b"]
+    assert histogram.guarantee.mechanism == MECHANISMS[name].name
 
 
 def test_top_k_lists_fewer_when_fewer_pass():

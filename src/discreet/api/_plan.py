@@ -10,19 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import summaries
 from discreet.api._choose import MECHANISMS, make
-from discreet.central import (
-    ChanMisraGries,
-    Mechanism,
-    MergedRelease,
-    OffsetRelease,
-    PrivateSpaceSaving,
-    StabilityHistogram,
-    UserRelease,
-)
+from discreet.central import ChanMisraGries, Mechanism, MergedRelease, OffsetRelease, StabilityHistogram, UserRelease
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import probability, whole_number
-from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary, UserMisraGries
+from discreet.privacy.error_model import Noise
+from discreet.summaries import CountMin, ExactCounts, LinearSketch, MisraGries, SpaceSaving, Summary, UserMisraGries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -222,11 +215,26 @@ def plan(
 def _planned(kind: type[Mechanism], budget: Budget, unit: Unit, capacity: int, length: int) -> Mechanism:
     if issubclass(kind, StabilityHistogram):
         return make(kind, budget, unit, None, None, max_distinct=max(length, 1))
-    return make(kind, budget, unit, capacity, None)
+    if not issubclass(kind.accepts[0], LinearSketch):
+        return make(kind, budget, unit, capacity, None)
+    return make(kind, budget, unit, capacity, length, **sketch_shape(kind, budget, capacity, length))
+
+
+def sketch_shape(kind: type[Mechanism], budget: Budget, capacity: int, length: int | None) -> dict[str, int]:
+    """Width and depth of a linear sketch that tracks `capacity` items; a length that is not known counts as 10^9.
+
+    The chance that d rows fail an item together must be far below delta over all n items: d of about ln(n/delta)/2 is
+    where more depth gains no more; a median needs twice as many rows, and an odd number.
+    """
+    depth = math.ceil(math.log((length or 10**9) / (budget.delta or 1e-9)) / 2.0)
+    return {"width": 4 * capacity, "depth": depth if kind.accepts[0] is CountMin else 2 * depth + 1}
 
 
 def _row(name: str, mechanism: Mechanism, length: int, capacity: int, confidence: float) -> PlanRow:
     model, beta = mechanism.error_model, 1.0 - confidence
+    notes = list(mechanism.assumptions)
+    if model.collisions is not None:
+        notes.append(f"width {model.collisions.width}, depth {model.collisions.depth}")
     return PlanRow(
         mechanism=name,
         name=mechanism.name,
@@ -236,22 +244,20 @@ def _row(name: str, mechanism: Mechanism, length: int, capacity: int, confidence
         noise=model.noise.law,
         noise_scale=float(model.noise.scale * model.noise.step),
         noise_error=mechanism.error_bound(beta),
-        summary_error=summary_errors(mechanism.accepts[0], length, capacity)[1],
+        summary_error=summary_errors(mechanism, length, capacity, beta)[1],
         published_from=_published_from(mechanism, length, capacity, confidence),
-        memory_bytes=memory(mechanism.accepts[0], capacity),
-        notes="; ".join(mechanism.assumptions),
+        memory_bytes=memory(mechanism, capacity),
+        notes="; ".join(notes),
     )
 
 
 def _published_from(mechanism: Mechanism, length: int, capacity: int, confidence: float) -> int:
     """f >= threshold + (what the summary may have lost) + (what the noises may take away) is published."""
     model = mechanism.error_model
-    noises = [noise for noise in (model.noise, model.shared, model.offset_noise) if noise is not None]
-    down = sum(noise.bound_in_counts((1.0 - confidence) / len(noises)) for noise in noises)
-    lost, _ = summary_errors(mechanism.accepts[0], length, capacity)
-    if isinstance(mechanism, PrivateSpaceSaving):
-        # Its counters lose nothing, but the cut stands on n/k, rounded.
-        lost += length // capacity + 1
+    random = [part for part in (model.noise, model.shared, model.offset_noise, model.collisions) if part is not None]
+    beta = (1.0 - confidence) / len(random)
+    down = sum(part.bound_in_counts(beta) for part in random if isinstance(part, Noise))
+    lost, _ = summary_errors(mechanism, length, capacity, beta)
     return math.ceil(mechanism.threshold + down + lost)
 
 
@@ -263,22 +269,33 @@ def published_from(name: str, k: int, budget: Budget, unit: Unit, capacity: int 
     return _published_from(make(kind, budget, unit, capacity, None), length or 0, capacity, 0.95)
 
 
-def summary_errors(kind: type[Summary], length: int, capacity: int) -> tuple[float, float]:
-    """(lost, error): the most by which a count is too low, and by which it lies from the truth either way."""
+def summary_errors(mechanism: Mechanism, length: int, capacity: int, beta: float) -> tuple[float, float]:
+    """(lost, error): the most by which a count falls short of its cut, and by which it lies from the truth.
+
+    For a linear sketch they hold but for a probability of beta over its seed, for the others always.
+    """
+    kind, collisions = mechanism.accepts[0], mechanism.error_model.collisions
     if issubclass(kind, (MisraGries, UserMisraGries)):
         # c <= f <= c + alpha and alpha <= n/(k+1)
         return float(length // (capacity + 1)), float(length // (capacity + 1))
     if issubclass(kind, SpaceSaving):
-        return 0.0, float(length // capacity)
+        # Its counters lose nothing, but the cut stands on n/k, rounded.
+        return float(length // capacity + 1), float(length // capacity)
+    if collisions is not None:
+        mass = collisions.bound(beta)
+        return (mass if collisions.rule == "median" else 0.0), mass
     return 0.0, 0.0
 
 
-def memory(kind: type[Summary], capacity: int) -> int | None:
+def memory(mechanism: Mechanism, capacity: int) -> int | None:
     """Bytes of a full summary with keys of 32 bytes; None where they depend on the data."""
+    kind, collisions = mechanism.accepts[0], mechanism.error_model.collisions
     if issubclass(kind, ExactCounts):
         return None
     size = min(capacity, 4096)
-    return math.ceil(_bytes_when_full(kind.__name__, size) * capacity / size)
+    cells = 0 if collisions is None else 8 * collisions.width * collisions.depth
+    counters = "MisraGries" if issubclass(kind, LinearSketch) else kind.__name__
+    return cells + math.ceil(_bytes_when_full(counters, size) * capacity / size)
 
 
 @lru_cache(maxsize=64)

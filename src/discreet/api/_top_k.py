@@ -7,17 +7,17 @@ from itertools import chain, islice
 from typing import Any
 
 from discreet.api._choose import mechanism_class, takes_length
-from discreet.api._plan import choose_capacity, published_from
+from discreet.api._plan import choose_capacity, published_from, sketch_shape
 from discreet.api._release import prepare, release
 from discreet.api._users import items_of_users
-from discreet.central import Mechanism, OffsetRelease, UserRelease
+from discreet.central import CountMinHeavyHitters, CountSketchHeavyHitters, Mechanism, OffsetRelease, UserRelease
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
-from discreet.summaries import ExactCounts, Summary, UserMisraGries
+from discreet.summaries import ExactCounts, LinearSketch, Summary, UserMisraGries
 
 __all__ = ["top_k"]
 
@@ -133,6 +133,10 @@ def _summary(
     if issubclass(kind, UserMisraGries):
         assert isinstance(unit, User)
         return kind(capacity, unit.max_items, oversized="sample")
+    if isinstance(mechanism, (CountMinHeavyHitters, CountSketchHeavyHitters)) and issubclass(kind, LinearSketch):
+        return kind(mechanism.width, mechanism.depth, tracked=capacity, max_key_bytes=mechanism.max_key_bytes)
+    if issubclass(kind, LinearSketch):
+        return kind(**sketch_shape(chosen, budget, capacity, stream_length), tracked=capacity)
     return kind() if issubclass(kind, ExactCounts) else kind(capacity)  # type: ignore[call-arg]
 
 
