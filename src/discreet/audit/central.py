@@ -8,7 +8,9 @@ from typing import Any
 
 from discreet.audit.counters import CounterAudit
 from discreet.audit.entries import EntriesAudit
+from discreet.audit.linear import LinearAudit
 from discreet.audit.literal import (
+    cut_without_errors,
     length_of_the_data,
     noise_for_one_counter,
     noise_for_the_items_of_a_user,
@@ -19,6 +21,8 @@ from discreet.audit.registry import AuditCase, Twin, register
 from discreet.audit.sabotage import for_one_counter, half_the_noise, leaked_order, lower_cut
 from discreet.central import (
     ChanMisraGries,
+    CountMinHeavyHitters,
+    CountSketchHeavyHitters,
     MergedRelease,
     OffsetRelease,
     PrivateMisraGries,
@@ -159,4 +163,38 @@ _entries(
         SummedRelease(Budget(1.0), capacity=2, sketches=2, universe=range(1000)),
     ),
     EntriesAudit(reduces=True, parts=True),
+)
+
+
+def _with_any_length(mechanism: Any) -> Any:
+    """A length in place of "public" and of "noisy", for which the cut is that of some length plus the same margin."""
+    known = isinstance(mechanism.stream_length, int)
+    return mechanism if known else replace(mechanism, stream_length=40 * (mechanism.capacity + 10))
+
+
+def _linear(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit: LinearAudit) -> None:
+    def twins(made: Any) -> Sequence[Twin]:
+        # There is no order to leak unless two items can be above the cut at once.
+        two = made.capacity > 1 and made.threshold < 0.48 * made.stream_length
+        return (half_the_noise(made), cut_without_errors(made), *((leaked_order(made),) if two else ()))
+
+    checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
+    register(AuditCase(mechanism, examples, *checks, twins, _with_any_length))
+
+
+_linear(
+    CountMinHeavyHitters,
+    lambda: (
+        CountMinHeavyHitters(_LARGE, 3, width=64, depth=6, noise="laplace", stream_length=400),
+        CountMinHeavyHitters(_LARGE, 3, width=64, depth=6, stream_length=400),
+    ),
+    LinearAudit(median=False),
+)
+_linear(
+    CountSketchHeavyHitters,
+    lambda: (
+        CountSketchHeavyHitters(_LARGE, 3, width=512, depth=9, noise="laplace", stream_length=2000),
+        CountSketchHeavyHitters(_LARGE, 3, width=512, depth=9, stream_length=2000),
+    ),
+    LinearAudit(median=True),
 )

@@ -55,7 +55,7 @@ def several(capacity: int | None) -> list[int]:
     return [item for item in (2, 1, 0)[: capacity or 3] for _ in range(2)]
 
 
-def plumbing(mechanism: Any, summary: Any, more: Any, empty: Any, one: Any) -> Finding:
+def plumbing(mechanism: Any, summary: Any, more: Any, empty: Any, one: Any, hiding: int = _NOTHING) -> Finding:
     """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream.
 
     Args:
@@ -64,6 +64,7 @@ def plumbing(mechanism: Any, summary: Any, more: Any, empty: Any, one: Any) -> F
         more: A summary of the stream `several`.
         empty: The empty summary.
         one: The summary of one event.
+        hiding: Noise with which one event is not shown.
     """
     wrong = []
     before = _state(summary)
@@ -84,7 +85,7 @@ def plumbing(mechanism: Any, summary: Any, more: Any, empty: Any, one: Any) -> F
     if _state(summary) != before:
         wrong.append("releasing changes the summary")
     # With noise that hides everything, the empty stream and one event must look alike, metadata included.
-    hidden = [mechanism(s, ScriptedSource(0, _NOTHING)).to_payload() for s in (empty, one)]
+    hidden = [mechanism(s, ScriptedSource(0, hiding)).to_payload() for s in (empty, one)]
     if hidden[0] != hidden[1]:
         wrong.append("the empty stream can be told from one event without looking at counts")
     if any(release.guarantee.seeded for release in releases) or not scripted[0].guarantee.seeded:

@@ -15,6 +15,7 @@ from discreet.audit.sabotage import sabotaged
 from discreet.privacy.calibration import gshm_calibration, pmg_threshold
 
 __all__ = [
+    "cut_without_errors",
     "length_of_the_data",
     "noise_for_one_counter",
     "noise_for_the_items_of_a_user",
@@ -70,3 +71,9 @@ def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
 def without_rounding(mechanism: Any) -> Twin:
     """[LT] section 6 without its probabilistic rounding: k entries may turn positive at once."""
     return sabotaged(mechanism, "small entries not rounded", _before_noise=lambda self, entries, source: entries)
+
+
+def cut_without_errors(mechanism: Any) -> Twin:
+    """[SS] Algorithm 5 with a cut of n/k: neither the sketch's error nor the noise keeps untracked items below it."""
+    cut = mechanism.stream_length // mechanism.capacity
+    return sabotaged(mechanism, "cut at n/k, without the errors", threshold=lambda original: cut)
