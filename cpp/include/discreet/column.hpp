@@ -441,50 +441,52 @@ inline KeyKind combined_kind(KeyKind have, const Column& column) {
 
 inline constexpr size_t kBlock = 512;
 
-// Calls take(keys, hashes, n) for the valid elements of [begin, end), in order.
-template <class F>
-void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, IntKey, F&& take) {
+// Decodes valid elements from `begin` on, at most a block of them, and returns where it stopped. The switch over the
+// column's layout is made here, once a block, so that each kernel is compiled for one layout and not for all.
+inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, uint64_t seed, IntKey* keys,
+                            uint64_t* hashes, size_t& n) {
+  n = 0;
   with_integers(column, [&](auto values) {
-    IntKey keys[kBlock];
-    uint64_t hashes[kBlock];
-    while (begin < end) {
-      size_t n = 0;
-      if (!column.validity) {
-        n = static_cast<size_t>(std::min<int64_t>(kBlock, end - begin));
-        for (size_t i = 0; i < n; ++i) {
-          keys[i].value = static_cast<uint64_t>(static_cast<int64_t>(values[begin + static_cast<int64_t>(i)]));
-          hashes[i] = hash_int(keys[i].value, seed);
-        }
-        begin += static_cast<int64_t>(n);
-      } else {
-        for (; begin < end && n < kBlock; ++begin) {
-          if (!column.valid(begin)) continue;
-          keys[n].value = static_cast<uint64_t>(static_cast<int64_t>(values[begin]));
-          hashes[n] = hash_int(keys[n].value, seed);
-          ++n;
-        }
-      }
-      take(keys, hashes, n);
+    const auto put = [&](int64_t i) {
+      keys[n].value = static_cast<uint64_t>(static_cast<int64_t>(values[i]));
+      hashes[n] = hash_int(keys[n].value, seed);
+      ++n;
+    };
+    if (!column.validity) {
+      for (const int64_t stop = std::min<int64_t>(end, begin + static_cast<int64_t>(kBlock)); begin < stop; ++begin)
+        put(begin);
+    } else {
+      for (; begin < end && n < kBlock; ++begin)
+        if (column.valid(begin)) put(begin);
     }
   });
+  return begin;
 }
-template <class F>
-void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, StrKey, F&& take) {
+inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, uint64_t seed, StrKey* keys,
+                            uint64_t* hashes, size_t& n) {
+  n = 0;
   with_bytes(column, [&](auto bytes_of) {
-    StrKey keys[kBlock];
-    uint64_t hashes[kBlock];
-    while (begin < end) {
-      size_t n = 0;
-      for (; begin < end && n < kBlock; ++begin) {
-        if (!column.valid(begin)) continue;
-        const std::string_view bytes = bytes_of(begin);
-        keys[n] = {bytes.data(), static_cast<uint32_t>(bytes.size())};
-        hashes[n] = keys[n].hash(seed);
-        ++n;
-      }
-      take(keys, hashes, n);
+    for (; begin < end && n < kBlock; ++begin) {
+      if (!column.valid(begin)) continue;
+      const std::string_view bytes = bytes_of(begin);
+      keys[n] = {bytes.data(), static_cast<uint32_t>(bytes.size())};
+      hashes[n] = keys[n].hash(seed);
+      ++n;
     }
   });
+  return begin;
+}
+
+// Calls take(keys, hashes, n) for the valid elements of [begin, end), in order.
+template <class Key, class F>
+void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, Key, F&& take) {
+  Key keys[kBlock];
+  uint64_t hashes[kBlock];
+  while (begin < end) {
+    size_t n;
+    begin = decode_block(column, begin, end, seed, keys, hashes, n);
+    take(keys, hashes, n);
+  }
 }
 
 // Feeds a kernel from a dictionary column of strings. Each code is hashed once, and while its key stays in the table
@@ -505,7 +507,17 @@ class DictionaryFeed {
   ~DictionaryFeed() = default;
 
   void feed(int64_t begin, int64_t end) {
-    with_integers(column_, [&](auto codes) { run(codes, begin, end); });
+    uint32_t block[kAhead];
+    uint64_t hashes[kAhead];
+    while (begin < end) {
+      size_t n;
+      begin = decode(begin, end, block, n);
+      for (size_t i = 0; i < n; ++i) hashes[i] = hashes_[block[i]];
+      kernel_.add_each(
+          n, [&](size_t i) { return hashes[i]; },
+          [&](size_t i, uint32_t p) { return owner_[p] == block[i] || same_key(p, block[i], hashes[i]); },
+          [&](size_t i) { enter(block[i], hashes[i]); });
+    }
   }
 
   // Copies the bytes of the keys that are still in the table. Must be called before anyone else reads the kernel.
@@ -530,26 +542,22 @@ class DictionaryFeed {
     later_.assign(kernel_.table().positions(), 0);
   }
 
-  template <class T>
-  void run(const T* codes, int64_t begin, int64_t end) {
-    const bool any_null = column_.validity || column_.dictionary->kind == KeyKind::none || column_.dictionary->validity;
-    constexpr size_t kAhead = 128;  // hashes asked for before the first is used: they must not drive the table out
-    uint32_t block[kAhead];
-    uint64_t hashes[kAhead];
-    while (begin < end) {
-      size_t n = 0;
+  static constexpr size_t kAhead = 128;  // hashes asked for before one is used: they must not drive the table out
+
+  // The next codes that stand for an item, and where it stopped.
+  int64_t decode(int64_t begin, int64_t end, uint32_t* block, size_t& n) const {
+    const Column& dictionary = *column_.dictionary;
+    const bool any_null = column_.validity || dictionary.kind == KeyKind::none || dictionary.validity;
+    n = 0;
+    with_integers(column_, [&](auto codes) {
       for (; begin < end && n < kAhead; ++begin) {
         if (any_null && (!column_.valid(begin) || !usable(static_cast<size_t>(codes[begin])))) continue;
         block[n] = static_cast<uint32_t>(codes[begin]);
         __builtin_prefetch(hashes_.data() + block[n]);
         ++n;
       }
-      for (size_t i = 0; i < n; ++i) hashes[i] = hashes_[block[i]];
-      kernel_.add_each(
-          n, [&](size_t i) { return hashes[i]; },
-          [&](size_t i, uint32_t p) { return owner_[p] == block[i] || same_key(p, block[i], hashes[i]); },
-          [&](size_t i) { enter(block[i], hashes[i]); });
-    }
+    });
+    return begin;
   }
 
   // Whether the key at a position, which another code or an earlier batch brought, is this code's.
