@@ -75,7 +75,7 @@ def user_table(k: int, m: int, longer: int = 0) -> StateTable[Counters]:
 
 @lru_cache(maxsize=4)
 def merged_states(k: int) -> tuple[list[tuple[Counters, Counters]], int]:
-    """Pairs of merged sketches, one of whose parts saw one event less; both orders, and one more event after merging.
+    """Pairs of merged sketches, one of whose parts saw one event less; both orders.
 
     All streams of at most 4 events over k + 2 items, merged with all states that such streams reach.
     """
