@@ -1,0 +1,104 @@
+"""`discreet pan` through the installed command: estimates, states, what is refused."""
+
+import json
+
+import pytest
+
+import discreet as dc
+
+
+@pytest.fixture
+def evens(tmp_path):
+    path = tmp_path / "evens.txt"
+    path.write_text("".join(f"{i}\n" for i in range(0, 20_000, 2)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "truth"),
+    [
+        (["density", "--universe", "20000"], "Density", 0.5),
+        (["distinct"], "DistinctCount", 10_000),
+        (["cropped-mean", "-t", "4", "--universe", "0:20000"], "CroppedMean", 0.5),
+        (["heavy-fraction", "-k", "2", "--universe", "20000"], "HeavyFraction", 0.0),
+        (["incidence", "-t", "1", "--universe", "20000"], "Incidence", 0.5),
+    ],
+)
+def test_every_estimate(discreet, evens, arguments, name, truth):
+    """At epsilon 8 and 99.9999% an interval misses once in a million runs."""
+    done = discreet(
+        "pan", arguments[0], evens, *arguments[1:], "--epsilon", 8, "--confidence", 0.999999, "--format", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["estimator"] == name
+    assert shown["lower"] <= truth <= shown["upper"]
+    assert shown["guarantee"]["epsilon"] == 8
+    assert shown["guarantee"]["unit"]["name"] == "Element"
+
+
+def test_a_table_for_people_and_standard_input(discreet):
+    done = discreet("pan", "density", "-", "--universe", 100, "--epsilon", 1, input="1\n2\n")
+    assert done.returncode == 0, done.stderr
+    assert "95% interval" in done.stdout
+    assert "epsilon=1" in done.stdout
+
+
+def test_a_state_is_made_continued_and_released(discreet, evens, tmp_path):
+    state = tmp_path / "density.state"
+    first = discreet("pan", "density", evens, "--universe", 20_000, "--epsilon", 8, "--state", state)
+    assert (first.returncode, first.stdout) == (0, "")
+    old = state.read_bytes()
+    assert dc.pan.Density.from_bytes(old).epsilon_state < 8
+    link = tmp_path / "kept"
+    link.hardlink_to(state)  # keeps the old file's blocks in sight
+    again = discreet("pan", "density", evens, "--state", state, "--announce-intrusion", "--release", "--format", "json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["guarantee"]["epsilon"] > 8  # the announced intrusion was not planned
+    assert link.read_bytes() == bytes(len(old))  # the old state is gone, not only unlinked
+    stored = discreet("pan", "density", "--state", state, "--release", "--format", "json")
+    assert json.loads(stored.stdout)["value"] == json.loads(again.stdout)["value"]
+    more = discreet("pan", "density", evens, "--state", state)
+    assert more.returncode == 2
+    assert "last release" in more.stderr
+
+
+def test_elements_from_a_file(discreet, tmp_path):
+    (tmp_path / "names.txt").write_text("ann\nbob\ncid\n")
+    (tmp_path / "log.csv").write_text("name,n\nann,1\nzoe,2\n")
+    universe = ["--universe", tmp_path / "names.txt", "--epsilon", 30, "--format", "json"]
+    done = discreet("pan", "density", tmp_path / "log.csv", "--column", "name", *universe)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["value"] == pytest.approx(1 / 3, abs=0.34)
+
+
+def test_what_is_refused(discreet, evens, tmp_path):
+    state = tmp_path / "s"
+    made = discreet("pan", "cropped-mean", evens, "-t", 3, "--universe", 20_000, "--epsilon", 1, "--state", state)
+    assert made.returncode == 0
+    before = state.read_bytes()
+    cases = {
+        (): 2,
+        ("density",): 2,
+        ("density", evens): 2,
+        ("density", evens, "--epsilon", 1): 2,
+        ("density", evens, "--epsilon", 1, "--universe", "what"): 2,
+        ("density", evens, "--epsilon", 0, "--universe", 10): 2,
+        ("density", evens, "--epsilon", 1, "--universe", 10, "--release"): 2,
+        ("cropped-mean", evens, "--universe", 10, "--epsilon", 1): 2,
+        ("cropped-mean", evens, "-t", 4, "--state", state): 2,
+        ("cropped-mean", evens, "--epsilon", 2, "--state", state): 2,
+        ("cropped-mean", evens, "--universe", 10, "--state", state): 2,
+        ("density", evens, "--state", state): 4,
+        ("density", evens, "--state", evens): 4,
+        ("density", tmp_path / "nothing", "--epsilon", 1, "--universe", 10): 2,
+    }
+    for arguments, code in cases.items():
+        done = discreet("pan", *arguments)
+        assert done.returncode == code, (arguments, done.stderr)
+        assert "Traceback" not in done.stderr
+    (tmp_path / "words.txt").write_text("12\nsecret-word\n")
+    done = discreet("pan", "cropped-mean", tmp_path / "words.txt", "--state", state)
+    assert done.returncode == 4
+    assert "secret" not in done.stderr
+    assert state.read_bytes() == before

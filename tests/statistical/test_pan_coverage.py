@@ -1,0 +1,171 @@
+"""Intervals cover, estimates are unbiased, sizes suffice. Every run has its own seed, so the outcomes do not change."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.noise import seeded_source
+
+PAN = dc.pan
+BUDGET = dc.Budget(1.0)
+SIZE = 600
+RNG = np.random.default_rng(12)
+COUNTS = np.minimum(RNG.geometric(0.3, SIZE), 40) * (RNG.random(SIZE) < 0.7)
+EVENTS = RNG.permutation(np.repeat(np.arange(SIZE), COUNTS))
+RAMP = float(np.clip((COUNTS - 2) / 2, 0, 1).mean())
+
+CASES = {
+    "density": (functools.partial(PAN.Density, SIZE), (COUNTS > 0).mean()),
+    "density, half of the universe": (functools.partial(PAN.Density, SIZE, sample_size=300), (COUNTS > 0).mean()),
+    "density, paper's coins": (functools.partial(PAN.Density, SIZE, response="paper"), (COUNTS > 0).mean()),
+    "cropped mean": (functools.partial(PAN.CroppedMean, SIZE, 5), np.minimum(COUNTS, 5).mean()),
+    "heavy fraction": (functools.partial(PAN.HeavyFraction, SIZE, 4), RAMP),
+    "incidence": (functools.partial(PAN.Incidence, SIZE, 1, max_count=40), (COUNTS == 1).mean()),
+}
+
+
+def run(make, seed, events=EVENTS, **options):
+    estimator = make(budget=BUDGET, source=seeded_source(seed), **options)
+    estimator.update(events)
+    return estimator.release()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_intervals_cover_and_estimates_are_unbiased(name):
+    """1,000 runs at 95%: at least 950 intervals hold the truth; the mean is within 5 standard errors of it."""
+    make, truth = CASES[name]
+    estimates = [run(make, seed, output_share=0.2) for seed in range(1000)]
+    assert sum(e.lower <= truth <= e.upper for e in estimates) >= 950
+    values = np.array([e.unbiased for e in estimates])
+    assert abs(values.mean() - truth) < 5 * values.std() / np.sqrt(len(values))
+    assert values.std() > 0
+
+
+def test_modular_intervals_hold_together():
+    truth = np.bincount(COUNTS % 3, minlength=3) / SIZE
+    covered, values = 0, []
+    for seed in range(1000):
+        estimate = run(functools.partial(PAN.ModularIncidence, SIZE, 3, output_share=0.2), seed)
+        covered += bool((np.array(estimate.lower) <= truth).all() and (truth <= np.array(estimate.upper)).all())
+        values.append(estimate.unbiased)
+        assert sum(estimate.values) == pytest.approx(1)
+        assert min(estimate.values) >= 0
+    assert covered >= 950
+    values = np.array(values)
+    assert (np.abs(values.mean(axis=0) - truth) < 5 * values.std(axis=0) / np.sqrt(1000)).all()
+
+
+@pytest.mark.parametrize("count", [0, 40, 3000])
+def test_distinct_counts_are_covered(count):
+    make = functools.partial(PAN.DistinctCount, buckets=128, levels=8, output_share=0.1)
+    estimates = [run(make, seed, events=np.arange(count) * 7919) for seed in range(150)]
+    assert sum(e.lower <= count <= e.upper for e in estimates) >= 143
+
+
+def test_distinct_counts_are_right_in_the_middle():
+    """The relative error has a standard deviation of 0.05, the median of 100 runs one of 0.006."""
+    make = functools.partial(PAN.DistinctCount, buckets=2048, levels=10, output_share=0.1)
+    values = [run(make, seed, events=np.arange(50_000) * 7919).value for seed in range(100)]
+    assert abs(np.median(values) / 50_000 - 1) < 0.03
+    assert np.std(values) / 50_000 < 0.08
+
+
+ANNOUNCED = {
+    "density": (functools.partial(PAN.Density, SIZE), (COUNTS > 0).mean()),
+    "incidence": (functools.partial(PAN.Incidence, SIZE, 1, max_count=40), (COUNTS == 1).mean()),
+}
+
+
+@pytest.mark.parametrize("announced", [1, 2])
+@pytest.mark.parametrize("name", ANNOUNCED)
+def test_announced_intrusions_leave_the_estimate_unbiased(name, announced):
+    make, truth = ANNOUNCED[name]
+    values, covered = [], 0
+    for seed in range(400):
+        estimator = make(
+            budget=dc.Budget(6.0), announced_intrusions=announced, source=seeded_source(seed), output_share=0.1
+        )
+        for part in np.array_split(EVENTS, announced + 1)[:-1]:
+            estimator.update(part)
+            estimator.announce_intrusion()
+        estimator.update(np.array_split(EVENTS, announced + 1)[-1])
+        estimate = estimator.release()
+        values.append(estimate.unbiased)
+        covered += estimate.lower <= truth <= estimate.upper
+    assert abs(np.mean(values) - truth) < 5 * np.std(values) / np.sqrt(len(values))
+    assert covered >= 380
+
+
+def test_the_cropped_mean_after_an_announced_intrusion():
+    """Elements of one epoch count exactly; those of two may count for less, and the interval still covers."""
+    values, covered, together, t = [], 0, 0, 4
+    for seed in range(400):
+        first = PAN.CroppedMean(SIZE, t, budget=dc.Budget(4.0), announced_intrusions=1, source=seeded_source(seed))
+        first.update(np.repeat(np.arange(300), 3))
+        first.announce_intrusion()
+        first.update(np.repeat(np.arange(300, 600), 2))
+        estimate = first.release()
+        values.append(estimate.unbiased)
+        covered += estimate.lower <= 2.5 <= estimate.upper
+        both = PAN.CroppedMean(SIZE, t, budget=dc.Budget(4.0), announced_intrusions=1, source=seeded_source(seed))
+        both.update(np.repeat(np.arange(600), 2))
+        both.announce_intrusion()
+        both.update(np.repeat(np.arange(600), 2))
+        estimate = both.release()
+        together += estimate.lower <= 4 <= estimate.upper
+    assert abs(np.mean(values) - 2.5) < 5 * np.std(values) / np.sqrt(len(values))
+    assert covered >= 380
+    assert together >= 380
+
+
+@pytest.mark.parametrize(
+    ("estimator_class", "own", "truth", "alpha"),
+    [
+        (PAN.Density, {}, 0.5, 0.05),
+        (PAN.CroppedMean, {"t": 4}, 0.5, 0.05),
+        (PAN.HeavyFraction, {"k": 2}, 0.0, 0.2),
+        (PAN.Incidence, {"t": 1}, 0.5, 0.1),
+    ],
+)
+def test_for_accuracy_chooses_enough(estimator_class, own, truth, alpha):
+    """Half of the universe occurs once; 200 runs, of which a tenth may miss."""
+    events, missed = np.arange(10_000), 0
+    sized = estimator_class.for_accuracy(alpha, 0.1, 1.0, universe=20_000, **own)
+    share = float(sized._settings.share)
+    assert sized._settings.confidence == 0.9
+    for seed in range(200):
+        estimate = run(
+            functools.partial(estimator_class, 20_000, *own.values(), sample_size=sized.sample_size),
+            seed,
+            events,
+            confidence=0.9,
+            output_share=share,
+        )
+        scale = own.get("t", 1) if estimator_class is PAN.CroppedMean else 1
+        missed += abs(estimate.unbiased - truth) > alpha * scale
+        assert (estimate.upper - estimate.lower) / 2 <= 1.05 * alpha * scale
+    assert missed <= 20
+
+
+def test_for_accuracy_of_distinct_counts():
+    sized = PAN.DistinctCount.for_accuracy(0.25, 0.1, 1.0, levels=12)
+    count, missed = 4 * sized.accurate_from(0.25), 0
+    make = functools.partial(PAN.DistinctCount, buckets=sized.buckets, levels=12, confidence=0.9, output_share=0.1)
+    for seed in range(60):
+        missed += abs(run(make, seed, np.arange(count) * 104729).value / count - 1) > 0.25
+    assert missed <= 6
+
+
+def test_for_accuracy_says_when_a_universe_is_too_small():
+    with pytest.raises(dc.ParameterError, match="cannot be reached"):
+        PAN.Density.for_accuracy(0.001, 0.05, 0.1, universe=1000)
+
+
+def test_two_tables_lie_between_the_two_fractions():
+    """For every stream the ramp is between the fraction of n >= k and that of n > k/(1+rho)."""
+    for k, rho in ((1, 1.0), (4, 1.0), (7, 0.5), (10, 0.1)):
+        a = PAN.HeavyFraction(SIZE, k, budget=BUDGET, rho=rho)._a
+        ramp = np.clip((COUNTS - a) / (k - a), 0, 1).mean()
+        assert (k <= COUNTS).mean() <= ramp <= (k / (1 + rho) < COUNTS).mean()
