@@ -19,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.pan import CroppedMean, Density, DistinctCount, HeavyFraction, Incidence, ModularIncidence
 from discreet.pan._base import PanEstimator
 from discreet.pan.heavy_fraction import ladder_weights
-from discreet.pan.responses import ONE, Response, square_threshold
+from discreet.pan.responses import ONE, Response
 
 __all__ = [
     "Cell",
@@ -300,7 +300,6 @@ def _(estimator: Incidence, entries: int = 2) -> list[Model]:
     if prime > 64:
         raise ParameterError("give the incidence estimator a max_count of at most 60: every counter is enumerated")
     squares = {i * i % prime for i in range(1, prime)}
-    chance = square_threshold(prime, estimator._settings.epsilon_state) / ONE
-    shift = [chance / len(squares) if i in squares else (1 - chance) / (prime - len(squares)) for i in range(prime)]
+    shift = [float(p) for p in estimator.shift_law()]
     scale = (1 / estimator.epsilon_output,)
     return [Model(counter_cell(shift), lambda state: (float((state - t) % prime in squares),), scale, entries)]

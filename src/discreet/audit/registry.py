@@ -17,7 +17,7 @@ from discreet.errors import ParameterError
 
 __all__ = ["FULL", "QUICK", "AuditCase", "Effort", "Twin", "case_of", "cases", "register"]
 
-_ROWS = ("discreet.audit.central",)
+_ROWS = ("discreet.audit.central", "discreet.audit.pan")
 """The modules that register rows."""
 
 

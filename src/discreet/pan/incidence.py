@@ -14,7 +14,7 @@ from discreet.noise import RandomSource, fresh_source
 from discreet.pan._base import Noise, Options, PanEstimate, Settings, numbers
 from discreet.pan._sampled import Sampled
 from discreet.pan.intervals import count_bound, linear_bound, mean_interval
-from discreet.pan.responses import ONE, Response, response_weights, square_threshold
+from discreet.pan.responses import ONE, Response, response_weights, square_law, square_threshold
 from discreet.privacy import Budget
 from discreet.privacy.checks import probability, whole_number
 
@@ -99,6 +99,16 @@ class Incidence(Sampled):
     def moduli(self) -> list[int]:
         """What the counters run modulo; drawn before the data, public."""
         return list(self._moduli)
+
+    def shift_law(self) -> list[Fraction]:
+        """For method="squares" and a small prime, the exact probability of each initial shift; public."""
+        return self._shift_law(self._settings.epsilon_state)
+
+    def _shift_law(self, epsilon_state: Fraction) -> list[Fraction]:
+        prime = self._moduli[0]
+        if self._method != "squares" or prime > 4096:
+            raise ParameterError("the law is listed for method='squares' and a max_count of at most 4000")
+        return square_law(prime, epsilon_state)
 
     def _build(self, source: RandomSource) -> _native.PanTable:
         table = self._universe.table(self._sample_size, self._response, source)

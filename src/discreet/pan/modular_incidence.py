@@ -16,7 +16,7 @@ from discreet.noise import RandomSource
 from discreet.pan._base import Noise, Options, Settings, numbers
 from discreet.pan._sampled import Sampled
 from discreet.pan.intervals import linear_bound
-from discreet.pan.responses import ONE, Response, paper_weights, response_weights, square_threshold
+from discreet.pan.responses import ONE, Response, paper_weights, response_weights, square_law, square_threshold
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import whole_number
 
@@ -133,10 +133,7 @@ class ModularIncidence(Sampled):
         which, weights = self._law(epsilon_state)
         if which != "squares":
             return [Fraction(weight, ONE) for weight in weights]
-        squares = {i * i % self._k for i in range(1, self._k)}
-        h = Fraction(weights[0], ONE) / len(squares)
-        low = (1 - Fraction(weights[0], ONE)) / (self._k - len(squares))
-        return [h if i in squares else low for i in range(self._k)]
+        return square_law(self._k, epsilon_state)
 
     def _inverse(self, epsilon_state: Fraction, rounds: int) -> tuple[Vector, Vector]:
         """The law of the total shift after `rounds` announced intrusions, and the filter that undoes it."""

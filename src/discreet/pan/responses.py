@@ -13,7 +13,7 @@ from functools import lru_cache
 from discreet.errors import ParameterError
 from discreet.noise.enclosure import exp_minus
 
-__all__ = ["Response", "paper_weights", "response_weights", "square_threshold"]
+__all__ = ["Response", "paper_weights", "response_weights", "square_law", "square_threshold"]
 
 ONE = 1 << 64
 _BITS = 192
@@ -101,3 +101,11 @@ def square_threshold(prime: int, epsilon: Fraction) -> int:
     if threshold * others <= (ONE - threshold) * squares:
         raise ParameterError("epsilon is too small for a law in units of 2**-64")
     return min(threshold, ONE - 1)
+
+
+def square_law(prime: int, epsilon: Fraction) -> list[Fraction]:
+    """The probability of each shift for `square_threshold`."""
+    squares = {i * i % prime for i in range(1, prime)}
+    chance = Fraction(square_threshold(prime, epsilon), ONE)
+    h, low = chance / len(squares), (1 - chance) / (prime - len(squares))
+    return [h if i in squares else low for i in range(prime)]
