@@ -1,6 +1,8 @@
 """Run a watch again and again, killed at random moments, until its ticks are used up. Prints how often it was killed.
 
-Each run is a forked child, so that a hundred kills take seconds. Called by test_watch.py.
+Each run is a forked child, so that a hundred kills take seconds. A child is killed either by the clock, which hits
+the middle of a system call too, or by itself at a random executed line, which does not depend on how fast the machine
+is: the first one always is, so that there is a kill to speak of. Called by test_watch.py.
 """
 
 import os
@@ -17,6 +19,21 @@ from discreet.privacy.accounting import Charge, fits
 from discreet.privacy.ledger import Ledger
 
 BUDGET = dc.Budget(400.0, 1e-2)
+LINES_OF_A_TICK = 1500  # about; only how many ticks lie between two kills depends on it
+
+
+def kill_after(lines: int) -> None:
+    """Let this process kill itself when it has executed so many more lines of Python."""
+    left = lines
+
+    def count(frame, event, argument):
+        nonlocal left
+        left -= event == "line"
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return count
+
+    sys.settrace(count)
 
 
 def child(folder: Path, horizon: int) -> None:
@@ -40,17 +57,22 @@ def main() -> None:
     fits([Charge.of(BUDGET)], BUDGET)
     kills = idle = printed = 0
     while True:
+        # Longer while nothing comes of it, so that a slow machine gets there too.
+        patience = chance.random() * 1.3**idle
+        by_line = kills == 0 or chance.random() < 0.5
         pid = os.fork()
         if pid == 0:
             status = 1
             try:
+                if by_line:
+                    kill_after(int(patience * 5 * LINES_OF_A_TICK))
                 child(folder, horizon)
                 status = 0
             finally:
                 os._exit(status)
-        # Longer while nothing comes of it, so that a slow machine gets there too.
-        time.sleep(chance.uniform(0.0, 0.05 * 1.3**idle))
-        os.kill(pid, signal.SIGKILL)
+        if not by_line:
+            time.sleep(patience * 0.05)
+            os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if os.WIFEXITED(status):
             if os.WEXITSTATUS(status):
