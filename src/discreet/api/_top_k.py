@@ -7,10 +7,11 @@ from itertools import chain, islice
 from typing import Any
 
 from discreet.api._choose import mechanism_class, takes_length
-from discreet.api._plan import choose_capacity, published_from, sketch_shape
+from discreet.api._plan import published_from, sketch_shape
 from discreet.api._release import prepare, release
 from discreet.api._users import items_of_users
 from discreet.central import CountMinHeavyHitters, CountSketchHeavyHitters, Mechanism, OffsetRelease, UserRelease
+from discreet.central.sizing import choose_capacity
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime
-import fcntl
 import io
 import json
 import os
@@ -12,7 +11,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -22,7 +21,7 @@ import typer
 from discreet.cli.interrupts import Interrupted, uninterrupted
 from discreet.cli.options import AccountName, Delta, Epsilon, Quiet, Rho, budget_of
 from discreet.cli.output import note, printable, table_text
-from discreet.errors import CorruptStateError, DataError, DiscreetError, ParameterError
+from discreet.errors import CorruptStateError, DataError, ParameterError
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
@@ -94,7 +93,9 @@ def watch(
         settings: dict[str, Any] = {"class": "Counter", "horizon": horizon}
     else:
         settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": capacity, "window": window}
-    with _locked(state):
+    from discreet.io.durable import locked
+
+    with locked(state):
         watcher = Watcher.open(state, settings, budget, payer, reader, ticks)
         if watcher.resumed and not quiet:
             note(f"going on after tick {watcher.tick} of {horizon}")
@@ -294,6 +295,8 @@ class Watcher:
         return watcher
 
     def save(self) -> None:
+        from discreet.io.durable import replace_file
+
         header = {
             "version": STATE_VERSION,
             "settings": self.settings,
@@ -302,7 +305,7 @@ class Watcher:
             "published": self.published,
         }
         text = json.dumps(header).encode()
-        _replace(self.path, len(text).to_bytes(8, "little") + text + self.mechanism.to_bytes())
+        replace_file(self.path, len(text).to_bytes(8, "little") + text + self.mechanism.to_bytes())
 
     def run(self, once: bool) -> Iterator[dict[str, Any]]:
         """The releases, each after it is on disk; first the last one again, in case nobody saw it."""
@@ -364,24 +367,6 @@ class Watcher:
         return self.published
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Replace a file at once, for its owner alone, and have it on disk before this returns."""
-    temporary = path.with_name(path.name + ".new")
-    try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        raise DiscreetError(f"the state {str(path)!r} cannot be written: {error.strerror}") from error
-
-
 def _read_state(path: Path) -> tuple[dict[str, Any], bytes]:
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
@@ -391,21 +376,6 @@ def _read_state(path: Path) -> tuple[dict[str, Any], bytes]:
     if not isinstance(header, dict) or header.get("version") != STATE_VERSION:
         raise CorruptStateError(f"{str(path)!r} is not the state of a watch that this version can read")
     return header, data[8 + length :]
-
-
-@contextmanager
-def _locked(state: Path) -> Iterator[None]:
-    """Two watches with one state would publish every tick twice."""
-    try:
-        handle = open(state.with_name(state.name + ".lock"), "a")  # noqa: SIM115
-    except OSError as error:
-        raise ParameterError(f"the state {str(state)!r} cannot be written: {error.strerror}") from error
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise DiscreetError(f"another watch is using the state {str(state)!r}") from None
-        yield
 
 
 def _print(result: dict[str, Any], horizon: int, k: int) -> None:
