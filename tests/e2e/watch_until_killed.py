@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 import discreet as dc
-from discreet.cli.watch import Rows, Ticks, Watcher, _locked
+from discreet.cli.watch import Rows, Ticks, Watcher
 from discreet.continual import HeavyHitters
+from discreet.io.durable import locked
 from discreet.privacy.accounting import Charge, fits
 from discreet.privacy.ledger import Ledger
 
@@ -41,7 +42,7 @@ def child(folder: Path, horizon: int) -> None:
     reader = Rows(str(folder / "rows.txt"), "text", None, None, needs_items=True)
     settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": 16, "window": None}
     payer = Ledger(folder / "ledger.sqlite").account("rows")
-    with _locked(folder / "state"):
+    with locked(folder / "state"):
         watcher = Watcher.open(folder / "state", settings, BUDGET, payer, reader, Ticks.of(None, None, 10))
         for result in watcher.run(once=True):
             shown = {item["item"]: item["count"] for item in result["items"]}
