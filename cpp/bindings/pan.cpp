@@ -202,24 +202,25 @@ class PanTable {
     return give(std::move(owned), noise.size());
   }
 
-  // For counters modulo a prime: how many of counter - target are nonzero squares, and how many are zero; plus noise.
+  // For counters modulo a prime: how many of counter - target are nonzero squares, and, if there is a second noise, how
+  // many are zero; plus the noise.
   Counts noisy_squares(size_t layer, uint64_t target, Noise noise) const {
-    if (noise.size() != 2) throw ParameterError("two noises");
-    auto owned = std::make_unique<int64_t[]>(2);
+    const size_t wanted = noise.size();
+    if (wanted != 1 && wanted != 2) throw ParameterError("one noise or two");
+    auto owned = std::make_unique<int64_t[]>(wanted);
     {
       nb::gil_scoped_release release;
       const std::lock_guard<std::mutex> hold(mutex_);
       const Layer& cells = layers_.at(layer);
       const uint64_t prime = cells.modulus(0), back = prime - target % prime;
-      owned[0] = noise.data()[0];
-      owned[1] = noise.data()[1];
+      std::copy(noise.data(), noise.data() + wanted, owned.get());
       for (const uint64_t counter : cells.counters()) {
         const int symbol = legendre(counter + back, prime);
         owned[0] += symbol == 1;
-        owned[1] += symbol == 0;
+        if (wanted == 2) owned[1] += symbol == 0;
       }
     }
-    return give(std::move(owned), 2);
+    return give(std::move(owned), wanted);
   }
 
   // The whole table: it may be shown to one intruder, which is what its guarantee speaks of.

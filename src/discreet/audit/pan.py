@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from discreet.audit.findings import Finding
 from discreet.audit.pan_laws import History, models_of, worst_loss
@@ -93,17 +95,23 @@ class PanAudit:
         yield Finding("statistical", pair.name, "epsilon", float(estimator._settings.epsilon_state), bound, 1)
 
     def coupled(self, estimator: Any, effort: Effort) -> Iterator[Finding]:
-        """Equal randomness, and the element comes last: how many entries end up different."""
-        most, pairs = 0, effort.released_pairs
+        """Equal randomness, and the element comes last: what it changes in the table, and in what is released of it."""
+        most, spent, pairs = 0, 0.0, effort.released_pairs
         for seed in range(pairs):
-            tables = []
+            tables, outputs = [], []
             for extra in (0, 1 + seed % 3):
                 made = self.small(estimator, source=seeded_source(seed))
                 made.update([1, 2, 1])
+                if seed % 2:
+                    made.announce_intrusion()
                 made.update([0] * extra)
                 tables.append(_entries(made))
+                outputs.append(_counts_over_scale(made))
             most = max(most, sum(a != b for a, b in zip(*tables, strict=True)))
+            spent = max(spent, float(np.abs(outputs[0] - outputs[1]).sum()))
         yield Finding("coupled", "entries that one element moves", "sensitivity", 1, most, pairs)
+        claimed = float(estimator._settings.epsilon_output) * _SLACK
+        yield Finding("coupled", "counts it moves, over the scale of their noise", "epsilon", claimed, spent, pairs)
 
 
 def _entries(estimator: Any) -> list[Any]:
@@ -120,6 +128,45 @@ def _entries(estimator: Any) -> list[Any]:
     return entries
 
 
+class _NoNoise:
+    """A source whose noises are zero, and that keeps the scales that were asked for."""
+
+    def __init__(self) -> None:
+        self.scales: list[float] = []
+
+    def discrete_laplace(self, scale: Fraction, size: int) -> Any:
+        self.scales += [float(scale)] * size
+        return np.zeros(size, np.int64)
+
+
+class _Watched:
+    """A table that keeps the counts that a release takes from it."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.counts: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        original = getattr(self.table, name)
+        if not name.startswith("noisy_"):
+            return original
+
+        def noisy(*arguments: Any) -> Any:
+            counts = original(*arguments)
+            self.counts += np.atleast_1d(counts).tolist()
+            return counts
+
+        return noisy
+
+
+def _counts_over_scale(estimator: Any) -> Any:
+    """Every count that the compiled table hands to a release, in units of the noise that the release asked for."""
+    source, table = _NoNoise(), _Watched(estimator._table)
+    estimator._table = table
+    estimator._read(source)
+    return np.array(table.counts) / np.array(source.scales)
+
+
 def _twin(estimator: Any, name: str, **members: Any) -> Twin:
     """The estimator with other numbers in its laws and the same claim; `small` makes one of the same broken class."""
     kind = type(f"NotPrivate{type(estimator).__name__}", (type(estimator),), members)
@@ -128,13 +175,30 @@ def _twin(estimator: Any, name: str, **members: Any) -> Twin:
     return Twin(name, broken)
 
 
-def _noise_times(factor: Callable[[Any], float]) -> property:
+def _noise_over(estimator: Any, factor: Callable[[Any], Fraction | int]) -> property:
     """Output noise that is this many times too small."""
-    return property(lambda self: float(self._settings.epsilon_output) * factor(self))
+    right: Any = type(estimator)._noise_scale
+    return property(lambda self: right.fget(self) / factor(self))
 
 
-def _rescaled(estimator: Any) -> float:
-    return 1 / float(estimator._chances()[1])
+def _quieter(estimator: Any) -> Twin:
+    """The right scale everywhere but where the noise is drawn."""
+    right: Any = type(estimator)._read
+
+    class Source:
+        def __init__(self, source: Any) -> None:
+            self.source = source
+
+        def discrete_laplace(self, scale: Fraction, size: int) -> Any:
+            return self.source.discrete_laplace(scale / 2, size)
+
+    twin = _twin(estimator, "half the noise where it is drawn", _read=lambda self, source: right(self, Source(source)))
+    return replace(twin, kind="coupled")
+
+
+def _rescaled(estimator: Any) -> Fraction:
+    p0, p1 = estimator._response.after(estimator.intrusions)
+    return Fraction(1 / (p1 - p0))
 
 
 def _doubled_response(self: Any) -> Response:
@@ -143,8 +207,9 @@ def _doubled_response(self: Any) -> Response:
 
 def _bit_twins(estimator: Any) -> Sequence[Twin]:
     return (
-        _twin(estimator, "noise added after rescaling, as printed", epsilon_output=_noise_times(_rescaled)),
-        _twin(estimator, "a tenth of the output noise", epsilon_output=_noise_times(lambda made: 10.0)),
+        _twin(estimator, "noise added after rescaling, as printed", _noise_scale=_noise_over(estimator, _rescaled)),
+        _twin(estimator, "half the output noise", _noise_scale=_noise_over(estimator, lambda made: 2)),
+        _quieter(estimator),
         _twin(estimator, "coins for twice epsilon", _response=property(_doubled_response)),
     )
 
@@ -155,7 +220,8 @@ def _doubled_law(self: Any) -> list[Fraction]:
 
 def _counter_twins(estimator: Any) -> Sequence[Twin]:
     return (
-        _twin(estimator, "a tenth of the output noise", epsilon_output=_noise_times(lambda made: 10.0)),
+        _twin(estimator, "half the output noise", _noise_scale=_noise_over(estimator, lambda made: 2)),
+        _quieter(estimator),
         _twin(estimator, "a shift for twice epsilon", shift_law=_doubled_law),
     )
 

@@ -18,7 +18,6 @@ from typing import Any
 from discreet.errors import ParameterError
 from discreet.pan import CroppedMean, Density, DistinctCount, HeavyFraction, Incidence, ModularIncidence
 from discreet.pan._base import PanEstimator
-from discreet.pan.heavy_fraction import ladder_weights
 from discreet.pan.responses import ONE, Response
 
 __all__ = [
@@ -251,7 +250,7 @@ def models_of(estimator: PanEstimator, entries: int = 2) -> list[Model]:
 
 def _bit_model(estimator: PanEstimator, entries: int, modulus: int = 1) -> Model:
     cell = bit_cell(*_coins(estimator._response), modulus)
-    return Model(cell, lambda state: (float(state[1]),), (1 / estimator.epsilon_output,), entries)
+    return Model(cell, lambda state: (float(state[1]),), (float(estimator._noise_scale),), entries)
 
 
 @models_of.register(Density)
@@ -272,11 +271,11 @@ def _(estimator: HeavyFraction, entries: int = 2) -> list[Model]:
         return [_bit_model(estimator, entries, modulus) for modulus in moduli]
     # The multiplicities are counted in halves here; the law of a table does not depend on how fine they are.
     rungs, coins = estimator._rungs, _coins(estimator._response)
-    weights = [w * t for w, t in zip(ladder_weights(rungs, estimator.k), rungs, strict=True)]
-    scale = sum(map(abs, weights)) / estimator.epsilon_output
+    weights, _ = estimator._ladder_parts()
+    scale = float(estimator._noise_scale)
 
     def statistic(state: State) -> tuple[float, ...]:
-        return (sum(w * part[1] for w, part in zip(weights, state, strict=True)),)
+        return (float(sum(w * part[1] for w, part in zip(weights, state, strict=True))),)
 
     return [
         Model(product_cell(*(bit_cell(*coins, round(2 * t), step) for t in rungs)), statistic, (scale,), entries)
@@ -288,7 +287,7 @@ def _(estimator: HeavyFraction, entries: int = 2) -> list[Model]:
 def _(estimator: ModularIncidence, entries: int = 2) -> list[Model]:
     k = estimator.k
     cell = counter_cell([float(p) for p in estimator.shift_law()])
-    scales = (2 / estimator.epsilon_output,) * k
+    scales = (float(estimator._noise_scale),) * k
     return [Model(cell, lambda state: tuple(float(state == i) for i in range(k)), scales, entries)]
 
 
@@ -301,5 +300,13 @@ def _(estimator: Incidence, entries: int = 2) -> list[Model]:
         raise ParameterError("give the incidence estimator a max_count of at most 60: every counter is enumerated")
     squares = {i * i % prime for i in range(1, prime)}
     shift = [float(p) for p in estimator.shift_law()]
-    scale = (1 / estimator.epsilon_output,)
-    return [Model(counter_cell(shift), lambda state: (float((state - t) % prime in squares),), scale, entries)]
+    scale = float(estimator._noise_scale)
+
+    def square(state: State) -> float:
+        return float((state - t) % prime in squares)
+
+    # After an announced intrusion the zeros are counted too, with twice the noise.
+    return [
+        Model(counter_cell(shift), lambda state: (square(state),), (scale,), entries),
+        Model(counter_cell(shift), lambda state: (square(state), float(state == t)), (2 * scale,) * 2, entries),
+    ]

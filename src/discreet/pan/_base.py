@@ -29,6 +29,7 @@ from discreet.pan.intervals import choose_share, smallest_sample
 from discreet.pan.responses import Response
 from discreet.privacy import Budget, Element, Estimate, Guarantee
 from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.rounding import rounded_up
 from discreet.summaries._base import prepare_column, skip_nulls
 from discreet.summaries.state import open_state, seal_state
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Options", "PanEstimate", "PanEstimator", "Settings"]
 
-_VERSION = 1
+_VERSION = 2
 
 
 class Options(TypedDict, total=False):
@@ -45,7 +46,7 @@ class Options(TypedDict, total=False):
 
     Args:
         confidence: Of the interval of a release; 0.95 by default.
-        releases: How many outputs the budget covers; 1 by default. Releases after the last return it again.
+        releases: How many outputs the budget covers; 1 by default. Calls after the last return it again.
         announced_intrusions: How many announced intrusions the budget covers besides the unannounced one; by default 0.
         response: "tight" (the default) or "paper", the two coins of randomised response.
         output_share: The part of epsilon for the outputs; chosen for the narrowest interval by default.
@@ -113,7 +114,6 @@ class PanEstimator:
     _source: RandomSource | None
     _seeded: bool
     _released: int
-    _stale: bool
     _last: Any
 
     # ---- making one ----------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class PanEstimator:
         if self._source is not None and not isinstance(self._source, RandomSource):
             raise ParameterError("source must be a RandomSource, made by seeded_source")
         self._seeded = self._source is not None and self._source.seeded
-        self._released, self._stale, self._last = 0, False, None
+        self._released, self._last = 0, None
         self._lock = threading.Lock()
         source = self._source or fresh_source()
         self._table = self._build(source)
@@ -215,20 +215,18 @@ class PanEstimator:
             items: An Arrow, NumPy, pandas or polars column of integers, strings or bytes, or an iterable of them.
             nulls: "error" refuses a batch with nulls, "skip" leaves them out.
         """
-        skip = skip_nulls(nulls)
-        self._stale = True  # whatever the batch holds: whether it was empty is nobody's business
-        self._table.update(prepare_column(items), skip, self._native_source)
+        self._table.update(prepare_column(items), skip_nulls(nulls), self._native_source)
 
     def release(self) -> Any:
         """The estimate, with its interval and guarantee.
 
-        Each release up to `releases` spends its own part of the budget; with no update in between, and after the
-        last, the stored one is returned. The last release erases the table: later updates raise `ParameterError`.
+        Each call up to `releases` spends its own part of the budget, whether anything came since the one before or
+        not: returning an old release then would tell that nothing did. `last` is the old one. The last release erases
+        the table; later calls return it again, and later updates raise `ParameterError`.
         """
         with self._lock:
-            if self._last is not None and (not self._stale or self._released == self._settings.releases):
+            if self._released == self._settings.releases:
                 return self._last
-            self._stale = False
             self._last = self._read(self._source or fresh_source())
             self._released += 1
             if self._released == self._settings.releases:
@@ -242,8 +240,12 @@ class PanEstimator:
         Intrusions beyond `announced_intrusions` are handled the same way and raise the epsilon of the guarantee.
         """
         with self._lock:
-            self._stale = True
             self._table.rerandomise(self._native_source)
+
+    @property
+    def last(self) -> Any:
+        """The last release, or None before the first; it costs nothing."""
+        return self._last
 
     # ---- what is promised ----------------------------------------------------------------------------------------
 
@@ -267,10 +269,9 @@ class PanEstimator:
         """For all announced intrusions so far, one unannounced after them, and every release together."""
         s = self._settings
         beyond = max(0, self.intrusions - s.announced_intrusions)
-        epsilon = s.epsilon if beyond == 0 else math.nextafter(s.epsilon + beyond * self.epsilon_state, math.inf)
         return Guarantee(
             unit=Element(),
-            epsilon=epsilon,
+            epsilon=rounded_up(Fraction(s.epsilon) + beyond * s.epsilon_state),
             delta=0.0,
             mechanism=self.name,
             reference=self.reference,
@@ -307,7 +308,6 @@ class PanEstimator:
                 ],
                 "parameters": self._parameters(),
                 "released": self._released,
-                "stale": self._stale,
                 "last": None if self._last is None else self._pack(self._last),
                 "seeded": self._seeded,
             }
@@ -330,7 +330,7 @@ class PanEstimator:
             )
             estimator._check_table()
             estimator._released = whole_number("released", header["released"], 0, releases)
-            estimator._stale, estimator._seeded = bool(header["stale"]), bool(header["seeded"])
+            estimator._seeded = bool(header["seeded"])
             last = header["last"]
             estimator._last = None if last is None else estimator._unpack(last)
             if (last is None) != (estimator._released == 0) or estimator._table.erased != (
@@ -371,6 +371,16 @@ class PanEstimator:
     def _native_source(self) -> _native.RandomSource | None:
         """None lets each call draw from a source of its own, so that no random words wait in memory."""
         return None if self._source is None else self._source._source.native
+
+    @property
+    def _sensitivity(self) -> int:
+        """How far any change of one element's cells moves the counts of one output, in l1."""
+        return 1
+
+    @property
+    def _noise_scale(self) -> Fraction:
+        """Of the discrete Laplace noise on each of these counts."""
+        return self._sensitivity / self._settings.epsilon_output
 
     @property
     def _response(self) -> Response:

@@ -73,7 +73,7 @@ class SampledBits(Sampled):
         return count_bound(self._sample_size, epsilon_output, settings.beta) / (self._sample_size * gap)
 
     def _read(self, source: RandomSource) -> PanEstimate:
-        m, scale = self._sample_size, 1 / self._settings.epsilon_output
+        m, scale = self._sample_size, self._noise_scale
         with Noise(source, scale, 1) as noise:
             count = int(self._table.noisy_ones(0, 0, m, noise)[0])
         p0, gap = self._chances()

@@ -154,7 +154,7 @@ class DistinctCount(PanEstimator):
         return table
 
     def _read(self, source: RandomSource) -> PanEstimate:
-        with Noise(source, 1 / self._settings.epsilon_output, self._levels) as noise:
+        with Noise(source, self._noise_scale, self._levels) as noise:
             ones = self._table.noisy_ones(0, 0, self._buckets, noise).astype(float)
         p0, gap = self._chances()
         eo, beta = self.epsilon_output, self._settings.beta
@@ -180,10 +180,13 @@ class DistinctCount(PanEstimator):
             grid = np.geomspace(grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)], 31)
         value = 0.0 if best <= 0.5 else best
 
+        # All numbers on a grid, with a finer one around the best fit: with many buckets the interval is narrow.
+        width = min(float(self._relative_error(np.array([best]), p0, gap, eo, beta)[0]), 1.0)
         grid = np.geomspace(0.5, self._buckets * 2.0 ** (self._levels + 2), 3000)
+        grid = np.unique(np.append(grid, np.clip(best * np.exp(np.linspace(-4, 4, 400) * width), grid[0], grid[-1])))
         accepted = np.flatnonzero(score(grid)[1])
-        if not accepted.size:
-            return self._estimate(value, value, value, math.inf)
+        if not accepted.size:  # the counts contradict every number, which happens in a part of the runs that miss
+            return self._estimate(value, value / (1 + width), value * (1 + width), math.inf)
         lower, upper = 0.0, math.inf
         if accepted[0] > 0:
             fine = np.geomspace(grid[accepted[0] - 1], grid[accepted[0]], 200)

@@ -146,7 +146,7 @@ class HeavyFraction(Sampled):
     def _read(self, source: RandomSource) -> PanEstimate:
         if self._method == "ladder":
             return self._read_ladder(source)
-        scale, p0_gap = 1 / self._settings.epsilon_output, self._chances()
+        scale, p0_gap = self._noise_scale, self._chances()
         parts = [(t, m) for t, m in zip((self._k, self._a), self._sizes, strict=True) if m]
         beta, first = self._settings.beta / len(parts), 0
         means = []
@@ -191,6 +191,11 @@ class HeavyFraction(Sampled):
         unit = max(map(abs, weights)) / _WEIGHT
         return [round(w / unit) for w in weights], unit
 
+    @property
+    def _sensitivity(self) -> int:
+        # An element is in one of the two tables. It is in every table of the ladder, and may move each count by 1.
+        return 1 if self._method == "two_tables" else sum(map(abs, self._ladder_parts()[0]))
+
     def _ladder_bound(self, gap: float, epsilon_output: float, beta: float) -> float:
         """Hoeffding's bound for the bits, the multiplicities and the sample, and the tail of the noise.
 
@@ -210,9 +215,7 @@ class HeavyFraction(Sampled):
 
     def _read_ladder(self, source: RandomSource) -> PanEstimate:
         weights, unit = self._ladder_parts()
-        # One element may move every table's count by 1.
-        sensitivity = sum(map(abs, weights))
-        with Noise(source, sensitivity / self._settings.epsilon_output, 1) as noise:
+        with Noise(source, self._noise_scale, 1) as noise:
             total = self._table.noisy_weighted_ones(weights, noise)
         p0, gap = self._chances()
         value = unit * (total / self._sample_size - p0 * sum(weights)) / gap

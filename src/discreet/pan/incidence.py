@@ -138,14 +138,20 @@ class Incidence(Sampled):
             self._prime_reaches(Fraction(epsilon_state), settings.announced_intrusions, epsilon_output, settings)
         )
 
+    @property
+    def _sensitivity(self) -> int:
+        if self._method == "primes":
+            return 2 * len(self._moduli)  # every table may change in two residues
+        # Squares are counted; after an announced intrusion zeros too, and an element may move from one to the other.
+        return 2 if self.intrusions else 1
+
     def _read(self, source: RandomSource) -> PanEstimate:
         if self._method == "primes":
             return self._read_primes(source)
         if self.intrusions:
             return self._read_rerandomised(source)
-        m, scale = self._sample_size, 1 / self._settings.epsilon_output
-        with Noise(source, scale, 2) as noise:
-            noise[1] = 0  # only the first count is used
+        m, scale = self._sample_size, self._noise_scale
+        with Noise(source, scale, 1) as noise:
             count = int(self._table.noisy_squares(0, self._t, noise)[0])
         low, high = (float(level) for level in square_levels(self._moduli[0], self._settings.epsilon_state))
         ends = (count / m, *mean_interval(count, m, scale, self._settings.beta))
@@ -166,8 +172,7 @@ class Incidence(Sampled):
 
     def _read_rerandomised(self, source: RandomSource) -> PanEstimate:
         m = self._sample_size
-        # An element may move from one to another of: square, zero, neither.
-        with Noise(source, 2 / self._settings.epsilon_output, 2) as noise:
+        with Noise(source, self._noise_scale, 2) as noise:
             squares, zeros = (int(n) for n in self._table.noisy_squares(0, self._t, noise))
         at_square, at_zero, otherwise = square_filter(self._moduli[0], self._settings.epsilon_state, self.intrusions)
         value = (squares * at_square + zeros * at_zero + (m - squares - zeros) * otherwise) / m
@@ -200,8 +205,7 @@ class Incidence(Sampled):
         s, m, tables = self._settings, self._sample_size, len(self._moduli)
         found = []
         for layer, modulus in enumerate(self._moduli):
-            # Every table may change in two residues.
-            with Noise(source, 2 * tables / s.epsilon_output, modulus) as noise:
+            with Noise(source, self._noise_scale, modulus) as noise:
                 count = int(self._table.noisy_residues(layer, noise)[self._t % modulus])
             base, gap = self._prime_gap(modulus, s.epsilon_state, self.intrusions)
             found.append((count / m - base) / gap)

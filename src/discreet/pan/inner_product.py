@@ -30,7 +30,8 @@ Bits = npt.NDArray[np.int64]
 class InnerProductCounter:
     """Votes fix a bit vector V; then the vectors X with <V, X> = 1 over GF(2) are counted.
 
-    Unit: one participant's input (one vote or one vector) replaced by another; how many take part is public.
+    Unit: the bit that a participant votes, or the vector, replaced by another. Public are how many take part and for
+        which position each votes: the paper assigns the positions.
     Guarantee: pure epsilon, against an adversary who reads the memory at every moment: an input is answered at once by
         randomised response (the tight pair), and the state is nothing but counts of the answers.
     Phase 1, `vote(positions, bits)`: V_i is the majority of the answers for position i. Phase 2, `update(vectors)`: the
@@ -59,31 +60,39 @@ class InnerProductCounter:
 
     def vote(self, positions: npt.ArrayLike, bits: npt.ArrayLike) -> None:
         """One vote of 0 or 1 for one position from each participant; before the first vectors."""
-        where, cast = np.asarray(positions), np.asarray(bits)
-        if where.ndim != 1 or where.shape != cast.shape or where.dtype.kind not in "iu":
-            raise DataError("positions and bits must be arrays of one dimension and equal length")
-        if where.size and (where.min() < 0 or where.max() >= self._length):
-            raise DataError(f"positions must be from 0 to {self._length - 1}")
-        answers = self._answers(_bits_of(cast))
-        with self._lock:
-            if self._vector is not None:
-                raise ParameterError("the vector was fixed when the first vectors came; no more votes are taken")
-            np.add.at(self._ones, where, answers)
-            np.add.at(self._votes, where, 1)
+        where, cast = np.asarray(positions), _bits_of(bits)
+        try:
+            if where.ndim != 1 or where.shape != cast.shape or where.dtype.kind not in "iu":
+                raise DataError("positions and bits must be arrays of one dimension and equal length")
+            if where.size and (where.min() < 0 or where.max() >= self._length):
+                raise DataError(f"positions must be from 0 to {self._length - 1}")
+            self._answer(cast)
+            with self._lock:
+                if self._vector is not None:
+                    raise ParameterError("the vector was fixed when the first vectors came; no more votes are taken")
+                np.add.at(self._ones, where, cast)
+                np.add.at(self._votes, where, 1)
+        finally:
+            cast[...] = 0
 
     def update(self, vectors: npt.ArrayLike) -> None:
         """A vector of 0s and 1s from each participant: an array with a row for each."""
-        rows = _bits_of(np.asarray(vectors))
-        if rows.ndim != 2 or rows.shape[1] != self._length:
-            raise DataError(f"vectors must be an array with {self._length} columns, a row for each participant")
-        with self._lock:
-            if self._vector is None:
-                self._vector = self._majority()
-            products = rows @ self._vector % 2
-            self._count += int(self._answers(products).sum())
-            self._vectors += len(rows)
-        products[:] = 0
-        rows[:] = 0
+        rows = _bits_of(vectors)
+        products = np.zeros(len(rows) if rows.ndim else 0, np.int64)
+        try:
+            if rows.ndim != 2 or rows.shape[1] != self._length:
+                raise DataError(f"vectors must be an array with {self._length} columns, a row for each participant")
+            with self._lock:
+                if self._vector is None:
+                    self._vector = self._majority()
+                np.matmul(rows, self._vector, out=products)
+                np.remainder(products, 2, out=products)
+                self._answer(products)
+                self._count += int(products.sum())
+                self._vectors += len(rows)
+        finally:
+            rows[...] = 0
+            products[...] = 0
 
     @property
     def vector(self) -> Bits:
@@ -119,6 +128,7 @@ class InnerProductCounter:
             assumptions=(
                 "the adversary may see the memory at every moment between two batches",
                 "a participant gives one vote or one vector",
+                "how many take part, and for which position each votes, is public",
             ),
             trust="pan",
             seeded=self._seeded,
@@ -170,14 +180,26 @@ class InnerProductCounter:
         bits: Bits = (2 * self._ones > self._votes).astype(np.int64)
         return bits
 
-    def _answers(self, bits: Bits) -> Bits:
-        """1 with probability seen for a 1 and unseen for a 0."""
-        source = self._source or fresh_source()
-        seen = source.bernoulli(Fraction(self._response.seen, ONE), len(bits))
-        return np.where(bits == 1, seen, 1 - seen)
+    def _answer(self, bits: Bits) -> None:
+        """Turn bits into answers, in place: each is flipped with probability unseen = 1 - seen.
+
+        With the flips an answer would be the bit, so they are zeroed, and there are no other copies.
+        """
+        flips = (self._source or fresh_source()).bernoulli(Fraction(self._response.unseen, ONE), len(bits))
+        np.bitwise_xor(bits, flips, out=bits)
+        flips[...] = 0
 
 
-def _bits_of(array: npt.NDArray[Any]) -> Bits:
-    if array.dtype.kind not in "biu" or not ((array == 0) | (array == 1)).all():
-        raise DataError("bits must be 0 or 1")
-    return array.astype(np.int64)
+def _bits_of(given: npt.ArrayLike) -> Bits:
+    """A copy of our own, which the caller zeroes after use."""
+    try:
+        array = np.array(given)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError("bits must be an array of 0 and 1") from None
+    try:
+        # Comparing with 0 and 1 would make two more copies of the bits.
+        if array.dtype.kind not in "biu" or (array.size and (array.min() < 0 or array.max() > 1)):
+            raise DataError("bits must be 0 or 1")
+        return array.astype(np.int64)
+    finally:
+        array.fill(0)

@@ -17,18 +17,24 @@ import numpy as np
 
 from discreet.errors import ParameterError
 
-__all__ = ["choose_share", "count_bound", "linear_bound", "mean_interval", "smallest_sample"]
+__all__ = ["choose_share", "count_bound", "linear_bound", "mean_interval", "noise_bound", "smallest_sample"]
 
 _SHARES = [Fraction(1, 2 << j) for j in range(10)]
 
 
 def count_bound(m: int, epsilon_output: float, beta: float) -> float:
     """|K + Z - m p| stays below this but for a probability of beta; Z is discrete Laplace of scale 1/epsilon_output."""
-    # P[|Z| > b] <= exp(-b epsilon), and the part of beta it may use is chosen to make the sum smallest.
+    # The part of beta that the noise may use is chosen to make the sum smallest.
     return min(
-        math.sqrt(m * math.log(2 / (beta * (1 - float(w)))) / 2) + math.log(1 / (beta * float(w))) / epsilon_output
+        math.sqrt(m * math.log(2 / (beta * (1 - float(w)))) / 2) + noise_bound(epsilon_output, beta * float(w))
         for w in _SHARES
     )
+
+
+def noise_bound(epsilon: float, beta: float) -> float:
+    """|Z| stays below this but for a probability of beta; Z is discrete Laplace of scale 1/epsilon."""
+    # P[|Z| > b] = 2 q^(floor(b) + 1)/(1 + q) <= 2 q^b/(1 + q) with q = e^-epsilon
+    return max(math.log(2 / ((1 + math.exp(-epsilon)) * beta)) / epsilon, 0.0)
 
 
 def mean_interval(noisy_count: int, m: int, scale: Fraction, beta: float) -> tuple[float, float]:

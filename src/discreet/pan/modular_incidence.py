@@ -156,6 +156,10 @@ class ModularIncidence(Sampled):
 
     # ---- the output ----------------------------------------------------------------------------------------------
 
+    @property
+    def _sensitivity(self) -> int:
+        return 2  # an entry leaves one residue and enters another
+
     def _reach(self, epsilon_state: Fraction, rounds: int, epsilon_output: float, beta: float) -> float:
         """All fractions at once are this close to the truth: Bernstein for the sample and the shifts, and the noise.
 
@@ -172,7 +176,7 @@ class ModularIncidence(Sampled):
         return self._reach(Fraction(epsilon_state), settings.announced_intrusions, epsilon_output, settings.beta)
 
     def _read(self, source: RandomSource) -> ModularEstimate:
-        with Noise(source, 2 / self._settings.epsilon_output, self._k) as noise:
+        with Noise(source, self._noise_scale, self._k) as noise:
             counts = self._table.noisy_residues(0, noise)
         s = counts / self._sample_size
         law, g = self._inverse(self._settings.epsilon_state, self.intrusions)

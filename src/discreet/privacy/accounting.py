@@ -31,6 +31,7 @@ from typing import Any, Literal
 from discreet.errors import ParameterError
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration.zcdp import pure_rho, zcdp_epsilon
+from discreet.privacy.rounding import rounded_up
 
 __all__ = ["Charge", "compose", "fits", "total_cost"]
 
@@ -82,12 +83,6 @@ def _within(total: Fraction, limit: float) -> bool:
     return total <= Fraction(limit) * (1 + SLACK)
 
 
-def _up(value: Fraction) -> float:
-    """The smallest float that is at least `value`."""
-    number = float(value)
-    return number if Fraction(number) >= value else math.nextafter(number, math.inf)
-
-
 def _rho(charge: Charge) -> float:
     if charge.rho is not None:
         return charge.rho
@@ -98,12 +93,12 @@ def _rho(charge: Charge) -> float:
 def _basic(charges: Sequence[Charge], delta: float) -> float:
     if any(charge.rho for charge in charges) or not _within(_sum(charge.delta for charge in charges), delta):
         return math.inf
-    return _up(_sum(charge.epsilon for charge in charges if charge.epsilon is not None))
+    return rounded_up(_sum(charge.epsilon for charge in charges if charge.epsilon is not None))
 
 
 def _concentrated(charges: Sequence[Charge], delta: float) -> float:
     left = Fraction(delta) - _sum(charge.delta for charge in charges)
-    rho = _up(_sum(_rho(charge) for charge in charges))
+    rho = rounded_up(_sum(_rho(charge) for charge in charges))
     if rho == 0.0:
         return 0.0 if left >= 0 else math.inf
     return zcdp_epsilon(rho, float(left)) if float(left) > 0.0 else math.inf

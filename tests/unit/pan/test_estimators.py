@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 import threading
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -88,16 +89,29 @@ def test_the_last_release_erases_the_table_and_ends_the_updates(make):
 
 
 @each
-def test_planned_releases_use_fresh_noise_only_after_an_update(make):
+def test_planned_releases_are_made_whatever_came_between(make):
+    """If a release without news were the one before, two equal ones would tell that nobody came."""
     estimator = make(releases=2)
+    assert estimator.last is None
     first = estimator.release()
-    assert estimator.release() is first
-    estimator.update([])  # any batch, even an empty one
+    assert estimator.last is first
     second = estimator.release()
     assert second is not first
-    assert estimator.release() is second
+    assert estimator.release() is estimator.last is second
     with pytest.raises(dc.ParameterError):
         estimator.update([1])
+
+
+@each
+def test_a_state_does_not_tell_whether_anything_came(make):
+    """One event that leaves the cells alone, against none, one by one as events come: equal in every byte."""
+    estimator = make(releases=2)
+    estimator.release()
+    before = estimator.to_bytes()
+    estimator.update([])
+    if not isinstance(estimator, PAN.DistinctCount):
+        estimator.update([10**12])  # outside the universe
+    assert estimator.to_bytes() == before
 
 
 @each
@@ -113,7 +127,7 @@ def test_state_round_trip_continues_and_keeps_the_release(make):
     released = copy.release()
     again = pickle.loads(pickle.dumps(copy))
     assert again.intrusions == 1
-    assert numbers(again.release()) == numbers(released)
+    assert numbers(again.last) == numbers(released)
 
 
 @each
@@ -138,17 +152,17 @@ def test_payloads_that_are_not_a_state_are_refused(make):
 
     estimator = make()
     cls = type(estimator)
-    _, payload = open_state(estimator.to_bytes(), cls.family, 1)
+    version, payload = open_state(estimator.to_bytes(), cls.family, 2)
     rng = np.random.default_rng(11)
     for length in rng.integers(0, len(payload), 30).tolist():
         with pytest.raises(dc.CorruptStateError):
-            cls.from_bytes(seal_state(cls.family, 1, payload[:length]))
+            cls.from_bytes(seal_state(cls.family, version, payload[:length]))
     (head,) = struct.unpack_from("<I", payload)
     for position in rng.integers(0, head + 60, 200).tolist():
         damaged = bytearray(payload)
         damaged[position] = int(rng.integers(256))
         try:
-            restored = cls.from_bytes(seal_state(cls.family, 1, bytes(damaged)))
+            restored = cls.from_bytes(seal_state(cls.family, version, bytes(damaged)))
         except dc.CorruptStateError:
             continue
         restored.update(np.arange(20))  # what was let through still works
@@ -188,6 +202,14 @@ def test_announced_intrusions_beyond_the_plan_raise_the_guarantee(make):
     assert estimator.guarantee.epsilon == pytest.approx(1.0 + estimator.epsilon_state)
     assert estimator.guarantee.epsilon >= 1.0 + estimator.epsilon_state
     assert estimator.intrusions == 2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.1, 7.7])
+def test_the_guarantee_is_rounded_up(epsilon):
+    estimator = PAN.Density(100, budget=dc.Budget(epsilon))
+    for beyond in range(1, 17):
+        estimator.announce_intrusion()
+        assert Fraction(estimator.guarantee.epsilon) >= Fraction(epsilon) + beyond * estimator._settings.epsilon_state
 
 
 @each

@@ -62,6 +62,22 @@ def test_the_guarantee():
     guarantee = InnerProductCounter(4, budget=dc.Budget(0.5)).guarantee
     assert (guarantee.epsilon, guarantee.delta, guarantee.unit) == (0.5, 0.0, dc.Replace())
     assert "every moment" in guarantee.assumptions[0]
+    assert any("position" in assumption for assumption in guarantee.assumptions)  # the state shows votes by position
+
+
+def test_no_copy_of_the_flips_is_kept(monkeypatch):
+    """With them an answer would be the bit itself."""
+    counter = InnerProductCounter(2, budget=dc.Budget(1.0), source=seeded_source(1))
+    drawn, original = [], type(counter._source).bernoulli
+    monkeypatch.setattr(
+        type(counter._source),
+        "bernoulli",
+        lambda *arguments: drawn.append(original(*arguments)) or drawn[-1],
+    )
+    counter.vote([0] * 100, [1] * 100)
+    counter.update(np.ones((100, 2), int))
+    assert len(drawn) == 2
+    assert not any(flips.any() for flips in drawn)
 
 
 def test_the_callers_array_is_left_alone():
@@ -80,7 +96,7 @@ def test_votes_are_checked(positions, bits):
     assert counter._votes.sum() == 0
 
 
-@pytest.mark.parametrize("vectors", [[[1, 0]], [1, 0, 1, 1, 0, 0], [[2] * 6], [[0.5] * 6]])
+@pytest.mark.parametrize("vectors", [[[1, 0]], [1, 0, 1, 1, 0, 0], [[2] * 6], [[0.5] * 6], [[1], [1, 0]], 1, "01"])
 def test_vectors_are_checked(vectors):
     counter = InnerProductCounter(6, budget=dc.Budget(1.0))
     with pytest.raises(dc.DataError):

@@ -1,0 +1,47 @@
+"""Bounds that sizes and intervals rest on, against exact tails."""
+
+import math
+
+import pytest
+
+from discreet.pan.intervals import count_bound, mean_interval, noise_bound
+from discreet.privacy.error_model import Noise
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0, 2.5, 8.0])
+@pytest.mark.parametrize("beta", [0.9, 0.25, 0.05, 1e-3, 1e-9])
+def test_the_noise_stays_below_its_bound(epsilon, beta):
+    """P[|Z| > b] of discrete Laplace noise, summed: 2 q^j/(1 + q) from j = floor(b) + 1 on."""
+    q = math.exp(-epsilon)
+    over = math.floor(noise_bound(epsilon, beta)) + 1
+    assert 2 * q**over / (1 + q) <= beta * (1 + 1e-12)
+
+
+def test_a_count_of_bits_stays_below_its_bound():
+    """Exact: K binomial, Z discrete Laplace, small enough to sum."""
+    for m, p, epsilon, beta in [(1, 0.5, 3.0, 0.2), (4, 0.5, 8.0, 0.1), (12, 0.3, 1.0, 0.05), (30, 0.7, 0.4, 0.3)]:
+        bound, q = count_bound(m, epsilon, beta), math.exp(-epsilon)
+        missed = 0.0
+        for k in range(m + 1):
+            bits = math.comb(m, k) * p**k * (1 - p) ** (m - k)
+            missed += bits * sum(
+                (1 - q) / (1 + q) * q ** abs(z) for z in range(-400, 401) if abs(k + z - m * p) > bound
+            )
+        assert missed <= beta
+
+
+@pytest.mark.parametrize(("m", "p"), [(1, 0.4), (5, 0.27), (20, 0.5), (40, 0.9)])
+def test_the_interval_of_a_mean_covers(m, p):
+    """Exact coverage of the interval for p, over all counts and all noises that matter."""
+    from fractions import Fraction
+
+    scale, beta = Fraction(3, 2), 0.1
+    q, missed = math.exp(-2 / 3), 0.0
+    for k in range(m + 1):
+        bits = math.comb(m, k) * p**k * (1 - p) ** (m - k)
+        for z in range(-60, 61):
+            lower, upper = mean_interval(k + z, m, scale, beta)
+            if not lower <= p <= upper:
+                missed += bits * (1 - q) / (1 + q) * q ** abs(z)
+    assert missed <= beta
+    assert Noise("laplace", scale).bound(0.05) >= 3  # the noise is not small beside the counts
