@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
@@ -70,6 +72,29 @@ def test_elements_from_a_file(discreet, tmp_path):
     done = discreet("pan", "density", tmp_path / "log.csv", "--column", "name", *universe)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["value"] == pytest.approx(1 / 3, abs=0.34)
+
+
+def test_a_list_of_numbers_fits_a_column_of_numbers(discreet, tmp_path):
+    """Numbers in a text file are text, in a table they are not; empty lines are no elements."""
+    (tmp_path / "users.txt").write_text("\n7\n-8\n\n9\n\n")
+    pq.write_table(pa.table({"user": [7, 9, 10]}), tmp_path / "log.parquet")
+    state = tmp_path / "s"
+    made = discreet(
+        "pan",
+        "density",
+        tmp_path / "log.parquet",
+        "--universe",
+        tmp_path / "users.txt",
+        "--epsilon",
+        80,
+        "--state",
+        state,
+    )
+    assert made.returncode == 0, made.stderr
+    kept = dc.pan.Density.from_bytes(state.read_bytes())
+    assert kept.sample_size == 3
+    assert kept.epsilon_state > 23  # a bit is wrong with probability 1e-10
+    assert sorted(kept._table.seen_by_intruder(0)[1]) == [0, 1, 1]
 
 
 def test_what_is_refused(discreet, evens, tmp_path):

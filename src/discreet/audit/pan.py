@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -9,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+import discreet.audit.inner_product  # noqa: F401  registers its row
 from discreet.audit.findings import Finding
 from discreet.audit.pan_laws import History, models_of, worst_loss
 from discreet.audit.registry import AuditCase, Effort, Twin, register
 from discreet.audit.statistical import ScoredPair, measure
 from discreet.noise import seeded_source
 from discreet.pan import CroppedMean, Density, DistinctCount, HeavyFraction, Incidence, ModularIncidence
-from discreet.pan.responses import Response
+from discreet.pan.responses import Response, response_weights
 from discreet.privacy import Budget
 
 __all__ = ["PanAudit"]
@@ -226,6 +228,27 @@ def _counter_twins(estimator: Any) -> Sequence[Twin]:
     )
 
 
+def _unshared(self: Any, modulus: int, epsilon_state: Fraction) -> list[int]:
+    return response_weights(modulus, epsilon_state)
+
+
+def _incidence_twins(estimator: Any) -> Sequence[Twin]:
+    if estimator._method == "squares":
+        return _counter_twins(estimator)
+    half, quieter, _ = _counter_twins(estimator)
+    return half, quieter, _twin(estimator, "counters that do not share epsilon (PAN Thm 5.1)", _prime_weights=_unshared)
+
+
+def _small_incidence(made: Any, **changes: Any) -> Any:
+    options = _options(made, **changes)
+    if made._method == "squares":
+        return type(made)(3, min(made.t, 6), max_count=6, **options)
+    while True:  # two of the primes 2, 3, 5, 7, 11, few enough to enumerate
+        few = type(made)(3, min(made.t, 2), method="primes", max_count=2, primes=2, collision=0.9, **options)
+        if math.prod(few.moduli) <= 21:
+            return few
+
+
 def _register(
     kind: type[Any], examples: Callable[[], Sequence[Any]], audit: PanAudit, twins: Callable[[Any], Sequence[Twin]]
 ) -> None:
@@ -292,7 +315,7 @@ _register(
 )
 _register(
     Incidence,
-    lambda: (Incidence(1000, 2, budget=_ONE),),
-    PanAudit(lambda made, **o: type(made)(3, min(made.t, 6), max_count=6, **_options(made, **o))),
-    _counter_twins,
+    lambda: (Incidence(1000, 2, budget=_ONE), Incidence(1000, 2, budget=_ONE, method="primes", max_count=64)),
+    PanAudit(_small_incidence),
+    _incidence_twins,
 )

@@ -293,8 +293,8 @@ def _(estimator: ModularIncidence, entries: int = 2) -> list[Model]:
 
 @models_of.register
 def _(estimator: Incidence, entries: int = 2) -> list[Model]:
-    if estimator._method != "squares":
-        raise ParameterError("the exact law of several primes is that of ModularIncidence with a share of epsilon each")
+    if estimator._method == "primes":
+        return [_primes_model(estimator, entries)]
     prime, t = estimator.moduli[0], estimator.t
     if prime > 64:
         raise ParameterError("give the incidence estimator a max_count of at most 60: every counter is enumerated")
@@ -310,3 +310,17 @@ def _(estimator: Incidence, entries: int = 2) -> list[Model]:
         Model(counter_cell(shift), lambda state: (square(state),), (scale,), entries),
         Model(counter_cell(shift), lambda state: (square(state), float(state == t)), (2 * scale,) * 2, entries),
     ]
+
+
+def _primes_model(estimator: Incidence, entries: int) -> Model:
+    moduli, t = estimator.moduli, estimator.t
+    if math.prod(moduli) > 256:
+        raise ParameterError("give the incidence estimator two small primes: every pair of counters is enumerated")
+    epsilon_state = estimator._settings.epsilon_state
+    weights = [estimator._prime_weights(modulus, epsilon_state) for modulus in moduli]
+    cell = product_cell(*(counter_cell([weight / ONE for weight in each]) for each in weights))
+
+    def statistic(state: State) -> tuple[float, ...]:
+        return tuple(float(part == t % modulus) for part, modulus in zip(state, moduli, strict=True))
+
+    return Model(cell, statistic, (float(estimator._noise_scale),) * len(moduli), entries)

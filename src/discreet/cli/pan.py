@@ -43,7 +43,8 @@ UniverseText = Annotated[
     str | None,
     typer.Option(
         "--universe",
-        help="All elements that may occur: N for 0 to N-1, A:B for A to B-1, or a file with one element a line.",
+        help="All elements that may occur: N for 0 to N-1, A:B for A to B-1, or a file with one element a line "
+        "(empty lines are left out).",
         show_default=False,
     ),
 ]
@@ -165,12 +166,12 @@ class Run:
             format=self.input_format,
             nulls="skip" if self.skip_nulls else "error",
         )
-        rows, numeric = 0, _integers(estimator)
+        rows, fit = 0, _fitting(estimator)
         with ReadingProgress(stream.bytes_total, self.quiet) as progress:
             for batch in stream:
                 items = batch.column("item")
                 rows += len(items)
-                estimator.update(_as_integers(items) if numeric else items)
+                estimator.update(fit(items))
                 progress.update(rows, stream.bytes_read)
 
     def _store(self, data: bytes) -> None:
@@ -196,9 +197,18 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_ino, status.st_mtime_ns
 
 
-def _integers(estimator: Any) -> bool:
+def _fitting(estimator: Any) -> Callable[[Any], Any]:
+    """Items as the elements of the universe are written: numbers in a text file are text, in a table they are not."""
     universe = getattr(estimator, "_universe", None)
-    return universe is not None and universe.kind == "integer"
+    if universe is None:
+        return lambda items: items
+    return _as_integers if universe.kind == "integer" else _as_text
+
+
+def _as_text(items: Any) -> Any:
+    import pyarrow as pa
+
+    return items.cast(pa.string()) if pa.types.is_integer(items.type) else items
 
 
 def _as_integers(items: Any) -> Any:
@@ -229,7 +239,7 @@ def _lines(path: Path) -> Iterator[str]:
     from discreet.io import open_stream
 
     for batch in open_stream([str(path)], format="text"):
-        yield from batch.column("item").to_pylist()
+        yield from filter(None, batch.column("item").to_pylist())
 
 
 def _described(universe: Any) -> dict[str, Any] | None:

@@ -118,7 +118,7 @@ class Incidence(Sampled):
             table.add_square_counters(numbers(prime), numbers(1), threshold, self._native_source)
             return table
         for modulus in self._moduli:
-            weights = response_weights(modulus, self._settings.epsilon_state / len(self._moduli))
+            weights = self._prime_weights(modulus, self._settings.epsilon_state)
             sums = np.array([weights[0] + i * weights[1] for i in range(modulus - 1)], np.uint64)
             table.add_counters(numbers(modulus), numbers(1), sums, self._native_source)
         return table
@@ -181,9 +181,13 @@ class Incidence(Sampled):
 
     # ---- the paper's primes ------------------------------------------------------------------------------------------
 
+    def _prime_weights(self, modulus: int, epsilon_state: Fraction) -> list[int]:
+        """Of one counter's shift; the counters of an element share epsilon_state."""
+        return response_weights(modulus, epsilon_state / len(self._moduli))
+
     def _prime_gap(self, modulus: int, epsilon_state: Fraction, rounds: int) -> tuple[float, float]:
         """P[entry = t | count != t] and how much more it is for count = t (mod the prime)."""
-        weights = response_weights(modulus, epsilon_state / len(self._moduli))
+        weights = self._prime_weights(modulus, epsilon_state)
         gap = ((weights[0] - weights[1]) / ONE) ** (1 + rounds)
         return (1 - gap) / modulus, gap
 
