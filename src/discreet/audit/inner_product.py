@@ -91,7 +91,7 @@ def _structure(counter: Any, effort: Effort) -> Iterator[Finding]:
         for coin in (0, 1):
             made = _small(counter, _Flips([coin]))
             made.vote([1], [vote])
-            wrong += made._votes.tolist() != [0, 1] or made._ones[0] != 0
+            wrong += made._votes.tolist() != [0, 1] or int(made._ones[0]) != 0
             pairs += 1
     yield Finding("structure", "counts moved by one vote, other than its own", "violations", 0, wrong, pairs)
 
