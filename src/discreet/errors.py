@@ -3,6 +3,7 @@
 DiscreetError
 ├── ParameterError (ValueError)      a parameter outside what is allowed
 ├── DataError (ValueError)           input the summary or reader cannot take
+│   └── MessageError                 a party's message that the aggregator does not take; `reason` says why
 ├── BudgetExceededError              the ledger refuses a charge
 ├── IncompatibleSummaryError         summaries that cannot be merged, or a summary a mechanism's proof does not cover
 ├── CorruptStateError                bytes that are not a state this version can read
@@ -22,6 +23,7 @@ __all__ = [
     "DiscreetError",
     "IncompatibleSummaryError",
     "LedgerError",
+    "MessageError",
     "ParameterError",
 ]
 
@@ -36,6 +38,20 @@ class ParameterError(DiscreetError, ValueError):
 
 class DataError(DiscreetError, ValueError):
     """The input is not something the summary or reader can take."""
+
+
+class MessageError(DataError):
+    """A party's message is not one that the aggregator can take. The aggregate is as it was before.
+
+    ``reason`` is one of "format", "checksum", "family", "round", "parameters", "duplicate", "size" and "range".
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (str(self), self.reason))
 
 
 class BudgetExceededError(DiscreetError):

@@ -1,1 +1,30 @@
-"""Each party is trusted with its own items only: every message is private on its own."""
+"""Each party is trusted with its own items only: every message is private on its own.
+
+A protocol holds the public parameters of a round. `protocol.party(number).encode(items)` makes the one message of a
+party, `protocol.aggregator()` takes messages with `receive` and answers `estimate(items)`.
+"""
+
+from discreet.multiparty._base import Aggregator, Party, Protocol, Receipt, Rejection, protocol_from_dict
+from discreet.multiparty.domain import Domain
+from discreet.multiparty.estimates import Estimates
+from discreet.multiparty.hadamard_response import HadamardResponse
+from discreet.multiparty.independent_sketches import IndependentSketches
+from discreet.multiparty.local_hashing import LocalHashing
+from discreet.multiparty.local_sketch import LocalSketch
+from discreet.multiparty.merged_sketch import MergedSketch
+
+__all__ = [
+    "Aggregator",
+    "Domain",
+    "Estimates",
+    "HadamardResponse",
+    "IndependentSketches",
+    "LocalHashing",
+    "LocalSketch",
+    "MergedSketch",
+    "Party",
+    "Protocol",
+    "Receipt",
+    "Rejection",
+    "protocol_from_dict",
+]

@@ -1,0 +1,422 @@
+"""What every protocol shares: public parameters, parties that speak once, an aggregator that checks what it hears.
+
+The argument, once for all of them. A message is made of one party's items and of public numbers only, and by a
+mechanism that is epsilon-DP for replacing one of its items. The parties draw independently, nobody answers, and the
+aggregator sees all messages. So whoever sees everything, and holds the items of all other parties, learns about one
+item of a party what that party's message says, which is epsilon. docs/privacy/multiparty.md has it in full, protocol by
+protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.errors import CorruptStateError, DataError, MessageError, ParameterError
+from discreet.multiparty.domain import Domain, Words
+from discreet.multiparty.estimates import Estimates, Numbers
+from discreet.multiparty.messages import Message, pack, pack_parts, read_varint, unpack, unpack_parts, varint
+from discreet.noise import RandomSource, system_source
+from discreet.privacy import Budget, Guarantee, Replace
+from discreet.privacy.checks import whole_number
+from discreet.summaries.state import open_state, seal_state
+
+__all__ = ["Aggregator", "Party", "Protocol", "Receipt", "Rejection", "protocol_from_dict"]
+
+MAX_NUMBER = 2**63 - 1
+MAX_CELLS = 2**26
+"""Most cells, entries or reports of one message: what an aggregator may have to hold before it has checked them."""
+_STATE_FAMILY = 200
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The public parameters of one round, the same for every party and the aggregator. Holds no data and no secret.
+
+    Args:
+        round_id: The name of the round. All public randomness is derived from it; a round's items must not depend on
+            it.
+        budget: Pure epsilon: what a party's message may tell about one of its items.
+        universe: A size n (the integers 0 to n - 1), a range, a list of different items, or "integers", "strings" or
+            "bytes" for any item of that kind.
+    """
+
+    round_id: str
+    budget: Budget
+    universe: Any
+
+    family: ClassVar[int]
+    name: ClassVar[str]
+    reference: ClassVar[str] = (
+        "[MDP] Huang, Qiu, Yi, Cormode: Frequency estimation under multiparty differential privacy"
+    )
+    unbiased: ClassVar[bool] = True
+    needs_bounded: ClassVar[bool] = False
+    items_at_once: ClassVar[int] = 2**14
+    """How many items are estimated between two chances to interrupt."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.round_id, str) or not self.round_id or len(self.round_id.encode()) > 1024:
+            raise ParameterError("round_id must be a text of 1 to 1024 bytes")
+        if not isinstance(self.budget, Budget) or not self.budget.is_pure:
+            raise ParameterError("budget must be a Budget(epsilon=...): the guarantee is a pure one, without delta")
+        object.__setattr__(self, "universe", Domain.of(self.universe))
+        if self.needs_bounded and not self.domain.bounded:
+            raise ParameterError(f"{type(self).__name__} needs a bounded universe: a size, a range or a list")
+        self._check()
+
+    # ---- public parameters -----------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """The universe."""
+        domain: Domain = self.universe
+        return domain
+
+    @property
+    def epsilon(self) -> float:
+        """What a message may tell about one item."""
+        assert self.budget.epsilon is not None
+        return self.budget.epsilon
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every party is promised."""
+        return self._guarantee(False)
+
+    def _guarantee(self, seeded: bool) -> Guarantee:
+        return Guarantee(
+            unit=Replace(),
+            epsilon=self.epsilon,
+            delta=0.0,
+            mechanism=self.name,
+            reference=self.reference,
+            assumptions=(
+                "each message is private by itself, whatever the aggregator and the other parties do",
+                "a party speaks once in a round; how many items it has is public",
+                *self._assumptions(),
+            ),
+            trust="multiparty",
+            seeded=seeded,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters as JSON-ready values: what is handed to every party."""
+        return {"protocol": type(self).__name__, "round_id": self.round_id, **self._described()}
+
+    def _described(self) -> dict[str, Any]:
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("round_id", "budget", "universe")}
+        return {"epsilon": self.epsilon, "universe": self.domain.to_dict(), "parameters": own}
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Eight bytes that change with any parameter but the round id."""
+        described = json.dumps([type(self).__name__, self._described()], sort_keys=True, allow_nan=False)
+        return blake2b(described.encode(), digest_size=8, person=b"parameters").digest()
+
+    @cached_property
+    def round_digest(self) -> bytes:
+        """Eight bytes that change with the round id."""
+        return blake2b(self.round_id.encode(), digest_size=8, person=b"round").digest()
+
+    def _public_seed(self, size: int, *parts: int) -> int:
+        """Public randomness: a function of the round, the protocol and these numbers."""
+        text = b"".join(part.to_bytes(8, "little") for part in (self.family, *parts)) + self.round_id.encode()
+        return int.from_bytes(blake2b(text, digest_size=size, person=b"public seed").digest(), "little")
+
+    # ---- the two sides ---------------------------------------------------------------------------------------------
+
+    def party(self, number: int, *, source: RandomSource | None = None) -> Party:
+        """One party; numbers are public and different. A seeded source is for tests: its messages are not private."""
+        return Party(self, number, source)
+
+    def aggregator(self) -> Aggregator:
+        """An aggregator that has heard nothing yet."""
+        return Aggregator(self)
+
+    def restore(self, data: bytes) -> Aggregator:
+        """The aggregator of a state; `CorruptStateError` for bytes that are not one of this protocol and round."""
+        return Aggregator._restored(self, data)
+
+    # ---- for the protocols -----------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Checks the protocol's own parameters."""
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return ()
+
+    def _check_items(self, items: int) -> None:
+        """Raises `ParameterError` for a number of items that a party must not have."""
+
+    def _covered(self, message: Message) -> list[tuple[int, int]]:
+        """Which numbers a message speaks for, as runs (first, count)."""
+        return [(message.number, 1)]
+
+    def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
+        raise ParameterError("use one of the protocols, not the bare Protocol")
+
+    def _decode(self, message: Message) -> Any:
+        """What a message says, checked; `MessageError` or `DataError` if it cannot be."""
+        raise ParameterError("use one of the protocols, not the bare Protocol")
+
+    def _rewrite(self, heard: Sequence[tuple[Message, Any]]) -> list[Message]:
+        """Messages that say the same as all that were heard."""
+        return [message for message, _ in heard]
+
+    def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
+        """Values and variances."""
+        raise ParameterError("use one of the protocols, not the bare Protocol")
+
+    def _shortfall(self, heard: Sequence[tuple[Message, Any]]) -> float:
+        return 0.0
+
+    @property
+    def _exact_epsilon(self) -> Fraction:
+        return Fraction(self.epsilon)
+
+    def _pack(self, message: Message) -> bytes:
+        return pack(self.family, self.round_digest, self.digest, message)
+
+
+class Party:
+    """One party of a round. It encodes once: a second message would spend the budget again."""
+
+    def __init__(self, protocol: Protocol, number: int, source: RandomSource | None) -> None:
+        if source is not None and not isinstance(source, RandomSource):
+            raise ParameterError("source must be a RandomSource, made by seeded_source")
+        self.protocol = protocol
+        self.number = whole_number("number", number, 0, MAX_NUMBER)
+        self._source = source
+        self._spoke = False
+        self._lock = threading.Lock()
+
+    def encode(self, items: Any, *, nulls: str = "error") -> bytes:
+        """The message that tells the aggregator about these items, epsilon-DP for each of them.
+
+        Args:
+            items: An Arrow, NumPy, pandas or polars column, or an iterable of int, str or bytes.
+            nulls: "error" refuses nulls, "skip" leaves them out; how many items are left is public.
+        """
+        words = self.protocol.domain.words(items, nulls)
+        self.protocol._check_items(len(words))
+        with self._lock:
+            if self._spoke:
+                raise ParameterError(
+                    "this party has spoken in this round; a second message would spend its budget again"
+                )
+            self._spoke = True
+        source = system_source() if self._source is None else self._source
+        payload = self.protocol._encode(words, self.number, source)
+        return self.protocol._pack(Message(self.number, len(words), payload, source.seeded))
+
+    def __repr__(self) -> str:
+        return f"Party({self.number} of {type(self.protocol).__name__}, round {self.protocol.round_id!r})"
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A message that was not taken: which of those given, and why."""
+
+    index: int
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """How many messages were taken, and which were not."""
+
+    accepted: int
+    rejected: tuple[Rejection, ...]
+
+
+class _Runs:
+    """Numbers heard, as sorted runs that do not touch."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.count = 0
+
+    def overlaps(self, first: int, count: int) -> bool:
+        at = bisect_right(self.starts, first + count - 1)
+        return at > 0 and self.ends[at - 1] > first
+
+    def add(self, first: int, count: int) -> None:
+        at = bisect_right(self.starts, first)
+        self.count += count
+        before = at > 0 and self.ends[at - 1] == first
+        after = at < len(self.starts) and self.starts[at] == first + count
+        if before and after:
+            self.ends[at - 1] = self.ends.pop(at)
+            del self.starts[at]
+        elif before:
+            self.ends[at - 1] = first + count
+        elif after:
+            self.starts[at] = first
+        else:
+            self.starts.insert(at, first)
+            self.ends.insert(at, first + count)
+
+
+class Aggregator:
+    """Hears messages, refuses those it cannot verify, and estimates. Trusted with nothing."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self._heard: list[tuple[Message, Any]] = []
+        self._runs = _Runs()
+        self._bytes = 0
+        self._total = 0
+        self._seeded = False
+        self._lock = threading.Lock()
+
+    # ---- hearing ---------------------------------------------------------------------------------------------------
+
+    def receive(self, message: bytes) -> None:
+        """Take a message; `MessageError` says why not, and then nothing has changed."""
+        p = self.protocol
+        opened = unpack(p.family, p.round_digest, p.digest, message)
+        content, covered = _opened(p, opened)
+        with self._lock:
+            if any(self._runs.overlaps(first, count) for first, count in covered):
+                raise MessageError("this party has been heard in this round already", "duplicate")
+            for first, count in covered:
+                self._runs.add(first, count)
+            self._heard.append((opened, content))
+            self._bytes += len(message)
+            self._total += opened.items
+            self._seeded |= opened.seeded
+
+    def receive_many(self, messages: Iterable[bytes]) -> Receipt:
+        """Take what can be taken of many messages; the others are listed with their reasons."""
+        accepted, rejected = 0, []
+        for index, message in enumerate(messages):
+            try:
+                self.receive(message)
+                accepted += 1
+            except MessageError as error:
+                rejected.append(Rejection(index, error.reason, str(error)))
+        return Receipt(accepted, tuple(rejected))
+
+    # ---- what was heard --------------------------------------------------------------------------------------------
+
+    @property
+    def parties(self) -> int:
+        """How many parties were heard; for local protocols, how many reports."""
+        return self._runs.count
+
+    @property
+    def numbers(self) -> list[tuple[int, int]]:
+        """The numbers that were heard, as runs (first, count) in order: whoever is missing kept silent."""
+        with self._lock:
+            return [(start, end - start) for start, end in zip(self._runs.starts, self._runs.ends, strict=True)]
+
+    def has(self, number: int) -> bool:
+        """Whether this party was heard."""
+        with self._lock:
+            return self._runs.overlaps(whole_number("number", number, 0, MAX_NUMBER), 1)
+
+    @property
+    def total(self) -> int:
+        """How many items the parties heard have together, as they say."""
+        return self._total
+
+    @property
+    def bytes_received(self) -> int:
+        """The bytes of all messages that were taken."""
+        return self._bytes
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every party was promised."""
+        return self.protocol._guarantee(self._seeded)
+
+    def estimate(self, items: Any) -> Estimates:
+        """How often each item occurs with all parties heard, in the order given. Costs no privacy, however often."""
+        words = self.protocol.domain.words(items)
+        with self._lock:
+            heard = self._consolidated()
+        values, variances = np.zeros(len(words)), np.zeros(len(words))
+        step = self.protocol.items_at_once
+        for first in range(0, len(words) if heard else 0, step):
+            part = slice(first, first + step)
+            values[part], variances[part] = self.protocol._estimate(heard, words[part])
+        return Estimates(values, variances, self.guarantee, self.protocol._shortfall(heard))
+
+    def _consolidated(self) -> list[tuple[Message, Any]]:
+        """What was heard, in the form that is quickest to work with."""
+        messages = self.protocol._rewrite(self._heard)
+        if len(messages) != len(self._heard):
+            self._heard = [(message, self.protocol._decode(message)) for message in messages]
+        return list(self._heard)
+
+    # ---- states ----------------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The state: all that was heard. It is as private as the messages, which anyone may see."""
+        p = self.protocol
+        with self._lock:
+            messages = [p._pack(message) for message, _ in self._consolidated()]
+            return seal_state(_STATE_FAMILY, 1, varint(self._bytes) + pack_parts(messages))
+
+    @classmethod
+    def _restored(cls, protocol: Protocol, data: bytes) -> Aggregator:
+        _, payload = open_state(data, _STATE_FAMILY, 1)
+        aggregator = cls(protocol)
+        try:
+            size, at = read_varint(payload, 0)
+            for message in unpack_parts(payload[at:], len(payload)):
+                aggregator.receive(message)
+        except MessageError as error:
+            raise CorruptStateError(f"state does not belong to this protocol and round: {error}") from None
+        aggregator._bytes = size
+        return aggregator
+
+    def __repr__(self) -> str:
+        return f"Aggregator({type(self.protocol).__name__}, {self.parties} parties, {self.bytes_received} bytes)"
+
+
+def _opened(protocol: Protocol, message: Message) -> tuple[Any, list[tuple[int, int]]]:
+    try:
+        protocol._check_items(message.items)
+    except ParameterError as error:
+        raise MessageError(f"message speaks of a number of items that is not allowed: {error}", "range") from None
+    try:
+        covered = protocol._covered(message)
+        if any(first + count - 1 > MAX_NUMBER for first, count in covered):
+            raise MessageError("message has a number of more than 63 bits", "range")
+        return protocol._decode(message), covered
+    except MessageError:
+        raise
+    except DataError as error:
+        raise MessageError(str(error), "range") from None
+
+
+_KNOWN: dict[str, type[Protocol]] = {}
+
+
+def known(kind: type[Protocol]) -> type[Protocol]:
+    """Makes a protocol known to `protocol_from_dict`."""
+    _KNOWN[kind.__name__] = kind
+    return kind
+
+
+def protocol_from_dict(values: dict[str, Any]) -> Protocol:
+    """The protocol that `to_dict` describes."""
+    try:
+        kind = _KNOWN[values["protocol"]]
+        universe = Domain.from_dict(values["universe"])
+        return kind(values["round_id"], Budget(values["epsilon"]), universe, **values["parameters"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ParameterError(f"not the description of a protocol ({type(error).__name__}: {error})") from None

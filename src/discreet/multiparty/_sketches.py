@@ -1,0 +1,69 @@
+"""Noisy count sketches: what the protocols that send them share.
+
+A sketch of R rows holds, in each row, sign * count of every item in one cell. Replacing one item changes a row by 2 in
+l1 at most (two cells by 1, or one by 2, or none), the sketch by 2R. Discrete Laplace noise of scale 2R/epsilon in every
+cell is epsilon-DP. Cells are cut to what n items and the noise can reach but for a probability of 2^-64 a cell: this is
+a function of the noisy cell, and lets the aggregator refuse what no honest party sends.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import _native
+from discreet.multiparty.domain import Words
+from discreet.multiparty.estimates import Numbers
+from discreet.noise import RandomSource
+from discreet.summaries import CountSketch
+
+__all__ = ["Cells", "estimates", "laplace_variance", "noise_reach", "noisy_cells"]
+
+Cells = npt.NDArray[np.int64]
+
+_NOBODYS = np.uint64(2**63 + 2**62) + np.arange(
+    2**15, dtype=np.uint64
+)  # no position of a universe and no word of a text
+
+
+def laplace_variance(scale: Fraction | float) -> float:
+    """2 q/(1 - q)^2 with q = exp(-1/scale), the variance of discrete Laplace noise."""
+    x = 1 / float(scale)
+    return 2 * math.exp(-x) / math.expm1(-x) ** 2
+
+
+def noise_reach(scale: Fraction) -> int:
+    """b = 45.1 scale, which discrete Laplace noise exceeds with probability 2 q^(b+1)/(1+q) <= 2 e^-45.1 < 2^-64."""
+    return math.ceil(Fraction(451, 10) * scale)
+
+
+def noisy_cells(
+    words: Words, width: int, rows: int, seed: int, scale: Fraction, bound: int, source: RandomSource
+) -> Cells:
+    """All cells of a sketch of these words, row by row, each with its noise."""
+    sketch = CountSketch(width, rows, seed=seed)
+    if len(words):
+        sketch.update(words)
+    noisy = sketch.not_private_cells().ravel() + source.discrete_laplace(scale, width * rows)
+    cells: Cells = np.clip(noisy, -bound, bound)
+    return cells
+
+
+def estimates(
+    cells: Cells, width: int, rows: int, seed: int, noise: float, words: Words, probes: int = 512
+) -> tuple[Numbers, float]:
+    """The median row for every word, and the variance of such an estimate, from what the noisy cells show.
+
+    With one row it is the noise's and F2/width, and a row's sum of squares less that of its noise estimates F2. With
+    more it is the mean square of the estimates of words that nobody has, which collide like any other: a little too
+    much, as an item does not collide with itself.
+    """
+    values = _native.sketch_estimates(words, cells, width, rows, seed).astype(np.float64)
+    if rows == 1:
+        squares = float(np.square(cells, dtype=np.float64).sum())
+        return values, max(noise, squares / width)
+    errors = _native.sketch_estimates(_NOBODYS[:probes], cells, width, rows, seed)
+    return values, float(np.square(errors, dtype=np.float64).mean())

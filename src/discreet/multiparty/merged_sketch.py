@@ -1,0 +1,79 @@
+"""Noisy-CS: one hash function and one size for everyone; the sketches are added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet import _native
+from discreet.errors import ParameterError
+from discreet.multiparty._base import MAX_CELLS, Protocol, known
+from discreet.multiparty._sketches import Cells, estimates, laplace_variance, noise_reach, noisy_cells
+from discreet.multiparty.domain import Words
+from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.messages import Message
+from discreet.noise import RandomSource
+from discreet.privacy.checks import whole_number
+
+__all__ = ["MergedSketch"]
+
+
+@known
+@dataclass(frozen=True)
+class MergedSketch(Protocol):
+    """A noisy count sketch from each party, all with the same hash functions; the median of the rows of their sum.
+
+    Unit: one item replaced; n_i public. Guarantee: pure epsilon.
+    Noise: discrete Laplace of scale 2 rows/epsilon on every cell.
+    Message: rows of `columns` cells, in their order.
+    Estimate: the median row. Unbiased as in `IndependentSketches`, but here two items that collide do so with every
+        party: one row is off by whole counts, which is why there are several.
+    Variance: a row has that of all parties' noise and F2/columns at most, F2 of all items together; estimated.
+    The baseline of [MDP] section 3.1 (Noisy-CS).
+    """
+
+    columns: int = 1024
+    rows: int = 3
+    max_items: int = 2**40
+
+    family = 5
+    name = "merged noisy count sketch (Noisy-CS)"
+
+    def _check(self) -> None:
+        columns = whole_number("columns", self.columns, 1, MAX_CELLS)
+        if whole_number("rows", self.rows, 1, 255) % 2 == 0:
+            raise ParameterError(f"rows must be odd, so that they have a median, not {self.rows}")
+        if columns * self.rows > MAX_CELLS:
+            raise ParameterError(f"rows times columns must be at most {MAX_CELLS} cells")
+        whole_number("max_items", self.max_items, 1, 2**40)
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the discrete Laplace noise on every cell."""
+        return 2 * self.rows / self._exact_epsilon
+
+    def _check_items(self, items: int) -> None:
+        if items > self.max_items:
+            raise ParameterError(f"a party has at most max_items={self.max_items} items")
+
+    def _bound(self, items: int) -> int:
+        return items + noise_reach(self.scale)
+
+    def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
+        bound = self._bound(len(words))
+        return _native.write_integers(
+            noisy_cells(words, self.columns, self.rows, self._public_seed(8), self.scale, bound, source)
+        )
+
+    def _decode(self, message: Message) -> Cells:
+        return _native.read_integers(message.payload, self.columns * self.rows, self._bound(message.items))
+
+    def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
+        cells = np.sum([cells for _, cells in heard], axis=0)
+        noise = len(heard) * laplace_variance(self.scale)
+        values, variance = estimates(cells, self.columns, self.rows, self._public_seed(8), noise, words, 2**15)
+        return values, np.full(len(words), variance)

@@ -1,0 +1,239 @@
+"""One contract for every protocol: what is encoded can be received, estimated, stored; what is wrong is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.errors import CorruptStateError, DataError, MessageError, ParameterError
+from discreet.multiparty import (
+    HadamardResponse,
+    IndependentSketches,
+    LocalHashing,
+    LocalSketch,
+    MergedSketch,
+    protocol_from_dict,
+)
+from discreet.multiparty._local import LocalProtocol
+from discreet.noise import seeded_source
+
+BUDGET = dc.Budget(2.0)
+PROTOCOLS = {
+    "hadamard": lambda r="r", u=40, b=BUDGET: HadamardResponse(r, b, u),
+    "hashing": lambda r="r", u=40, b=BUDGET: LocalHashing(r, b, u),
+    "local": lambda r="r", u=40, b=BUDGET: LocalSketch(r, b, u, columns=3),
+    "independent": lambda r="r", u=40, b=BUDGET: IndependentSketches(r, b, u, items_per_column=2.0),
+    "independent rows": lambda r="r", u=40, b=BUDGET: IndependentSketches(r, b, u, items_per_column=2.0, rows=3),
+    "merged": lambda r="r", u=40, b=BUDGET: MergedSketch(r, b, u, columns=16),
+}
+every = pytest.mark.parametrize("make", PROTOCOLS.values(), ids=PROTOCOLS)
+
+ITEMS = [3] * 60 + [5] * 30 + list(range(10, 40))
+
+
+def resealed(message: bytes, **changes: bytes) -> bytes:
+    """The message with other bytes at an offset and a right checksum."""
+    body = bytearray(message[:-4])
+    for at, new in changes.items():
+        body[int(at[1:]) : int(at[1:]) + len(new)] = new
+    return bytes(body) + zlib.crc32(body).to_bytes(4, "little")
+
+
+def heard(protocol, parties=6, seed=0):
+    """An aggregator that has heard a few parties with 20 of the items each."""
+    aggregator = protocol.aggregator()
+    for i in range(parties):
+        aggregator.receive(protocol.party(i * 100, source=seeded_source(seed + i)).encode(ITEMS[i * 20 : i * 20 + 20]))
+    return aggregator
+
+
+@every
+def test_messages_are_received_counted_and_estimated(make):
+    protocol = make()
+    aggregator = heard(protocol)
+    local = isinstance(protocol, LocalProtocol)
+    assert aggregator.parties == (120 if local else 6)
+    assert aggregator.total == 120
+    assert aggregator.numbers[1] == (100, 20 if local else 1)
+    assert aggregator.has(100)
+    assert not aggregator.has(99)
+    estimates = aggregator.estimate([3, 5, 0])
+    assert len(estimates) == 3
+    assert (estimates.variances > 0).all()
+    lower, upper = estimates.bounds(0.999999)
+    assert lower[0] <= 60 <= upper[0]
+    assert lower[2] <= 0 <= upper[2]
+    assert estimates.guarantee.epsilon == 2.0
+    assert estimates.guarantee.seeded
+    assert estimates[0].value == estimates.values[0]
+    assert "20" not in repr(aggregator).replace("120", "")
+
+
+@every
+def test_estimates_do_not_depend_on_the_order_of_messages_or_questions(make):
+    protocol = make()
+    messages = [protocol.party(i * 50, source=seeded_source(i)).encode(ITEMS[i * 20 : i * 20 + 20]) for i in range(5)]
+    first, second = protocol.aggregator(), protocol.aggregator()
+    assert first.receive_many(messages).accepted == second.receive_many(messages[::-1]).accepted == 5
+    assert first.bytes_received == sum(map(len, messages))
+    questions = np.arange(40)
+    one, two = first.estimate(questions), second.estimate(questions[::-1].copy())
+    np.testing.assert_allclose(one.values, two.values[::-1])
+    np.testing.assert_allclose(one.variances, two.variances[::-1])
+    assert first.estimate([7]).values[0] == one.values[7]
+
+
+@every
+def test_a_state_continues(make):
+    protocol = make()
+    aggregator = heard(protocol)
+    restored = protocol.restore(aggregator.to_bytes())
+    assert restored.bytes_received == aggregator.bytes_received
+    assert restored.numbers == aggregator.numbers
+    assert restored.guarantee == aggregator.guarantee
+    np.testing.assert_array_equal(restored.estimate(range(40)).values, aggregator.estimate(range(40)).values)
+    with pytest.raises(MessageError, match="heard"):
+        restored.receive(protocol.party(100).encode([1]))
+    restored.receive(protocol.party(5000).encode([1]))
+    with pytest.raises(CorruptStateError):
+        protocol.restore(aggregator.to_bytes()[:-1])
+    with pytest.raises(CorruptStateError, match="another round"):
+        make("other round").restore(aggregator.to_bytes())
+
+
+@every
+def test_what_cannot_be_verified_is_refused_and_changes_nothing(make):
+    protocol = make()
+    aggregator = heard(protocol)
+    before = aggregator.to_bytes()
+    good = protocol.party(7000, source=seeded_source(9)).encode(ITEMS[:20])
+    wrong = {
+        "duplicate": protocol.party(100).encode([1]),
+        "round": make("r2").party(7001).encode([1]),
+        "parameters": make("r", 41).party(7001).encode([1]),
+        "checksum": good[:-1] + bytes([good[-1] ^ 1]),
+        "format": good[:10],
+        "family": resealed(good, _3=b"\x63"),
+    }
+    for reason, message in wrong.items():
+        with pytest.raises(MessageError) as caught:
+            aggregator.receive(message)
+        assert caught.value.reason == reason
+        assert isinstance(caught.value, DataError)
+        assert pickle.loads(pickle.dumps(caught.value)).reason == reason
+    assert aggregator.to_bytes() == before
+    receipt = aggregator.receive_many([*wrong.values(), good, "text"])
+    assert receipt.accepted == 1
+    assert [r.reason for r in receipt.rejected] == [*wrong, "format"]
+    assert aggregator.has(7000)
+
+
+@every
+def test_messages_that_are_cut_or_lengthened_are_refused(make):
+    protocol = make()
+    good = protocol.party(1, source=seeded_source(1)).encode(ITEMS[:20])
+    aggregator = protocol.aggregator()
+    for body in (good[:-5], good[:-4] + b"\0\0", good[:-4] + b"\xff", good[:21]):
+        with pytest.raises(MessageError):
+            aggregator.receive(body + zlib.crc32(body).to_bytes(4, "little"))
+    assert aggregator.parties == aggregator.bytes_received == 0
+    assert aggregator.estimate([1, 2]).values.tolist() == [0.0, 0.0]
+
+
+@every
+def test_a_party_speaks_once_and_a_refused_batch_does_not_count(make):
+    party = make().party(3)
+    with pytest.raises(DataError, match="outside the universe"):
+        party.encode([3, 40])
+    with pytest.raises(DataError):
+        party.encode(["text"])
+    with pytest.raises(DataError, match="null"):
+        party.encode([1, None])
+    party.encode([1, None, 2], nulls="skip")
+    with pytest.raises(ParameterError, match="spoken"):
+        party.encode([1])
+
+
+@every
+def test_parameters_travel_as_json(make):
+    protocol = make()
+    copy = protocol_from_dict(json.loads(json.dumps(protocol.to_dict())))
+    assert copy == protocol
+    assert copy.digest == protocol.digest
+    assert len({protocol.digest, make(b=dc.Budget(1.0)).digest, make(u=39).digest}) == 3
+    assert make("r2").digest == protocol.digest
+    assert make("r2").round_digest != protocol.round_digest
+    with pytest.raises(ParameterError, match="description"):
+        protocol_from_dict({"protocol": "Nothing"})
+    with pytest.raises(ParameterError, match="description"):
+        protocol_from_dict({**protocol.to_dict(), "parameters": {"nothing": 1}})
+
+
+@every
+def test_parameters_are_checked(make):
+    for budget in (dc.Budget(1.0, 1e-9), dc.Budget.zcdp(0.1), 1.0):
+        with pytest.raises(ParameterError, match="budget"):
+            make(b=budget)
+    for universe in (0, range(0), range(0, 9, 2), "words", b"ab", [], [1, "a"], [1, 1], [1.5], 2**63, None):
+        with pytest.raises(ParameterError, match="universe"):
+            make(u=universe)
+    with pytest.raises(ParameterError, match="round_id"):
+        make("")
+    for number in (-1, 2**63, 1.5, True):
+        with pytest.raises(ParameterError, match="number"):
+            make().party(number)
+    with pytest.raises(ParameterError, match="source"):
+        make().party(1, source=np.random.default_rng(1))
+
+
+@every
+@pytest.mark.parametrize(
+    ("universe", "items"),
+    [
+        (["a", "b", "c"], ["a", "c", "a"]),
+        ([b"a", b"b"], [b"b"]),
+        ([10, 20, -5], pa.array([10, -5], pa.int8())),
+        (range(-3, 4), np.array([-3, 3])),
+        (["a", "b"], pa.array(["a", "a"]).dictionary_encode()),
+        (["a", "b"], pa.chunked_array([["a"], ["b"]])),
+    ],
+)
+def test_kinds_of_items(make, universe, items):
+    protocol = make(u=universe)
+    aggregator = protocol.aggregator()
+    aggregator.receive(protocol.party(1).encode(items))
+    assert len(aggregator.estimate(items)) == len(items)
+
+
+@pytest.mark.parametrize(
+    ("universe", "items"), [("strings", ["x", "yy"]), ("integers", [-1, 2**62]), ("bytes", [b"x"])]
+)
+def test_unbounded_universes(universe, items):
+    for name, make in PROTOCOLS.items():
+        protocol = make(u=universe)
+        aggregator = protocol.aggregator()
+        aggregator.receive(protocol.party(1).encode(items))
+        assert len(aggregator.estimate(items)) == len(items), name
+    with pytest.raises(DataError):
+        PROTOCOLS["hashing"](u="integers").party(1).encode([2**63])
+
+
+def test_equal_items_have_equal_words_however_they_come():
+    strings = PROTOCOLS["hashing"](u="strings").domain
+    column = ["", "a", "seven..", "eight...", "a longer text than eight bytes"]
+    words = strings.words(column)
+    assert len(set(words.tolist())) == 5
+    assert (words < 2**61).all()
+    for same in (
+        pa.array(column),
+        pa.array(column).dictionary_encode(),
+        np.array(column),
+        pa.array(column, pa.large_string()),
+    ):
+        np.testing.assert_array_equal(strings.words(same), words)
