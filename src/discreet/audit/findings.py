@@ -121,6 +121,18 @@ class AuditReport:
         return max(values) if values else None
 
     @property
+    def exact_rho(self) -> float | None:
+        """The largest exact rho (zCDP), where the noise is Gaussian and for many releases."""
+        values = [finding.measured for finding in self.of("exact") if finding.quantity == "rho"]
+        return max(values) if values else None
+
+    @property
+    def tested_epsilon(self) -> float | None:
+        """The epsilon that the runs test: the claimed one, or what rho converts to."""
+        values = [finding.claimed for finding in self.of("statistical") if finding.quantity == "epsilon"]
+        return self.epsilon if self.epsilon is not None else max(values, default=None)
+
+    @property
     def lower_bound(self) -> float | None:
         """The largest epsilon that the runs prove with confidence."""
         values = [finding.measured for finding in self.of("statistical") if finding.quantity == "epsilon"]
@@ -141,8 +153,11 @@ class AuditReport:
             parts.append(f"delta={self.exact_delta:.3g}")
         if self.exact_epsilon is not None:
             parts.append(f"eps={self.exact_epsilon:.4g}")
+        if self.exact_rho is not None and self.rho is not None:
+            parts.append(f"rho={self.exact_rho:.4g}")
         if self.lower_bound is not None:
-            parts.append(f"eps>={max(self.lower_bound, 0.0):.2f}")
+            of = f" of {self.tested_epsilon:.3g}" if self.epsilon is None else ""
+            parts.append(f"eps>={max(self.lower_bound, 0.0):.2f}{of}")
         return ", ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,6 +172,7 @@ class AuditReport:
             "passed": self.passed,
             "exact_delta": self.exact_delta,
             "exact_epsilon": self.exact_epsilon,
+            "exact_rho": self.exact_rho,
             "epsilon_lower_bound": None if self.lower_bound is None else _finite(self.lower_bound),
             "pairs": self.pairs,
             "seconds": round(self.seconds, 3),

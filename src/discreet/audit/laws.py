@@ -28,6 +28,7 @@ __all__ = [
     "divergence",
     "gaussian_split_delta",
     "group_delta",
+    "merge_ratios",
     "pure_loss",
     "rounded_delta",
     "threshold_delta",
@@ -151,7 +152,7 @@ def _one_key(key: Key, noise: NoiseLaw, cuts: tuple[int, int]) -> tuple[Array, A
     return laws[0], laws[1]
 
 
-def _merge_ratios(first: Array, second: Array) -> tuple[Array, Array]:
+def merge_ratios(first: Array, second: Array) -> tuple[Array, Array]:
     """Outcomes of one likelihood ratio are one outcome: no divergence changes."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.round(np.log(first) - np.log(second), 10)
@@ -169,8 +170,8 @@ def divergence(
         for _ in range(key.times if common else 1):
             one, two = _one_key(key, noise, cuts)
             if common and first.size * one.size > _MOST_OUTCOMES:
-                first, second = _merge_ratios(first, second)
-                one, two = _merge_ratios(one, two)
+                first, second = merge_ratios(first, second)
+                one, two = merge_ratios(one, two)
             first, second = np.outer(first, one).ravel(), np.outer(second, two).ravel()
     return float(np.maximum(first - factor * second, 0.0).sum())
 
@@ -222,8 +223,8 @@ def rounded_delta(pair: StatePair, noise: NoiseLaw, least: int, cut: int, epsilo
             hidden = [math.exp(key.times * math.log1p(-float(law[1:].sum()))) for law in (one, two)]
             one, two = (np.array([h, -math.expm1(math.log(h))]) for h in hidden)
         if first.size * one.size > _MOST_OUTCOMES:
-            first, second = _merge_ratios(first, second)
-            one, two = _merge_ratios(one, two)
+            first, second = merge_ratios(first, second)
+            one, two = merge_ratios(one, two)
         first, second = np.outer(first, one).ravel(), np.outer(second, two).ravel()
     total = float(np.maximum(first - factor * second, 0.0).sum())
     return min(1.0, total * (1.0 + _ROUNDING) + 2.0 * len(pair.keys) * noise.left_out)

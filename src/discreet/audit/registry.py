@@ -17,7 +17,7 @@ from discreet.errors import ParameterError
 
 __all__ = ["FULL", "QUICK", "AuditCase", "Effort", "Twin", "case_of", "cases", "register"]
 
-_ROWS = ("discreet.audit.central", "discreet.audit.pan")
+_ROWS = ("discreet.audit.central", "discreet.audit.continual", "discreet.audit.pan")
 """The modules that register rows."""
 
 
@@ -71,6 +71,7 @@ class AuditCase:
         coupled: Neighbours with the same randomness.
         twins: At least two broken versions.
         prepare: What is audited in place of a mechanism that leaves a number open until it sees data.
+        label: The name in the report, where one class has several mechanisms.
     """
 
     mechanism: type[Any]
@@ -81,6 +82,7 @@ class AuditCase:
     coupled: Check
     twins: Callable[[Any], Sequence[Twin]]
     prepare: Callable[[Any], Any] = lambda mechanism: mechanism
+    label: Callable[[Any], str] = lambda mechanism: type(mechanism).__name__
 
     @property
     def checks(self) -> dict[str, Check]:

@@ -51,7 +51,7 @@ def plot(reports: Sequence[AuditReport]) -> bytes:
     places = list(range(len(reports)))
     figure = Figure(figsize=(11, 1.6 + 0.46 * len(reports)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    left.scatter([r.epsilon for r in reports], places, marker="|", s=220, color="black", label="claimed")
+    left.scatter([r.tested_epsilon or 0.0 for r in reports], places, marker="|", s=220, color="black", label="claimed")
     left.barh(
         places, [max(r.lower_bound or 0.0, 0.0) for r in reports], color="#4878a8", height=0.55, label="proved by runs"
     )

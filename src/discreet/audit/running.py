@@ -46,7 +46,7 @@ def _audit(case: AuditCase, mechanism: Any, effort: Effort) -> AuditReport:
     twins = [TwinResult(twin.name, _first_failure(case, twin, effort)) for twin in case.twins(mechanism)]
     guarantee = mechanism.guarantee
     return AuditReport(
-        mechanism=type(mechanism).__name__,
+        mechanism=case.label(mechanism),
         description=guarantee.mechanism,
         unit=guarantee.unit,
         epsilon=guarantee.epsilon,

@@ -40,6 +40,7 @@ class ScriptedSource(RandomSource):
         super().__init__(_native.RandomSource(0))
         self.single, self.each, self.uniform = single, np.atleast_1d(np.asarray(each, np.int64)), uniform
         self.draws: list[Draw] = []
+        self.scores: list[Any] = []
 
     def _given(self, law: str, scale: Any, size: int | None) -> Any:
         self.draws.append(Draw(law, exact("scale", scale), size))
@@ -62,3 +63,9 @@ class ScriptedSource(RandomSource):
         """The script's number, or the largest allowed."""
         value = min(self.uniform, high - 1)
         return value if size is None else np.full(size, value, np.int64)
+
+    def exponential_mechanism(self, scores: Any, epsilon: Any, sensitivity: Any = 1, k: int = 1) -> Any:
+        """The k best, the first of equal ones; the scores are written down too."""
+        self.draws.append(Draw("choice", exact("epsilon", epsilon) / exact("sensitivity", sensitivity), k))
+        self.scores.append(np.array(scores))
+        return np.argsort(-np.asarray(scores), kind="stable")[:k]

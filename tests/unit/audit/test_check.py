@@ -30,7 +30,7 @@ def test_the_first_example_of_every_row(case):
     assert report.kinds == KINDS
     assert len(report.twins) >= 2
     json.dumps(report.to_dict(), allow_nan=False)
-    assert report.mechanism in case.mechanism.__name__
+    assert report.mechanism.split(",")[0] == case.mechanism.__name__
     assert all(finding.pairs for finding in report.of("structure"))
 
 
