@@ -8,16 +8,20 @@ from discreet.multiparty._base import Aggregator, Party, Protocol, Receipt, Reje
 from discreet.multiparty.domain import Domain
 from discreet.multiparty.estimates import Estimates
 from discreet.multiparty.hadamard_response import HadamardResponse
+from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.independent_sketches import IndependentSketches
 from discreet.multiparty.local_hashing import LocalHashing
 from discreet.multiparty.local_sketch import LocalSketch
 from discreet.multiparty.merged_sketch import MergedSketch
+from discreet.multiparty.ordered import Strings
+from discreet.multiparty.stream import Stream
 
 __all__ = [
     "Aggregator",
     "Domain",
     "Estimates",
     "HadamardResponse",
+    "Hierarchy",
     "IndependentSketches",
     "LocalHashing",
     "LocalSketch",
@@ -26,5 +30,7 @@ __all__ = [
     "Protocol",
     "Receipt",
     "Rejection",
+    "Stream",
+    "Strings",
     "protocol_from_dict",
 ]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.privacy.checks import whole_number
 from discreet.summaries.state import open_state, seal_state
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Aggregator", "Party", "Protocol", "Receipt", "Rejection", "protocol_from_dict"]
 
@@ -69,12 +72,17 @@ class Protocol:
             raise ParameterError("round_id must be a text of 1 to 1024 bytes")
         if not isinstance(self.budget, Budget) or not self.budget.is_pure:
             raise ParameterError("budget must be a Budget(epsilon=...): the guarantee is a pure one, without delta")
-        object.__setattr__(self, "universe", Domain.of(self.universe))
+        object.__setattr__(self, "universe", self.read_universe(self.universe))
         if self.needs_bounded and not self.domain.bounded:
             raise ParameterError(f"{type(self).__name__} needs a bounded universe: a size, a range or a list")
         self._check()
 
     # ---- public parameters -----------------------------------------------------------------------------------------
+
+    @staticmethod
+    def read_universe(given: object) -> Any:
+        """The universe from what is given, or from its description."""
+        return Domain.from_dict(given) if isinstance(given, dict) else Domain.of(given)
 
     @property
     def domain(self) -> Domain:
@@ -371,7 +379,7 @@ class Aggregator:
             return seal_state(_STATE_FAMILY, 1, varint(self._bytes) + pack_parts(messages))
 
     @classmethod
-    def _restored(cls, protocol: Protocol, data: bytes) -> Aggregator:
+    def _restored(cls, protocol: Protocol, data: bytes) -> Self:
         _, payload = open_state(data, _STATE_FAMILY, 1)
         aggregator = cls(protocol)
         try:
@@ -412,11 +420,17 @@ def known(kind: type[Protocol]) -> type[Protocol]:
     return kind
 
 
+def known_protocol(name: str) -> type[Protocol]:
+    """The class of a protocol by its name."""
+    if name not in _KNOWN:
+        raise ParameterError(f"protocol must be one of {', '.join(sorted(_KNOWN))}, not {name!r}")
+    return _KNOWN[name]
+
+
 def protocol_from_dict(values: dict[str, Any]) -> Protocol:
     """The protocol that `to_dict` describes."""
     try:
         kind = _KNOWN[values["protocol"]]
-        universe = Domain.from_dict(values["universe"])
-        return kind(values["round_id"], Budget(values["epsilon"]), universe, **values["parameters"])
+        return kind(values["round_id"], Budget(values["epsilon"]), dict(values["universe"]), **values["parameters"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ParameterError(f"not the description of a protocol ({type(error).__name__}: {error})") from None

@@ -1,0 +1,98 @@
+"""Time cut into epochs, and epochs into dyadic blocks (section 4.1 of [MDP]). Everything here is public.
+
+Steps are numbered from 1, as in the paper. Epoch e holds the steps e*b + 1 to (e+1)*b. Block (level, j) has the epochs
+j * 2^level to (j+1) * 2^level - 1, so every step lies in exactly one block of each level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["Block", "Spans", "block_cover", "levels_for"]
+
+
+@dataclass(frozen=True, order=True)
+class Block:
+    """2^level epochs from number j * 2^level on."""
+
+    level: int
+    j: int
+
+    @property
+    def first(self) -> int:
+        """Its first epoch."""
+        return self.j << self.level
+
+    @property
+    def end(self) -> int:
+        """The epoch after its last."""
+        return (self.j + 1) << self.level
+
+    @property
+    def halves(self) -> tuple[Block, Block]:
+        """The two blocks of the level below; for level 1 and up."""
+        return Block(self.level - 1, 2 * self.j), Block(self.level - 1, 2 * self.j + 1)
+
+
+def levels_for(epochs: int) -> int:
+    """How many levels are kept when at most `epochs` complete epochs are ever asked for together: max(1, ceil(log2)).
+
+    A level above would have blocks of `epochs` or more: never needed, since two blocks of the level below do, and a
+    level costs its share of the budget.
+    """
+    return max(1, (epochs - 1).bit_length())
+
+
+def block_cover(first: int, end: int, levels: int, known: Callable[[Block], bool]) -> Iterator[Block]:
+    """The known blocks that cover the epochs from `first` to before `end`, as few as possible.
+
+    Where a block is not known its halves are tried, down to single epochs; what is left out is covered by nothing.
+    At most 2 * levels blocks if all are known.
+    """
+    while first < end:
+        level = levels - 1
+        while first % (1 << level) or first + (1 << level) > end:
+            level -= 1
+        yield from _known_parts(Block(level, first >> level), known)
+        first += 1 << level
+
+
+def _known_parts(block: Block, known: Callable[[Block], bool]) -> Iterator[Block]:
+    if known(block):
+        yield block
+    elif block.level:
+        for half in block.halves:
+            yield from _known_parts(half, known)
+
+
+class Spans:
+    """A set of steps, kept as disjoint spans (after, to]: which steps a party has told about."""
+
+    def __init__(self, spans: list[tuple[int, int]] | None = None) -> None:
+        self._spans = sorted(spans or [])
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self._spans)
+
+    def overlaps(self, after: int, to: int) -> bool:
+        """Whether any step of (after, to] is in the set."""
+        return self.count(after, to) > 0
+
+    def add(self, after: int, to: int) -> None:
+        """Add (after, to], which must not overlap; spans that touch become one."""
+        merged: list[tuple[int, int]] = []
+        for span in sorted([*self._spans, (after, to)]):
+            if merged and merged[-1][1] == span[0]:
+                merged[-1] = (merged[-1][0], span[1])
+            else:
+                merged.append(span)
+        self._spans = merged
+
+    def count(self, after: int, to: int) -> int:
+        """How many steps of (after, to] are in the set."""
+        return sum(max(0, min(to, end) - max(after, start)) for start, end in self._spans)
+
+    def forget(self, before: int) -> None:
+        """Drop the steps up to `before`."""
+        self._spans = [(max(start, before), end) for start, end in self._spans if end > before]

@@ -1,0 +1,123 @@
+"""What a party of a stream sends: a span of time, the answers for its sampled steps, and the blocks that ended in it.
+
+Payload; a number is 7 bits a byte, lowest first:
+
+    after, to - after   numbers: the steps (after, to] that the packet tells about
+    after - joined      number: the party began after step `joined`; a block that began before has later items only
+    samples             number: how many steps were sampled
+                        for each, a number: how many steps after the one before it (the first: after `after`)
+                        their answers, one bit each
+    blocks              the noisy cells of every block that ended in the span, in the code of all noisy cells
+
+Which blocks there are follows from the span, and how many cells they have from their level, so neither is sent, and a
+packet that cannot have that many is refused before anything is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import _native
+from discreet.errors import DataError, MessageError
+from discreet.multiparty._base import MAX_CELLS
+from discreet.multiparty._sketches import Cells
+from discreet.multiparty.domain import Words
+from discreet.multiparty.epochs import Block
+from discreet.multiparty.messages import read_varint, varint
+
+__all__ = ["MAX_TIME", "Packet", "Shape", "cells_between", "closed_blocks", "read_packet", "write_packet"]
+
+MAX_TIME = 2**48
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the parameters say about packets: steps an epoch, and the cells of a block and their bound, by level."""
+
+    epoch_steps: int
+    cells: tuple[int, ...]
+    bounds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Packet:
+    """One message, read; `answers` are the bits for `steps`, in their order."""
+
+    after: int
+    to: int
+    joined: int
+    steps: Words
+    answers: npt.NDArray[np.uint8]
+    blocks: dict[Block, Cells]
+
+
+def closed_blocks(after: int, to: int, shape: Shape) -> Iterator[Block]:
+    """The blocks that end within the steps (after, to], in the order in which they are sent."""
+    for ended in range(after // shape.epoch_steps + 1, to // shape.epoch_steps + 1):
+        for level in range(len(shape.cells)):
+            if ended % (1 << level) == 0:
+                yield Block(level, (ended >> level) - 1)
+
+
+def write_packet(packet: Packet) -> bytes:
+    """The payload of a packet."""
+    gaps = np.diff(packet.steps, prepend=np.uint64(packet.after)).tolist()
+    numbers = [packet.after, packet.to - packet.after, packet.after - packet.joined, len(gaps), *gaps]
+    answers = np.packbits(packet.answers).tobytes()
+    cells = np.concatenate([np.zeros(0, np.int64), *packet.blocks.values()])
+    return b"".join(map(varint, numbers)) + answers + _native.write_integers(cells)
+
+
+def read_packet(payload: bytes, shape: Shape) -> Packet:
+    """The inverse; `MessageError` for anything else."""
+    numbers, at = [], 0
+    for _ in range(4):
+        number, at = read_varint(payload, at)
+        numbers.append(number)
+    after, length, age, samples = numbers
+    to, joined = after + length, after - age
+    if not 0 <= joined <= after < to <= MAX_TIME:
+        raise MessageError("packet has times that are out of range", "range")
+    count = cells_between(after, to, shape)
+    if samples > len(payload) or count > MAX_CELLS:
+        raise MessageError("packet has more samples than bytes, or more cells than can be taken at once", "size")
+    steps, answers, at = _samples(payload, at, after, to, samples)
+    if samples and shape.epoch_steps == 1:
+        raise MessageError("packet has samples, but nothing is sampled", "range")
+    try:
+        cells = _native.read_integers(payload[at:], count, max(shape.bounds))
+    except DataError as error:
+        raise MessageError(str(error), "range") from None
+    blocks, first = {}, 0
+    for block in closed_blocks(after, to, shape):
+        part = cells[first : first + shape.cells[block.level]]
+        if np.abs(part).max() > shape.bounds[block.level]:
+            raise MessageError("packet has a cell beyond what its block can hold", "range")
+        blocks[block] = part
+        first += len(part)
+    return Packet(after, to, joined, steps, answers, blocks)
+
+
+def _samples(payload: bytes, at: int, after: int, to: int, samples: int) -> tuple[Words, npt.NDArray[np.uint8], int]:
+    steps, step = [], after
+    for _ in range(samples):
+        gap, at = read_varint(payload, at)
+        step += gap
+        if gap < 1 or step > to:
+            raise MessageError("packet has samples that are out of order or out of its span", "range")
+        steps.append(step)
+    size = -(-samples // 8)
+    bits = np.unpackbits(np.frombuffer(payload[at : at + size], np.uint8))
+    if len(bits) != 8 * size or bits[samples:].any():
+        raise MessageError("packet has the wrong number of answers", "format")
+    return np.array(steps, np.uint64), bits[:samples], at + size
+
+
+def cells_between(after: int, to: int, shape: Shape) -> int:
+    """How many cells the blocks of a span have together."""
+    first, last = after // shape.epoch_steps, to // shape.epoch_steps
+    return sum(((last >> level) - (first >> level)) * cells for level, cells in enumerate(shape.cells))

@@ -1,0 +1,359 @@
+"""Frequencies over a whole stream, or over its last w steps, from parties that report as they go ([MDP] section 4).
+
+Time has steps; at each a party has one item, or nothing. `epoch_steps` = b steps are an epoch and 2^l epochs a block of
+level l. A party answers for a sampled step at once, by Hadamard randomised response, and sends a noisy count sketch of
+every block when it is complete. The count up to a step is a sum over few blocks, and samples of what they leave open.
+
+Privacy unit: the item of one party at one step is replaced by another, or by nothing; all that the party ever sends
+together is epsilon-DP. A step is in one block of each level and is sampled at most once, so
+
+    epsilon = epsilon_sample + levels * epsilon_level        (exact fractions)
+
+with randomised response at epsilon_sample and discrete Laplace noise of scale 2 rows/epsilon_level on every cell.
+docs/privacy/multiparty.md has the argument.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import _native
+from discreet.errors import CorruptStateError, DiscreetError, IncompatibleSummaryError, ParameterError
+from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER, Protocol, known
+from discreet.multiparty._sketches import Cells, noise_reach
+from discreet.multiparty.domain import Domain, Words
+from discreet.multiparty.epochs import Block, levels_for
+from discreet.multiparty.messages import Message, pack_parts, unpack_parts
+from discreet.multiparty.packets import MAX_TIME, Packet, Shape, cells_between, write_packet
+from discreet.noise import RandomSource, system_source
+from discreet.noise.response import keep_probability
+from discreet.privacy import Guarantee
+from discreet.privacy.checks import probability, whole_number
+from discreet.summaries import CountSketch
+from discreet.summaries._base import prepare_column
+from discreet.summaries.state import open_state, seal_state
+
+if TYPE_CHECKING:
+    from discreet.multiparty.stream_aggregator import StreamAggregator
+
+__all__ = ["Stream", "StreamParty"]
+
+PARTY_STATE = 201
+_CHUNK = 2**20  # steps that are worked on at once
+
+
+@known
+@dataclass(frozen=True)
+class Stream(Protocol):
+    """The public parameters of one stream; everybody has the same.
+
+    Args:
+        round_id: Names the stream; the hash functions follow from it.
+        budget: A pure epsilon for all that a party ever sends.
+        universe: As for the one-shot protocols.
+        epoch_steps: b, the steps of an epoch: what is newer than the last complete epoch is estimated from one sample
+            in b. With 1 nothing is sampled, and the blocks have the whole budget.
+        horizon: The last step of the stream; for counts since the beginning.
+        window: w, for counts of the last w steps, at least one epoch; the stream may then go on for ever.
+        rows: Rows of a sketch, odd. One is best for a sum over many parties, unless few items dominate.
+        columns: Columns of the sketch of one epoch; 2^l times as many for a block of level l. By default
+            sqrt(levels), rounded up, as in the paper.
+        sample_share: The share of epsilon for the samples.
+    """
+
+    epoch_steps: int = 1
+    horizon: int | None = None
+    window: int | None = None
+    rows: int = 1
+    columns: int | None = None
+    sample_share: float = 0.5
+
+    family: ClassVar[int] = 33
+    name: ClassVar[str] = "samples of steps and sketches of dyadic blocks"
+
+    def _check(self) -> None:
+        b = whole_number("epoch_steps", self.epoch_steps, 1, 2**32)
+        if (self.horizon is None) == (self.window is None):
+            raise ParameterError(
+                "give either horizon (counts since the beginning) or window (counts of the last steps)"
+            )
+        for name in ("horizon", "window"):
+            if getattr(self, name) is not None:
+                whole_number(name, getattr(self, name), b, MAX_TIME)
+        if whole_number("rows", self.rows, 1, 255) % 2 == 0:
+            raise ParameterError(f"rows must be odd, so that they have a median, not {self.rows}")
+        object.__setattr__(self, "sample_share", probability("sample_share", self.sample_share))
+        if self.columns is None:
+            object.__setattr__(self, "columns", math.isqrt(self.levels - 1) + 1)
+        whole_number("columns", self.columns, 1, MAX_CELLS)
+        if self.epoch_steps > 1:
+            keep_probability(2, self.epsilon_sample)
+        whole_number("the cells of the largest block", self.shape.cells[-1], 1, MAX_CELLS)
+
+    # ---- the split of the budget ---------------------------------------------------------------------------------
+
+    @property
+    def levels(self) -> int:
+        """Levels of blocks: max(1, ceil(log2 m)) for m epochs that may be asked for together."""
+        steps = self.horizon if self.window is None else self.window
+        return levels_for(-(-int(steps) // self.epoch_steps))  # type: ignore[arg-type]
+
+    @property
+    def epsilon_sample(self) -> Fraction:
+        """What the answer for a sampled step may lose; 0 if nothing is sampled."""
+        return Fraction(self.epsilon) * Fraction(self.sample_share) if self.epoch_steps > 1 else Fraction(0)
+
+    @property
+    def epsilon_level(self) -> Fraction:
+        """What the block of one level may lose."""
+        return (Fraction(self.epsilon) - self.epsilon_sample) / self.levels
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the discrete Laplace noise on every cell of a sketch."""
+        return 2 * self.rows / self.epsilon_level
+
+    @property
+    def keep(self) -> Fraction:
+        """The probability that the answer for a sampled step is sent as it is."""
+        return keep_probability(2, self.epsilon_sample)
+
+    def _guarantee(self, seeded: bool) -> Guarantee:
+        span = f"the last {self.window} steps" if self.horizon is None else f"{self.horizon} steps"
+        return replace(
+            super()._guarantee(seeded),
+            assumptions=(
+                "everything that a party ever sends is private together, whatever the aggregator and the others do",
+                f"at each step a party has one item or nothing; counts of {span}",
+                f"{self.levels} level(s) of blocks spend epsilon {float(self.epsilon_level):.6g} each, the samples "
+                f"{float(self.epsilon_sample):.6g}",
+                "a party goes on from a state that is not older than its last message",
+            ),
+        )
+
+    # ---- public numbers that both sides use ----------------------------------------------------------------------
+
+    def width(self, level: int) -> int:
+        """The columns of the sketch of a block."""
+        assert self.columns is not None
+        return self.columns << level
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The sizes of blocks. A cell has at most its block's items, and noise that is larger once in 2^64 draws."""
+        reach = noise_reach(self.scale)
+        return Shape(
+            self.epoch_steps,
+            tuple(self.rows * self.width(level) for level in range(self.levels)),
+            tuple((self.epoch_steps << level) + reach for level in range(self.levels)),
+        )
+
+    def block_seed(self, number: int, block: Block) -> int:
+        """The seed of the hash functions of a party's block."""
+        return self._public_seed(8, number, 1 + block.level, block.j)
+
+    def row_key(self, number: int) -> tuple[int, int]:
+        """The key from which the rows of the Hadamard matrix for a party's steps follow."""
+        seed = self._public_seed(16, number)
+        return seed & (2**64 - 1), seed >> 64
+
+    # ---- the two sides -------------------------------------------------------------------------------------------
+
+    def party(  # type: ignore[override]
+        self, number: int, *, start: int = 0, source: RandomSource | None = None
+    ) -> StreamParty:
+        """A party that begins after step `start`; its number is public and no other party has it."""
+        return StreamParty(self, number, start, source)
+
+    def restore_party(self, data: bytes) -> StreamParty:
+        """A party that goes on from its state."""
+        return StreamParty._restored(self, data)
+
+    def aggregator(  # type: ignore[override]
+        self, expected: Iterable[int] = ()
+    ) -> StreamAggregator:
+        """An aggregator; `expected` parties are listed as absent until they are heard."""
+        from discreet.multiparty.stream_aggregator import StreamAggregator
+
+        return StreamAggregator(self, expected)
+
+    def restore(self, data: bytes) -> StreamAggregator:  # type: ignore[override]
+        """An aggregator that goes on from its state."""
+        from discreet.multiparty.stream_aggregator import StreamAggregator
+
+        return StreamAggregator._restored(self, data)
+
+
+class StreamParty:
+    """One party of a stream. Trusted with its own items: its memory and its state hold raw sketches, NOT PRIVATE.
+
+    Store the state (`to_bytes`) before handing a message on. It contains the message; a party that went on from an
+    older state would draw new noise for a block that was sent, and two noisy copies lose twice as much.
+    """
+
+    def __init__(self, stream: Stream, number: int, start: int = 0, source: RandomSource | None = None) -> None:
+        self.stream = stream
+        self.number = whole_number("number", number, 0, MAX_NUMBER)
+        self._joined = self._time = self._told = whole_number("start", start, 0, MAX_TIME)
+        self._source = source or system_source()
+        self._seeded = self._source.seeded
+        self._open = self._empty_now()
+        self.last_message: bytes | None = None
+
+    @property
+    def time(self) -> int:
+        """The last step that was worked on."""
+        return self._time
+
+    def feed(self, items: Any) -> bytes | None:
+        """The items of the next steps, one a step, None where nothing arrived.
+
+        Returns a message if a step was sampled or a block ended, which does not depend on items; else None.
+        """
+        words, present = _words(self.stream.domain, items)
+        return self._work(words, present)
+
+    def advance(self, time: int) -> bytes | None:
+        """Nothing arrived up to and including this step."""
+        missing = whole_number("time", time, self._time, MAX_TIME) - self._time
+        return self._work(np.zeros(missing, np.uint64), np.zeros(missing, np.bool_))
+
+    def _work(self, words: Words, present: npt.NDArray[np.bool_]) -> bytes | None:
+        if cells_between(self._told, self._time + len(words), self.stream.shape) > MAX_CELLS:
+            raise ParameterError("so many steps at once make too long a message; feed them in parts")
+        last = MAX_TIME if self.stream.horizon is None else self.stream.horizon
+        if self._time + len(words) > last:
+            raise ParameterError(f"the stream ends with step {last}")
+        steps: list[Words] = [np.zeros(0, np.uint64)]
+        answers: list[npt.NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
+        blocks: dict[Block, Cells] = {}
+        position = 0
+        while position < len(words):
+            take = min(self.stream.epoch_steps - self._time % self.stream.epoch_steps, len(words) - position, _CHUNK)
+            here = slice(position, position + take)
+            sampled, answered = self._sample(words[here], present[here])
+            steps.append(sampled)
+            answers.append(answered)
+            items = words[here][present[here]]
+            if len(items):
+                for sketch in self._open:
+                    sketch.update(items)
+            self._time += take
+            position += take
+            if self._time % self.stream.epoch_steps == 0:
+                self._close(blocks)
+        packet = Packet(self._told, self._time, self._joined, np.concatenate(steps), np.concatenate(answers), blocks)
+        if not len(packet.steps) and not blocks:
+            # What is told with the next message. Nothing is lost: `_told` stays where it is.
+            return None
+        self._told = self._time
+        payload = write_packet(packet)
+        self.last_message = self.stream._pack(Message(self.number, 0, payload, self._seeded))
+        return self.last_message
+
+    def _sample(self, words: Words, present: npt.NDArray[np.bool_]) -> tuple[Words, npt.NDArray[np.uint8]]:
+        """The sampled ones of the next steps, and the answers for them.
+
+        The true bit is an entry of the Hadamard matrix, and is kept with probability e^eps/(1 + e^eps); for nothing the
+        answer is a fair coin, which loses less against either.
+        """
+        stream = self.stream
+        if stream.epoch_steps == 1:
+            return np.zeros(0, np.uint64), np.zeros(0, np.uint8)
+        # Drawn before the items are looked at, for all steps alike.
+        chosen = np.flatnonzero(self._source.bernoulli(Fraction(1, stream.epoch_steps), len(words)))
+        steps = (self._time + 1 + chosen).astype(np.uint64)
+        kept = self._source.bernoulli(stream.keep, len(chosen))
+        coins = self._source.uniform_integers(2, len(chosen))
+        truth = _native.hadamard_bits(steps, words[chosen], stream.domain.word_bits, stream.row_key(self.number))
+        return steps, np.where(present[chosen], truth ^ (1 - kept), coins).astype(np.uint8)
+
+    def _close(self, blocks: dict[Block, Cells]) -> None:
+        """Add noise to the sketches of the blocks that end with the current step, and open the next ones."""
+        ended = self._time // self.stream.epoch_steps
+        for level in range(self.stream.levels):
+            if ended % (1 << level):
+                continue
+            cells = self._open[level].not_private_cells().ravel()
+            noisy = cells + self._source.discrete_laplace(self.stream.scale, len(cells))
+            bound = self.stream.shape.bounds[level]
+            blocks[Block(level, (ended >> level) - 1)] = np.clip(noisy, -bound, bound)
+            self._open[level] = self._empty(Block(level, ended >> level))
+
+    def _empty(self, block: Block) -> CountSketch:
+        stream = self.stream
+        return CountSketch(stream.width(block.level), stream.rows, seed=stream.block_seed(self.number, block))
+
+    def _empty_now(self) -> list[CountSketch]:
+        first = self._time // self.stream.epoch_steps
+        return [self._empty(Block(level, first >> level)) for level in range(self.stream.levels)]
+
+    def to_bytes(self) -> bytes:
+        """The whole state. Not private: it holds sketches without noise."""
+        header = {
+            "digest": (self.stream.round_digest + self.stream.digest).hex(),
+            "number": self.number,
+            "joined": self._joined,
+            "time": self._time,
+            "told": self._told,
+            "seeded": self._seeded,
+            "sent": self.last_message is not None,
+        }
+        sketches = [sketch.to_bytes() for sketch in self._open]
+        parts = [json.dumps(header, sort_keys=True).encode(), self.last_message or b"", *sketches]
+        return seal_state(PARTY_STATE, 1, pack_parts(parts))
+
+    @classmethod
+    def _restored(cls, stream: Stream, data: bytes) -> StreamParty:
+        _, payload = open_state(data, PARTY_STATE, 1)
+        party = object.__new__(cls)
+        try:
+            head, message, *sketches = unpack_parts(payload, 2 + stream.levels)
+            header = json.loads(head)
+            if header["digest"] != (stream.round_digest + stream.digest).hex():
+                raise IncompatibleSummaryError("the state belongs to another stream, or one with other parameters")
+            party.stream, party._source = stream, system_source()
+            party.number = whole_number("number", header["number"], 0, MAX_NUMBER)
+            party._joined = whole_number("joined", header["joined"], 0, MAX_TIME)
+            party._time = whole_number("time", header["time"], party._joined, MAX_TIME)
+            party._told = whole_number("told", header["told"], party._joined, party._time)
+            party._seeded = bool(header["seeded"])
+            party.last_message = bytes(message) if header["sent"] else None
+            party._open = [CountSketch.from_bytes(sketch) for sketch in sketches]
+            if [(s.seed, s.width, s.depth) for s in party._open] != [
+                (s.seed, s.width, s.depth) for s in party._empty_now()
+            ]:
+                raise CorruptStateError("the state has sketches of other blocks")
+        except (CorruptStateError, IncompatibleSummaryError):
+            raise
+        except (DiscreetError, KeyError, TypeError, ValueError):
+            raise CorruptStateError("the state of a party cannot be read") from None
+        return party
+
+    def __repr__(self) -> str:
+        return f"StreamParty(number={self.number}, time={self._time}) [NOT PRIVATE]"
+
+
+def _words(domain: Domain, items: Any) -> tuple[Words, npt.NDArray[np.bool_]]:
+    """The word of every step, 0 where nothing arrived, and where something did."""
+    column = prepare_column(items)
+    if isinstance(column, np.ndarray):
+        words = domain.words(column)
+        return words, np.ones(len(words), np.bool_)
+    if hasattr(column, "is_null") and hasattr(column, "drop_null"):
+        present = ~np.asarray(column.is_null())
+    else:
+        column = list(column) if not hasattr(column, "__arrow_c_stream__") else column
+        present = np.array([item is not None for item in column], np.bool_)
+    words = np.zeros(len(present), np.uint64)
+    words[present] = domain.words(column, nulls="skip")
+    return words, present

@@ -1,0 +1,248 @@
+"""The aggregator of a stream: packets in any order, estimates for any step, and who was silent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet import _native
+from discreet.errors import CorruptStateError, DiscreetError, IncompatibleSummaryError, MessageError, ParameterError
+from discreet.multiparty._base import MAX_NUMBER, Receipt, Rejection
+from discreet.multiparty._sketches import estimates, laplace_variance
+from discreet.multiparty.domain import Words
+from discreet.multiparty.epochs import Block, Spans, block_cover
+from discreet.multiparty.estimates import Estimates, Numbers
+from discreet.multiparty.messages import pack_parts, unpack, unpack_parts
+from discreet.multiparty.packets import MAX_TIME, Packet, read_packet
+from discreet.multiparty.stream import Stream
+from discreet.privacy import Guarantee
+from discreet.privacy.checks import whole_number
+from discreet.summaries.state import open_state, seal_state
+
+__all__ = ["StreamAggregator", "StreamEstimates"]
+
+AGGREGATOR_STATE = 202
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class StreamEstimates(Estimates):
+    """Counts of items in the steps (since, time], of what the parties told about.
+
+    Attributes:
+        since, time: The steps that were asked for.
+        coverage: For every party that was heard or expected, the share of these steps that it told about.
+    """
+
+    since: int = 0
+    time: int = 0
+    coverage: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def absent(self) -> tuple[int, ...]:
+        """The parties that told about none of these steps."""
+        return tuple(number for number, share in self.coverage.items() if share == 0)
+
+
+@dataclass
+class _Voice:
+    """What one party has told."""
+
+    spans: Spans = field(default_factory=Spans)
+    packets: dict[tuple[int, int], tuple[bytes, Packet]] = field(default_factory=dict)
+    blocks: dict[Block, Packet] = field(default_factory=dict)
+
+
+class StreamAggregator:
+    """Receives packets late, repeated or out of order, and estimates counts up to any step.
+
+    Nobody's packet changes what others told. It has no clock of its own: with a window, `advance(time)` drops what no
+    window from then on can need, and keeps memory bounded.
+    """
+
+    def __init__(self, stream: Stream, expected: Iterable[int] = ()) -> None:
+        self.stream = stream
+        self._voices: dict[int, _Voice] = {
+            whole_number("an expected number", number, 0, MAX_NUMBER): _Voice() for number in expected
+        }
+        self._begin = 0
+        self.bytes_received = 0
+        self._seeded = False
+
+    # ---- packets -------------------------------------------------------------------------------------------------
+
+    def receive(self, message: bytes) -> bool:
+        """Take a packet; False if it was repeated or came too late to matter, and nothing changed.
+
+        Raises `MessageError`, and stays as it was, for what is not a packet of this stream, and for a second, different
+        packet about a step (reason "duplicate").
+        """
+        envelope = unpack(self.stream.family, self.stream.round_digest, self.stream.digest, message)
+        if envelope.items:
+            raise MessageError("a packet of a stream does not count items", "format")
+        packet = read_packet(envelope.payload, self.stream.shape)
+        if self.stream.horizon is not None and packet.to > self.stream.horizon:
+            raise MessageError("the packet tells about steps after the end of the stream", "range")
+        voice = self._voices.get(envelope.number, _Voice())
+        known = voice.packets.get((packet.after, packet.to))
+        if known is not None and known[0] == bytes(message):
+            return False
+        if voice.spans.overlaps(packet.after, packet.to):
+            raise MessageError("the party has told about these steps already", "duplicate")
+        self.bytes_received += len(message)
+        if packet.to <= self._begin:
+            return False
+        voice.spans.add(packet.after, packet.to)
+        voice.packets[packet.after, packet.to] = bytes(message), packet
+        voice.blocks.update(dict.fromkeys(packet.blocks, packet))
+        self._voices[envelope.number] = voice
+        self._seeded |= envelope.seeded
+        return True
+
+    def receive_many(self, messages: Iterable[bytes]) -> Receipt:
+        """Take what can be taken, and say what was not and why."""
+        accepted, rejected = 0, []
+        for index, message in enumerate(messages):
+            try:
+                accepted += self.receive(message)
+            except MessageError as error:
+                rejected.append(Rejection(index, error.reason, str(error)))
+        return Receipt(accepted, tuple(rejected))
+
+    def advance(self, time: int) -> None:
+        """It is this step now: with a window, forget what lies wholly before it. Time does not go back."""
+        time = whole_number("time", time, 0, MAX_TIME)
+        if self.stream.window is None or time - self.stream.window <= self._begin:
+            return
+        self._begin = time - self.stream.window
+        for voice in self._voices.values():
+            for span in [span for span in voice.packets if span[1] <= self._begin]:
+                _, packet = voice.packets.pop(span)
+                for block in packet.blocks:
+                    del voice.blocks[block]
+            voice.spans.forget(min((span[0] for span in voice.packets), default=MAX_TIME))
+
+    # ---- estimates -----------------------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> int:
+        """The last step that any party told about; a party may say what it likes about the time."""
+        return max((to for voice in self._voices.values() for _, to in voice.spans), default=self._begin)
+
+    @property
+    def parties(self) -> int:
+        """How many parties were heard."""
+        return sum(any(True for _ in voice.spans) for voice in self._voices.values())
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the messages of a party promise."""
+        return self.stream._guarantee(self._seeded)
+
+    def estimate(self, items: Any, time: int | None = None) -> StreamEstimates:
+        """Counts of the items in the window that ends with step `time`, or since the beginning.
+
+        By default up to the last step that any party told about. Packets about later steps do not matter. Estimates are
+        unbiased for the steps that parties told about, and `coverage` says which share that is: nothing is made up for
+        a party that joined late, fell silent or lost a packet.
+        """
+        time = self.time if time is None else whole_number("time", time, 0, MAX_TIME)
+        since = 0 if self.stream.window is None else max(0, time - self.stream.window)
+        if since < self._begin:
+            raise ParameterError(
+                f"what came before step {self._begin + 1} is forgotten; the window would begin at {since + 1}"
+            )
+        words = self.stream.domain.words(items)
+        values, variances = np.zeros(len(words)), np.zeros(len(words))
+        for number, voice in self._voices.items():
+            self._add(number, voice, since, time, words, values, variances)
+        coverage = {
+            number: voice.spans.count(since, time) / max(1, time - since)
+            for number, voice in sorted(self._voices.items())
+        }
+        return StreamEstimates(values, variances, self.guarantee, since=since, time=time, coverage=coverage)
+
+    def _add(
+        self, number: int, voice: _Voice, since: int, time: int, words: Words, values: Numbers, variances: Numbers
+    ) -> None:
+        """Add one party's blocks of complete epochs, and its samples of all other steps."""
+        b, noise = self.stream.epoch_steps, laplace_variance(self.stream.scale)
+
+        def known(block: Block) -> bool:
+            packet = voice.blocks.get(block)
+            # A block that began before the party did holds less than it says: its smaller blocks tell the rest.
+            return packet is not None and (packet.joined <= block.first * b or block.level == 0)
+
+        sampled = []  # stretches without a block
+        last = since
+        for block in block_cover(-(-since // b), time // b, self.stream.levels, known):
+            sampled.append((last, block.first * b))
+            last = block.end * b
+            cells, seed = voice.blocks[block].blocks[block], self.stream.block_seed(number, block)
+            value, variance = estimates(cells, self.stream.width(block.level), self.stream.rows, seed, noise, words)
+            values += value
+            variances += variance
+        sampled.append((last, time))
+        if b > 1:
+            self._add_samples(number, voice, [span for span in sampled if span[0] < span[1]], words, values, variances)
+
+    def _add_samples(
+        self,
+        number: int,
+        voice: _Voice,
+        spans: list[tuple[int, int]],
+        words: Words,
+        values: Numbers,
+        variances: Numbers,
+    ) -> None:
+        """Every sampled step of the spans stands for b steps: +-b c, c = 1/(2 keep - 1)."""
+        steps, answers = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint8)]
+        for _, packet in voice.packets.values():
+            for after, to in spans:
+                if packet.after < to and packet.to > after:
+                    inside = (packet.steps > after) & (packet.steps <= to)
+                    steps.append(packet.steps[inside])
+                    answers.append(packet.answers[inside])
+        rows, bits = np.concatenate(steps), np.concatenate(answers)
+        worth = self.stream.epoch_steps / float(2 * self.stream.keep - 1)
+        order, key = self.stream.domain.word_bits, self.stream.row_key(number)
+        values += worth * _native.hadamard_sums(rows, bits, words, order, key)
+        variances += worth**2 * len(rows)
+
+    # ---- states --------------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The whole state: the packets that still matter. It holds nothing but what was sent."""
+        header = {
+            "digest": (self.stream.round_digest + self.stream.digest).hex(),
+            "begin": self._begin,
+            "bytes": self.bytes_received,
+            "expected": sorted(self._voices),
+        }
+        packets = [message for voice in self._voices.values() for message, _ in voice.packets.values()]
+        return seal_state(AGGREGATOR_STATE, 1, pack_parts([json.dumps(header).encode(), *packets]))
+
+    @classmethod
+    def _restored(cls, stream: Stream, data: bytes) -> StreamAggregator:
+        _, payload = open_state(data, AGGREGATOR_STATE, 1)
+        try:
+            head, *packets = unpack_parts(payload, len(payload))
+            header = json.loads(head)
+            if header["digest"] != (stream.round_digest + stream.digest).hex():
+                raise IncompatibleSummaryError("the state belongs to another stream, or one with other parameters")
+            aggregator = cls(stream, header["expected"])
+            aggregator._begin = whole_number("begin", header["begin"], 0, MAX_TIME)
+            for packet in packets:
+                aggregator.receive(packet)
+            aggregator.bytes_received = whole_number("bytes", header["bytes"], 0)
+        except IncompatibleSummaryError:
+            raise
+        except (DiscreetError, KeyError, TypeError, ValueError):
+            raise CorruptStateError("the state of an aggregator cannot be read") from None
+        return aggregator
+
+    def __repr__(self) -> str:
+        return f"StreamAggregator({self.parties} parties, {self.bytes_received} bytes)"

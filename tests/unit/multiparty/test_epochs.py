@@ -1,0 +1,42 @@
+"""Dyadic blocks against brute force."""
+
+import pytest
+
+from discreet.multiparty.epochs import Block, Spans, block_cover, levels_for
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3, 4, 5, 7, 8, 9, 16])
+def test_levels_suffice_and_the_top_one_is_needed(epochs):
+    levels = levels_for(epochs)
+    assert 2 ** (levels - 1) < epochs or levels == 1
+    assert 2**levels >= epochs
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 4])
+def test_covers(levels):
+    for first in range(20):
+        for end in range(first, min(first + 2**levels, 40) + 1):
+            blocks = list(block_cover(first, end, levels, lambda block: True))
+            assert [e for block in blocks for e in range(block.first, block.end)] == list(range(first, end))
+            assert len(blocks) <= 2 * levels
+            assert all(block.level < levels for block in blocks)
+
+
+def test_a_block_that_is_missing_is_replaced_by_its_halves():
+    missing = {Block(2, 0), Block(1, 1), Block(0, 3)}
+    blocks = list(block_cover(0, 8, 3, lambda block: block not in missing))
+    assert blocks == [Block(1, 0), Block(0, 2), Block(2, 1)]
+
+
+def test_spans():
+    spans = Spans()
+    spans.add(5, 8)
+    spans.add(0, 2)
+    spans.add(2, 5)
+    spans.add(10, 12)
+    assert list(spans) == [(0, 8), (10, 12)]
+    assert spans.count(1, 11) == 8
+    assert not spans.overlaps(8, 10)
+    assert spans.overlaps(7, 9)
+    spans.forget(6)
+    assert list(spans) == [(6, 8), (10, 12)]
