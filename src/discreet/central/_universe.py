@@ -12,6 +12,7 @@ import numpy.typing as npt
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
 from discreet.noise.source import Number
+from discreet.noise.universe import noisy_places
 from discreet.privacy import Budget
 from discreet.privacy.calibration import pure_rho
 from discreet.summaries import RawCounts
@@ -117,21 +118,11 @@ def noisy_universe(raw: RawCounts, universe: Universe, scale: Number, cut: int, 
     """Every item of the universe whose value plus discrete Laplace noise is at least the cut.
 
     Items that are not in `raw` have value 0; those of `raw` outside the universe are left out. Distributed as if noise
-    were drawn for every item: of the d - s others, Binomial(d - s, P[Z >= cut]) pass, they are a uniform choice, and
-    their noise is that of Z given Z >= cut.
+    were drawn for every item.
     """
     positions = universe.positions(raw.items)
     inside = positions >= 0
     places = positions[inside]
-    values = raw.counts[inside] + source.discrete_laplace(scale, len(places))
-    shown = values >= cut
-    others = universe.size - len(places)
-    count = source.discrete_laplace_exceedances(others, scale, cut)
-    ranks = source.sample_without_replacement(others, count)
-    # The r-th item that is not stored stands behind the stored ones at or before it.
-    ordered = np.sort(places)
-    ranks = ranks + np.searchsorted(ordered - np.arange(len(ordered)), ranks, side="right")
-    found = np.concatenate([places[shown], ranks])
-    noisy = np.concatenate([values[shown], source.discrete_laplace_at_least(scale, cut, count)])
+    found, noisy = noisy_places(source, universe.size, places, raw.counts[inside], scale, cut)
     order = np.lexsort((found, -noisy))
     return RawCounts(universe.take(found[order]), noisy[order])

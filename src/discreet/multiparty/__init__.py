@@ -12,8 +12,10 @@ from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.independent_sketches import IndependentSketches
 from discreet.multiparty.local_hashing import LocalHashing
 from discreet.multiparty.local_sketch import LocalSketch
+from discreet.multiparty.merged_misra_gries import MergedMisraGries
 from discreet.multiparty.merged_sketch import MergedSketch
 from discreet.multiparty.ordered import Strings
+from discreet.multiparty.separation import Separation
 from discreet.multiparty.stream import Stream
 
 __all__ = [
@@ -25,11 +27,13 @@ __all__ = [
     "IndependentSketches",
     "LocalHashing",
     "LocalSketch",
+    "MergedMisraGries",
     "MergedSketch",
     "Party",
     "Protocol",
     "Receipt",
     "Rejection",
+    "Separation",
     "Stream",
     "Strings",
     "protocol_from_dict",

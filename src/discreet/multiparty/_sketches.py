@@ -20,7 +20,7 @@ from discreet.multiparty.estimates import Numbers
 from discreet.noise import RandomSource
 from discreet.summaries import CountSketch
 
-__all__ = ["Cells", "estimates", "laplace_variance", "noise_reach", "noisy_cells"]
+__all__ = ["Cells", "estimates", "laplace_variance", "noise_reach", "sketch_cells", "with_noise"]
 
 Cells = npt.NDArray[np.int64]
 
@@ -40,16 +40,18 @@ def noise_reach(scale: Fraction) -> int:
     return math.ceil(Fraction(451, 10) * scale)
 
 
-def noisy_cells(
-    words: Words, width: int, rows: int, seed: int, scale: Fraction, bound: int, source: RandomSource
-) -> Cells:
-    """All cells of a sketch of these words, row by row, each with its noise."""
+def sketch_cells(words: Words, width: int, rows: int, seed: int) -> Cells:
+    """All cells of a sketch of these words, row by row. NOT PRIVATE."""
     sketch = CountSketch(width, rows, seed=seed)
     if len(words):
         sketch.update(words)
-    noisy = sketch.not_private_cells().ravel() + source.discrete_laplace(scale, width * rows)
-    cells: Cells = np.clip(noisy, -bound, bound)
-    return cells
+    return sketch.not_private_cells().ravel()
+
+
+def with_noise(values: Cells, scale: Fraction, bound: int, source: RandomSource) -> Cells:
+    """Discrete Laplace noise on every number, and the sum cut to the bound."""
+    noisy: Cells = np.clip(values + source.discrete_laplace(scale, len(values)), -bound, bound)
+    return noisy
 
 
 def estimates(

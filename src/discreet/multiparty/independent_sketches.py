@@ -12,7 +12,7 @@ import numpy as np
 from discreet import _native
 from discreet.errors import ParameterError
 from discreet.multiparty._base import MAX_CELLS, Protocol, known
-from discreet.multiparty._sketches import Cells, estimates, laplace_variance, noise_reach, noisy_cells
+from discreet.multiparty._sketches import Cells, estimates, laplace_variance, noise_reach, sketch_cells, with_noise
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message
@@ -77,9 +77,8 @@ class IndependentSketches(Protocol):
         return self._public_seed(8, number)
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
-        n = len(words)
-        cells = noisy_cells(words, self.width(n), self.rows, self._seed(number), self.scale, self._bound(n), source)
-        return _native.write_integers(cells)
+        cells = sketch_cells(words, self.width(len(words)), self.rows, self._seed(number))
+        return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words)), source))
 
     def _decode(self, message: Message) -> Cells:
         n = message.items

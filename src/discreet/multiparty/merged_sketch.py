@@ -12,7 +12,7 @@ import numpy as np
 from discreet import _native
 from discreet.errors import ParameterError
 from discreet.multiparty._base import MAX_CELLS, Protocol, known
-from discreet.multiparty._sketches import Cells, estimates, laplace_variance, noise_reach, noisy_cells
+from discreet.multiparty._sketches import Cells, estimates, laplace_variance, noise_reach, sketch_cells, with_noise
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message
@@ -64,10 +64,8 @@ class MergedSketch(Protocol):
         return items + noise_reach(self.scale)
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
-        bound = self._bound(len(words))
-        return _native.write_integers(
-            noisy_cells(words, self.columns, self.rows, self._public_seed(8), self.scale, bound, source)
-        )
+        cells = sketch_cells(words, self.columns, self.rows, self._public_seed(8))
+        return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words)), source))
 
     def _decode(self, message: Message) -> Cells:
         return _native.read_integers(message.payload, self.columns * self.rows, self._bound(message.items))

@@ -1,0 +1,110 @@
+"""PDCH: Misra-Gries sketches with noise in proportion to their size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import MessageError, ParameterError
+from discreet.multiparty._base import Protocol, known
+from discreet.multiparty._entries import read_entries, write_entries
+from discreet.multiparty._sketches import laplace_variance, noise_reach
+from discreet.multiparty.domain import Words
+from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.messages import Message
+from discreet.noise import RandomSource
+from discreet.noise.source import Integers
+from discreet.noise.universe import noisy_places
+from discreet.privacy.checks import whole_number
+from discreet.summaries import MisraGries
+
+__all__ = ["MergedMisraGries"]
+
+
+@known
+@dataclass(frozen=True)
+class MergedMisraGries(Protocol):
+    """The counters of a Misra-Gries sketch with noise on every item of the universe; those above a cut are added up.
+
+    Unit: one item replaced; n_i public. Guarantee: pure epsilon. Removing an item lowers one counter by 1 or raises all
+        k by 1 ([LT] Lemma 8), and adding one the reverse, so a replacement moves the counters by k + 1 in l1 at most.
+    Noise: discrete Laplace of scale (k + 1)/epsilon on every item.
+    Message: the items above the public cut, in the order of the universe, with their noisy counters.
+    Estimate: the sum of what was sent. Biased: a party leaves out up to n_i/(k+1) and the cut.
+    The baseline of Chan, Li, Shi, Xu (2012) that [MDP] sections 3.1 and 5 compare with (PMG, PDCH).
+    """
+
+    capacity: int = 64
+    max_items: int = 2**40
+
+    family = 7
+    name = "noisy Misra-Gries sketches (PDCH)"
+    reference = "Chan, Li, Shi, Xu (2012): Differentially private continual monitoring of heavy hitters"
+    unbiased = False
+    needs_bounded = True
+
+    def _check(self) -> None:
+        whole_number("capacity", self.capacity, 1, 2**20)
+        whole_number("max_items", self.max_items, 1, 2**40)
+
+    @property
+    def sensitivity(self) -> int:
+        """How far a replacement moves the counters in l1."""
+        return self.capacity + 1
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the discrete Laplace noise on every item."""
+        return self.sensitivity / self._exact_epsilon
+
+    @property
+    def cut(self) -> int:
+        """The smallest for which a party sends one item of count 0 at most, on average: size q^cut/(1 + q) <= 1."""
+        assert self.domain.size is not None
+        scale = float(self.scale)
+        return max(1, math.ceil(scale * math.log(self.domain.size / (1 + math.exp(-1 / scale)))))
+
+    def _check_items(self, items: int) -> None:
+        if items > self.max_items:
+            raise ParameterError(f"a party has at most max_items={self.max_items} items")
+
+    def _bound(self, items: int) -> int:
+        return max(items + noise_reach(self.scale), self.cut)
+
+    def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
+        assert self.domain.size is not None
+        # The seed breaks ties; any order that does not depend on the items will do.
+        sketch = MisraGries(self.capacity, seed=self._public_seed(8, number))
+        if len(words):
+            sketch.update(words)
+        raw = sketch.not_private_counts()
+        places = np.asarray(raw.items).astype(np.int64) if len(raw) else np.zeros(0, np.int64)
+        found, noisy = noisy_places(source, self.domain.size, places, raw.counts, self.scale, self.cut)
+        return write_entries(found, np.minimum(noisy, self._bound(len(words))) - self.cut)
+
+    def _decode(self, message: Message) -> tuple[Integers, Integers]:
+        assert self.domain.size is not None
+        places, beyond, rest = read_entries(message.payload, self.domain.size, self._bound(message.items) - self.cut)
+        if rest:
+            raise MessageError("message goes on after its last entry", "format")
+        if (beyond < 0).any():
+            raise MessageError("message has a count below the cut", "range")
+        return places, beyond + self.cut
+
+    def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
+        asked, inverse = np.unique(words.astype(np.int64), return_inverse=True)
+        values, times = np.zeros(len(asked)), np.zeros(len(asked))
+        for _, (places, counts) in heard:
+            at = np.minimum(np.searchsorted(asked, places), len(asked) - 1)
+            here = asked[at] == places
+            values[at[here]] += counts[here]
+            times[at[here]] += 1
+        return values[inverse], (times * laplace_variance(self.scale))[inverse]
+
+    def _shortfall(self, heard: Sequence[tuple[Message, Any]]) -> float:
+        return float(sum(message.items / (self.capacity + 1) + self.cut for message, _ in heard))

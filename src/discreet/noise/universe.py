@@ -1,0 +1,41 @@
+"""Noise on every item of a universe, without listing the universe."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.noise.source import Integers, Number, RandomSource
+
+__all__ = ["noisy_places", "places_above"]
+
+
+def noisy_places(
+    source: RandomSource, size: int, places: Integers, values: Integers, scale: Number, cut: int
+) -> tuple[Integers, Integers]:
+    """Every place of a universe whose value plus discrete Laplace noise is at least the cut, and that sum.
+
+    Values are 0 but at `places`, which are different. Distributed as if noise were drawn for every place: of the others
+    Binomial(size - len(places), P[Z >= cut]) pass, they are a uniform choice, and their noise is that of Z given Z >=
+    cut.
+    """
+    noisy = values + source.discrete_laplace(scale, len(places))
+    shown = noisy >= cut
+    absent = _absent_above(source, size, places, scale, cut)
+    found = np.concatenate([places[shown], absent])
+    return found, np.concatenate([noisy[shown], source.discrete_laplace_at_least(scale, cut, len(absent))])
+
+
+def places_above(
+    source: RandomSource, size: int, places: Integers, values: Integers, scale: Number, cut: int
+) -> Integers:
+    """The places that `noisy_places` shows, in their order, without the sums."""
+    shown = values + source.discrete_laplace(scale, len(places)) >= cut
+    return np.sort(np.concatenate([places[shown], _absent_above(source, size, places, scale, cut)]))
+
+
+def _absent_above(source: RandomSource, size: int, present: Integers, scale: Number, cut: int) -> Integers:
+    count = source.discrete_laplace_exceedances(size - len(present), scale, cut)
+    ranks = source.sample_without_replacement(size - len(present), count)
+    # The r-th place that is absent stands behind the present ones at or before it.
+    ordered = np.sort(present)
+    return np.asarray(ranks + np.searchsorted(ordered - np.arange(len(ordered)), ranks, side="right"))
