@@ -40,3 +40,14 @@ def test_what_is_refused(discreet, tmp_path):
     done = discreet("audit", "stability", "--report", tmp_path / "out.pdf")
     assert done.returncode == 2
     assert ".md or .html" in done.stderr
+
+
+def test_corrections_in_numbers(discreet):
+    done = discreet("audit", "--corrections", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert all(row["caught"] for row in rows)
+    assert {"[PAN] section 3", "[SS] Algorithm 3", "[CO] Theorem 4", "[LT] Theorem 23"} <= {
+        row["where"] for row in rows
+    }
+    assert discreet("audit", "--corrections", "offset").returncode == 2

@@ -11,17 +11,8 @@ import mpmath
 import pytest
 
 import discreet as dc
-from discreet.audit.pan_laws import (
-    Model,
-    bit_cell,
-    counter_cell,
-    joint_law,
-    loss_between,
-    models_of,
-    product_cell,
-    worst_loss,
-)
-from discreet.pan.heavy_fraction import ladder_weights
+from discreet.audit import literal_pan
+from discreet.audit.pan_laws import Model, bit_cell, joint_law, loss_between, models_of, worst_loss
 from discreet.pan.responses import ONE, Response
 
 ONE_LOOK = [("look", "output"), ("output", "look"), ("look",), ("output",)]
@@ -113,85 +104,59 @@ def test_two_unannounced_looks_separate_the_histories(name):
 
 def test_counters_that_survive_an_announcement_are_caught():
     """Re-randomising the bits alone, as PAN section 3 does for the density, does not carry over to the cropped mean."""
-    good = bit_cell(0.4, 0.6, modulus=3)
-
-    def bits_alone(state):
-        law = {}
-        for (_, bit, rounds), p in good.announce(state).items():
-            after = (state[0], bit, rounds)
-            law[after] = law.get(after, 0.0) + p
-        return law
-
-    model = models_of(PAN.CroppedMean(2, 3, budget=dc.Budget(1.0)), entries=1)[0]
-    literal = Model(type(good)(good.start, good.occur, bits_alone), model.statistic, model.scales, 1)
-    assert loss_between(literal, ("announce", "look"), ("announce", 0, "look")) == math.inf
-    fresh = Model(good, model.statistic, model.scales, 1)
-    assert loss_between(fresh, ("announce", "look"), ("announce", 0, "look")) < 1
+    kept = literal_pan.bits_alone_rerandomised(0.4, 3)
+    assert loss_between(kept, ("announce", "look"), ("announce", 0, "look")) == math.inf
+    fresh = literal_pan.bits_alone_rerandomised(0.4, 3, corrected=True)
+    assert loss_between(fresh, ("announce", "look"), ("announce", 0, "look")) <= 2 * 0.4
 
 
 # ---- the paper's literal versions --------------------------------------------------------------------------------
 
 
-def literal(cell, statistic, scale, coordinates=1):
-    return Model(cell, statistic, (scale,) * coordinates, entries=1)
-
-
 def test_density_noise_after_rescaling_is_caught():
-    """PAN Figure 1: 4(theta - 1/2)/eps + Lap(1/(eps m)) claims 2 eps; before rescaling it would be."""
+    """PAN section 3: 4(theta - 1/2)/eps + Lap(1/(eps m)) claims 2 eps; before rescaling it would be."""
     epsilon = 0.1
-    cell = bit_cell(0.5, 0.5 + epsilon / 4)
-    claimed = 2 * epsilon
-    after = literal(cell, lambda state: (4 * state[1] / epsilon,), 1 / epsilon)
-    assert worst_loss(after, ONE_LOOK)[0] == pytest.approx(3.4, abs=0.2)
-    before = literal(cell, lambda state: (float(state[1]),), 1 / epsilon)
-    assert worst_loss(before, ONE_LOOK)[0] <= claimed
+    after = literal_pan.density_noise_after_rescaling(epsilon)
+    assert worst_loss(after, ONE_LOOK)[0] == pytest.approx(3.424, abs=0.001)
+    # The bit is seen as 0; x comes or not: the loss of the output alone, given the look.
+    given = math.log((0.5 - epsilon / 4) + (0.5 + epsilon / 4) * math.exp(4))
+    assert loss_between(after, ("look", "output"), ("look", 0, "output")) == pytest.approx(given)
+    assert worst_loss(literal_pan.density_noise_after_rescaling(epsilon, before=True), ONE_LOOK)[0] <= 2 * epsilon
 
 
 def test_cropped_mean_noise_after_rescaling_is_caught():
     epsilon, t = 0.1, 3
-    cell = bit_cell(0.5, 0.5 + epsilon / 4, modulus=t)
-    after = literal(cell, lambda state: (4 * t * state[1] / epsilon,), t / epsilon)
+    after = literal_pan.cropped_mean_noise_after_rescaling(epsilon, t)
     assert worst_loss(after, ONE_LOOK, most=3)[0] > 3
-    before = literal(cell, lambda state: (4 * t * state[1] / epsilon,), 4 * t / epsilon**2)
+    before = literal_pan.cropped_mean_noise_after_rescaling(epsilon, t, before=True)
     assert worst_loss(before, ONE_LOOK, most=3)[0] <= 2 * epsilon
 
 
-def ladder(weights, scale, epsilon):
-    cell = product_cell(*(bit_cell(0.5, 0.5 + epsilon / 4, modulus=t) for t in (1, 2, 4)))
-    return literal(cell, lambda state: (sum(w * part[1] for w, part in zip(weights, state, strict=True)),), scale)
-
-
-def test_heavy_hitters_noise_for_one_table_is_caught():
+@pytest.mark.parametrize("only_one", [True, False])
+def test_heavy_hitters_noise_for_one_table_is_caught(only_one):
     """PAN Figure 3, step 4: v + Lap(1/(eps m)) claims eps for the output; every table moves it, and far more."""
-    epsilon, rungs = 0.1, [1.0, 2.0, 4.0]
-    for only_one in (True, False):
-        weights = [4 * t * w / epsilon for t, w in zip(rungs, ladder_weights(rungs, 1, only_one), strict=True)]
-        claimed = epsilon * (1 + len(rungs))
-        assert worst_loss(ladder(weights, 1 / epsilon, epsilon), [("look", "output")], most=1)[0] > 2 * claimed
-        covers = sum(map(abs, weights)) / epsilon
-        assert worst_loss(ladder(weights, covers, epsilon), [("look", "output")], most=1)[0] <= claimed
+    epsilon, rungs = 0.1, (1, 2, 4)
+    claimed = epsilon * (1 + len(rungs))
+    one = literal_pan.heavy_hitters_noise_for_one_table(epsilon, rungs, only_one=only_one)
+    assert worst_loss(one, [("look", "output")], most=1)[0] > 2 * claimed
+    every = literal_pan.heavy_hitters_noise_for_one_table(epsilon, rungs, only_one=only_one, all_tables=True)
+    assert worst_loss(every, [("look", "output")], most=1)[0] <= claimed
 
 
 def test_a_single_interval_is_not_the_fraction_of_heavy_hitters():
     """Figure 3's step 4 misses whatever occurs more often than the interval; the sum from there up does not."""
     rungs = [1.0, 2.0, 4.0, 8.0, 16.0]
-    cropped = [min(12.0, t) for t in rungs]  # every element occurs 12 times
-    one, all_above = (
-        sum(w * e for w, e in zip(ladder_weights(rungs, 2, only_one), cropped, strict=True))
-        for only_one in (True, False)
-    )
-    assert one == pytest.approx(0.0)
-    assert all_above == pytest.approx(1.0)
+    assert literal_pan.fraction_of_one_interval(rungs, 2, 12) == pytest.approx(0.0)
+    assert literal_pan.fraction_of_one_interval(rungs, 2, 12, corrected=True) == pytest.approx(1.0)
 
 
 def test_mod_k_noise_for_sensitivity_one_is_caught():
     """PAN Figure 5: Lap(1/(eps m)) on every fraction, where two of them move."""
     epsilon, k = 0.5, 3
-    shift = [math.exp(-epsilon * i / (k - 1)) for i in range(k)]
-    cell = counter_cell([p / sum(shift) for p in shift])
-    residues = lambda state: tuple(float(state == i) for i in range(k))  # noqa: E731
-    assert worst_loss(literal(cell, residues, 1 / epsilon, k), ONE_LOOK, most=3)[0] == pytest.approx(3 * epsilon)
-    assert worst_loss(literal(cell, residues, 2 / epsilon, k), ONE_LOOK, most=3)[0] == pytest.approx(2 * epsilon)
+    single = literal_pan.modular_noise_for_one_residue(epsilon, k)
+    assert worst_loss(single, ONE_LOOK, most=3)[0] == pytest.approx(3 * epsilon)
+    both = literal_pan.modular_noise_for_one_residue(epsilon, k, both=True)
+    assert worst_loss(both, ONE_LOOK, most=3)[0] == pytest.approx(2 * epsilon)
 
 
 def test_the_matrix_of_figure_5_is_not_the_law_of_the_entries():
@@ -203,25 +168,22 @@ def test_the_matrix_of_figure_5_is_not_the_law_of_the_entries():
         law = joint_law(model, (*[0] * count, "look"))
         for i in range(4):
             assert law[((i,),)] == pytest.approx(shift[(i - count) % 4], abs=1e-15)
-    assert any(abs(shift[(i + 1) % 4] - shift[(i - 1) % 4]) > 0.05 for i in range(4))
+    truth = [0.1, 0.6, 0.2, 0.1]
+    assert abs(literal_pan.modular_matrix_as_printed(1.0, truth) - truth).max() > 0.4
+    assert abs(literal_pan.modular_matrix_as_printed(1.0, truth, corrected=True) - truth).max() < 1e-12
 
 
 def test_counters_that_do_not_share_the_budget_are_caught():
     """PAN Theorem 5.1 claims epsilon for several modular counters of the same element."""
-    weights = [0.5, 0.25, 0.25]  # epsilon = log 2
-    both = product_cell(counter_cell(weights), counter_cell([0.4, 0.2, 0.2, 0.2]))
-    model = literal(both, lambda state: (0.0,), 1.0)
-    assert worst_loss(model, [("look",)], most=3)[0] == pytest.approx(2 * math.log(2))
+    looks = [("look",)]
+    assert worst_loss(literal_pan.counters_that_do_not_share(1.0, (2, 3)), looks, 3)[0] == pytest.approx(2.0)
+    assert worst_loss(literal_pan.counters_that_do_not_share(1.0, (2, 3), shared=True), looks, 3)[0] <= 1 + 1e-9
 
 
 def test_an_entry_made_when_its_element_first_comes_is_caught():
-    lazy = bit_cell(0.4, 0.6)
-
-    def occur(state):
-        return {(0, 1, 0): 0.6, (0, 0, 0): 0.4}
-
-    model = literal(type(lazy)({None: 1.0}, occur, lazy.announce), lambda state: (0.0,), 1.0)
-    assert loss_between(model, ("look",), (0, "look")) == math.inf
+    assert loss_between(literal_pan.entries_made_on_arrival(0.4), ("look",), (0, "look")) == math.inf
+    drawn = literal_pan.entries_made_on_arrival(0.4, corrected=True)
+    assert loss_between(drawn, ("look",), (0, "look")) <= 0.4
 
 
 def test_the_tight_pair_is_tight_and_rounded_inwards():
@@ -231,5 +193,5 @@ def test_the_tight_pair_is_tight_and_rounded_inwards():
         with mpmath.workdps(60):
             ratio = mpmath.log(pair.seen) - mpmath.log(pair.unseen)
             assert epsilon - 1e-9 < ratio <= mpmath.mpf(epsilon)
-        model = literal(bit_cell(pair.unseen / ONE, pair.seen / ONE), lambda state: (0.0,), 1.0)
+        model = Model(bit_cell(pair.unseen / ONE, pair.seen / ONE), lambda state: (0.0,), (1.0,), 1)
         assert worst_loss(model, [("look",)])[0] == pytest.approx(epsilon, rel=1e-9)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +33,10 @@ def audit(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default the processors, at most 4.", show_default=False)
     ] = None,
+    corrections: Annotated[
+        bool,
+        typer.Option("--corrections", help="Instead: what the papers' versions lose as printed, beside what ours do."),
+    ] = False,
     format: Annotated[TextFormat, typer.Option("--format", help="How to print it.")] = TextFormat.table,
     quiet: Quiet = False,
 ) -> None:
@@ -38,6 +44,10 @@ def audit(
 
     Nothing is read and nothing is spent. Exit code 1 if a claim does not hold or a sabotaged twin goes unnoticed.
     """
+    if corrections:
+        if mechanisms or report is not None or full:
+            raise ParameterError("--corrections takes no mechanisms, no --full and no --report")
+        return _show_corrections(format)
     if report is not None and report.suffix not in (".md", ".html"):
         raise ParameterError(f"a report is a .md or .html file, not {report.name!r}")
     from discreet.audit.findings import AuditReport
@@ -63,4 +73,22 @@ def audit(
         if not done.passed:
             note(f"FAILED\n{done}")
     if not passed:
+        raise typer.Exit(1)
+
+
+def _show_corrections(format: TextFormat) -> None:
+    from discreet.audit.corrections import corrections
+
+    found = corrections()
+    if format is TextFormat.json:
+        rows = [{**asdict(one), "caught": one.caught} for one in found]
+        print(json.dumps([{k: None if v == math.inf else v for k, v in row.items()} for row in rows]))
+    else:
+        headings = ["where", "what", "quantity", "claimed", "literal", "ours"]
+        table = [
+            [one.where, one.what, one.quantity, *(f"{x:.3g}" for x in (one.claimed, one.literal, one.ours))]
+            for one in found
+        ]
+        print(table_text(headings, table, right=(3, 4, 5)), end="")
+    if not all(one.caught for one in found):
         raise typer.Exit(1)

@@ -1,0 +1,41 @@
+"""Every correction of docs/privacy/corrections.md: the literal version is caught, ours is not, and the page says so."""
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet.audit.corrections import corrections
+
+PAGE = (Path(__file__).parents[2] / "docs/privacy/corrections.md").read_text()
+FOUND = corrections()
+
+
+@pytest.mark.parametrize("correction", FOUND, ids=lambda c: f"{c.where}, {c.what}")
+def test_the_literal_version_is_caught_and_ours_passes(correction):
+    assert correction.kind in ("privacy", "number", "waste")
+    if correction.kind == "waste":
+        assert correction.ours < correction.literal
+    else:
+        assert correction.literal > max(correction.claimed * (1 + 1e-6), 1e-12)
+        assert correction.ours <= correction.claimed * (1 + 1e-9) + 1e-12
+    assert correction.caught
+
+
+@pytest.mark.parametrize("correction", FOUND, ids=lambda c: f"{c.where}, {c.what}")
+def test_the_page_has_its_numbers(correction):
+    shown = [f"{x:.3g}" if math.isfinite(x) else "infinite" for x in (correction.claimed, correction.literal)]
+    assert f"| {correction.where} | {correction.what} | {correction.quantity} | {' | '.join(shown)} |" in PAGE
+
+
+def test_nobody_uses_a_literal_version():
+    """Nothing but the audit imports them, and importing discreet does not."""
+    packages = "discreet, discreet.pan, discreet.central, discreet.continual"
+    code = f"import sys, {packages}; print([m for m in sys.modules if 'literal' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    source = Path(__file__).parents[2] / "src/discreet"
+    users = {p.relative_to(source).parts[0] for p in source.rglob("*.py") if "audit.literal" in p.read_text()}
+    assert users <= {"audit"}
