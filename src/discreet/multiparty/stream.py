@@ -219,20 +219,25 @@ class StreamParty:
 
         Returns a message if a step was sampled or a block ended, which does not depend on items; else None.
         """
-        words, present = _words(self.stream.domain, items)
-        return self._work(words, present)
+        return self.feed_until(items, None)
 
     def advance(self, time: int) -> bytes | None:
         """Nothing arrived up to and including this step."""
-        missing = whole_number("time", time, self._time, MAX_TIME) - self._time
-        return self._work(np.zeros(missing, np.uint64), np.zeros(missing, np.bool_))
+        return self.feed_until([], time)
+
+    def feed_until(self, items: Any, time: int | None) -> bytes | None:
+        """The items of the next steps, and nothing after them up to and including step `time`; one message at most."""
+        words, present = _words(self.stream.domain, items)
+        told = self._time + len(words)
+        end = told if time is None else whole_number("time", time, told, MAX_TIME)
+        last = MAX_TIME if self.stream.horizon is None else self.stream.horizon
+        if end > last:
+            raise ParameterError(f"the stream ends with step {last}")
+        if cells_between(self._told, end, self.stream.shape) > MAX_CELLS or end - self._time > MAX_CELLS:
+            raise ParameterError("so many steps at once make too long a message; feed them in parts")
+        return self._work(np.pad(words, (0, end - told)), np.pad(present, (0, end - told)))
 
     def _work(self, words: Words, present: npt.NDArray[np.bool_]) -> bytes | None:
-        if cells_between(self._told, self._time + len(words), self.stream.shape) > MAX_CELLS:
-            raise ParameterError("so many steps at once make too long a message; feed them in parts")
-        last = MAX_TIME if self.stream.horizon is None else self.stream.horizon
-        if self._time + len(words) > last:
-            raise ParameterError(f"the stream ends with step {last}")
         steps: list[Words] = [np.zeros(0, np.uint64)]
         answers: list[npt.NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
         blocks: dict[Block, Cells] = {}

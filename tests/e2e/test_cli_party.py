@@ -1,0 +1,272 @@
+"""`discreet party`: rounds, messages and estimates, through files; a few through the installed command."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.cli.app import app
+
+
+@pytest.fixture
+def party(capsys):
+    """Run a command in this process; its output, or the error it ends with."""
+
+    def run(*arguments):
+        app(["party", *map(str, arguments)], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    columns = [np.minimum(rng.zipf(1.5, 400), 999) for _ in range(6)]
+    for number, column in enumerate(columns):
+        Path(f"{number}.csv").write_text("code\n" + "".join(f"{item}\n" for item in column))
+    return np.concatenate(columns)
+
+
+def test_levels_through_the_installed_command(discreet, places, tmp_path):
+    """At epsilon 50 and 99.9999% an interval misses once in a million runs."""
+    options = {"cwd": tmp_path}
+    made = discreet(
+        "party",
+        "round",
+        "r.json",
+        "--round-id",
+        "a",
+        "--epsilon",
+        50,
+        "--universe",
+        1000,
+        "--levels",
+        "--option",
+        "items_per_column=1",
+        "--option",
+        "rows=3",
+        **options,
+    )
+    assert made.returncode == 0, made.stderr
+    for number in range(2):
+        done = discreet(
+            "party", "encode", "--round", "r.json", "--party", number, f"{number}.csv", "-o", f"{number}.msg", **options
+        )
+        assert done.returncode == 0, done.stderr
+        size = (tmp_path / f"{number}.msg").stat().st_size
+        assert f"{size:,} bytes" in done.stderr
+    (tmp_path / "bad.msg").write_bytes((tmp_path / "1.msg").read_bytes()[:-1])
+    done = discreet(
+        "party",
+        "aggregate",
+        "--round",
+        "r.json",
+        "0.msg",
+        "bad.msg",
+        "1.msg",
+        "1.msg",
+        "--share",
+        0.1,
+        "--quantile",
+        0.5,
+        "--range",
+        "1:9",
+        "--item",
+        1,
+        "--confidence",
+        0.999999,
+        "--format",
+        "json",
+        **options,
+    )
+    assert done.returncode == 0, done.stderr
+    shown, items = json.loads(done.stdout), places[:800]
+    assert shown["messages"]["accepted"] == shown["parties"] == 2
+    assert [(row["file"], row["reason"]) for row in shown["messages"]["rejected"]] == [
+        ("bad.msg", "checksum"),
+        ("1.msg", "duplicate"),
+    ]
+    assert shown["bytes"] == sum((tmp_path / f"{number}.msg").stat().st_size for number in range(2))
+    (row,) = shown["estimates"]
+    assert row["lower"] <= np.sum(items == 1) <= row["upper"]
+    (row,) = shown["ranges"]
+    assert row["lower"] <= np.sum(items <= 9) <= row["upper"]
+    assert shown["quantiles"][0]["lower"] <= np.median(items) <= shown["quantiles"][0]["upper"]
+    assert 1 in [row["item"] for row in shown["heavy_hitters"]]
+    assert shown["guarantee"]["epsilon"] == 50
+    assert shown["guarantee"]["unit"]["name"] == "Replace"
+    # A second message is not made, and what cannot be read ends with its own code.
+    again = discreet("party", "encode", "--round", "r.json", "--party", 0, "0.csv", "-o", "0.msg", **options)
+    assert again.returncode == 2
+    nothing = discreet("party", "aggregate", "--round", "r.json", "bad.msg", "--top", 3, **options)
+    assert nothing.returncode == 4
+    assert "checksum" in nothing.stderr
+
+
+def test_a_state_goes_on(party, places):
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", "integers", "--protocol", "LocalHashing")
+    for number in range(3):
+        party("encode", "--round", "r.json", "--party", 1000 * number, f"{number}.csv", "-o", f"{number}.msg", "-q")
+    at_once = party("aggregate", "--round", "r.json", "0.msg", "1.msg", "2.msg", "--item", 1)
+    party("aggregate", "--round", "r.json", "0.msg", "--item", 1, "--state", "s")
+    party("aggregate", "--round", "r.json", "1.msg", "--item", 1, "--state", "s")
+    assert party("aggregate", "--round", "r.json", "2.msg", "--item", 1, "--state", "s") == at_once
+    assert "1200 parties" in at_once
+
+
+def test_a_directory_of_messages_and_a_listed_universe(party, places, tmp_path):
+    Path("words.txt").write_text("flu\ncold\nnone\n")
+    Path("mine.txt").write_text("flu\n" * 300 + "cold\n" * 100)
+    party(
+        "round",
+        "r.json",
+        "--round-id",
+        "a",
+        "--epsilon",
+        40,
+        "--universe",
+        "words.txt",
+        "--protocol",
+        "MergedSketch",
+        "--option",
+        "columns=64",
+    )
+    (tmp_path / "sent").mkdir()
+    for number in range(3):
+        party("encode", "--round", "r.json", "--party", number, "mine.txt", "-o", f"sent/{number}", "-q")
+    shown = json.loads(party("aggregate", "--round", "r.json", "sent", "--top", 2, "--format", "json"))
+    assert [(row["item"], row["count"]) for row in shown["estimates"]] == [
+        ("flu", pytest.approx(900, abs=30)),
+        ("cold", pytest.approx(300, abs=30)),
+    ]
+
+
+def test_with_a_ledger_the_same_message_is_written_again(party, places):
+    ledger = dc.Ledger("budget.sqlite")
+    ledger.grant("hospital", dc.Budget(1.5))
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", 1000)
+    for name in ("first.msg", "second.msg"):
+        party(
+            "encode",
+            "--round",
+            "r.json",
+            "--party",
+            1,
+            "1.csv",
+            "-o",
+            name,
+            "--ledger",
+            "budget.sqlite",
+            "--account",
+            "hospital",
+            "-q",
+        )
+    assert Path("first.msg").read_bytes() == Path("second.msg").read_bytes()
+    assert ledger.account("hospital").spent().epsilon == pytest.approx(1.0)
+    party("round", "other.json", "--round-id", "b", "--epsilon", 1, "--universe", 1000)
+    with pytest.raises(dc.BudgetExceededError):
+        party(
+            "encode",
+            "--round",
+            "other.json",
+            "--party",
+            1,
+            "1.csv",
+            "-o",
+            "third.msg",
+            "--ledger",
+            "budget.sqlite",
+            "--account",
+            "hospital",
+            "-q",
+        )
+    assert not Path("third.msg").exists()
+
+
+def test_a_stream_through_files(party, places, capsys):
+    party(
+        "round",
+        "r.json",
+        "--round-id",
+        "a",
+        "--epsilon",
+        10000,
+        "--universe",
+        1000,
+        "--protocol",
+        "Stream",
+        "--option",
+        "epoch_steps=1",
+        "--option",
+        "window=500",
+        "--option",
+        "columns=64",
+    )
+    with pytest.raises(dc.ParameterError):
+        party("encode", "--round", "r.json", "--party", 0, "0.csv", "-o", "0a.msg")
+    party("encode", "--round", "r.json", "--party", 0, "0.csv", "-o", "0a.msg", "--state", "0.state", "-q")
+    party(
+        "encode", "--round", "r.json", "--party", 0, "1.csv", "-o", "0b.msg", "--state", "0.state", "--until", 900, "-q"
+    )
+    party("encode", "--round", "r.json", "--party", 0, "-o", "0c.msg", "--state", "0.state", "--resend", "-q")
+    assert Path("0b.msg").read_bytes() == Path("0c.msg").read_bytes()
+    assert Path("0.state").stat().st_mode & 0o077 == 0
+    party("encode", "--round", "r.json", "--party", 1, "2.csv", "-o", "1.msg", "--state", "1.state", "-q")
+    shown = json.loads(
+        party(
+            "aggregate",
+            "--round",
+            "r.json",
+            "0b.msg",
+            "0a.msg",
+            "0c.msg",
+            "1.msg",
+            "--item",
+            1,
+            "--time",
+            900,
+            "--format",
+            "json",
+        )
+    )
+    assert shown["messages"] == {"accepted": 3, "repeated": 1, "rejected": []}
+    assert shown["estimates"][0]["count"] == pytest.approx(np.sum(places[400:800] == 1), abs=3)
+    assert shown["coverage"] == {"0": 1.0, "1": 0.0}
+    with pytest.raises(dc.ParameterError):  # another party's state
+        party("encode", "--round", "r.json", "--party", 1, "1.csv", "-o", "x.msg", "--state", "0.state", "-q")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["round", "x.json", "--round-id", "a", "--epsilon", 1],
+        ["round", "x.json", "--round-id", "a", "--epsilon", 0, "--universe", 10],
+        ["round", "x.json", "--round-id", "a", "--epsilon", 1, "--universe", "nofile"],
+        ["round", "x.json", "--round-id", "a", "--epsilon", 1, "--universe", 10, "--protocol", "Magic"],
+        ["round", "x.json", "--round-id", "a", "--epsilon", 1, "--universe", 10, "--option", "colour=3"],
+        ["round", "x.json", "--round-id", "a", "--epsilon", 1, "--universe", 10, "--option", "rows"],
+        ["round", "x.json", "--round-id", "a", "--epsilon", 1, "--alphabet", "ab", "--max-length", 3],
+        ["round", "x.json", "--round-id", "a", "--epsilon", 1, "--alphabet", "ab", "--levels"],
+        ["encode", "--round", "r.json", "--party", 0, "-o", "x.msg"],
+        ["encode", "--round", "r.json", "--party", -1, "0.csv", "-o", "x.msg"],
+        ["encode", "--round", "r.json", "--party", 0, "0.csv", "-o", "x.msg", "--until", 5],
+        ["encode", "--round", "r.json", "--party", 0, "0.csv", "-o", "x.msg", "--ledger", "l"],
+        ["encode", "--round", "0.csv", "--party", 0, "0.csv", "-o", "x.msg"],
+        ["encode", "--round", "r.json", "--party", 0, "words.txt", "-o", "x.msg"],
+        ["aggregate", "--round", "r.json", "0.csv", "--share", 0.1],
+        ["aggregate", "--round", "r.json", "0.csv", "--time", 3],
+        ["aggregate", "--round", "r.json", "0.csv", "--item", 1],
+    ],
+)
+def test_what_is_refused(party, places, arguments):
+    Path("words.txt").write_text("secret\n")
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", 1000)
+    with pytest.raises((dc.ParameterError, dc.DataError)) as caught:
+        party(*arguments)
+    assert "secret" not in str(caught.value)
+    assert not Path("x.msg").exists()
+    assert not Path("x.json").exists()
