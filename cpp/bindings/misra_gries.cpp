@@ -2,7 +2,7 @@
 
 #include <nanobind/ndarray.h>
 
-#include "counters_state.hpp"
+#include "misra_gries_state.hpp"
 
 namespace discreet {
 namespace {
@@ -30,9 +30,7 @@ nb::bytes to_bytes(const Sketch& self) {
     out.u8(self.merged);
     self.read_locked(
         [&](const auto& kernel) {
-          out.u64(kernel.total());
-          out.u64(kernel.decrements());
-          write_records(out, kernel.counters());
+          write_kernel(out, kernel);
           return 0;
         },
         0);
@@ -50,19 +48,8 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   sketch->merged = read_flag(in);
   if (state.kind != KeyKind::none) {
     sketch->start(state.kind);
-    const uint64_t total = read_total(in);
-    const uint64_t alpha = in.u64();
     sketch->visit_kernel([&](auto& kernel, auto key) {
-      const auto records = read_records<Counter<decltype(key)>>(in, state.kind, max_key_bytes, seed, total);
-      if (records.size() > capacity) throw CorruptStateError("state has more counters than its capacity");
-      if (records.size() < capacity && ((alpha > 0 && !sketch->merged) || has_zero(records)))
-        throw CorruptStateError("state has decrements while it has room");
-      // Every decrement takes k counts and one event: sum c + alpha (k+1) = n. A merge may have taken more.
-      const unsigned __int128 accounted =
-          static_cast<unsigned __int128>(alpha) * (capacity + 1) + sum_of_counts(records);
-      if (sketch->merged ? accounted > total : accounted != total)
-        throw CorruptStateError("state has counts that do not add up to its total");
-      kernel.assign(records, total, alpha);
+      read_kernel<decltype(key)>(in, kernel, {state.kind, capacity, max_key_bytes, seed, sketch->merged});
     });
   }
   in.finish();

@@ -79,7 +79,8 @@ void feed_column(Kernel& kernel, const Column& column, InterruptCheck& interrupt
   if constexpr (std::is_same_v<Key, StrKey> && requires { kernel.about_to_grow(); }) {
     // Setting up takes a pass over the table: not for a few rows and a large table.
     if (coded && kernel.table().positions() <= 16 * static_cast<uint64_t>(column.length)) {
-      DictionaryFeed<Kernel> feed(kernel, column);
+      const std::vector<uint64_t> hashes = code_hashes(*column.dictionary, kernel.seed());
+      DictionaryFeed<Kernel> feed(kernel, column, hashes);
       in_slices([&](int64_t begin, int64_t end) { feed.feed(begin, end); });
       feed.settle();
       return;
@@ -162,11 +163,27 @@ class Summary {
     return kind_;
   }
 
-  // Takes the chunks of a source; each is checked before it changes anything, and if a later one fails or Ctrl-C
-  // arrives, the summary is put back as it was. `check(chunk, checks, interrupt)` validates,
-  // `feed(kernel, chunk, key, interrupt)` applies, `items(chunk)` gives the items.
-  template <class Source, class Chunk, class Check, class Items, class Feed>
-  void update(Source& source, Chunk, bool skip_nulls, Check&& check, Items&& items, Feed&& feed) {
+  // A change that happens completely or leaves no trace: what it is put back to, once there is a copy.
+  class Change {
+   public:
+    explicit Change(Summary& summary) : summary_(summary) {}
+    KeyKind kind() const { return summary_.kind_; }
+    bool has_copy() const { return before_.has_value(); }
+    void keep_copy() { before_.emplace(summary_.kind_, summary_.kernels_); }
+    void undo() {
+      if (!before_) return;
+      summary_.kind_ = before_->first;
+      summary_.kernels_ = std::move(before_->second);
+    }
+
+   private:
+    Summary& summary_;
+    std::optional<std::pair<KeyKind, Kernels>> before_;
+  };
+
+  // Runs f(change) under the lock, without the GIL. If f throws, the summary goes back to the copy that was kept.
+  template <class F>
+  void change(F&& f) {
     nb::gil_scoped_release release;
     const auto lock = hold();
     updating_ = std::this_thread::get_id();
@@ -174,9 +191,21 @@ class Summary {
       std::atomic<std::thread::id>& id;
       ~Done() { id = std::thread::id(); }
     } done{updating_};
-
-    std::optional<std::pair<KeyKind, Kernels>> before;
+    Change made(*this);
     try {
+      f(made);
+    } catch (...) {
+      made.undo();
+      throw;
+    }
+  }
+
+  // Takes the chunks of a source; each is checked before it changes anything, and if a later one fails or Ctrl-C
+  // arrives, the summary is put back as it was. `check(chunk, checks, interrupt)` validates,
+  // `feed(kernel, chunk, key, interrupt)` applies, `items(chunk)` gives the items.
+  template <class Source, class Chunk, class Check, class Items, class Feed>
+  void update(Source& source, Chunk, bool skip_nulls, Check&& check, Items&& items, Feed&& feed) {
+    change([&](Change& made) {
       InterruptCheck interrupt;
       const Checks checks{max_key_bytes, skip_nulls};
       Chunk chunk, following;
@@ -185,8 +214,8 @@ class Summary {
         check(chunk, checks, interrupt);
         const KeyKind kind = combined_kind(kind_, items(chunk));
         more = source.next(following);
-        if (!before && (more || items(chunk).length > kSlice)) {
-          before.emplace(kind_, kernels_);
+        if (!made.has_copy() && (more || items(chunk).length > kSlice)) {
+          made.keep_copy();
           interrupt.enable();
         }
         if (items(chunk).key_kind() != KeyKind::none) {  // otherwise: nulls only, to be left out
@@ -197,13 +226,7 @@ class Summary {
         chunk = std::move(following);
         following = Chunk();
       }
-    } catch (...) {
-      if (before) {
-        kind_ = before->first;
-        kernels_ = std::move(before->second);
-      }
-      throw;
-    }
+    });
   }
 
   void merge(const Summary& other) {

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.histogram import Histogram
     from discreet.privacy.ledger import Account, Ledger
-    from discreet.summaries import CountMin, CountSketch, ExactCounts, MisraGries, SpaceSaving, UserMisraGries
+    from discreet.summaries import (
+        CountMin,
+        CountSketch,
+        ExactCounts,
+        MisraGries,
+        ShardedMisraGries,
+        SpaceSaving,
+        UserMisraGries,
+    )
 
 _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
@@ -35,7 +43,8 @@ _WHERE = {
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
     **dict.fromkeys(["Plan", "plan", "release", "top_k"], "api"),
     **dict.fromkeys(
-        ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "SpaceSaving", "UserMisraGries"], "summaries"
+        ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "ShardedMisraGries", "SpaceSaving", "UserMisraGries"],
+        "summaries",
     ),
     **dict.fromkeys(
         [
@@ -74,6 +83,7 @@ __all__ = [
     "ParameterError",
     "Plan",
     "Replace",
+    "ShardedMisraGries",
     "SpaceSaving",
     "Unit",
     "User",

@@ -23,6 +23,7 @@ from discreet.central import (
     PrivateMisraGries,
     PrivateSpaceSaving,
     ReducedMisraGries,
+    ShardedOffsetRelease,
     StabilityHistogram,
     SummedRelease,
     TextbookMisraGries,
@@ -65,6 +66,10 @@ def exact_counts(capacity):
     return dc.ExactCounts()
 
 
+def three_shards(capacity):
+    return dc.ShardedMisraGries(capacity, 3, seed=1)
+
+
 SMALL = {"width": 1024, "depth": 21}
 
 
@@ -89,6 +94,8 @@ def case(kind, summary, budget=APPROXIMATE, **options):
 CASES = {
     "offset": case(OffsetRelease, dc.MisraGries),
     "offset, users": case(OffsetRelease, dc.MisraGries, unit=dc.User(3)),
+    "sharded": case(ShardedOffsetRelease, three_shards, shards=3),
+    "sharded, users": case(ShardedOffsetRelease, three_shards, shards=3, unit=dc.User(3)),
     "pmg": case(PrivateMisraGries, dc.MisraGries, stream_length="public"),
     "pmg, paper": case(PrivateMisraGries, dc.MisraGries, calibration="paper"),
     "pmg, geometric": case(PrivateMisraGries, dc.MisraGries, calibration="paper-geometric", unit=dc.User(2)),

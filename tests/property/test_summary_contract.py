@@ -41,6 +41,7 @@ def alone(items):
 
 SUMMARIES = {
     "MisraGries": Case(lambda **options: dc.MisraGries(4, **{"seed": 7, **options})),
+    "ShardedMisraGries": Case(lambda **options: dc.ShardedMisraGries(4, 3, **{"seed": 7, **options})),
     "SpaceSaving": Case(lambda **options: dc.SpaceSaving(4, **{"seed": 7, **options})),
     "UserMisraGries": Case(lambda **options: dc.UserMisraGries(4, 2, **{"seed": 7, **options}), alone),
     "CountMin": Case(lambda **options: dc.CountMin(8, 3, tracked=2, **{"seed": 7, **options})),

@@ -489,17 +489,24 @@ void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed,
   }
 }
 
+// The hash of every value of a dictionary of strings, by code.
+inline std::vector<uint64_t> code_hashes(const Column& dictionary, uint64_t seed) {
+  std::vector<uint64_t> hashes(static_cast<size_t>(dictionary.length));
+  if (dictionary.kind == KeyKind::none) return hashes;
+  for (int64_t code = 0; code < dictionary.length; ++code)
+    if (dictionary.valid(code)) hashes[static_cast<size_t>(code)] = key_at(dictionary, code, StrKey{}).hash(seed);
+  return hashes;
+}
+
 // Feeds a kernel from a dictionary column of strings. Each code is hashed once, and while its key stays in the table
 // the code alone identifies it: `owner_` names the code that lives at a position. A key that enters the table gets its
 // bytes at the end, if it is still there, so that keys that come and go are never copied.
 template <class Kernel>
 class DictionaryFeed {
  public:
-  DictionaryFeed(Kernel& kernel, const Column& column) : kernel_(kernel), column_(column) {
-    const Column& dictionary = *column.dictionary;
-    hashes_.resize(static_cast<size_t>(dictionary.length));
-    for (size_t code = 0; code < hashes_.size(); ++code)
-      if (usable(code)) hashes_[code] = key_at(dictionary, static_cast<int64_t>(code), StrKey{}).hash(kernel.seed());
+  // `hashes` are those of code_hashes() under the kernel's seed.
+  DictionaryFeed(Kernel& kernel, const Column& column, const std::vector<uint64_t>& hashes)
+      : kernel_(kernel), column_(column), hashes_(hashes) {
     forget_positions();
   }
   DictionaryFeed(const DictionaryFeed&) = delete;
@@ -508,15 +515,18 @@ class DictionaryFeed {
 
   void feed(int64_t begin, int64_t end) {
     uint32_t block[kAhead];
-    uint64_t hashes[kAhead];
     while (begin < end) {
       size_t n;
       begin = decode(begin, end, block, n);
-      for (size_t i = 0; i < n; ++i) hashes[i] = hashes_[block[i]];
-      kernel_.add_each(
-          n, [&](size_t i) { return hashes[i]; },
-          [&](size_t i, uint32_t p) { return owner_[p] == block[i] || same_key(p, block[i], hashes[i]); },
-          [&](size_t i) { enter(block[i], hashes[i]); });
+      add(block, n);
+    }
+  }
+  // The same with codes that were read already, all of them of values that are items.
+  void feed(const uint32_t* codes, size_t count) {
+    for (size_t n; count > 0; codes += n, count -= n) {
+      n = std::min(count, kAhead);
+      for (size_t i = 0; i < n; ++i) __builtin_prefetch(hashes_.data() + codes[i]);
+      add(codes, n);
     }
   }
 
@@ -543,6 +553,16 @@ class DictionaryFeed {
   }
 
   static constexpr size_t kAhead = 128;  // hashes asked for before one is used: they must not drive the table out
+
+  // At most kAhead codes.
+  void add(const uint32_t* codes, size_t n) {
+    uint64_t hashes[kAhead];
+    for (size_t i = 0; i < n; ++i) hashes[i] = hashes_[codes[i]];
+    kernel_.add_each(
+        n, [&](size_t i) { return hashes[i]; },
+        [&](size_t i, uint32_t p) { return owner_[p] == codes[i] || same_key(p, codes[i], hashes[i]); },
+        [&](size_t i) { enter(codes[i], hashes[i]); });
+  }
 
   // The next codes that stand for an item, and where it stopped.
   int64_t decode(int64_t begin, int64_t end, uint32_t* block, size_t& n) const {
@@ -586,9 +606,9 @@ class DictionaryFeed {
 
   Kernel& kernel_;
   const Column& column_;
-  std::vector<uint64_t> hashes_;  // by code
-  std::vector<uint32_t> owner_;   // by position: the code whose key lives there, as far as this chunk knows
-  std::vector<uint8_t> later_;    // by position: the key has no bytes yet
+  const std::vector<uint64_t>& hashes_;  // by code
+  std::vector<uint32_t> owner_;          // by position: the code whose key lives there, as far as this chunk knows
+  std::vector<uint8_t> later_;           // by position: the key has no bytes yet
 };
 
 }  // namespace discreet

@@ -34,6 +34,7 @@ enum class StateFamily : uint16_t {
   count_min = 4,
   count_sketch = 5,
   exact_counts = 6,
+  sharded_misra_gries = 7,
   python = 100,  // payloads written by Python classes use 100 and up
 };
 

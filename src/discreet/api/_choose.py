@@ -10,7 +10,16 @@ from discreet import central
 from discreet.central import Mechanism
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
-from discreet.summaries import CountMin, CountSketch, ExactCounts, MisraGries, SpaceSaving, Summary, UserMisraGries
+from discreet.summaries import (
+    CountMin,
+    CountSketch,
+    ExactCounts,
+    MisraGries,
+    ShardedMisraGries,
+    SpaceSaving,
+    Summary,
+    UserMisraGries,
+)
 
 __all__ = ["MECHANISMS", "Choice", "choose", "make", "mechanism_class", "takes_length"]
 
@@ -64,11 +73,15 @@ def choose(
             )
     else:
         kind, because = mechanism_class(mechanism), "it was asked for"
+        if kind is central.OffsetRelease and isinstance(summary, ShardedMisraGries):
+            kind = central.ShardedOffsetRelease
     if issubclass(kind, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)):
         length = {} if stream_length is None else {"stream_length": stream_length}
         return Choice(kind.for_summary(summary, budget, unit=unit, **length), because)
     parts = [summary] if isinstance(summary, Summary) else summary
     options = {"sketches": len(parts)} if issubclass(kind, central.SummedRelease) else {}
+    if isinstance(summary, ShardedMisraGries) and issubclass(kind, central.ShardedOffsetRelease):
+        options = {"shards": summary.shards}
     made = make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options)
     return Choice(made, because)
 
@@ -102,6 +115,11 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
         return central.OffsetRelease, (
             "it is the default for a Misra-Gries sketch of one stream: one noise a count, a threshold that grows with "
             "neither the capacity nor the length, and a published offset that bounds what the sketch lost"
+        )
+    if isinstance(summary, ShardedMisraGries):
+        return central.ShardedOffsetRelease, (
+            "it is the one for shards of disjoint items: the default release of each, with the whole budget; putting "
+            "them together adds no noise"
         )
     if isinstance(summary, SpaceSaving):
         return central.PrivateSpaceSaving, (

@@ -224,10 +224,10 @@ def divergence(first: OutputLaw, second: OutputLaw, epsilon: float) -> Divergenc
 def _recording(kind: type[Mechanism]) -> type[Mechanism]:
     """The same mechanism, but for the last step: it hands over what it would publish instead of a `Histogram`."""
 
-    def record(self: Any, raw: Any, noisy: Any, keep: Any, source: Any, *, offset: int | None = None) -> Hashable:
+    def record(self: Any, raw: Any, noisy: Any, keep: Any, source: Any, **offsets: Any) -> Hashable:
         items = raw.items.to_pylist()
         shown = sorted((repr(items[i]), int(noisy[i])) for i in np.flatnonzero(keep))
-        return tuple(shown), offset
+        return tuple(shown), offsets.get("offset"), tuple(offsets.get("shard_offsets", ()))
 
     return type(f"Recording{kind.__name__}", (kind,), {"_histogram": record})
 

@@ -8,6 +8,7 @@ from discreet.central.offset_release import OffsetRelease
 from discreet.central.private_misra_gries import PrivateMisraGries
 from discreet.central.private_space_saving import PrivateSpaceSaving
 from discreet.central.reduced_misra_gries import ReducedMisraGries
+from discreet.central.sharded_release import ShardedOffsetRelease, join_shards
 from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
 from discreet.central.stability import StabilityHistogram
 from discreet.central.summed_release import SummedRelease
@@ -25,10 +26,12 @@ __all__ = [
     "PrivateMisraGries",
     "PrivateSpaceSaving",
     "ReducedMisraGries",
+    "ShardedOffsetRelease",
     "StabilityHistogram",
     "SummedRelease",
     "TextbookMisraGries",
     "Universe",
     "UserRelease",
+    "join_shards",
     "merge_releases",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -175,6 +176,8 @@ class Mechanism(abc.ABC):
         source: RandomSource,
         *,
         offset: int | None = None,
+        shards: np.ndarray[Any, np.dtype[np.int32]] | None = None,
+        shard_offsets: Sequence[int] | None = None,
     ) -> Histogram:
         """The published part of the noisy counts."""
         return Histogram(
@@ -184,6 +187,8 @@ class Mechanism(abc.ABC):
             self.error_model,
             threshold=self.threshold,
             offset=offset,
+            shards=None if shards is None else shards[keep],
+            shard_offsets=shard_offsets,
         )
 
 

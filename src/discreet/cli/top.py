@@ -79,6 +79,10 @@ def top(
         ),
     ] = None,
     mechanism: Annotated[str, typer.Option(help="The mechanism, by a name that `discreet plan` shows.")] = "auto",
+    workers: Annotated[
+        int | None,
+        typer.Option(help="How many threads count the items, each its own; one by default.", show_default=False),
+    ] = None,
     total_share: Annotated[
         float | None,
         typer.Option(help="Spend this share of the budget on the number of all events.", show_default=False),
@@ -146,6 +150,7 @@ def top(
             capacity=capacity,
             stream_length=length,
             mechanism=mechanism,
+            workers=workers,
             total_share=total_share,
             ledger=payer,
             charge_id=charge_id,

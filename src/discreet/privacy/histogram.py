@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = ["Histogram"]
 Counts = npt.NDArray[np.int64]
 
 PAYLOAD_VERSION = 1
+SHARDED_VERSION = 2  # with the shards and their offsets; a histogram without them is written as version 1
 _ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary")
 
 
@@ -38,7 +40,10 @@ class Histogram:
         counts: The noisy counts, int64, read-only.
         guarantee: What the release promises.
         threshold: The mechanism's cut. For the offset release an item is published iff count - offset >= threshold.
-        offset: The noisy offset that the offset release publishes; None for the others.
+        offset: The noisy offset that the offset release publishes; None for the others, and where every shard has its
+            own (see `offsets`).
+        shards: For a release in shards: which one each item belongs to, int32, read-only. Otherwise None.
+        shard_offsets: For a release in shards: the noisy offset of each. Otherwise None.
         total: The noisy length of the stream, when a share of the budget was spent on it; otherwise None.
         error_model: The laws from which `bounds` follow. All of it is public.
     """
@@ -52,6 +57,8 @@ class Histogram:
         *,
         threshold: int | float | None = None,
         offset: int | None = None,
+        shards: npt.NDArray[np.int32] | None = None,
+        shard_offsets: Sequence[int] | None = None,
         total: int | None = None,
         total_noise: Noise | None = None,
     ) -> None:
@@ -60,6 +67,12 @@ class Histogram:
 
         if len(items) != len(counts):
             raise ParameterError("items and counts must have one length")
+        if (shards is None) != (shard_offsets is None) or (shards is not None and offset is not None):
+            raise ParameterError("a release in shards has the shard of every item and an offset for every shard")
+        if shards is not None and shard_offsets is not None:
+            shards = np.asarray(shards, dtype=np.int32)
+            if len(shards) != len(counts) or not np.all((shards >= 0) & (shards < len(shard_offsets))):
+                raise ParameterError("every item must belong to one of the shards")
         if (total is None) != (total_noise is None):
             raise ParameterError("a total needs the law of its noise, and only a total has one")
         counts = np.asarray(counts, dtype=np.int64)
@@ -75,6 +88,10 @@ class Histogram:
         self.error_model = error_model
         self.threshold = threshold
         self.offset = offset
+        self.shards = None if shards is None else shards[np.asarray(order)]
+        if self.shards is not None:
+            self.shards.setflags(write=False)
+        self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
         self.total = total
         self.total_noise = total_noise
 
@@ -88,17 +105,24 @@ class Histogram:
     def __len__(self) -> int:
         return len(self.counts)
 
+    @property
+    def offsets(self) -> Counts | None:
+        """Of an offset release: the offset that belongs to each item. It is listed iff count - offset >= threshold."""
+        if self.shards is not None:
+            offsets: Counts = np.array(self.shard_offsets, dtype=np.int64)[self.shards]
+            return offsets
+        return None if self.offset is None else np.full(len(self), self.offset, dtype=np.int64)
+
     def _with(self, **changes: Any) -> Histogram:
-        fields = {
-            name: getattr(self, name)
-            for name in ("counts", "guarantee", "error_model", "threshold", "offset", "total", "total_noise")
-        }
+        names = ("counts", "guarantee", "error_model", "threshold", "offset", "shards", "shard_offsets", "total")
+        fields = {name: getattr(self, name) for name in (*names, "total_noise")}
         return Histogram(**{"items": self._items, **fields, **changes})
 
     def head(self, k: int) -> Histogram:
         """The first k items: a function of the release, so it costs nothing."""
         k = whole_number("k", k, 0)
-        return self._with(items=self._items[:k], counts=self.counts[:k])
+        shards = None if self.shards is None else self.shards[:k]
+        return self._with(items=self._items[:k], counts=self.counts[:k], shards=shards)
 
     def bounds(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """(lower, upper) for every item: with probability `confidence` all of them hold at once.
@@ -107,7 +131,14 @@ class Histogram:
         selected by their noisy counts. An upper bound is infinite where nothing finite can be published. An item that
         is listed occurred at least once (unless the mechanism lists items of a known universe).
         """
-        below, above = self.error_model.distances(confidence, self.offset)
+        below: Any
+        above: Any
+        if self.shards is not None and self.shard_offsets is not None:
+            # The law of the offsets' noise counts all of them, so that they hold at once.
+            needed = {offset: self.error_model.distances(confidence, offset) for offset in {*self.shard_offsets}}
+            below, above = np.array([needed[offset] for offset in self.shard_offsets])[self.shards].T
+        else:
+            below, above = self.error_model.distances(confidence, self.offset)
         lower = np.maximum(self.counts - below, float(self.error_model.lowest))
         return lower, np.maximum(self.counts + above, lower)
 
@@ -169,6 +200,10 @@ class Histogram:
             "confidence": confidence,
             "items": items,
         }
+        if self.shards is not None and self.shard_offsets is not None:
+            out["shard_offsets"] = list(self.shard_offsets)
+            for row, shard in zip(items, self.shards.tolist(), strict=True):
+                row["shard"] = shard
         rest = self.rest(confidence)
         if rest is not None:
             out["total"] = self.total
@@ -205,6 +240,9 @@ class Histogram:
             "items": [value.hex() for value in values] if kind == "large_binary" else values,
             "counts": self.counts.tolist(),
         }
+        if self.shards is not None and self.shard_offsets is not None:
+            more = {"shards": self.shards.tolist(), "shard_offsets": list(self.shard_offsets)}
+            fields = {**fields, "version": SHARDED_VERSION, **more}
         return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode("ascii")
 
     @classmethod
@@ -214,8 +252,11 @@ class Histogram:
 
         try:
             fields = json.loads(payload)
-            if fields["release"] != "histogram" or fields["version"] != PAYLOAD_VERSION:
-                raise CorruptStateError(f"the payload is not a histogram of version {PAYLOAD_VERSION}")
+            sharded = fields["version"] == SHARDED_VERSION
+            if fields["release"] != "histogram" or not (sharded or fields["version"] == PAYLOAD_VERSION):
+                raise CorruptStateError(
+                    f"the payload is not a histogram of version {PAYLOAD_VERSION} or {SHARDED_VERSION}"
+                )
             kind = fields["item_type"]
             if kind not in _ITEM_TYPES:
                 raise CorruptStateError("the payload has items of an unknown type")
@@ -229,6 +270,8 @@ class Histogram:
                 ErrorModel.from_dict(fields["error_model"]),
                 threshold=fields["threshold"],
                 offset=fields["offset"],
+                shards=np.array(fields["shards"], dtype=np.int32) if sharded else None,
+                shard_offsets=fields["shard_offsets"] if sharded else None,
                 total=fields["total"],
                 total_noise=None if fields["total_noise"] is None else Noise.from_dict(fields["total_noise"]),
             )

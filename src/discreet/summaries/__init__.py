@@ -6,6 +6,7 @@ from discreet.summaries.count_min import CountMin
 from discreet.summaries.count_sketch import CountSketch
 from discreet.summaries.exact_counts import ExactCounts
 from discreet.summaries.misra_gries import MisraGries
+from discreet.summaries.sharded_misra_gries import ShardedMisraGries
 from discreet.summaries.space_saving import SpaceSaving
 from discreet.summaries.user_misra_gries import UserMisraGries
 
@@ -16,6 +17,7 @@ __all__ = [
     "LinearSketch",
     "MisraGries",
     "RawCounts",
+    "ShardedMisraGries",
     "SpaceSaving",
     "Summary",
     "UserMisraGries",

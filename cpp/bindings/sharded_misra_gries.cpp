@@ -1,0 +1,250 @@
+#include "discreet/sharded_misra_gries.hpp"
+
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "misra_gries_state.hpp"
+
+namespace discreet {
+namespace {
+
+struct ShardedFamily {
+  template <class Key>
+  using Kernel = ShardedMisraGries<Key>;
+  uint64_t capacity;  // of every shard
+  uint32_t shards;
+  uint64_t seed;
+  template <class Key>
+  Kernel<Key> make() const {
+    return Kernel<Key>(capacity, shards, seed);
+  }
+};
+using Sketch = Summary<ShardedFamily>;
+
+constexpr int64_t kFewRows = 1 << 14;  // less work than starting threads for it
+
+// Chunks of one column after the other, from a Python iterator over columns.
+class BatchSource : public ColumnSource {
+ public:
+  explicit BatchSource(nb::handle batches) : iterator_(nb::steal(PyObject_GetIter(batches.ptr()))) {
+    if (!iterator_.is_valid()) nb::raise_python_error();
+  }
+  ~BatchSource() override {
+    column_.reset();
+    nb::gil_scoped_acquire gil;
+    iterator_.reset();
+  }
+  bool next(Column& column) override {
+    while (!column_ || !column_->next(column)) {
+      column_.reset();
+      nb::gil_scoped_acquire gil;
+      const nb::object batch = nb::steal(PyIter_Next(iterator_.ptr()));
+      if (!batch.is_valid()) {
+        if (PyErr_Occurred()) nb::raise_python_error();
+        return false;
+      }
+      column_ = open_column(batch);
+    }
+    return true;
+  }
+
+ private:
+  nb::object iterator_;
+  std::unique_ptr<ColumnSource> column_;
+};
+
+// The threads, once the kind of keys is known.
+class Threads {
+ public:
+  template <class Key>
+  ShardThreads<Key>& of(ShardedMisraGries<Key>& kernel, const Checks& checks) {
+    auto& threads = std::get<std::unique_ptr<ShardThreads<Key>>>(threads_);
+    if (!threads) threads = std::make_unique<ShardThreads<Key>>(kernel, checks);
+    return *threads;
+  }
+  template <class Wait>
+  void finish(Wait&& wait) {
+    std::apply([&](auto&... threads) { ((threads ? threads->finish(wait) : void()), ...); }, threads_);
+  }
+
+ private:
+  std::tuple<std::unique_ptr<ShardThreads<IntKey>>, std::unique_ptr<ShardThreads<StrKey>>> threads_;
+};
+
+template <class Key>
+void count_here(ShardedMisraGries<Key>& kernel, const ShardedChunk& chunk) {
+  std::vector<Lane<Key>> lanes(kernel.shards().size());
+  split(chunk, 0, chunk.column.length, kernel.seed(), lanes);
+  for (size_t s = 0; s < lanes.size(); ++s) add_lane(kernel.shards()[s], lanes[s]);
+}
+
+// Whether a dictionary column is counted by its codes: its values are strings, and not more of them than rows.
+bool by_codes(const Column& column) {
+  return column.dictionary && !is_integer(column.key_kind()) && column.key_kind() != KeyKind::none &&
+         column.dictionary->length <= column.length;
+}
+
+// Reads chunk after chunk while the threads count the ones before.
+void fill(Sketch& self, ColumnSource& source, bool skip_nulls) {
+  self.change([&](Sketch::Change& made) {
+    InterruptCheck interrupt;
+    const Checks checks{self.max_key_bytes, skip_nulls};
+    Threads threads;  // gone before anything is undone
+    Column chunk, following;
+    bool more = source.next(chunk);
+    while (more) {
+      more = source.next(following);
+      // One small chunk is checked completely before it changes anything. More than that needs a copy to go back to, and
+      // then the threads check the rows that they split.
+      const bool small = !more && !made.has_copy() && chunk.length <= kSlice;
+      const KeyKind given = chunk.key_kind();
+      const bool mixed = made.kind() != KeyKind::none && given != made.kind();  // then combined_kind() reads the rows
+      const bool codes = by_codes(chunk) && chunk.length > kFewRows;
+      const bool by_threads =
+          !chunk.dictionary || (codes && !chunk.dictionary->validity &&
+                                all_values_fit(*chunk.dictionary, chunk.length, checks));
+      const bool check_here = small || !by_threads || given == KeyKind::none || mixed;
+      if (check_here) validate_column(chunk, checks, interrupt);
+      const KeyKind kind = combined_kind(made.kind(), chunk);
+      if (!small && !made.has_copy()) {
+        made.keep_copy();
+        interrupt.enable();
+      }
+      if (given != KeyKind::none && chunk.length > 0) {
+        self.start(kind);
+        self.visit_kernel([&](auto& kernel, auto) {
+          ShardedChunk ready;
+          ready.column = chunk;
+          ready.checked = check_here;
+          if (codes) ready.use_codes(kernel.seed(), self.family.shards);
+          if (small && chunk.length <= kFewRows) {
+            count_here(kernel, ready);
+          } else {
+            threads.of(kernel, checks).push(std::move(ready), interrupt);
+          }
+        });
+      }
+      interrupt();
+      chunk = std::move(following);
+      following = Column();
+    }
+    threads.finish(interrupt);
+  });
+}
+
+void update(Sketch& self, nb::handle data, bool skip_nulls) {
+  auto source = open_column(data);
+  fill(self, *source, skip_nulls);
+  nb::gil_scoped_release release;
+  source.reset();
+}
+
+void update_batches(Sketch& self, nb::handle batches, bool skip_nulls) {
+  auto source = std::make_unique<BatchSource>(batches);
+  fill(self, *source, skip_nulls);
+  nb::gil_scoped_release release;
+  source.reset();
+}
+
+nb::bytes to_bytes(const Sketch& self) {
+  StateWriter out;
+  KeyKind kind = KeyKind::none;
+  self.with_lock([&](KeyKind held) {
+    kind = held;
+    out.u64(self.family.capacity);
+    out.u64(self.max_key_bytes);
+    out.u64(self.family.seed);
+    out.u8(self.merged);
+    out.u32(self.family.shards);
+    self.read_locked(
+        [&](const auto& kernel) {
+          for (const auto& shard : kernel.shards()) write_kernel(out, shard);
+          return 0;
+        },
+        0);
+  });
+  return sealed(out, StateFamily::sharded_misra_gries, 1, kind);
+}
+
+std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
+  const OpenState state = open_state(view_of(data), StateFamily::sharded_misra_gries, 1);
+  StateReader in(state.payload);
+  const uint64_t capacity = read_capacity(in);
+  const uint64_t max_key_bytes = read_max_key_bytes(in);
+  const uint64_t seed = in.u64();
+  const bool merged = read_flag(in);
+  const uint32_t shards = in.u32();
+  if (shards < 1 || shards > kMaxShards) throw CorruptStateError("state has a number of shards outside 1 to 128");
+  auto sketch = std::make_unique<Sketch>(ShardedFamily{capacity, shards, seed}, max_key_bytes);
+  sketch->merged = merged;
+  if (state.kind != KeyKind::none) {
+    sketch->start(state.kind);
+    uint64_t total = 0;
+    sketch->visit_kernel([&](auto& kernel, auto key) {
+      for (uint32_t s = 0; s < shards; ++s) {
+        auto& shard = kernel.shards()[s];
+        const auto counters =
+            read_kernel<decltype(key)>(in, shard, {state.kind, capacity, max_key_bytes, seed, merged});
+        // An item in two shards would count for both: the privacy of a release rests on there being none.
+        for (const auto& counter : counters)
+          if (shard_of(counter.hash, shards) != s) throw CorruptStateError("state has a key in a shard of others");
+        total += shard.total();
+        if (total >> 63) throw CorruptStateError("state has a total of 2**63 or more");
+      }
+    });
+  }
+  in.finish();
+  return sketch;
+}
+
+// A number of every shard; nothing before the first key.
+template <class F>
+std::vector<uint64_t> of_shards(const Sketch& self, F&& number) {
+  return self.read(
+      [&](const auto& kernel) {
+        std::vector<uint64_t> out;
+        for (const auto& shard : kernel.shards()) out.push_back(number(shard));
+        return out;
+      },
+      std::vector<uint64_t>(self.family.shards, 0));
+}
+
+}  // namespace
+
+void bind_sharded_misra_gries(nb::module_& m) {
+  nb::class_<Sketch> bound(m, "ShardedMisraGries");
+  bound
+      .def("__init__",
+           [](Sketch* self, uint64_t capacity, uint32_t shards, uint64_t max_key_bytes, uint64_t seed) {
+             new (self) Sketch(ShardedFamily{capacity, shards, seed}, max_key_bytes);
+           },
+           nb::arg("capacity"), nb::arg("shards"), nb::arg("max_key_bytes"), nb::arg("seed"))
+      .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"))
+      .def("update_batches", &update_batches, nb::arg("batches"), nb::arg("skip_nulls"))
+      .def("merge",
+           [](Sketch& self, const Sketch& other) {
+             require_equal("capacities", self.family.capacity, other.family.capacity);
+             require_equal("numbers of shards", self.family.shards, other.family.shards);
+             require_equal("seeds", self.family.seed, other.family.seed);
+             self.merge(other);
+           })
+      .def("to_bytes", &to_bytes)
+      .def_static("from_bytes", &from_bytes, nb::arg("data"))
+      .def("shard_of",
+           [](const Sketch& s, nb::handle item) {
+             const Column column = column_of_item(item);
+             const uint64_t hash = is_integer(column.kind) ? key_at(column, 0, IntKey{}).hash(s.family.seed)
+                                                           : key_at(column, 0, StrKey{}).hash(s.family.seed);
+             return shard_of(hash, s.family.shards);
+           },
+           nb::arg("item").none())
+      .def_prop_ro("decrements", [](const Sketch& s) { return of_shards(s, [](auto& k) { return k.decrements(); }); })
+      .def_prop_ro("sizes", [](const Sketch& s) { return of_shards(s, [](auto& k) { return k.size(); }); })
+      .def_prop_ro("totals", [](const Sketch& s) { return of_shards(s, [](auto& k) { return k.total(); }); })
+      .def_prop_ro("shards", [](const Sketch& s) { return s.family.shards; })
+      .def_prop_ro("capacity", [](const Sketch& s) { return s.family.capacity; });
+  bind_counter_sketch(bound);
+}
+
+}  // namespace discreet

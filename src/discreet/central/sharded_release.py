@@ -1,0 +1,156 @@
+"""The offset release of Misra-Gries in shards: the same mechanism on every shard, and no more noise."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from discreet.central._base import Mechanism, published_type
+from discreet.central.offset_release import OffsetRelease
+from discreet.errors import DataError, ParameterError
+from discreet.noise import RandomSource
+from discreet.noise.offset import offset_draw
+from discreet.privacy import Budget, Event, Unit
+from discreet.privacy.checks import whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.histogram import Histogram
+from discreet.summaries import ShardedMisraGries, Summary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ShardedOffsetRelease", "join_shards"]
+
+
+@dataclass(frozen=True)
+class ShardedOffsetRelease(Mechanism):
+    """The offset release of each shard of a Misra-Gries sketch, every one with the whole budget.
+
+    Unit: one event added or removed, or up to m events of a user (`User(m)`). Not `Replace`: it touches two shards.
+    Guarantee: (epsilon, delta), by parallel composition over disjoint items: the shard is a function of the item that
+        does not depend on the stream, so one event changes the state of one shard, and the noises of the others have
+        nothing to do with it. For users: m steps of one event each, wherever they fall, exactly as with one sketch.
+    Noise: that of `OffsetRelease` on every shard s: a0_s = alpha_s + Z_s and v_x = c_x + alpha_s + Z_x, all Z discrete
+        Laplace of scale m/epsilon.
+    Threshold: x is published iff v_x - a0_s >= 1 + t, with the t of `OffsetRelease`.
+    Error: f <= c + alpha_s <= f + n_s/(capacity+1) with n_s the events of shard s; never more than with one sketch.
+    Argument: docs/privacy/shards.md.
+
+    Args:
+        capacity: The counters of every shard.
+        shards: How many shards; public.
+    """
+
+    name: ClassVar[str] = "offset release of Misra-Gries in shards"
+    reference: ClassVar[str] = "this package, docs/privacy/shards.md; parallel composition of offset releases"
+    accepts: ClassVar[tuple[type[Summary], ...]] = (ShardedMisraGries,)
+
+    budget: Budget
+    capacity: int
+    shards: int
+    unit: Unit = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        whole_number("shards", self.shards)
+        _ = self.of_one_shard
+
+    @property
+    def of_one_shard(self) -> OffsetRelease:
+        """The mechanism that each shard is released with."""
+        return OffsetRelease(self.budget, self.capacity, self.unit)
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the discrete Laplace noises: m/epsilon, exactly."""
+        return self.of_one_shard.scale
+
+    @property
+    def threshold(self) -> int:
+        return self.of_one_shard.threshold
+
+    @property
+    def error_model(self) -> ErrorModel:
+        return ErrorModel(
+            Noise("laplace", self.scale, self.capacity * self.shards),
+            offset_noise=Noise("laplace", self.scale, self.shards),
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            f"parallel composition over disjoint items: every item belongs to one of {self.shards} shards by a keyed "
+            "hash, whatever the stream, so one event changes one of them",
+        )
+
+    def check(self, summary: Any) -> None:
+        super().check(summary)
+        if summary.shards != self.shards:
+            raise ParameterError(f"made for {self.shards} shards, the summary has {summary.shards}")
+
+    def _publish(self, summary: ShardedMisraGries, source: RandomSource) -> Histogram:
+        parts = summary.not_private_shards()
+        drawn = [
+            offset_draw(part.counts, alpha, self.scale, self.threshold, source)
+            for part, alpha in zip(parts, summary.not_private_offsets, strict=True)
+        ]
+        return self._histogram(
+            summary.not_private_counts(),
+            np.concatenate([noisy for _, noisy, _ in drawn]),
+            np.concatenate([kept for _, _, kept in drawn]),
+            source,
+            shards=np.repeat(np.arange(self.shards, dtype=np.int32), [len(part) for part in parts]),
+            shard_offsets=[a0 for a0, _, _ in drawn],
+        )
+
+
+def join_shards(mechanism: ShardedOffsetRelease, parts: Sequence[Histogram]) -> Histogram:
+    """One release from those of the shards, wherever they were drawn: part s by `mechanism.of_one_shard` from shard s.
+
+    The items of the shards must be disjoint for every stream, which is what the guarantee rests on; an item that two
+    parts list is refused. It is a function of what the parts publish and costs nothing.
+    """
+    if len(parts) != mechanism.shards:
+        raise ParameterError(f"made for {mechanism.shards} shards, got {len(parts)} releases")
+    one = mechanism.of_one_shard
+    promised = (one.guarantee.mechanism, one.guarantee.unit, one.guarantee.epsilon, one.guarantee.delta)
+    offsets = []
+    for part in parts:
+        made = part.guarantee
+        if (made.mechanism, made.unit, made.epsilon, made.delta) != promised or part.error_model != one.error_model:
+            raise ParameterError(f"every shard must be released by {one.name} with the budget, unit and capacity given")
+        if part.offset is None:
+            raise ParameterError("a shard's release has no offset")
+        offsets.append(part.offset)
+    items = _concatenated([part._items for part in parts])
+    if len(items.unique()) != len(items):
+        raise DataError("two shards list the same item: the shards are not disjoint")
+    return Histogram(
+        items,
+        np.concatenate([part.counts for part in parts]),
+        dataclasses.replace(mechanism.guarantee, seeded=any(part.guarantee.seeded for part in parts)),
+        mechanism.error_model,
+        threshold=mechanism.threshold,
+        shards=np.repeat(np.arange(mechanism.shards, dtype=np.int32), [len(part) for part in parts]),
+        shard_offsets=offsets,
+    )
+
+
+def _concatenated(parts: list[pa.Array]) -> pa.Array:
+    """Items of one column: what has no items, or only small numbers, has a type of its own."""
+    import pyarrow as pa
+
+    parts = [part for part in parts if len(part)]
+    kinds = {part.type for part in parts}
+    if len(kinds) > 1:
+        if kinds != {pa.int64(), pa.uint64()}:
+            raise DataError(f"the shards hold items of different kinds: {', '.join(sorted(map(str, kinds)))}")
+        try:
+            parts = [part.cast(pa.uint64()) for part in parts]
+        except pa.ArrowInvalid:
+            raise DataError("the shards hold negative numbers and numbers of 2**63 or more") from None
+    return published_type(pa.concat_arrays(parts) if parts else pa.array([], pa.large_string()))
