@@ -72,6 +72,6 @@ class MergedSketch(Protocol):
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
         cells = np.sum([cells for _, cells in heard], axis=0)
-        noise = len(heard) * laplace_variance(self.scale)
-        values, variance = estimates(cells, self.columns, self.rows, self._public_seed(8), noise, words, 2**15)
+        noise, probes = len(heard) * laplace_variance(self.scale), min(2**15, 512 + 16 * self.columns)
+        values, variance = estimates(cells, self.columns, self.rows, self._public_seed(8), noise, words, probes)
         return values, np.full(len(words), variance)

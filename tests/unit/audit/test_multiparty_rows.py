@@ -1,0 +1,80 @@
+"""The audit of multiparty protocols: every example and unusual ones pass, twins do not, and losses are what is written.
+
+Runs use the system's source: each protocol raises a false alarm with probability below 1e-7.
+"""
+
+import math
+
+import pytest
+
+import discreet as dc
+from discreet.audit import check, multiparty, registry, running
+from discreet.audit.multiparty_laws import counter_sensitivity, message_loss, neighbours, separation_loss, tiny
+from discreet.multiparty import (
+    HadamardResponse,
+    IndependentSketches,
+    LocalHashing,
+    LocalSketch,
+    MergedMisraGries,
+    MergedSketch,
+    Separation,
+)
+
+FAST = registry.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch):
+    monkeypatch.setattr(running, "QUICK", FAST)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        HadamardResponse("r", dc.Budget(0.01), ["a", "b"]),
+        LocalHashing("r", dc.Budget(0.1), 10**9),
+        LocalSketch("r", dc.Budget(8.0), "bytes"),
+        IndependentSketches("r", dc.Budget(0.1), "integers", items_per_column=100.0, rows=5),
+        MergedSketch("r", dc.Budget(10.0), 7, columns=1),
+        Separation("r", dc.Budget(0.1), 10**6, separation_share=0.9, items_per_column=0.5),
+        MergedMisraGries("r", dc.Budget(5.0), range(-5, 5), capacity=1),
+    ],
+    ids=lambda protocol: type(protocol).__name__,
+)
+def test_unusual_configurations(protocol):
+    report = check(protocol)
+    assert report.passed, str(report)
+
+
+def printed(word, epsilon=1.0):
+    """A separation as [MDP] section 3.3 prints it, over 4 items."""
+    protocol = Separation("r", dc.Budget(epsilon), 1000, rows=1)
+    twin = next(twin for twin in multiparty._separation_twins(protocol) if word in twin.name)
+    return tiny(twin.mechanism, 4, **multiparty._SMALL_SEPARATION)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_heavy_and_light_in_parallel_lose_nine_eighths(epsilon):
+    """A heavy item below the threshold replaced by a light one above it moves three things at once."""
+    loss = separation_loss(printed("parallel", epsilon), [((0, 1, 1, 1), (1, 1, 1, 1))])
+    assert loss == pytest.approx(9 / 8 * epsilon, rel=1e-9)
+    assert separation_loss(printed("parallel", epsilon), list(neighbours(4, 2))) <= loss * (1 + 1e-9)
+
+
+def test_as_many_zero_entries_as_items_is_without_bound():
+    """Any entry of count 0 may be heavy, but never more than u - n of them by the printed rule."""
+    assert separation_loss(printed("zero"), [((0, 0), (0, 1))]) == math.inf
+
+
+def test_counters_move_by_one_more_than_there_are():
+    for capacity in (1, 2, 3):
+        protocol = MergedMisraGries("r", dc.Budget(1.0), 5, capacity=capacity)
+        assert counter_sensitivity(protocol, list(neighbours(5, capacity + 1))) == capacity + 1 == protocol.sensitivity
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_responses_use_the_whole_budget(epsilon):
+    for protocol in (HadamardResponse("r", dc.Budget(epsilon), 4), LocalHashing("r", dc.Budget(epsilon), 4)):
+        loss = max(message_loss(protocol, 4, 1, number)[0] for number in range(4))
+        assert loss == pytest.approx(epsilon, rel=1e-9)
+        assert loss <= epsilon * (1 + 1e-12)
