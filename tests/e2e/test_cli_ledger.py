@@ -43,6 +43,18 @@ def test_grant_show_history_export(discreet, path, tmp_path):
     assert out.read_text().splitlines() == lines
 
 
+def test_an_adaptive_grant(discreet, path):
+    grant = ["ledger", "grant", "--ledger", path, "--account", "a", "--epsilon", 1]
+    done = discreet(*grant, "--adaptive")
+    assert done.returncode == 0, done.stderr
+    assert "added up" in done.stderr
+    assert "added up" in discreet(*grant).stderr  # it stays so
+    assert "(adaptive)" in discreet("ledger", "show", "--ledger", path).stdout
+    assert "(adaptive)" in discreet("ledger", "history", "--ledger", path).stdout
+    (report,) = json.loads(discreet("ledger", "show", "--ledger", path, "--format", "json").stdout)["accounts"]
+    assert report["adaptive"] is True
+
+
 def test_a_zcdp_grant(discreet, path):
     assert discreet("ledger", "grant", "--ledger", path, "--account", "a", "--rho", 0.5).returncode == 0
     assert dc.Ledger(path).account("a").granted == dc.Budget.zcdp(0.5)

@@ -36,6 +36,12 @@ def grant(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
+    adaptive: Annotated[
+        bool,
+        typer.Option(
+            "--adaptive", help="Budgets may be chosen by looking at earlier releases: add them up. It stays that way."
+        ),
+    ] = False,
 ) -> None:
     """Set the total budget of an account.
 
@@ -43,8 +49,10 @@ def grant(
     spent is refused. Nothing is ever reset or refunded.
     """
     budget = budget_of(epsilon, delta, rho)
-    _open(ledger).grant(account, budget)
-    note(f"account {account!r} may spend {budget} in all")
+    opened = _open(ledger)
+    opened.grant(account, budget, adaptive=adaptive or None)
+    how = ", added up" if opened.account(account).adaptive else ""
+    note(f"account {account!r} may spend {budget} in all{how}")
 
 
 @app.command()
@@ -65,10 +73,11 @@ def show(ledger: LedgerPath, account: AccountName = None, format: Format = TextF
 def _report(account: Account) -> tuple[dict[str, Any], list[Any]]:
     granted, spent, remaining = account.granted, account.spent(), account.remaining()
     charges = sum(event.kind == "charge" for event in account.history())
-    report = {"account": account.name, "charges": charges}
+    report = {"account": account.name, "charges": charges, "adaptive": account.adaptive}
     for name, amount in (("granted", granted), ("spent", spent), ("remaining", remaining)):
         report[name] = {"epsilon": amount.epsilon, "delta": amount.delta, "rho": amount.rho}
-    return report, [account.name, granted, spent, remaining, charges]
+    how = f"{granted} (adaptive)" if account.adaptive else granted
+    return report, [account.name, how, spent, remaining, charges]
 
 
 @app.command()
@@ -82,6 +91,7 @@ def history(ledger: LedgerPath, account: AccountName = None, format: Format = Te
     for event in events:
         budget = event.details.get("budget", {})
         amount = ", ".join(f"{name}={value:g}" for name, value in budget.items() if value)
+        amount += " (adaptive)" if event.details.get("adaptive") else ""
         rows.append([event.seq, event.at, event.account, event.kind, amount, event.details.get("mechanism", "")])
         rows[-1].append(event.charge_id or "")
     print(table_text(["no.", "time", "account", "event", "budget", "mechanism", "charge id"], rows, right=[0]), end="")

@@ -56,22 +56,39 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({str(self._log.path)!r})"
 
-    def grant(self, account: str, budget: Budget) -> None:
+    def grant(self, account: str, budget: Budget, *, adaptive: bool | None = None) -> None:
         """Set the total budget of an account; make the account if it is new.
 
         A grant is the account's whole limit, not an addition: the same grant again changes nothing, a larger one
         extends the account. A grant that what was already spent does not fit in is refused with a LedgerError.
         All grants stay in the history.
+
+        With ``adaptive=True`` the epsilons of the account's charges may be chosen by looking at its earlier releases:
+        charges are then added up, and nothing tighter is used (zCDP charges need a zCDP grant). An account stays
+        adaptive, since what was looked at cannot be forgotten: None keeps it as it is, and False is refused.
         """
         _check_name("account", account)
         _check_budget(budget)
+        if adaptive is not None and not isinstance(adaptive, bool):
+            raise ParameterError(f"adaptive must be True, False or None, not {adaptive!r}")
         with self._log.writing(create=True) as log:
             state = _State(account, log.events)
-            if state.limit == budget:
+            before = state.limit is not None and state.limit.adaptive
+            if before and adaptive is False:
+                raise LedgerError(
+                    f"account {account!r} is adaptive: its budgets may have been chosen from its releases"
+                )
+            limit = _Limit(budget, before if adaptive is None else adaptive)
+            if state.limit == limit:
                 return
-            if not _fits(state.budgets, budget):
-                raise LedgerError(f"account {account!r} has spent more than the grant of {budget} would allow")
-            log.append(account, "grant", None, {"budget": _budget_to_dict(budget)})
+            if not limit.pays(state.budgets):
+                raise LedgerError(f"account {account!r} has spent more than the grant of {limit} would allow")
+            details: dict[str, Any] = {"budget": _budget_to_dict(budget)}
+            if limit.adaptive:
+                # Programs that only know version 1 would compose tightly: they must refuse the ledger.
+                log.append(account, "grant", None, {**details, "adaptive": True}, version=2)
+            else:
+                log.append(account, "grant", None, details)
 
     def account(self, name: str) -> Account:
         """The account of that name. Raises LedgerError if it was never granted a budget."""
@@ -108,7 +125,12 @@ class Account:
     @property
     def granted(self) -> Budget:
         """The account's latest grant."""
-        return self._state().granted
+        return self._state().granted.budget
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether budgets may be chosen by looking at earlier releases: charges are then added up."""
+        return self._state().granted.adaptive
 
     def charge(
         self, budget: Budget, charge_id: str | None = None, *, mechanism: str = "", unit: Unit | None = None
@@ -127,7 +149,7 @@ class Account:
         """Raise BudgetExceededError if a charge of `budget` would be refused now. Charges nothing, promises nothing."""
         _check_budget(budget)
         state = self._state()
-        if not _fits([*state.budgets, budget], state.granted):
+        if not state.granted.pays([*state.budgets, budget]):
             raise _refusal(self.name, state, budget)
 
     def begin(self, charge_id: str, budget: Budget, *, mechanism: str = "", unit: Unit | None = None) -> bytes | None:
@@ -189,7 +211,7 @@ class Account:
     def _charge(self, charge_id: str, budget: Budget, details: dict[str, Any]) -> bytes | None:
         # A first look without the lock: it loads the accounting library, so that others need not wait for that.
         before = self._state()
-        _fits([*before.budgets, budget], before.granted)
+        before.granted.pays([*before.budgets, budget])
         with self._log.writing() as log:
             state = _State(self.name, log.events)
             earlier = state.charges.get(charge_id)
@@ -207,30 +229,47 @@ class Account:
                         f"account {self.name!r} has charges for the unit {other.details['unit']}, which do not compose "
                         f"with one for {details['unit']}: use another account"
                     )
-            if fits := _fits([*state.budgets, budget], state.granted):
+            if fits := state.granted.pays([*state.budgets, budget]):
                 log.append(self.name, "charge", charge_id, details)
         if not fits:
             raise _refusal(self.name, state, budget)
         return None
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """A grant: how much, and whether it is for budgets that may be chosen by looking at earlier releases."""
+
+    budget: Budget
+    adaptive: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.budget}{' (adaptive)' if self.adaptive else ''}"
+
+    def pays(self, budgets: Sequence[Budget]) -> bool:
+        """Whether charges of these budgets stay within it together."""
+        from discreet.privacy.accounting import Charge, fits
+
+        return fits([Charge.of(budget) for budget in budgets], self.budget, adaptive=self.adaptive)
+
+
 class _State:
     """What the events of one account add up to."""
 
     def __init__(self, account: str, events: Sequence[LedgerEvent]) -> None:
-        self.limit: Budget | None = None
+        self.limit: _Limit | None = None
         self.charges: dict[str, LedgerEvent] = {}
         self.releases: dict[str, LedgerEvent] = {}
         for event in events:
             if event.account != account:
                 continue
             if event.kind == "grant":
-                self.limit = _budget_from_dict(event.details["budget"])
+                self.limit = _Limit(_budget_from_dict(event.details["budget"]), event.details.get("adaptive", False))
             elif event.charge_id is not None:
                 (self.charges if event.kind == "charge" else self.releases)[event.charge_id] = event
 
     @property
-    def granted(self) -> Budget:
+    def granted(self) -> _Limit:
         if self.limit is None:
             raise LedgerError("the account was never granted a budget")
         return self.limit
@@ -240,20 +279,15 @@ class _State:
         return [_budget_from_dict(event.details["budget"]) for event in self.charges.values()]
 
 
-def _fits(budgets: Sequence[Budget], limit: Budget) -> bool:
-    from discreet.privacy.accounting import Charge, fits
-
-    return fits([Charge.of(budget) for budget in budgets], limit)
-
-
-def _spent(budgets: Sequence[Budget], limit: Budget) -> Amount:
+def _spent(budgets: Sequence[Budget], limit: _Limit) -> Amount:
     from discreet.privacy.accounting import Charge, total_cost
 
-    if limit.rho is not None:
+    if limit.budget.rho is not None:
         return Amount(None, 0.0, _total_rho(budgets))
     if not budgets:
         return Amount(0.0)
-    return Amount(total_cost([Charge.of(budget) for budget in budgets], limit.delta), limit.delta)
+    charges, delta = [Charge.of(budget) for budget in budgets], limit.budget.delta
+    return Amount(total_cost(charges, delta, adaptive=limit.adaptive), delta)
 
 
 def _total_rho(budgets: Sequence[Budget]) -> float:
@@ -263,13 +297,13 @@ def _total_rho(budgets: Sequence[Budget]) -> float:
     return math.fsum(budget.rho or pure_rho(budget.epsilon or 0.0) for budget in budgets)
 
 
-def _remaining(budgets: Sequence[Budget], limit: Budget, delta: float | None) -> Amount:
-    if limit.rho is not None:
-        rho = limit.rho - _total_rho(budgets)
-        while rho > 0.0 and not _fits([*budgets, Budget.zcdp(rho)], limit):
+def _remaining(budgets: Sequence[Budget], limit: _Limit, delta: float | None) -> Amount:
+    if limit.budget.rho is not None:
+        rho = limit.budget.rho - _total_rho(budgets)
+        while rho > 0.0 and not limit.pays([*budgets, Budget.zcdp(rho)]):
             rho = math.nextafter(rho, 0.0) * (1 - 1e-15)
         return Amount(None, 0.0, max(rho, 0.0))
-    unspent = max(0.0, limit.delta - math.fsum(budget.delta for budget in budgets))
+    unspent = max(0.0, limit.budget.delta - math.fsum(budget.delta for budget in budgets))
     if delta is not None:
         return _largest(budgets, limit, Budget(1.0, delta).delta)
     everything = _largest(budgets, limit, unspent)
@@ -282,22 +316,23 @@ def _remaining(budgets: Sequence[Budget], limit: Budget, delta: float | None) ->
     return everything
 
 
-def _largest(budgets: Sequence[Budget], limit: Budget, delta: float) -> Amount:
+def _largest(budgets: Sequence[Budget], limit: _Limit, delta: float) -> Amount:
     """The charge of this delta with the largest epsilon that fits, up to a thousandth of the grant."""
-    assert limit.epsilon is not None
+    most = limit.budget.epsilon
+    assert most is not None
 
     def fits(epsilon: float) -> bool:
-        return epsilon > 0.0 and _fits([*budgets, Budget(epsilon, delta)], limit)
+        return epsilon > 0.0 and limit.pays([*budgets, Budget(epsilon, delta)])
 
     # What plain addition leaves is exact and nearly always the answer; bisect only where composition gives more.
-    low = limit.epsilon - math.fsum(budget.epsilon or 0.0 for budget in budgets)
+    low = most - math.fsum(budget.epsilon or 0.0 for budget in budgets)
     for _ in range(4):
         if fits(low):
             break
         low = math.nextafter(low, 0.0)
     else:
         low = 0.0
-    high, tolerance = limit.epsilon, 1e-3 * limit.epsilon
+    high, tolerance = most, 1e-3 * most
     if low < high and not fits(low + tolerance):
         high = low
     while high - low > tolerance:

@@ -24,11 +24,12 @@ from typing import Any
 
 from discreet.errors import LedgerError
 
-__all__ = ["EVENT_VERSION", "EventLog", "LedgerEvent", "LogWriter"]
+__all__ = ["EventLog", "LedgerEvent", "LogWriter"]
 
 APPLICATION_ID = 0x64637472  # "dctr", in the header of every ledger file
 SCHEMA_VERSION = 1
-EVENT_VERSION = 1
+EVENT_VERSIONS = (1, 2)
+"""1: everything but adaptive grants, which have 2, so that a program that does not know them refuses the ledger."""
 
 _SCHEMA = (
     """CREATE TABLE events (
@@ -82,7 +83,13 @@ class LogWriter:
         self.events = read_events(connection)
 
     def append(
-        self, account: str, kind: str, charge_id: str | None, details: dict[str, Any], payload: bytes | None = None
+        self,
+        account: str,
+        kind: str,
+        charge_id: str | None,
+        details: dict[str, Any],
+        payload: bytes | None = None,
+        version: int = 1,
     ) -> None:
         """Add one event; it is durable when the transaction ends without an error."""
         if payload is not None:
@@ -90,7 +97,7 @@ class LogWriter:
         before = bytes.fromhex(self.events[-1].digest) if self.events else b""
         at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         body = json.dumps(details, sort_keys=True)
-        fields = (len(self.events) + 1, EVENT_VERSION, at, account, kind, charge_id, body)
+        fields = (len(self.events) + 1, version, at, account, kind, charge_id, body)
         digest = _digest(before, fields)
         self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*fields, digest, payload))
         self.events.append(LedgerEvent(*fields[:6], details, digest.hex()))
@@ -250,8 +257,8 @@ def read_events(connection: sqlite3.Connection) -> list[LedgerEvent]:
     for *fields, digest in connection.execute(f"SELECT {columns} FROM events ORDER BY seq"):
         if any(isinstance(field, bytes) for field in fields) or digest != _digest(before, tuple(fields)):
             raise LedgerError(f"the ledger is damaged: event {len(events) + 1} was altered or is missing")
-        if fields[1] != EVENT_VERSION:
-            raise LedgerError(f"the ledger has events of version {fields[1]}; this program reads {EVENT_VERSION}")
+        if fields[1] not in EVENT_VERSIONS:
+            raise LedgerError(f"the ledger has events of version {fields[1]}; this program reads 1 and 2")
         seq, version, at, account, kind, charge_id, body = fields
         events.append(LedgerEvent(seq, version, at, account, kind, charge_id, json.loads(body), digest.hex()))
         before = digest

@@ -135,6 +135,51 @@ def test_a_grant_below_what_was_spent_is_refused(ledger, account):
     assert account.granted == dc.Budget(2.5, 1e-7)
 
 
+def test_an_adaptive_account_adds_up(ledger):
+    """Five charges of a quarter fit a grant of 1 by tight composition, four by their sum."""
+    grant, each = dc.Budget(1.0, 0.1), dc.Budget(0.25)
+    ledger.grant("fixed", grant)
+    ledger.grant("chosen", grant, adaptive=True)
+    fixed, chosen = ledger.account("fixed"), ledger.account("chosen")
+    assert (fixed.adaptive, chosen.adaptive) == (False, True)
+    for _ in range(4):
+        fixed.charge(each)
+        chosen.charge(each)
+    fixed.charge(each)
+    with pytest.raises(dc.BudgetExceededError, match="adaptive"):
+        chosen.charge(each)
+    assert chosen.spent().epsilon == 1.0
+    assert chosen.remaining().epsilon == 0.0
+    assert chosen.granted == grant
+    with pytest.raises(dc.ParameterError, match="zCDP"):
+        chosen.charge(dc.Budget.zcdp(1e-9))
+
+
+def test_an_adaptive_account_stays_adaptive(ledger, path):
+    ledger.grant("a", dc.Budget(1.0), adaptive=True)
+    ledger.grant("a", dc.Budget(2.0))  # a job that states its grant every time
+    assert ledger.account("a").adaptive
+    with pytest.raises(dc.LedgerError, match="adaptive"):
+        ledger.grant("a", dc.Budget(2.0), adaptive=False)
+    ledger.grant("a", dc.Budget(2.0), adaptive=True)
+    assert [event.version for event in ledger.history("a")] == [2, 2]  # older programs must not read these
+    assert dc.Ledger(path).account("a").adaptive
+
+
+def test_an_account_becomes_adaptive_if_its_sums_fit(ledger):
+    grant = dc.Budget(1.0, 0.1)
+    ledger.grant("a", grant)
+    for _ in range(5):
+        ledger.account("a").charge(dc.Budget(0.25))
+    with pytest.raises(dc.LedgerError, match="spent more"):
+        ledger.grant("a", grant, adaptive=True)
+    assert not ledger.account("a").adaptive
+    ledger.grant("a", dc.Budget(1.5, 0.1), adaptive=True)
+    assert ledger.account("a").remaining().epsilon == pytest.approx(0.25)
+    with pytest.raises(dc.ParameterError, match="adaptive"):
+        ledger.grant("a", grant, adaptive="yes")
+
+
 def test_accounts_do_not_share(ledger, account):
     ledger.grant("clicks", dc.Budget(1.0))
     account.charge(dc.Budget(4.0), charge_id="same id")
