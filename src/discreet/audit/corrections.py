@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.audit import literal_pan, literal_sketches
 from discreet.audit.continual_laws import event_shift, sparse_rho, stop_is_beaten
+from discreet.audit.multiparty_laws import entries_loss, neighbours, separation_loss
 from discreet.audit.pan_laws import History, Model, models_of, worst_loss
 from discreet.audit.registry import QUICK, case_of
 from discreet.central import (
@@ -28,6 +29,7 @@ from discreet.central import (
 )
 from discreet.continual import one_shot
 from discreet.continual._factors import Tree
+from discreet.multiparty import MergedMisraGries, Separation
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
 from discreet.privacy import Budget, User
 
@@ -174,6 +176,29 @@ def _central() -> Iterator[Correction]:
     )
 
 
+def _multiparty() -> Iterator[Correction]:
+    where, eps = "[MDP] section 3.3", 2.0
+    protocol = Separation("corrections", Budget(eps), 4, items_per_column=1.0, threshold=1, separation_share=0.5)
+    # A heavy item below the threshold is replaced by a light one above it: all that is released moves.
+    pairs = [*neighbours(4, 2), ((0, 1, 1, 1), (1, 1, 1, 1))]
+    ours = separation_loss(protocol, pairs)
+    for what, words in (
+        ("heavy and light items in parallel", "parallel"),
+        ("u - n entries of count 0", "zero entries"),
+    ):
+        literal = separation_loss(_twin(protocol, words), pairs)
+        yield Correction(where, what, "privacy", "epsilon", eps, literal, ours)
+    right, scale = protocol.threshold, float(protocol.separation_scale)
+    assert right is not None
+    tails = [math.exp(-t / scale) / (1 + math.exp(-1 / scale)) for t in (right, right + 1)]
+    what = "P[Z >= T] for P[Z > T]: entries of count 0, too many by this part"
+    yield Correction(where, what, "number", "error", 0.0, tails[0] / tails[1] - 1, 0.0)
+    sketches = MergedMisraGries("corrections", Budget(eps), 4, capacity=2)
+    literal = entries_loss(_twin(sketches, "removed"), 2)[0]
+    what = "Misra-Gries of 2 counters: sensitivity 2"
+    yield Correction("[MDP] section 3.1", what, "privacy", "epsilon", eps, literal, entries_loss(sketches, 2)[0])
+
+
 def _continual() -> Iterator[Correction]:
     horizon = 7
     tree = Tree(horizon, 2)
@@ -245,4 +270,4 @@ def _smallest(enough: Callable[[float], bool], high: float) -> float:
 
 def corrections() -> list[Correction]:
     """All of them; a few seconds."""
-    return [*_central(), *_pan(), *_continual()]
+    return [*_central(), *_pan(), *_multiparty(), *_continual()]

@@ -5,6 +5,7 @@ Runs use the system's source: each protocol raises a false alarm with probabilit
 
 import math
 
+import numpy as np
 import pytest
 
 import discreet as dc
@@ -19,6 +20,7 @@ from discreet.multiparty import (
     MergedSketch,
     Separation,
 )
+from discreet.noise.universe import places_above
 
 FAST = registry.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
 
@@ -64,6 +66,19 @@ def test_heavy_and_light_in_parallel_lose_nine_eighths(epsilon):
 def test_as_many_zero_entries_as_items_is_without_bound():
     """Any entry of count 0 may be heavy, but never more than u - n of them by the printed rule."""
     assert separation_loss(printed("zero"), [((0, 0), (0, 1))]) == math.inf
+
+
+def test_entries_of_count_0_taken_for_count_1_lose_nothing():
+    """P[Z >= T] in place of P[Z > T] alone: one more than there should be, but 0 and 1 have the same law."""
+
+    def choose(self, found, counts, source):
+        absent = np.setdiff1d(np.arange(4), found)
+        every, ones = np.concatenate([found, absent]), np.concatenate([counts, np.ones(len(absent), np.int64)])
+        order = np.argsort(every)
+        return places_above(source, 4, every[order], ones[order], self.separation_scale, self.threshold + 1)
+
+    twin = multiparty._twin(printed("zero"), "count 1 for count 0", _choose=choose).mechanism
+    assert separation_loss(twin, list(neighbours(4, 2))) <= 1 + 1e-9
 
 
 def test_counters_move_by_one_more_than_there_are():
