@@ -423,3 +423,17 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 
 def test_version(discreet):
     assert discreet("--version").stdout == f"discreet {dc.__version__}\n"
+
+
+def test_workers(discreet, tmp_path):
+    """Threads publish the same items with the same promise; what is not proved for them is refused before reading."""
+    (tmp_path / "log.txt").write_text("cats\n" * 5000 + "dogs\n" * 3000)
+    release = release_of(discreet("top", "log.txt", "--workers", 2, *BUDGET, *SURE, "--format", "json", cwd=tmp_path))
+    assert [(row["item"], row["lower"] <= count <= row["upper"]) for row, count in
+            zip(release["items"], (5000, 3000), strict=True)] == [("cats", True), ("dogs", True)]  # fmt: skip
+    assert len(release["shard_offsets"]) == 2
+    assert "parallel composition" in release["guarantee"]["assumptions"][0]
+    for wrong in (("--workers", 0), ("--workers", 2, "--mechanism", "pmg")):
+        done = discreet("top", "log.txt", *wrong, *BUDGET, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "worker" in done.stderr

@@ -226,8 +226,11 @@ def _recording(kind: type[Mechanism]) -> type[Mechanism]:
 
     def record(self: Any, raw: Any, noisy: Any, keep: Any, source: Any, **offsets: Any) -> Hashable:
         items = raw.items.to_pylist()
-        shown = sorted((repr(items[i]), int(noisy[i])) for i in np.flatnonzero(keep))
-        return tuple(shown), offsets.get("offset"), tuple(offsets.get("shard_offsets", ()))
+        shown = [(repr(items[i]), int(noisy[i])) for i in np.flatnonzero(keep)]
+        if "shards" not in offsets:
+            return tuple(sorted(shown)), offsets.get("offset")
+        places = offsets["shards"][keep].tolist()
+        return tuple(sorted(zip(shown, places, strict=True))), tuple(offsets["shard_offsets"])
 
     return type(f"Recording{kind.__name__}", (kind,), {"_histogram": record})
 

@@ -17,7 +17,13 @@ from discreet.errors import ParameterError
 
 __all__ = ["FULL", "QUICK", "AuditCase", "Effort", "Twin", "case_of", "cases", "register"]
 
-_ROWS = ("discreet.audit.central", "discreet.audit.continual", "discreet.audit.pan", "discreet.audit.multiparty")
+_ROWS = (
+    "discreet.audit.central",
+    "discreet.audit.sharded",
+    "discreet.audit.continual",
+    "discreet.audit.pan",
+    "discreet.audit.multiparty",
+)
 """The modules that register rows."""
 
 

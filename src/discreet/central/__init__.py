@@ -8,7 +8,7 @@ from discreet.central.offset_release import OffsetRelease
 from discreet.central.private_misra_gries import PrivateMisraGries
 from discreet.central.private_space_saving import PrivateSpaceSaving
 from discreet.central.reduced_misra_gries import ReducedMisraGries
-from discreet.central.sharded_release import ShardedOffsetRelease, join_shards
+from discreet.central.sharded_release import ShardedOffsetRelease
 from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
 from discreet.central.stability import StabilityHistogram
 from discreet.central.summed_release import SummedRelease
@@ -32,6 +32,5 @@ __all__ = [
     "TextbookMisraGries",
     "Universe",
     "UserRelease",
-    "join_shards",
     "merge_releases",
 ]

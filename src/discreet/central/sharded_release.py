@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.central._base import Mechanism, published_type
+from discreet.central._base import Mechanism
 from discreet.central.offset_release import OffsetRelease
-from discreet.errors import DataError, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
@@ -21,10 +19,7 @@ from discreet.privacy.error_model import ErrorModel, Noise
 from discreet.privacy.histogram import Histogram
 from discreet.summaries import ShardedMisraGries, Summary
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["ShardedOffsetRelease", "join_shards"]
+__all__ = ["ShardedOffsetRelease"]
 
 
 @dataclass(frozen=True)
@@ -106,51 +101,3 @@ class ShardedOffsetRelease(Mechanism):
             shards=np.repeat(np.arange(self.shards, dtype=np.int32), [len(part) for part in parts]),
             shard_offsets=[a0 for a0, _, _ in drawn],
         )
-
-
-def join_shards(mechanism: ShardedOffsetRelease, parts: Sequence[Histogram]) -> Histogram:
-    """One release from those of the shards, wherever they were drawn: part s by `mechanism.of_one_shard` from shard s.
-
-    The items of the shards must be disjoint for every stream, which is what the guarantee rests on; an item that two
-    parts list is refused. It is a function of what the parts publish and costs nothing.
-    """
-    if len(parts) != mechanism.shards:
-        raise ParameterError(f"made for {mechanism.shards} shards, got {len(parts)} releases")
-    one = mechanism.of_one_shard
-    promised = (one.guarantee.mechanism, one.guarantee.unit, one.guarantee.epsilon, one.guarantee.delta)
-    offsets = []
-    for part in parts:
-        made = part.guarantee
-        if (made.mechanism, made.unit, made.epsilon, made.delta) != promised or part.error_model != one.error_model:
-            raise ParameterError(f"every shard must be released by {one.name} with the budget, unit and capacity given")
-        if part.offset is None:
-            raise ParameterError("a shard's release has no offset")
-        offsets.append(part.offset)
-    items = _concatenated([part._items for part in parts])
-    if len(items.unique()) != len(items):
-        raise DataError("two shards list the same item: the shards are not disjoint")
-    return Histogram(
-        items,
-        np.concatenate([part.counts for part in parts]),
-        dataclasses.replace(mechanism.guarantee, seeded=any(part.guarantee.seeded for part in parts)),
-        mechanism.error_model,
-        threshold=mechanism.threshold,
-        shards=np.repeat(np.arange(mechanism.shards, dtype=np.int32), [len(part) for part in parts]),
-        shard_offsets=offsets,
-    )
-
-
-def _concatenated(parts: list[pa.Array]) -> pa.Array:
-    """Items of one column: what has no items, or only small numbers, has a type of its own."""
-    import pyarrow as pa
-
-    parts = [part for part in parts if len(part)]
-    kinds = {part.type for part in parts}
-    if len(kinds) > 1:
-        if kinds != {pa.int64(), pa.uint64()}:
-            raise DataError(f"the shards hold items of different kinds: {', '.join(sorted(map(str, kinds)))}")
-        try:
-            parts = [part.cast(pa.uint64()) for part in parts]
-        except pa.ArrowInvalid:
-            raise DataError("the shards hold negative numbers and numbers of 2**63 or more") from None
-    return published_type(pa.concat_arrays(parts) if parts else pa.array([], pa.large_string()))
