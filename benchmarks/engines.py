@@ -3,9 +3,9 @@
     python benchmarks/engines.py [--rows 20000000] [--rounds 5] [--quick] [--no-spark] [--json out/engines.json]
 
 Every row publishes the top 100 at epsilon 1, delta 1e-9 (the exact counting publishes the truth). Local rows run in a
-process of their own, so that peak memory is theirs; "from memory" starts with an Arrow column, the others read the same
-Parquet file, and their memory is that of the whole process. One core means that the process may use one. The error is the mean relative error over the true top 100;
-an item that is not published counts with error 1.
+process of their own. "From memory" starts with an Arrow column, and its memory is what comes on top; the others read
+the same Parquet file, and their memory is that of the whole process. One core means that the process may use one. The
+error is the mean relative error over the true top 100; an item that is not published counts with error 1.
 """
 
 from __future__ import annotations
