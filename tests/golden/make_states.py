@@ -28,11 +28,12 @@ NUMBERS = [3, -1, 3, 7, 2**40, 3, 7, 9, -(2**63), 3, 11]
 USERS = [["cats", "dogs"], ["cats"], ["fish", "cats", "newts"], [], ["dogs", "émile"]]
 
 
-def states() -> dict[str, dc.MisraGries | dc.SpaceSaving | dc.UserMisraGries | dc.ExactCounts]:
+def states() -> dict[str, dc.MisraGries | dc.ShardedMisraGries | dc.SpaceSaving | dc.UserMisraGries | dc.ExactCounts]:
     """Every family with the stream that made it; the file's name ends with the version of the payload."""
     made = {
         "misra_gries-v1": (dc.MisraGries(3, seed=11), WORDS),
         "misra_gries-int-v1": (dc.MisraGries(3, seed=11), NUMBERS),
+        "sharded_misra_gries-v1": (dc.ShardedMisraGries(2, 2, seed=11), WORDS),
         "space_saving-v1": (dc.SpaceSaving(3, seed=11), WORDS),
         "space_saving-int-v1": (dc.SpaceSaving(3, seed=11), NUMBERS),
         "user_misra_gries-v1": (dc.UserMisraGries(3, 3, seed=11), USERS),

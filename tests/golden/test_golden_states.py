@@ -20,6 +20,7 @@ CONTENT = {
     "exact_counts-v1": (dc.ExactCounts, {LONG: 1, "émile": 1, "fish": 1, "newts": 1, "dogs": 2, "cats": 4, "": 1}, 11),
     "misra_gries-int-v1": (dc.MisraGries, {11: 1, 9: 0, 3: 2}, 11),
     "misra_gries-v1": (dc.MisraGries, {"fish": 0, "newts": 1, "cats": 2}, 11),
+    "sharded_misra_gries-v1": (dc.ShardedMisraGries, {"dogs": 0, "cats": 1, "": 1}, 11),
     "space_saving-int-v1": (dc.SpaceSaving, {11: 4, 9: 3, 3: 4}, 11),
     "space_saving-v1": (dc.SpaceSaving, {"fish": 3, "newts": 4, "cats": 4}, 11),
     "user_misra_gries-v1": (dc.UserMisraGries, {"émile": 1, "dogs": 1, "cats": 2}, 8),

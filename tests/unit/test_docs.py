@@ -8,7 +8,7 @@ import pytest
 import discreet as dc
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/audit.md", "docs/choosing.md", "docs/pan.md", "docs/quickstart.md"]
+PAGES = ["README.md", "docs/audit.md", "docs/choosing.md", "docs/engines.md", "docs/pan.md", "docs/quickstart.md"]
 
 
 def blocks(page):
