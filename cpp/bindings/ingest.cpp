@@ -36,7 +36,7 @@ class Builder {
     } else if (PyBytes_Check(item)) {
       want(KeyKind::binary);
       push_bytes(PyBytes_AS_STRING(item), static_cast<size_t>(PyBytes_GET_SIZE(item)));
-    } else if (!PyBool_Check(item) && PyIndex_Check(item)) {
+    } else if (PyLong_CheckExact(item) || (PyIndex_Check(item) && !is_boolean(item))) {
       want(KeyKind::int64);
       push_integer(item);
     } else {
@@ -95,6 +95,11 @@ class Builder {
     if (is_integer(kind_)) integers_.push_back(0);
     if (kind_ == KeyKind::string || kind_ == KeyKind::binary) offsets_.push_back(static_cast<int64_t>(bytes_.size()));
     ++size_;
+  }
+  // NumPy's too, which some of its versions pass for the index 0 or 1.
+  static bool is_boolean(PyObject* item) {
+    const std::string_view type = Py_TYPE(item)->tp_name;
+    return PyBool_Check(item) || type == "numpy.bool" || type == "numpy.bool_";
   }
   void push_bytes(const char* data, size_t n) {
     bytes_.insert(bytes_.end(), data, data + n);
