@@ -5,6 +5,7 @@ party, `protocol.aggregator()` takes messages with `receive` and answers `estima
 """
 
 from discreet.multiparty._base import Aggregator, Party, Protocol, Receipt, Rejection, protocol_from_dict
+from discreet.multiparty._plan import PlannedProtocol, ProtocolPlan, plan
 from discreet.multiparty.domain import Domain
 from discreet.multiparty.estimates import Estimates
 from discreet.multiparty.hadamard_response import HadamardResponse
@@ -30,11 +31,14 @@ __all__ = [
     "MergedMisraGries",
     "MergedSketch",
     "Party",
+    "PlannedProtocol",
     "Protocol",
+    "ProtocolPlan",
     "Receipt",
     "Rejection",
     "Separation",
     "Stream",
     "Strings",
+    "plan",
     "protocol_from_dict",
 ]

@@ -1,0 +1,263 @@
+"""What each protocol is expected to achieve, from public numbers alone, before anything is sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.multiparty._base import MAX_CELLS, Protocol
+from discreet.multiparty._sketches import laplace_variance
+from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.hadamard_response import HadamardResponse
+from discreet.multiparty.independent_sketches import IndependentSketches
+from discreet.multiparty.local_hashing import LocalHashing
+from discreet.multiparty.local_sketch import LocalSketch
+from discreet.multiparty.merged_misra_gries import MergedMisraGries
+from discreet.multiparty.merged_sketch import MergedSketch
+from discreet.multiparty.separation import Separation
+from discreet.privacy import Budget
+from discreet.privacy.checks import positive_number, whole_number
+
+__all__ = ["PlannedProtocol", "ProtocolPlan", "plan"]
+
+_ENVELOPE = 28  # header, two numbers, checksum
+_MEDIAN_OF_3 = 0.449  # its variance over that of one, for normal variables
+_LISTED = 20_000  # items of the assumed distribution that are written out
+
+
+@dataclass(frozen=True)
+class PlannedProtocol:
+    """One protocol with parameters that fit.
+
+    ``error`` is the expected standard deviation of an estimate, in counts over all parties, for an item that is no
+    party's heavy one; for a biased protocol the bias is added. ``bytes_per_party`` is what a message is expected to
+    have.
+    """
+
+    kind: type[Protocol]
+    parameters: dict[str, Any]
+    epsilon: float
+    error: float
+    bytes_per_party: float
+    fits: bool
+
+    def protocol(self, round_id: str, universe: Any) -> Protocol:
+        """A round of it."""
+        return self.kind(round_id, Budget(self.epsilon), universe, **self.parameters)
+
+
+@dataclass(frozen=True)
+class ProtocolPlan:
+    """All protocols side by side, those that fit first, the smallest error first."""
+
+    rows: tuple[PlannedProtocol, ...]
+
+    @property
+    def pick(self) -> PlannedProtocol:
+        """The one with the smallest error among those that fit; if none does, the one with the shortest messages."""
+        if self.rows[0].fits:
+            return self.rows[0]
+        return min(self.rows, key=lambda row: row.bytes_per_party)
+
+    def __str__(self) -> str:
+        lines = [f"{'protocol':<22}{'error':>12}{'bytes/party':>13}  parameters"]
+        for row in self.rows:
+            mark = "" if row.fits else "  (does not fit)"
+            numbers = ", ".join(f"{name}={value:g}" for name, value in row.parameters.items())
+            lines.append(f"{row.kind.__name__:<22}{row.error:>12,.0f}{row.bytes_per_party:>13,.0f}  {numbers}{mark}")
+        return "\n".join(lines)
+
+
+def plan(
+    parties: int,
+    total: int,
+    epsilon: float,
+    bytes_per_party: float,
+    *,
+    universe_size: int = 2**20,
+    zipf: float = 1.2,
+) -> ProtocolPlan:
+    """The expected error of each protocol for messages of a given size, and which to take.
+
+    Errors of sketches depend on how skewed the items are, which is not known: they are computed for a Zipf law, with
+    equal parties that all draw from it. Everything here is public; nothing is computed from data.
+
+    Args:
+        parties: How many there are.
+        total: How many items they have together, about.
+        epsilon: What a message may tell about one item.
+        bytes_per_party: How long messages may be on average.
+        universe_size: How many different items there may be, for the protocols that need a bounded universe.
+        zipf: The exponent of the law that is assumed; more is more skewed.
+    """
+    model = _Model(
+        whole_number("parties", parties, 1, 2**40),
+        whole_number("total", total, 1, 2**50),
+        positive_number("epsilon", epsilon),
+        positive_number("bytes_per_party", bytes_per_party),
+        whole_number("universe_size", universe_size, 1, 2**62),
+        positive_number("zipf", zipf),
+    )
+    rows = [*model.local(), *model.sketches(), *model.merged(), *model.separated(), *model.counters()]
+    best: dict[type[Protocol], PlannedProtocol] = {}
+    for row in sorted(rows, key=lambda row: (not row.fits, row.error)):
+        best.setdefault(row.kind, row)
+    return ProtocolPlan(tuple(best.values()))
+
+
+@dataclass(frozen=True)
+class _Model:
+    parties: int
+    total: int
+    epsilon: float
+    limit: float
+    universe: int
+    zipf: float
+
+    @property
+    def items(self) -> float:
+        """Of a party."""
+        return self.total / self.parties
+
+    def shares(self) -> Numbers:
+        """The shares of the most frequent items; what is beyond those written out collides like noise and is small."""
+        ranks = np.arange(1, min(self.universe, _LISTED) + 1, dtype=np.float64)
+        weights = ranks**-self.zipf
+        beyond = 0.0
+        if self.universe > _LISTED:
+            a = 1 - self.zipf
+            last = math.log(self.universe / _LISTED) if a == 0 else (self.universe**a - _LISTED**a) / a
+            beyond = float(last)
+        shares: Numbers = weights / (weights.sum() + beyond)
+        return shares
+
+    def _row(
+        self, kind: type[Protocol], variance: float, size: float, bias: float = 0.0, **own: Any
+    ) -> PlannedProtocol:
+        error = math.sqrt(variance) + bias
+        return PlannedProtocol(kind, own, self.epsilon, error, size, size <= self.limit)
+
+    def _largest(self, size: Callable[[int], float]) -> int:
+        """The most columns whose message fits; 1 if none does."""
+        low, high = 1, MAX_CELLS // 64
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if size(middle) <= self.limit else (low, middle - 1)
+        return low
+
+    def _most_items(self, width: int, rows: int) -> int:
+        """Sixteen times as many items as a party has on average, unless its message would have too many cells."""
+        times = min(16.0, (MAX_CELLS // (width * rows) - 1) or 1)
+        return max(1, math.ceil(times * self.items))
+
+    # ---- protocol by protocol --------------------------------------------------------------------------------------
+
+    def local(self) -> Iterator[PlannedProtocol]:
+        """Every item is a report."""
+        budget, n = Budget(self.epsilon), self.items
+        hadamard = HadamardResponse("plan", budget, 2)
+        c = float(1 / (2 * hadamard.keep - 1))
+        yield self._row(HadamardResponse, self.total * c * c, _ENVELOPE + n / 8)
+        hashing = LocalHashing("plan", budget, 2)
+        rate, _ = hashing._rates(hashing.buckets)
+        yield self._row(LocalHashing, self.total * rate, _ENVELOPE + n * hashing._width / 8)
+        sketch = LocalSketch("plan", budget, 2)
+        noise = laplace_variance(sketch.scale)
+        bits = sketch._cells * _bits(noise + 1 / sketch._cells)
+        yield self._row(LocalSketch, self.total * (noise + 1 / sketch._cells), _ENVELOPE + n * bits / 8)
+
+    def sketches(self) -> Iterator[PlannedProtocol]:
+        """A sketch of each party."""
+        counts = self.items * self.shares()
+        squares = float((counts**2).sum() + self.items)
+        for rows in (1, 3):
+            noise = laplace_variance(2 * rows / self.epsilon)
+
+            def size(width: int, rows: int = rows, noise: float = noise) -> float:
+                return _ENVELOPE + rows * width * _bits(noise + squares / width) / 8
+
+            width = self._largest(size)
+            variance = self.parties * _of_rows(rows, noise, squares, counts, width)
+            own = {"items_per_column": self.items / width, "rows": rows, "max_items": self._most_items(width, rows)}
+            yield self._row(IndependentSketches, variance, size(width), **own)
+
+    def merged(self) -> Iterator[PlannedProtocol]:
+        """The same sketch for everyone."""
+        counts = self.total * self.shares()
+        own = float((self.items**2 * self.shares() ** 2).sum() + self.items)
+        for rows in (3, 5):
+            noise = laplace_variance(2 * rows / self.epsilon)
+
+            def size(width: int, rows: int = rows, noise: float = noise) -> float:
+                return _ENVELOPE + rows * width * _bits(noise + own / width) / 8
+
+            width = self._largest(size)
+            squares = float((counts**2).sum() + self.total)
+            variance = _of_rows(rows, self.parties * noise, squares, counts, width)
+            yield self._row(MergedSketch, variance, size(width), columns=width, rows=rows)
+
+    def separated(self) -> Iterator[PlannedProtocol]:
+        """Heavy items apart."""
+        counts = self.items * self.shares()
+        for share in (0.25, 0.4, 0.5):
+            made = Separation("plan", Budget(self.epsilon), self.universe, separation_share=share)
+            assert made.threshold is not None
+            heavy = _chance_above(made.threshold + 1 - counts, float(made.separation_scale))
+            light = max(self.items - float((counts * heavy).sum()), 0.0)
+            squares = float((counts**2 * (1 - heavy)).sum() + light)
+            noise = laplace_variance(made.heavy_scale)
+
+            def entries(step: float, counts: Numbers = counts, heavy: Numbers = heavy, noise: float = noise) -> float:
+                """Bytes of the entries when one is sent certainly from `step` on; and one that is not there."""
+                known = float((heavy * np.minimum(counts / step, 1.0)).sum())
+                return (known + min(1.0, math.sqrt(noise) / step)) * (math.log2(self.universe) + 4) / 8
+
+            def size(
+                width: int, light: float = light, squares: float = squares, noise: float = noise, entries: Any = entries
+            ) -> float:
+                step = max(1.0, light / width)
+                return 4 + _ENVELOPE + float(entries(step)) + width * _bits(noise + squares / width) / 8
+
+            width = self._largest(size)
+            variance = self.parties * (noise + squares / width)
+            own = {"items_per_column": max(light / width, self.items / MAX_CELLS), "separation_share": share}
+            most = self._most_items(max(width, math.ceil(self.items / own["items_per_column"])), 1)
+            yield self._row(Separation, variance, size(width), **own, max_items=most)
+
+    def counters(self) -> Iterator[PlannedProtocol]:
+        """Misra-Gries sketches: an item that is frequent loses n/(k+1) with every party."""
+        for capacity in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+            made = MergedMisraGries("plan", Budget(self.epsilon), self.universe, capacity=capacity)
+            above = (self.items * self.shares() >= made.cut).sum()
+            size = 3 + _ENVELOPE + (1 + min(capacity, int(above))) * (math.log2(self.universe) + 8) / 8
+            bias = self.parties * min(self.items / (capacity + 1) + made.cut, self.items)
+            variance = self.parties * laplace_variance(made.scale)
+            yield self._row(MergedMisraGries, variance, size, bias, capacity=capacity)
+
+
+def _bits(variance: float) -> float:
+    """What a cell of this variance takes: the entropy of a Laplace variable, and a quarter of a bit for the code."""
+    return max(1.1, math.log2(2 * math.e * math.sqrt(variance / 2)) + 0.25) if variance > 0 else 1.1
+
+
+def _chance_above(t: Numbers, scale: float) -> Numbers:
+    """P[Z >= t] of discrete Laplace noise, for any real t."""
+    q = math.exp(-1 / scale)
+    up = np.exp(-np.maximum(t, 0.0) / scale) / (1 + q)
+    down = 1 - np.exp(-np.maximum(1 - t, 0.0) / scale) / (1 + q)
+    return np.where(t >= 1, up, np.maximum(down, 0.0))
+
+
+def _of_rows(rows: int, noise: float, squares: float, counts: Numbers, width: int) -> float:
+    """The variance of the median row: normal errors, or two of three rows that two large items fall into by chance."""
+    if rows == 1:
+        return noise + squares / width
+    factor = _MEDIAN_OF_3 * 3 / rows
+    ordered = np.sort(counts)[::-1]
+    both = float((ordered**2 * (2 * np.arange(len(ordered)) + 1)).sum())  # sum over pairs of the smaller one squared
+    rare = 1.5 / width**2 * both if rows == 3 else 5.0 / width**3 * both * max(1.0, math.log(len(ordered)))
+    return factor * noise + min(factor * squares / width, rare)
