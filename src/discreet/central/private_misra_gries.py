@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.central._base import (
-    Mechanism,
-    approximate,
-    check_length,
-    items_of,
-    laplace_scale,
-    length_assumptions,
-    lost_by_misra_gries,
-    require_event_or_user,
-)
-from discreet.errors import ParameterError
-from discreet.noise import RandomSource
-from discreet.privacy import Budget, Event, Unit
+from discreet.central._base import approximate, items_of
+from discreet.central._shared_noise import SharedNoiseRelease
 from discreet.privacy.calibration import pmg_geometric_threshold, pmg_paper_threshold, pmg_threshold
-from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
-from discreet.summaries import MisraGries, Summary
 
 __all__ = ["PrivateMisraGries"]
 
 
 @dataclass(frozen=True)
-class PrivateMisraGries(Mechanism):
+class PrivateMisraGries(SharedNoiseRelease):
     """One noise on every counter, one more that all counters share.
 
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy: Lemma 20).
@@ -49,53 +33,16 @@ class PrivateMisraGries(Mechanism):
 
     name: ClassVar[str] = "private Misra-Gries"
     reference: ClassVar[str] = "[LT] Algorithm 2, Theorem 14, section 5.2"
-    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
+    calibrations: ClassVar[tuple[str, ...]] = ("exact", "paper", "paper-geometric")
 
-    budget: Budget
-    capacity: int
-    unit: Unit = field(default_factory=Event)
-    calibration: str = "exact"
-    stream_length: int | str | None = None
-
-    def __post_init__(self) -> None:
-        epsilon, delta = approximate(self.budget, self.name)
-        whole_number("capacity", self.capacity)
-        require_event_or_user(self.unit, self.name)
-        check_length(self.stream_length)
-        if self.calibration not in ("exact", "paper", "paper-geometric"):
-            raise ParameterError(f"calibration must be 'exact', 'paper' or 'paper-geometric', not {self.calibration!r}")
-        if self.threshold < pmg_threshold(epsilon, delta, max_items=items_of(self.unit)):
-            raise ParameterError(
-                f"the paper's threshold is too small for integer noise at {self.budget}: use calibration='exact'"
-            )
-
-    @property
-    def scale(self) -> Fraction:
-        """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        return laplace_scale(approximate(self.budget, self.name)[0], items_of(self.unit))
+    def _exact_threshold(self) -> int:
+        return pmg_threshold(*approximate(self.budget, self.name), max_items=items_of(self.unit))
 
     @property
     def threshold(self) -> int:
+        if self.calibration == "exact":
+            return self._exact_threshold()
         epsilon, delta = approximate(self.budget, self.name)
         m = items_of(self.unit)
-        if self.calibration == "exact":
-            return pmg_threshold(epsilon, delta, max_items=m)
         printed = pmg_paper_threshold if self.calibration == "paper" else pmg_geometric_threshold
         return printed(epsilon, delta) if m == 1 else printed(epsilon / m, delta / (m * math.exp(epsilon)))
-
-    @property
-    def error_model(self) -> ErrorModel:
-        return ErrorModel(
-            Noise("laplace", self.scale, self.capacity),
-            shared=Noise("laplace", self.scale),
-            summary_below=lost_by_misra_gries(self.stream_length, self.capacity),
-        )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return length_assumptions(self.stream_length)
-
-    def _publish(self, summary: MisraGries, source: RandomSource) -> Histogram:
-        raw = summary.not_private_counts()
-        noisy = raw.counts + source.discrete_laplace(self.scale) + source.discrete_laplace(self.scale, len(raw))
-        return self._histogram(raw, noisy, noisy >= self.threshold, source)

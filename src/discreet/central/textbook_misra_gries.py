@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.central._base import (
-    Mechanism,
-    approximate,
-    check_length,
-    items_of,
-    laplace_scale,
-    length_assumptions,
-    lost_by_misra_gries,
-    per_event,
-    positive,
-    require_event_or_user,
-)
-from discreet.errors import ParameterError
-from discreet.noise import RandomSource
-from discreet.privacy import Budget, Event, Unit
+from discreet.central._base import approximate, items_of, per_event, positive
+from discreet.central._shared_noise import SharedNoiseRelease
 from discreet.privacy.calibration import textbook_paper_threshold, textbook_threshold
-from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
-from discreet.summaries import MisraGries, Summary
+from discreet.summaries import MisraGries, RawCounts
 
 __all__ = ["TextbookMisraGries"]
 
 
 @dataclass(frozen=True)
-class TextbookMisraGries(Mechanism):
+class TextbookMisraGries(SharedNoiseRelease):
     """One noise on every counter that is not zero, one more that all share, and a cut that hides k keys at once.
 
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy).
@@ -47,51 +30,19 @@ class TextbookMisraGries(Mechanism):
 
     name: ClassVar[str] = "private Misra-Gries, textbook sketch"
     reference: ClassVar[str] = "[LT] section 5.1"
-    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
-
-    budget: Budget
-    capacity: int
-    unit: Unit = field(default_factory=Event)
-    calibration: str = "exact"
-    stream_length: int | str | None = None
-
-    def __post_init__(self) -> None:
-        whole_number("capacity", self.capacity)
-        require_event_or_user(self.unit, self.name)
-        check_length(self.stream_length)
-        if self.calibration not in ("exact", "paper"):
-            raise ParameterError(f"calibration must be 'exact' or 'paper', not {self.calibration!r}")
-        if self.threshold < textbook_threshold(*self._per_event(), self.capacity):
-            raise ParameterError(
-                f"the paper's threshold is too small for integer noise at {self.budget}: use calibration='exact'"
-            )
+    calibrations: ClassVar[tuple[str, ...]] = ("exact", "paper")
 
     def _per_event(self) -> tuple[float, float]:
         return per_event(*approximate(self.budget, self.name), items_of(self.unit))
 
-    @property
-    def scale(self) -> Fraction:
-        """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        return laplace_scale(approximate(self.budget, self.name)[0], items_of(self.unit))
+    def _exact_threshold(self) -> int:
+        return textbook_threshold(*self._per_event(), self.capacity)
 
     @property
     def threshold(self) -> int:
-        rule = textbook_threshold if self.calibration == "exact" else textbook_paper_threshold
-        return rule(*self._per_event(), self.capacity)
+        if self.calibration == "exact":
+            return self._exact_threshold()
+        return textbook_paper_threshold(*self._per_event(), self.capacity)
 
-    @property
-    def error_model(self) -> ErrorModel:
-        return ErrorModel(
-            Noise("laplace", self.scale, self.capacity),
-            shared=Noise("laplace", self.scale),
-            summary_below=lost_by_misra_gries(self.stream_length, self.capacity),
-        )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return length_assumptions(self.stream_length)
-
-    def _publish(self, summary: MisraGries, source: RandomSource) -> Histogram:
-        raw = positive(summary.not_private_counts())
-        noisy = raw.counts + source.discrete_laplace(self.scale) + source.discrete_laplace(self.scale, len(raw))
-        return self._histogram(raw, noisy, noisy >= self.threshold, source)
+    def _counts(self, summary: MisraGries) -> RawCounts:
+        return positive(summary.not_private_counts())

@@ -1,0 +1,85 @@
+"""What the two releases of Algorithm 2 of [LT] share: one noise a counter, one more that all counters share, a cut."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+from discreet.central._base import (
+    Mechanism,
+    approximate,
+    check_length,
+    items_of,
+    laplace_scale,
+    length_assumptions,
+    lost_by_misra_gries,
+    require_event_or_user,
+)
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Event, Unit
+from discreet.privacy.checks import whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.histogram import Histogram
+from discreet.summaries import MisraGries, RawCounts, Summary
+
+__all__ = ["SharedNoiseRelease"]
+
+
+@dataclass(frozen=True)
+class SharedNoiseRelease(Mechanism):
+    """Publish c_x + Z_0 + Z_x where it is at least the threshold."""
+
+    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
+    calibrations: ClassVar[tuple[str, ...]]
+
+    budget: Budget
+    capacity: int
+    unit: Unit = field(default_factory=Event)
+    calibration: str = "exact"
+    stream_length: int | str | None = None
+
+    def __post_init__(self) -> None:
+        approximate(self.budget, self.name)
+        whole_number("capacity", self.capacity)
+        require_event_or_user(self.unit, self.name)
+        check_length(self.stream_length)
+        if self.calibration not in self.calibrations:
+            *others, last = (repr(name) for name in self.calibrations)
+            raise ParameterError(f"calibration must be {', '.join(others)} or {last}, not {self.calibration!r}")
+        if self.threshold < self._exact_threshold():
+            raise ParameterError(
+                f"the paper's threshold is too small for integer noise at {self.budget}: use calibration='exact'"
+            )
+
+    @abc.abstractmethod
+    def _exact_threshold(self) -> int:
+        """The smallest threshold that is private; the papers' are used only where they are not below it."""
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the discrete Laplace noises: m/epsilon, exactly."""
+        return laplace_scale(approximate(self.budget, self.name)[0], items_of(self.unit))
+
+    @property
+    def error_model(self) -> ErrorModel:
+        return ErrorModel(
+            Noise("laplace", self.scale, self.capacity),
+            shared=Noise("laplace", self.scale),
+            summary_below=lost_by_misra_gries(self.stream_length, self.capacity),
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return length_assumptions(self.stream_length)
+
+    def _counts(self, summary: MisraGries) -> RawCounts:
+        """The counters that get noise."""
+        return summary.not_private_counts()
+
+    def _publish(self, summary: MisraGries, source: RandomSource) -> Histogram:
+        raw = self._counts(summary)
+        noisy = raw.counts + source.discrete_laplace(self.scale) + source.discrete_laplace(self.scale, len(raw))
+        return self._histogram(raw, noisy, noisy >= self.threshold, source)
