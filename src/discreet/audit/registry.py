@@ -23,6 +23,7 @@ _ROWS = (
     "discreet.audit.continual",
     "discreet.audit.pan",
     "discreet.audit.multiparty",
+    "discreet.audit.multiparty_transcripts",
 )
 """The modules that register rows."""
 

@@ -1,0 +1,72 @@
+"""The audit of hierarchies and streams: exact losses of whole transcripts, and twins that lose what they should."""
+
+import pytest
+
+import discreet as dc
+from discreet.audit.multiparty_transcripts import HierarchyAudit, StreamAudit
+from discreet.audit.registry import QUICK, case_of
+from discreet.multiparty import Hierarchy, Stream
+
+
+def exact(protocol):
+    audit = HierarchyAudit() if isinstance(protocol, Hierarchy) else StreamAudit()
+    (finding,) = (found for found in audit.exact(protocol, QUICK) if found.quantity == "epsilon")
+    return finding
+
+
+@pytest.mark.parametrize("protocol", [
+    Hierarchy("r", dc.Budget(1.0), 4, branching=2, options={"items_per_column": 0.25, "max_items": 100}),
+    Hierarchy("r", dc.Budget(0.3), 9, "HadamardResponse", 3),
+    Stream("r", dc.Budget(1.0), 3, epoch_steps=1, window=2, columns=8),
+    Stream("a", dc.Budget(1.0), 50, epoch_steps=2, horizon=7, columns=8),
+    Stream("r", dc.Budget(2.0), 50, epoch_steps=30, window=240, columns=8, rows=3, sample_share=0.2),
+])  # fmt: skip
+def test_the_whole_budget_is_spent_and_no_more(protocol):
+    finding = exact(protocol)
+    assert finding.passed
+    assert finding.measured == pytest.approx(protocol.epsilon)
+
+
+def twins(protocol):
+    return {twin.name: twin for twin in case_of(protocol).twins(protocol)}
+
+
+@pytest.mark.parametrize(("name", "loss"), [
+    ("budget not split over the levels", 0.5 + 3),
+    ("samples not counted", 1.5),
+    ("half the noise on cells", 0.5 + 2 * 0.5),
+    ("log2 m levels, as printed", 0.5 + 0.5 * 3 / 2.321928094887362),
+    ("items sampled, not steps", float("inf")),
+])  # fmt: skip
+def test_what_broken_streams_lose(name, loss):
+    """Epochs of two steps, m = 5 of them: three levels, where the paper divides by log2 5 = 2.32."""
+    stream = Stream("r", dc.Budget(1.0), 5, epoch_steps=2, horizon=9, columns=8)
+    finding = exact(twins(stream)[name].mechanism)
+    assert not finding.passed
+    assert finding.measured == pytest.approx(loss)
+
+
+@pytest.mark.parametrize(("protocol", "name", "loss"), [
+    ("IndependentSketches", "budget not split over the levels", 3.0),
+    ("IndependentSketches", "one level not counted", 1.5),
+    ("HadamardResponse", "a report to every level", 3.0),
+    ("HadamardResponse", "a response for twice epsilon", 2.0),
+])  # fmt: skip
+def test_what_broken_hierarchies_lose(protocol, name, loss):
+    options = {"items_per_column": 0.1, "max_items": 100} if protocol == "IndependentSketches" else {}
+    hierarchy = Hierarchy("r", dc.Budget(1.0), 27, protocol, 3, options)
+    finding = exact(twins(hierarchy)[name].mechanism)
+    assert not finding.passed
+    assert finding.measured == pytest.approx(loss)
+
+
+def test_a_restart_from_an_old_state_sends_a_block_twice():
+    stream = Stream("r", dc.Budget(1.0), 5, epoch_steps=2, horizon=9)
+    twin = twins(stream)["a restart from a state older than the last message"]
+    copies = [next(iter(StreamAudit().exact(made, QUICK))).measured for made in (stream, twin.mechanism)]
+    assert copies == [1, 2]
+
+
+def test_streams_that_are_too_long_to_run():
+    with pytest.raises(dc.ParameterError):
+        exact(Stream("r", dc.Budget(1.0), 5, epoch_steps=1000, window=10**7))
