@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 import discreet as dc
-from discreet.cli.watch import Rows, Ticks, Watcher
+from discreet.cli.rows import Rows
+from discreet.cli.watch import Ticks, Watcher
 from discreet.continual import HeavyHitters
 from discreet.io.durable import locked
 from discreet.privacy.accounting import Charge, fits

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
-import io
 import json
-import os
-import select
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli.interrupts import Interrupted, uninterrupted
 from discreet.cli.options import AccountName, Delta, Epsilon, Quiet, Rho, budget_of
 from discreet.cli.output import note, printable, table_text
-from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.errors import CorruptStateError, ParameterError
 
 if TYPE_CHECKING:
+    from discreet.cli.rows import Batch, Rows
     from discreet.privacy.ledger import Account
 
 __all__ = ["watch"]
 
 STATE_VERSION = 1
 _POLL_SECONDS = 0.2
-_BLOCK = 1 << 20
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -88,6 +84,8 @@ def watch(
         from discreet.privacy.ledger import Ledger
 
         payer = Ledger(ledger).account(account)
+    from discreet.cli.rows import Rows
+
     reader = Rows(file, input_format, None if total else column, time_column, needs_items=not total)
     if total:
         settings: dict[str, Any] = {"class": "Counter", "horizon": horizon}
@@ -95,7 +93,7 @@ def watch(
         settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": capacity, "window": window}
     from discreet.io.durable import locked
 
-    with locked(state):
+    with locked(state), closing(reader):
         watcher = Watcher.open(state, settings, budget, payer, reader, ticks)
         if watcher.resumed and not quiet:
             note(f"going on after tick {watcher.tick} of {horizon}")
@@ -142,111 +140,6 @@ class Ticks:
         return "which tick a row is in is decided by the clock, not by other rows"
 
 
-class Rows:
-    """Complete rows of a growing input, from a position on: (position after the row, item, time)."""
-
-    def __init__(
-        self, file: str, format: str | None, column: str | None, time_column: str | None, needs_items: bool
-    ) -> None:
-        self.file = file
-        self.columns = (column, time_column)
-        self.needs_items = needs_items
-        suffix = Path(file).suffix.lower().lstrip(".")
-        self.format = format or {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl"}.get(suffix, "text")
-        if self.format not in ("csv", "tsv", "jsonl", "text"):
-            raise ParameterError(f"--input-format must be csv, tsv, jsonl or text here, not {format!r}")
-        if self.format == "text" and any(self.columns):
-            raise ParameterError("text lines have no columns; give --input-format")
-        self._header: list[str] | None = None
-        self._input: IO[bytes] | None = None
-        self._rest = b""
-        self.position = 0
-        self.ended = False
-
-    def open(self, position: int) -> None:
-        """Go to a position; standard input goes on with what comes next."""
-        try:
-            self._input = open(0, "rb", buffering=0, closefd=False) if self.file == "-" else open(self.file, "rb")  # noqa: SIM115
-        except OSError as error:
-            raise ParameterError(f"{self.file!r} cannot be opened: {error.strerror}") from error
-        self.position = position
-        if self.file != "-" and position:
-            if os.fstat(self._input.fileno()).st_size < position:
-                raise DataError(f"{self.file!r} is shorter than what was read of it; it must only grow")
-            if self.format in ("csv", "tsv"):
-                self._header = self._cells(self._input.readline())
-            self._input.seek(position)
-
-    def available(self) -> Iterator[tuple[int, Any, float | None]]:
-        """The complete rows that are there now."""
-        assert self._input is not None
-        while self.file != "-" or select.select([self._input], [], [], 0)[0]:  # never wait: a tick may end meanwhile
-            block = self._input.read(_BLOCK)
-            if not block:
-                self.ended = self.file == "-"
-                return
-            lines = (self._rest + block).split(b"\n")
-            self._rest = lines.pop()
-            for line in lines:
-                self.position += len(line) + 1
-                row = self._parse(line)
-                if row is not None:
-                    yield self.position, *row
-
-    def _cells(self, line: bytes) -> list[str]:
-        text = self._text(line)
-        return next(csv.reader(io.StringIO(text), delimiter="," if self.format == "csv" else "\t"), [])
-
-    def _text(self, line: bytes) -> str:
-        with suppress(UnicodeDecodeError):
-            return line.decode().rstrip("\r\n")
-        raise DataError(f"{self.file} has text that is not valid UTF-8")
-
-    def _parse(self, line: bytes) -> tuple[Any, float | None] | None:
-        if not line.strip():
-            return None
-        if self.format == "text":
-            return self._text(line), None
-        column, time_column = self.columns
-        if self.format == "jsonl":
-            record = None
-            with suppress(ValueError):
-                record = json.loads(line)
-            if not isinstance(record, dict):
-                raise DataError(f"{self.file} has a line that is not a JSON object")
-        else:
-            cells = self._cells(line)
-            if self._header is None:
-                self._header = cells
-                return None
-            if len(cells) != len(self._header):
-                raise DataError(f"{self.file} has a row with another number of cells than its header")
-            record = dict(zip(self._header, cells, strict=True))
-        if self.needs_items and column is None:
-            others = [name for name in record if name != time_column]
-            if len(others) != 1:
-                raise DataError(f"{self.file}: name the --column of the items; there are {len(others)}")
-            column = others[0]
-        item = self._value(record, column) if self.needs_items and column is not None else None
-        if self.needs_items and not (isinstance(item, str) or type(item) is int):
-            raise DataError(f"{self.file}: items must be text or whole numbers")
-        return item, None if time_column is None else _seconds(self._value(record, time_column), self.file)
-
-    def _value(self, record: dict[str, Any], name: str) -> Any:
-        if name not in record:
-            raise DataError(f"{self.file} has a row without {name!r}")
-        return record[name]
-
-
-def _seconds(value: Any, file: str) -> float:
-    with suppress(ValueError, TypeError, OverflowError):
-        return float(value)
-    with suppress(ValueError, TypeError, OverflowError):
-        moment = datetime.datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)).timestamp()
-    raise DataError(f"{file} has a time that is neither seconds since 1970 nor ISO 8601")
-
-
 @dataclass
 class Watcher:
     """The mechanism, the input and the file that keeps both together.
@@ -264,7 +157,8 @@ class Watcher:
     now: int | None = None  # the number of the current tick on the clock of the ticks
     published: dict[str, Any] | None = None
     resumed: bool = False
-    _items: list[Any] = field(default_factory=list)
+    _held: list[Any] = field(default_factory=list)  # the items of the open tick, in pieces
+    _count: int = 0
     _after: int = 0
 
     @property
@@ -316,31 +210,62 @@ class Watcher:
         horizon = int(self.mechanism.horizon)
         started = time.monotonic()
         while self.tick < horizon:
-            for position, item, moment in self.reader.available():
-                if self.ticks.by_column and moment is not None and self.ticks.seconds is not None:
-                    number = int(moment // self.ticks.seconds)
-                    self.now = number if self.now is None else self.now
-                    while number > self.now and self.tick < horizon:
-                        yield self._release(self.now + 1)
+            for batch in self.reader.available():
+                yield from self._take(batch, horizon)
                 if self.tick >= horizon:
                     return
-                self._items.append(item)
-                self._after = position
-                if self.ticks.rows is not None and len(self._items) >= self.ticks.rows:
+                if self._clock_is_due(started):
+                    started += self.ticks.seconds or 0.0
                     yield self._release()
-                    if self.tick >= horizon:
-                        return
             if self._clock_is_due(started):
                 started += self.ticks.seconds or 0.0
                 yield self._release()
             elif self.reader.ended:
-                if self._items:  # standard input cannot be read again
+                if self._count:  # standard input cannot be read again
                     yield self._release()
                 return
             elif once:
                 return
             else:
                 time.sleep(_POLL_SECONDS)
+
+    def _take(self, batch: Batch, horizon: int) -> Iterator[dict[str, Any]]:
+        """Add rows to the open tick; the releases of the ticks that end among them."""
+        import numpy as np
+
+        numbers = None
+        if self.ticks.by_column and batch.times is not None and self.ticks.seconds is not None:
+            numbers = np.floor_divide(batch.times, self.ticks.seconds).astype(np.int64)
+            self.now = int(numbers[0]) if self.now is None else self.now
+        first = 0
+        while first < len(batch) and self.tick < horizon:
+            last = len(batch)
+            if numbers is not None:
+                assert self.now is not None
+                later = np.flatnonzero(numbers[first:] > self.now)
+                last = first + int(later[0]) if len(later) else last
+            elif self.ticks.rows is not None:
+                last = min(last, first + self.ticks.rows - self._count)
+            if last > first:
+                if batch.items is not None:
+                    self._held.append(batch.items[first:last])
+                self._count += last - first
+                self._after = int(batch.ends[last - 1])
+            if numbers is not None and last < len(batch):
+                assert self.now is not None
+                while numbers[last] > self.now and self.tick < horizon:
+                    yield self._release(self.now + 1)
+            elif self.ticks.rows is not None and self._count >= self.ticks.rows:
+                yield self._release()
+            first = last
+
+    def _items(self) -> Any:
+        """What the open tick holds: a column if all of it came in columns."""
+        import pyarrow as pa
+
+        if self._held and all(isinstance(piece, pa.Array) for piece in self._held):
+            return pa.chunked_array(self._held)
+        return [item for piece in self._held for item in (piece.to_pylist() if isinstance(piece, pa.Array) else piece)]
 
     def _clock_is_due(self, started: float) -> bool:
         seconds = self.ticks.seconds
@@ -349,13 +274,13 @@ class Watcher:
     def _release(self, now: int | None = None) -> dict[str, Any]:
         with uninterrupted():
             if self.settings["class"] == "Counter":
-                value = self.mechanism.step(len(self._items))
+                value = self.mechanism.step(self._count)
                 error = self.mechanism.error(self.tick)
                 release = {"total": value, "standard_deviation": error, "guarantee": self.mechanism.guarantee.to_dict()}
             else:
-                release = self.mechanism.step(self._items).to_dict()
+                release = self.mechanism.step(self._items()).to_dict()
             release["guarantee"]["assumptions"].append(self.ticks.assumption)
-            self._items = []
+            self._held, self._count = [], 0
             self.position = self._after
             ended = self.now
             self.now = now if now is not None else self.now

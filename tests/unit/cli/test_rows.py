@@ -1,0 +1,122 @@
+"""Rows of a growing input: columns of a block say what its lines say, one by one."""
+
+import random
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.cli.rows import Rows, _batch_seconds, _seconds
+
+
+def read(path, text, column=None, time_column=None, needs_items=True, by_line=False, pieces=1):
+    """(item, time, end) of every row; `pieces` writes the file in so many steps, with a look at it after each."""
+    path.write_bytes(b"")
+    rows = Rows(str(path), None, column, time_column, needs_items)
+    if by_line:
+        rows._as_columns = lambda block: None
+    rows.open(0)
+    found = []
+    with closing(rows), path.open("ab") as file:
+        for i in range(pieces):
+            file.write(text[len(text) * i // pieces : len(text) * (i + 1) // pieces])
+            file.flush()
+            for batch in rows.available():
+                items = [None] * len(batch) if batch.items is None else batch.items
+                items = items.to_pylist() if isinstance(items, pa.Array) else items
+                times = [None] * len(batch) if batch.times is None else batch.times.tolist()
+                found += zip(items, times, batch.ends.tolist(), strict=True)
+    return found
+
+
+def random_csv(chance, delimiter):
+    cells = ["a", "b b", "", '"q"', f'"x{delimiter}y"', '"d""d"', "ü", " s "]
+    lines = [f"when{delimiter}what"]
+    for i in range(chance.randint(0, 12)):
+        blank = chance.random()
+        if blank < 0.05:
+            lines.append(chance.choice(["", "  ", "\t" if delimiter == "," else " "]))
+        lines.append(f"{1000 + i}{delimiter}{chance.choice(cells)}")
+    return (chance.choice(["\n", "\r\n"]).join(lines) + chance.choice(["\n", "", "\n\n"])).encode()
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_columns_and_lines_agree(tmp_path, suffix, delimiter):
+    path = tmp_path / f"rows.{suffix}"
+    for seed in range(60):
+        text = random_csv(random.Random(seed), delimiter)
+        lines = read(path, text, "what", "when", by_line=True)
+        for pieces in (1, 3):
+            assert read(path, text, "what", "when", pieces=pieces) == lines
+        assert [row[1:] for row in read(path, text, None, "when", needs_items=False)] == [row[1:] for row in lines]
+        for item, _, end in lines:
+            assert text[:end].endswith(b"\n")
+            assert item is not None
+
+
+def test_text_lines(tmp_path):
+    text = "a\n\n  \nb b\r\nü\nlast without an end".encode()
+    expected = [("a", None, 2), ("b b", None, 11), ("ü", None, 14)]
+    for by_line in (False, True):
+        assert read(tmp_path / "rows.txt", text, by_line=by_line) == expected
+    assert read(tmp_path / "rows.txt", text, pieces=7) == expected
+
+
+def test_json_lines_keep_their_kinds(tmp_path):
+    text = b'{"x": 1, "t": 5}\n{"x": "a", "t": 6.5}\n'
+    assert read(tmp_path / "rows.jsonl", text, "x", "t") == [(1, 5.0, 17), ("a", 6.5, 38)]
+
+
+def test_the_rows_before_a_damaged_one_are_handed_out(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"a,b\n1,2\nsecret,2,3\n5,6\n")
+    rows = Rows(str(path), None, "a", None, needs_items=True)
+    rows.open(0)
+    with closing(rows):
+        batches = rows.available()
+        assert list(next(batches).items) == ["1"]
+        with pytest.raises(dc.DataError, match="number of cells") as caught:
+            next(batches)
+    assert "secret" not in str(caught.value)
+    for damaged in (b"a,b\n\xff,2\n", b"a,b\n1\n", b'a,b\n"1,2\n3,4\n'):
+        with pytest.raises(dc.DataError):
+            read(path, damaged, "a")
+    with pytest.raises(dc.DataError, match="name the --column"):
+        read(path, b"a,b\n1,2\n")
+    with pytest.raises(dc.DataError, match="without 'c'"):
+        read(path, b"a,b\n1,2\n", "c")
+
+
+def test_going_on_from_a_position(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"a,b\n1,2\n3,4\n5,6\n")
+    rows = Rows(str(path), None, "b", None, needs_items=True)
+    rows.open(12)
+    with closing(rows):
+        assert [(list(map(str, batch.items)), batch.ends.tolist()) for batch in rows.available()] == [(["6"], [16])]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["5", "6.5", "-3"],
+        ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01.5+02:00"],
+        ["2026-01-01 00:00:00", "2026-01-02T10:11:12.25"],
+        ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00", "17"],
+        ["2026-01-01", "2026-02-03"],
+    ],
+)
+def test_times_of_a_column(times):
+    expected = [_seconds(time, "f") for time in times]
+    assert np.allclose(_batch_seconds(pa.array(times), "f"), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", ["yesterday", "nan", "inf", "1e300", "", None, [1]])
+def test_times_that_are_none(wrong):
+    with pytest.raises(dc.DataError):
+        _seconds(wrong, "f")
+    if isinstance(wrong, str):
+        with pytest.raises(dc.DataError):
+            _batch_seconds(pa.array(["5", wrong]), "f")
