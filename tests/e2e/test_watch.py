@@ -91,6 +91,20 @@ def test_the_clock_ends_ticks_while_standard_input_is_silent(tmp_path):
     assert totals[-1] == 2
 
 
+def test_once_waits_for_the_end_of_standard_input(tmp_path):
+    options = ["-", "--state", tmp_path / "s", "--horizon", 9, "--rows", 2, "--total", "--rho", 1e6, "--once"]
+    command = [*DISCREET, "watch", *map(str, options)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        process.stdin.write("a\nb\n")
+        process.stdin.flush()
+        first = process.stdout.readline()  # by now it has read all there is, and must not take that for the end
+        process.stdin.write("a\nb\nc\n")
+        process.stdin.close()
+        rest = process.stdout.read().splitlines()
+        assert process.wait(60) == 0
+    assert [json.loads(line)["total"] for line in [first, *rest]] == [2, 4, 5]
+
+
 def test_charged_once_and_refusals(tmp_path):
     rows, state = tmp_path / "rows.txt", tmp_path / "state"
     rows.write_text("a\n" * 20)

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.audit import structure as st
 from discreet.audit.findings import Finding
-from discreet.audit.histograms import AnyShown, HeavyKey, plumbing, several, sum_of
+from discreet.audit.histograms import AnyShown, CountOf, Lowered, plumbing, recorded, several, sum_of
 from discreet.audit.laws import (
     Key,
     NoiseLaw,
@@ -223,9 +223,12 @@ class CounterAudit:
         streams: tuple[list[int], ...] = (heavy, several(getattr(mechanism, "capacity", None)), [], heavy[:1])
         yield plumbing(mechanism, *(self.filled(mechanism, stream) for stream in streams))
         epsilon, delta = claim(mechanism)
+        release = recorded(mechanism)
         for pair in self.scored_pairs(mechanism, effort):
-            runs = max(300, effort.runs // max(1, (getattr(mechanism, "capacity", None) or 1) // 32))
-            bound = measure(mechanism, pair, delta, runs)
+            # What hides new keys shows in few runs if it is broken; the others are worth more.
+            some = effort.runs // 2 if isinstance(pair.score, AnyShown) else min(4 * effort.runs, 40_000)
+            runs = max(300, some // max(1, (getattr(mechanism, "capacity", None) or 1) // 32))
+            bound = measure(release, pair, delta, runs)
             yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
 
     def _heavy(self, mechanism: Any) -> list[int]:
@@ -245,14 +248,16 @@ class CounterAudit:
             "one counter higher",
             self.filled(mechanism, heavy + [0] * (1 if getattr(mechanism, "distinct", False) else more)),
             self.filled(mechanism, heavy),
-            HeavyKey(0),
+            CountOf(0),
         )
         k = getattr(mechanism, "capacity", None)
         if self.summary in ("misra-gries", "merged", "users") and k is not None:
             full = [item for item in range(k) for _ in range(len(heavy))]
             gone = [k + extra for extra in range(more)]
+            alone = self.shared == "no" and _is_laplace(mechanism)
+            score: Any = Lowered(len(heavy)) if alone else sum_of
             yield ScoredPair(
-                "every counter lower", self.filled(mechanism, full + gone), self.filled(mechanism, full), sum_of
+                "every counter lower", self.filled(mechanism, full + gone), self.filled(mechanism, full), score
             )
         states = None
         if self.summary == "misra-gries" and k is not None and k <= 3 and mechanism.error_model.noise.law == "laplace":

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from discreet.audit.exact import published
 from discreet.audit.findings import Finding
 from discreet.audit.laws import NoiseLaw
 from discreet.audit.sources import ScriptedSource
+from discreet.noise import system_source
 from discreet.privacy.histogram import Histogram
 
-__all__ = ["AnyShown", "HeavyKey", "plumbing", "several", "sum_of"]
+__all__ = ["AnyShown", "CountOf", "HeavyKey", "Lowered", "plumbing", "recorded", "several", "sum_of"]
+
+Recorded = tuple[tuple[tuple[str, int], ...], int | None]
+"""What a release shows: (repr of the item, count), sorted, and the offset."""
 
 _NOTHING = -(10**6)  # noise that hides every counter
 
@@ -29,19 +35,53 @@ class HeavyKey:
         return -1e18
 
 
+def recorded(mechanism: Any) -> Callable[[Any], Recorded]:
+    """The release without its last step, which sorts and wraps what is published: many more runs in the same time."""
+    source = system_source()
+
+    def release(summary: Any) -> Recorded:
+        shown: Any = published(mechanism, summary, source)
+        if isinstance(shown, Histogram):
+            rows = zip(map(repr, shown.items), shown.counts.tolist(), strict=True)
+            return tuple(sorted(rows)), shown.offset
+        return cast(Recorded, shown)
+
+    return release
+
+
+@dataclass(frozen=True)
+class CountOf:
+    """The count of one item; very low if it is not listed."""
+
+    item: Any
+
+    def __call__(self, shown: Recorded) -> float:
+        return float(dict(shown[0]).get(repr(self.item), -(10**18)))
+
+
 @dataclass(frozen=True)
 class AnyShown:
     """Whether one of these items is listed."""
 
     keys: frozenset[Any]
 
-    def __call__(self, release: Histogram) -> float:
-        return float(any(item in self.keys for item in release.items))
+    def __call__(self, shown: Recorded) -> float:
+        return float(any(item in map(repr, self.keys) for item, _ in shown[0]))
 
 
-def sum_of(release: Histogram) -> float:
+@dataclass(frozen=True)
+class Lowered:
+    """How many listed items are below a level: with Laplace noise, the likelihood ratio of all being one lower."""
+
+    level: int
+
+    def __call__(self, shown: Recorded) -> float:
+        return float(sum(count < self.level for _, count in shown[0]))
+
+
+def sum_of(shown: Recorded) -> float:
     """The published offset, or minus all that is listed: both grow when every counter falls."""
-    return float(release.offset) if release.offset is not None else -float(release.counts.sum())
+    return float(shown[1]) if shown[1] is not None else -float(sum(count for _, count in shown[0]))
 
 
 def in_order(release: Histogram) -> bool:

@@ -48,7 +48,7 @@ class Effort:
 
 
 QUICK = Effort("quick", runs=800, large_pairs=1000, released_pairs=50, length=0)
-FULL = Effort("full", runs=60_000, large_pairs=10_000, released_pairs=1000, length=1)
+FULL = Effort("full", runs=20_000, large_pairs=10_000, released_pairs=1000, length=1)
 
 Check = Callable[[Any, Effort], Iterable[Finding]]
 

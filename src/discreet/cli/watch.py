@@ -224,7 +224,7 @@ class Watcher:
                 if self._count:  # standard input cannot be read again
                     yield self._release()
                 return
-            elif once:
+            elif once and self.reader.file != "-":  # standard input that is silent has not ended
                 return
             else:
                 time.sleep(_POLL_SECONDS)
