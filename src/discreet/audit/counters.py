@@ -7,7 +7,7 @@ whether all share one more noise; thresholds, scales and the law of the noise ar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.audit import structure as st
 from discreet.audit.findings import Finding
-from discreet.audit.histograms import AnyShown, CountOf, Lowered, plumbing, recorded, several, sum_of
+from discreet.audit.histograms import AnyShown, CountOf, Listed, Lowered, plumbing, recorded, several, sum_of
 from discreet.audit.laws import (
     Key,
     NoiseLaw,
@@ -223,13 +223,17 @@ class CounterAudit:
         streams: tuple[list[int], ...] = (heavy, several(getattr(mechanism, "capacity", None)), [], heavy[:1])
         yield plumbing(mechanism, *(self.filled(mechanism, stream) for stream in streams))
         epsilon, delta = claim(mechanism)
-        release = recorded(mechanism)
+        release = self.releasing(mechanism)
         for pair in self.scored_pairs(mechanism, effort):
             # What hides new keys shows in few runs if it is broken; the others are worth more.
-            some = effort.runs // 2 if isinstance(pair.score, AnyShown) else min(4 * effort.runs, 40_000)
+            some = effort.runs // 2 if isinstance(pair.score, (Listed, AnyShown)) else min(4 * effort.runs, 40_000)
             runs = max(300, some // max(1, (getattr(mechanism, "capacity", None) or 1) // 32))
             bound = measure(release, pair, delta, runs)
             yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
+
+    def releasing(self, mechanism: Any) -> Callable[[Any], Any]:
+        """What makes the outputs that `scored_pairs` score."""
+        return recorded(mechanism)
 
     def _heavy(self, mechanism: Any) -> list[int]:
         """One item, far above the cut."""
@@ -254,8 +258,8 @@ class CounterAudit:
         if self.summary in ("misra-gries", "merged", "users") and k is not None:
             full = [item for item in range(k) for _ in range(len(heavy))]
             gone = [k + extra for extra in range(more)]
-            alone = self.shared == "no" and _is_laplace(mechanism)
-            score: Any = Lowered(len(heavy)) if alone else sum_of
+            apart = self.shared == "no" and _is_laplace(mechanism)
+            score: Any = Lowered(len(heavy)) if apart else sum_of
             yield ScoredPair(
                 "every counter lower", self.filled(mechanism, full + gone), self.filled(mechanism, full), score
             )
@@ -267,13 +271,13 @@ class CounterAudit:
             table = st.misra_gries_table(k, effort.length)
             first, second = (self.filled(mechanism, stream) for stream in table.streams_of(*states[:2]))
             alone = {key for key, _ in states[0].counts} - {key for key, _ in states[1].counts}
-            yield ScoredPair("worst pair of the search", first, second, AnyShown(frozenset(alone)))
+            yield ScoredPair("worst pair of the search", first, second, Listed(frozenset(alone)))
         elif self.summary != "space-saving":
             yield ScoredPair(
                 "one key appears",
                 self.filled(mechanism, heavy + [1] * (1 if getattr(mechanism, "distinct", False) else more)),
                 self.filled(mechanism, heavy),
-                AnyShown(frozenset([1])),
+                Listed(frozenset([1])),
             )
 
     # ---- coupled -------------------------------------------------------------------------------------------------

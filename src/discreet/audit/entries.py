@@ -19,7 +19,7 @@ from discreet.audit import structure as st
 from discreet.audit.counters import CounterAudit, items_of
 from discreet.audit.exact import neighbouring_streams, worst_divergence
 from discreet.audit.findings import Finding
-from discreet.audit.histograms import AnyShown, CountOf, Lowered, plumbing, recorded, several
+from discreet.audit.histograms import CountOf, Listed, Lowered, plumbing, recorded, several
 from discreet.audit.laws import Key, NoiseLaw, StatePair, group_delta, pure_loss, rounded_delta, threshold_delta
 from discreet.audit.registry import Effort
 from discreet.audit.sources import ScriptedSource
@@ -199,7 +199,7 @@ class EntriesAudit:
                 "one key appears",
                 self.filled(mechanism, heavy + [1] * m),
                 self.filled(mechanism, heavy),
-                AnyShown(frozenset([1])),
+                Listed(frozenset([1])),
             ),
         ]
         if not self.reduces:  # a reduced sketch loses more by one counter
@@ -216,7 +216,7 @@ class EntriesAudit:
         for pair in scored:
             # Noise for a whole universe takes longer to draw; what hides new keys shows in few runs if it is broken.
             fewer = (4 if mechanism.universe is not None else 1) * max(1, mechanism.capacity // 32)
-            some = effort.runs // 2 if isinstance(pair.score, AnyShown) else min(4 * effort.runs, 40_000)
+            some = effort.runs // 2 if isinstance(pair.score, Listed) else min(4 * effort.runs, 40_000)
             runs = max(300, some // fewer)
             bound = measure(release, pair, guarantee.delta, runs)
             yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")

@@ -14,7 +14,7 @@ from discreet.audit.sources import ScriptedSource
 from discreet.noise import system_source
 from discreet.privacy.histogram import Histogram
 
-__all__ = ["AnyShown", "CountOf", "HeavyKey", "Lowered", "plumbing", "recorded", "several", "sum_of"]
+__all__ = ["AnyShown", "CountOf", "HeavyKey", "Listed", "Lowered", "plumbing", "recorded", "several", "sum_of"]
 
 Recorded = tuple[tuple[tuple[str, int], ...], int | None]
 """What a release shows: (repr of the item, count), sorted, and the offset."""
@@ -33,6 +33,16 @@ class HeavyKey:
             if item == self.item:
                 return float(count)
         return -1e18
+
+
+@dataclass(frozen=True)
+class AnyShown:
+    """Whether one of these items is in a histogram."""
+
+    keys: frozenset[Any]
+
+    def __call__(self, release: Histogram) -> float:
+        return float(any(item in self.keys for item in release.items))
 
 
 def recorded(mechanism: Any) -> Callable[[Any], Recorded]:
@@ -60,7 +70,7 @@ class CountOf:
 
 
 @dataclass(frozen=True)
-class AnyShown:
+class Listed:
     """Whether one of these items is listed."""
 
     keys: frozenset[Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count, islice
@@ -171,6 +171,11 @@ class ShardedAudit(CounterAudit):
         )
 
     # ---- statistical ---------------------------------------------------------------------------------------------
+
+    def releasing(self, mechanism: Any) -> Callable[[Any], Any]:
+        """The release itself: its shards are part of it."""
+        released: Callable[[Any], Any] = mechanism
+        return released
 
     def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
         """A counter, the offset and a new key of one shard, while the others are full."""
