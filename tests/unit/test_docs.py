@@ -8,7 +8,15 @@ import pytest
 import discreet as dc
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/audit.md", "docs/choosing.md", "docs/engines.md", "docs/pan.md", "docs/quickstart.md"]
+PAGES = [
+    "README.md",
+    "docs/audit.md",
+    "docs/choosing.md",
+    "docs/engines.md",
+    "docs/multiparty.md",
+    "docs/pan.md",
+    "docs/quickstart.md",
+]
 
 
 def blocks(page):
@@ -33,3 +41,9 @@ def test_the_plans_shown_are_those_computed(options):
     plan = str(dc.plan(10**6, dc.Budget(1.0, 1e-9), **options))
     shown = "\n".join(line.rstrip() for line in plan.splitlines())
     assert shown in (ROOT / "docs/choosing.md").read_text()
+
+
+def test_the_plan_of_parties_shown_is_the_one_computed():
+    plan = dc.multiparty.plan(1000, 10**6, 1.0, 120, universe_size=10_000, zipf=1.5)
+    shown = "\n".join(line.rstrip() for line in str(plan).splitlines())
+    assert shown in (ROOT / "docs/multiparty.md").read_text()
