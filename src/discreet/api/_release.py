@@ -10,13 +10,13 @@ from fractions import Fraction
 
 from discreet.api._choose import choose
 from discreet.central import Mechanism
+from discreet.central.paying import check_noise, check_payer, pay_and_draw
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
-from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.error_model import Noise
 from discreet.privacy.histogram import Histogram
-from discreet.privacy.ledger import Account, new_charge_id
+from discreet.privacy.ledger import Account
 from discreet.summaries import ExactCounts, Summary
 
 __all__ = ["Prepared", "prepare", "release"]
@@ -65,13 +65,14 @@ def release(
     """
     summary = _snapshot(summary)
     prepared = prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, stream_length, source)
-    if ledger is None:
-        return prepared.draw(summary, source)
-    charge_id = new_charge_id() if charge_id is None else charge_id
-    stored = ledger.begin(charge_id, budget, mechanism=prepared.description, unit=prepared.mechanism.unit)
-    if stored is None:
-        stored = ledger.store(charge_id, prepared.draw(summary, source).to_payload())
-    return Histogram.from_payload(stored)
+    return pay_and_draw(
+        ledger,
+        charge_id,
+        budget,
+        prepared.description,
+        prepared.mechanism.unit,
+        lambda: prepared.draw(summary, source),
+    )
 
 
 def _snapshot(summary: object) -> Summary | tuple[Summary, ...]:
@@ -147,7 +148,7 @@ def prepare(
     if unit is None:
         unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
     _check_unit(unit, mechanism)
-    _check_ledger(ledger, charge_id, source)
+    check_payer(ledger, charge_id, source)
     if isinstance(mechanism, Mechanism) and mechanism.budget != budget:
         raise ParameterError(f"the mechanism was made for {mechanism.budget}, the release is to spend {budget}")
     rest, total_noise = budget, None
@@ -158,7 +159,7 @@ def prepare(
     if getattr(chosen, "stream_length", None) == "public":
         chosen = dataclasses.replace(chosen, stream_length=_total(summary))  # type: ignore[type-var]
     chosen.check(summary)
-    _check_noise(chosen, total_noise)
+    check_noise(chosen, total_noise)
     return Prepared(budget, chosen, choice.because, total_share, total_noise)
 
 
@@ -210,23 +211,3 @@ def _check_unit(unit: object, mechanism: object) -> None:
         raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
     if isinstance(mechanism, Mechanism) and mechanism.unit != unit:
         raise ParameterError(f"the mechanism protects {mechanism.unit}, the release is to protect {unit}")
-
-
-def _check_ledger(ledger: object, charge_id: object, source: object) -> None:
-    if ledger is not None and not isinstance(ledger, Account):
-        raise ParameterError(f"ledger must be an account, Ledger(path).account(name), not {type(ledger).__name__}")
-    if charge_id is not None and ledger is None:
-        raise ParameterError("charge_id names a charge in a ledger; give the ledger's account, too")
-    if source is not None and not isinstance(source, RandomSource):
-        raise ParameterError(f"source must be a random source of discreet.noise, not {type(source).__name__}")
-    if isinstance(source, RandomSource) and source.seeded and ledger is not None:
-        raise ParameterError("a ledger keeps private releases; one from a seeded source is not private")
-
-
-def _check_noise(mechanism: Mechanism, total_noise: Noise | None) -> None:
-    """Calibrate now, so that nothing can fail for its parameters once the ledger is charged."""
-    model = mechanism.error_model
-    _ = mechanism.threshold
-    for noise in (model.noise, model.shared, model.offset_noise, total_noise):
-        if noise is not None and noise.scale > MAX_SCALE:
-            raise ParameterError(f"the budget is too small: the noise would have a scale above 2**50, {mechanism.name}")

@@ -144,7 +144,10 @@ class EntriesRelease(Mechanism):
         return (*length_assumptions(self.stream_length), *over)
 
     def _publish(self, summary: Any, source: RandomSource) -> Histogram:
-        entries, cut = self._entries(summary), self._cut
+        return self._publish_entries(self._entries(summary), source)
+
+    def _publish_entries(self, entries: RawCounts, source: RandomSource) -> Histogram:
+        cut = self._cut
         if self.universe is not None:
             entries = noisy_universe(entries, self.universe, self.scale, cut, source)
             noisy, keep = entries.counts, np.arange(len(entries)) < self.most_entries

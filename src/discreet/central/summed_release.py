@@ -24,7 +24,7 @@ from discreet.summaries import MisraGries, RawCounts, Summary
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SummedRelease"]
+__all__ = ["SummedRelease", "summed_entries"]
 
 
 @dataclass(frozen=True)
@@ -90,17 +90,7 @@ class SummedRelease(EntriesRelease):
         return mechanism._publish(summary, system_source() if source is None else source)
 
     def _entries(self, summary: Sequence[MisraGries]) -> RawCounts:
-        total: Counter[Any] = Counter()
-        kind: pa.DataType | None = None
-        for sketch in summary:
-            entries = reduced_entries(sketch)
-            kind = entries.items.type if len(entries) or kind is None else kind
-            total.update(entries.to_dict())
-        import pyarrow as pa
-
-        # An order that does not depend on the streams.
-        items = sorted(total)
-        return RawCounts(pa.array(items, kind), np.array([total[item] for item in items], np.int64))
+        return summed_entries(summary)
 
     def _before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
         return round_small_entries(entries, self.sensitivity, source)
@@ -108,3 +98,17 @@ class SummedRelease(EntriesRelease):
     def _hidden_cut(self) -> int:
         epsilon, delta = approximate(self.budget, self.name)
         return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))
+
+
+def summed_entries(sketches: Sequence[MisraGries]) -> RawCounts:
+    """The sum of the reduced sketches, in units of 1/(k+1), in an order that does not depend on the streams."""
+    total: Counter[Any] = Counter()
+    kind: pa.DataType | None = None
+    for sketch in sketches:
+        entries = reduced_entries(sketch)
+        kind = entries.items.type if len(entries) or kind is None else kind
+        total.update(entries.to_dict())
+    import pyarrow as pa
+
+    items = sorted(total)
+    return RawCounts(pa.array(items, kind), np.array([total[item] for item in items], np.int64))
