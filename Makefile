@@ -5,13 +5,21 @@ BIN := $(VENV)/bin
 # Directories are listed so that a file added to one is seen: an editable install knows the files it was made with.
 SOURCES := $(shell find cpp -type f) $(shell find src -type d -not -name __pycache__) CMakeLists.txt pyproject.toml src/discreet/_version.py
 
+# Spark takes the Java of JAVA_HOME; without one, the java on the PATH.
+ifndef JAVA_HOME
+JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
+endif
+export JAVA_HOME
+
 .PHONY: demo test lint types audit bench stubs clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
 
+# The Spark tests share one cluster, so one process runs them; without Java 17 they are skipped, or fail where CI is set.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark
+	$(BIN)/python -m pytest -q tests/spark
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -43,7 +51,9 @@ $(VENV)/.built: $(VENV)/.created $(SOURCES)
 	$(BIN)/pip install --quiet --no-build-isolation -e ".[plot]"
 	touch $@
 
+# PySpark comes as source, which the flag for our own package makes pip build with what is here.
 $(VENV)/.dev: $(VENV)/.built
+	$(BIN)/pip install --quiet "setuptools>=70.1" wheel
 	$(BIN)/pip install --quiet --no-build-isolation -e ".[dev]"
 	touch $@
 

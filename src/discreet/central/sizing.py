@@ -11,7 +11,7 @@ from discreet.central.offset_release import OffsetRelease
 from discreet.central.user_release import UserRelease
 from discreet.privacy import Budget, Unit, User
 from discreet.privacy.error_model import Noise
-from discreet.summaries import MisraGries, SpaceSaving, UserMisraGries
+from discreet.summaries import MisraGries, ShardedMisraGries, SpaceSaving, UserMisraGries
 
 __all__ = ["choose_capacity", "frequency_published", "summary_errors"]
 
@@ -39,8 +39,8 @@ def summary_errors(mechanism: Mechanism, length: int, capacity: int, beta: float
     For a linear sketch they hold but for a probability of beta over its seed, for the others always.
     """
     kind, collisions = mechanism.accepts[0], mechanism.error_model.collisions
-    if issubclass(kind, (MisraGries, UserMisraGries)):
-        # c <= f <= c + alpha and alpha <= n/(k+1)
+    if issubclass(kind, (MisraGries, ShardedMisraGries, UserMisraGries)):
+        # c <= f <= c + alpha and alpha <= n/(k+1); in shards n is the length of one
         return float(length // (capacity + 1)), float(length // (capacity + 1))
     if issubclass(kind, SpaceSaving):
         # Its counters lose nothing, but the cut stands on n/k, rounded.

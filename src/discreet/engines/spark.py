@@ -1,0 +1,427 @@
+"""Releases of a Spark column: executors summarise, the driver draws the noise once, executors name what passed.
+
+A task may run twice: Spark retries what failed, copies what is slow, and makes again what it lost. So no task draws
+noise. Executors keep the items of their sketches and send counters; the driver charges the ledger, draws from the
+system's source, and asks for the items at the positions that are published. Of the items of the stream only those reach
+the driver, and the release is drawn once, whatever is run again. docs/engines.md has the argument.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.central import Mechanism, SummedRelease, UserRelease
+from discreet.central._base import published_type
+from discreet.central.paying import check_noise, check_payer, is_stored, pay_and_draw
+from discreet.engines import _spark_tasks as tasks
+from discreet.engines._spark_plans import PLANS, SHUFFLE_LIMIT, SparkPlan, choose_plan, needs_users, spark_plans
+from discreet.errors import DataError, DiscreetError, ParameterError
+from discreet.noise import RandomSource, system_source
+from discreet.privacy import Budget, Event, Unit, User
+from discreet.privacy.checks import whole_number
+from discreet.privacy.histogram import Histogram
+from discreet.privacy.ledger import Account
+from discreet.summaries import RawCounts
+
+try:
+    from pyspark import StorageLevel
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import types as T  # noqa: N812
+except ImportError as error:
+    raise ImportError("discreet.engines.spark needs PySpark 4 and Java 17: pip install 'discreet[spark]'") from error
+
+__all__ = ["PLANS", "SparkPlan", "choose_plan", "release", "spark_plans", "top_k"]
+
+_FAN_IN = 16  # sketches that one task merges
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_KINDS = {"string": pa.large_string(), "binary": pa.large_binary(), "long": pa.int64()}
+
+
+def top_k(
+    dataframe: Any,
+    column: str,
+    k: int,
+    budget: Budget,
+    plan: str = "auto",
+    unit: Unit | None = None,
+    *,
+    user_column: str | None = None,
+    capacity: int | None = None,
+    partitions: int | None = None,
+    nulls: str = "error",
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    stream_length: int | None = None,
+    shuffle_limit: int = SHUFFLE_LIMIT,
+    source: RandomSource | None = None,
+) -> Histogram:
+    """The most frequent items of a column, privately: at most k of them, largest noisy count first.
+
+    The contract, the guarantee and the result are those of `discreet.top_k`. The column is read once, by one job; a
+    second, small one fetches the items that are published.
+
+    *Shuffle*: rows go to partitions by a keyed hash of their item, each partition has one sketch, and each sketch is
+    released with the whole budget (`central.ShardedOffsetRelease`). *Merge*: each partition is summarised where it is,
+    sketches are merged in a tree or added up, and the result is released (`central.MergedRelease`, `SummedRelease`,
+    for users' sets `UserRelease`). *Auto* compares what they publish and what they move, from public numbers, and says
+    in `guarantee.chosen_because` what it found; see `choose_plan`.
+
+    Args:
+        dataframe: A Spark data frame.
+        column: Its column of strings, bytes or whole numbers; or of arrays of them, one row a user.
+        k: How many items to list at most.
+        budget: What the release may spend.
+        plan: "auto", "shuffle" or "merge".
+        unit: Whose presence is hidden; `Event()` by default. `User(m)` without `user_column` is group privacy: the
+            caller sees to it that no user has more than m rows.
+        user_column: The column that says whose row it is, for `unit=User(m)`: of a user's different items a uniform
+            random sample of m counts, each once.
+        capacity: The counters of each sketch; by default chosen from public numbers.
+        partitions: How many sketches; by default `spark.sql.shuffle.partitions`. Public.
+        nulls: "error" refuses nulls, "skip" leaves rows with them out.
+        ledger: The account that pays, after the column was read and before noise is drawn.
+        charge_id: Names the charge. Repeating an id returns the release stored under it and reads nothing. If the
+            cluster fails after the charge, a repetition with the same id is not charged again.
+        stream_length: A public number, at least as many as there are events. See docs/privacy/units.md.
+        shuffle_limit: For "auto": the most bytes that a shuffle may move.
+        source: For tests and audits only. A release made with a seeded source is NOT private and says so.
+    """
+    k = whole_number("k", k)
+    request = _Request.checked(
+        dataframe, column, k, budget, plan, unit, user_column, capacity, partitions, nulls, stream_length, shuffle_limit
+    )
+    return request.run(ledger, charge_id, source, k).head(k)
+
+
+def release(
+    dataframe: Any,
+    column: str,
+    budget: Budget,
+    plan: str = "auto",
+    unit: Unit | None = None,
+    *,
+    user_column: str | None = None,
+    capacity: int | None = None,
+    partitions: int | None = None,
+    nulls: str = "error",
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    stream_length: int | None = None,
+    shuffle_limit: int = SHUFFLE_LIMIT,
+    source: RandomSource | None = None,
+) -> Histogram:
+    """Everything of a column that passes the threshold, as a private histogram. The arguments are those of `top_k`."""
+    request = _Request.checked(
+        dataframe,
+        column,
+        100,
+        budget,
+        plan,
+        unit,
+        user_column,
+        capacity,
+        partitions,
+        nulls,
+        stream_length,
+        shuffle_limit,
+    )
+    return request.run(ledger, charge_id, source, None)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A release that was checked: nothing was read, paid or drawn."""
+
+    dataframe: Any
+    column: str
+    kind: str  # of the items, in Spark's words
+    nested: bool
+    budget: Budget
+    unit: Unit
+    user_column: str | None
+    nulls: str
+    plan: SparkPlan
+
+    @classmethod
+    def checked(
+        cls,
+        dataframe: Any,
+        column: str,
+        k: int,
+        budget: Budget,
+        plan: str,
+        unit: Unit | None,
+        user_column: str | None,
+        capacity: int | None,
+        partitions: int | None,
+        nulls: str,
+        stream_length: int | None,
+        shuffle_limit: int,
+    ) -> _Request:
+        if not (hasattr(dataframe, "mapInArrow") and hasattr(dataframe, "schema")):
+            raise ParameterError(f"dataframe must be a Spark DataFrame, not {type(dataframe).__name__}")
+        if getattr(dataframe, "isStreaming", False):
+            raise ParameterError("a streaming data frame is released batch by batch: use engines.spark_streaming.Ticks")
+        if not isinstance(budget, Budget):
+            raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+        unit = Event() if unit is None else unit
+        if not isinstance(unit, (Event, User)):
+            raise ParameterError(f"unit must be dc.Event() or dc.User(m) on Spark, not {type(unit).__name__}")
+        if plan not in PLANS:
+            raise ParameterError(f"plan must be one of {', '.join(PLANS)}, not {plan!r}")
+        if nulls not in ("error", "skip"):
+            raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
+        kind, nested = item_type(dataframe, column)
+        if user_column is not None:
+            _field(dataframe, user_column)
+        if nested and user_column is not None:
+            raise ParameterError("a column of arrays has one row a user: leave user_column out")
+        if nested and plan == "shuffle":
+            raise ParameterError(
+                "a column of arrays is released by the merge plan; explode it and name the user_column"
+            )
+        users = nested or user_column is not None
+        if users:
+            needs_users(unit)
+        if partitions is None:
+            partitions = int(dataframe.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+        plans = spark_plans(
+            budget, k=k, unit=unit, length=stream_length, partitions=partitions, capacity=capacity, users=users
+        )
+        chosen = choose_plan("merge" if nested else plan, plans, whole_number("shuffle_limit", shuffle_limit, 0))
+        check_noise(chosen.mechanism)
+        return cls(dataframe, column, kind, nested, budget, unit, user_column, nulls, chosen)
+
+    @property
+    def description(self) -> str:
+        return f"{self.plan.mechanism.name}, on Spark"
+
+    def run(
+        self, ledger: Account | None, charge_id: str | None, source: RandomSource | None, k: int | None
+    ) -> Histogram:
+        """Read, charge, draw, fetch the names, store, return."""
+        check_payer(ledger, charge_id, source)
+        description = self.description if k is None else f"{self.description}, the {k} largest"
+
+        def pay(draw: Callable[[], Histogram]) -> Histogram:
+            return pay_and_draw(ledger, charge_id, self.budget, description, self.unit, draw)
+
+        if is_stored(ledger, charge_id):
+            return pay(_never)
+        held = self._held().persist(self._storage())
+        try:
+            withheld = Withheld.collected(held, self.plan)
+            return pay(lambda: self._published(held, withheld, system_source() if source is None else source, k))
+        finally:
+            held.unpersist()
+
+    def _storage(self) -> Any:
+        """A sketch is small and costs a pass over the data: where there is a second machine, it has a copy."""
+        master = str(self.dataframe.sparkSession.conf.get("spark.master", ""))
+        alone = master == "local" or master.startswith("local[")
+        return StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2
+
+    def _held(self) -> Any:
+        """The frame of summaries, one row each, with their items; lazy."""
+        plan, mechanism = self.plan, self.plan.mechanism
+        m = self.unit.max_items if isinstance(self.unit, User) else None
+        sets = isinstance(mechanism, UserRelease)
+        recipe = tasks.Recipe(plan.capacity, secrets.randbits(63), self.nulls, m if sets else None, sample=self.nested)
+        rows = self._rows(secrets.randbits(63), m, sets)
+        if plan.plan == "shuffle":
+            # An explicit number of partitions: adaptive execution neither joins nor splits them.
+            key = F.xxhash64(F.lit(secrets.randbits(63)), F.col("item"))
+            return rows.repartition(plan.partitions, key).mapInArrow(tasks.HoldShard(recipe), tasks.HELD)
+        parts = rows.coalesce(plan.partitions).mapInArrow(tasks.SketchPart(recipe), tasks.PARTS)
+        if isinstance(mechanism, SummedRelease):
+            return parts.repartition(1).mapInArrow(tasks.HoldSummed(recipe), tasks.HELD)
+        groups = plan.partitions
+        while (groups := -(-groups // _FAN_IN)) > 1:
+            parts = parts.repartition(groups, F.col("part")).mapInArrow(tasks.MergeParts(recipe), tasks.PARTS)
+        return parts.repartition(1).mapInArrow(tasks.HoldMerged(recipe), tasks.HELD)
+
+    def _rows(self, key: int, m: int | None, sets: bool) -> Any:
+        """One column, `item`: the rows themselves, at most m of a user, or a user's set."""
+        value = F.col(_quoted(self.column))
+        if self.nested:
+            return self.dataframe.select(value.cast(T.ArrayType(_spark_type(self.kind))).alias("item"))
+        value = value.cast(self.kind)
+        if self.user_column is None:
+            return self.dataframe.select(value.alias("item"))
+        user = F.col(_quoted(self.user_column))
+        # A row without a user becomes a null item, so that there is one place where nulls are noticed.
+        pairs = self.dataframe.select(user.alias("user"), F.when(user.isNotNull(), value).alias("item"))
+        if self.nulls == "skip":
+            pairs = pairs.where(F.col("item").isNotNull())
+        # All rows of a user go to the partition that the user alone decides; nothing below moves them again. With an
+        # explicit number of partitions: adaptive execution joins others by their sizes, which every row changes.
+        pairs = pairs.repartition(self.plan.partitions, "user").dropDuplicates()
+        # A random order of each user's items: a hash with a secret key. Which items stay depends on this user's alone.
+        order = Window.partitionBy("user").orderBy(F.xxhash64(F.lit(key), F.col("user"), F.col("item")), F.col("item"))
+        kept = (F.row_number().over(order) <= F.lit(m)) | F.col("item").isNull()
+        capped = pairs.withColumn("kept", kept).where("kept")
+        if not sets:
+            return capped.select("item")
+        missing = F.max(F.col("item").isNull())
+        lists = capped.groupBy("user").agg(F.collect_list("item").alias("items"), missing.alias("missing"))
+        # By user: grouping leaves them in an order that depends on how many there are.
+        ordered = lists.sortWithinPartitions("user")
+        return ordered.select(F.when(~F.col("missing"), F.col("items")).alias("item"))
+
+    def _assumed(self) -> tuple[str, ...]:
+        """What the guarantee rests on beside the mechanism: streams that are neighbours, row by row."""
+        if self.plan.plan == "shuffle":
+            return (
+                "the order in which Spark hands a shard's other rows to a task does not depend on a row's presence",
+            )
+        if self.user_column is not None:
+            return ()  # a user's partition, and the order of users in it, are functions of the user
+        return ("which rows Spark reads together, and in which order, does not depend on another row's presence",)
+
+    def _published(self, held: Any, withheld: Withheld, source: RandomSource, k: int | None) -> Histogram:
+        drawn = withheld.draw(source)
+        if k is not None and len(drawn) > k:
+            # All that tie with the k-th: the order of equal counts is by item, which the driver does not know yet.
+            drawn = drawn.head(int(np.count_nonzero(drawn.counts >= drawn.counts[k - 1])))
+        guarantee = dataclasses.replace(
+            drawn.guarantee,
+            assumptions=(*drawn.guarantee.assumptions, *self._assumed()),
+            chosen_because=self.plan.because,
+        )
+        items = withheld.names(held, np.array(drawn.items, np.int64), self.kind)
+        return drawn._with(items=items, guarantee=guarantee)
+
+
+def _never() -> Histogram:
+    raise DiscreetError("the ledger lost the release that is stored under this charge id")
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """Summaries of which the driver knows the counters, and a position for each item. NOT PRIVATE.
+
+    It has what mechanisms read of a summary, with positions for items: noise does not depend on what an item is called.
+    """
+
+    mechanism: Mechanism
+    counts: list[np.ndarray[Any, np.dtype[np.int64]]]
+    not_private_offsets: list[int]
+    digests: list[bytes]
+
+    @classmethod
+    def collected(cls, held: Any, plan: SparkPlan) -> Withheld:
+        """Run the job that reads the data. Items stay where they are."""
+        rows = held.select("shard", "shift", "counts", "digest", "problem").toArrow().to_pylist()
+        for row in rows:
+            if row["problem"] is not None:
+                _raise(row["problem"])
+        shards = plan.partitions if plan.plan == "shuffle" else 1
+        by_shard = {row["shard"]: row for row in rows}
+        if len(by_shard) != len(rows) or not set(by_shard) <= set(range(shards)):
+            # An item in two sketches would be paid for once and released twice.
+            raise DiscreetError("Spark split or joined the partitions of the plan, which the guarantee does not cover")
+        empty = {"shift": 0, "counts": b"", "digest": b""}
+        found = [by_shard.get(shard, empty) for shard in range(shards)]
+        return cls(
+            plan.mechanism,
+            [np.frombuffer(row["counts"], "<i8").astype(np.int64) for row in found],
+            [row["shift"] for row in found],
+            [row["digest"] for row in found],
+        )
+
+    @property
+    def _starts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return np.cumsum([0, *(len(part) for part in self.counts)])
+
+    def not_private_shards(self) -> list[RawCounts]:
+        """The counters of each sketch, with positions for items. Not private."""
+        return [
+            RawCounts(pa.array(np.arange(first, first + len(part), dtype=np.int64)), part)
+            for first, part in zip(self._starts.tolist(), self.counts, strict=False)
+        ]
+
+    def not_private_counts(self) -> RawCounts:
+        """All counters, with positions for items. Not private."""
+        counts = np.concatenate(self.counts)
+        return RawCounts(pa.array(np.arange(len(counts), dtype=np.int64)), counts)
+
+    def draw(self, source: RandomSource) -> Histogram:
+        """The release, with positions for items: the only place where noise is drawn."""
+        if isinstance(self.mechanism, SummedRelease):
+            return self.mechanism._publish_entries(self.not_private_counts(), source)
+        return self.mechanism._publish(self, source)
+
+    def names(self, held: Any, positions: np.ndarray[Any, np.dtype[np.int64]], kind: str) -> pa.Array:
+        """The items at the positions that are published, from the executors that hold them."""
+        if not len(positions):
+            return published_type(pa.array([], pa.large_string()))
+        shards = np.searchsorted(self._starts, positions, side="right") - 1
+        local = positions - self._starts[shards]
+        wanted = {int(shard): (self.digests[shard], local[shards == shard]) for shard in np.unique(shards)}
+        finder = tasks.FindNames(wanted, _KINDS[kind])
+        found = (
+            held.select("shard", "digest", "items")
+            .where(F.col("shard").isin(list(wanted)))
+            .mapInArrow(
+                finder, f"shard int, position long, item {'bigint' if kind == 'long' else kind}, problem string"
+            )
+            .toArrow()
+        )
+        if found.column("problem").null_count < len(found):
+            raise DiscreetError(
+                "Spark lost a summary after it was charged for and made it again from rows in another order. Nothing "
+                "was published: repeat the call; with the same charge_id it is not charged again"
+            )
+        named = dict(
+            zip(
+                zip(found.column("shard").to_pylist(), found.column("position").to_pylist(), strict=True),
+                found.column("item").to_pylist(),
+                strict=True,
+            )
+        )
+        if len(set(named.values())) != len(positions):
+            raise DiscreetError("the shards are not disjoint, or Spark lost some of them; nothing was published")
+        return pa.array([named[int(s), int(p)] for s, p in zip(shards, local, strict=True)], _KINDS[kind])
+
+
+def _raise(problem: str) -> None:
+    kind, _, message = problem.partition(": ")
+    raise {"DataError": DataError, "ParameterError": ParameterError}.get(kind, DiscreetError)(message)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _field(dataframe: Any, name: object) -> Any:
+    fields = [field for field in dataframe.schema.fields if field.name == name]
+    if len(fields) != 1:
+        there = ", ".join(repr(field.name) for field in dataframe.schema.fields)
+        raise ParameterError(f"the data frame has {len(fields)} columns named {name!r}; there are {there}")
+    return fields[0]
+
+
+def _spark_type(kind: str) -> Any:
+    return {"string": T.StringType(), "binary": T.BinaryType(), "long": T.LongType()}[kind]
+
+
+def item_type(dataframe: Any, column: str) -> tuple[str, bool]:
+    """("string", "binary" or "long", whether they come in arrays) of a column of items."""
+    given = _field(dataframe, column).dataType
+    nested = isinstance(given, T.ArrayType)
+    inner = given.elementType if nested else given
+    if isinstance(inner, T.StringType):
+        return "string", nested
+    if isinstance(inner, T.BinaryType):
+        return "binary", nested
+    if isinstance(inner, _WHOLE):
+        return "long", nested
+    raise DataError(f"column {column!r} is of type {given.simpleString()}; items are strings, bytes or whole numbers")

@@ -1,0 +1,79 @@
+"""The choice between the Spark engine's plans, from public numbers; and the engine where there is no Spark."""
+
+import subprocess
+import sys
+
+import pytest
+
+import discreet as dc
+from discreet.central import MergedRelease, ShardedOffsetRelease, SummedRelease, UserRelease
+from discreet.central.sizing import frequency_published
+from discreet.engines._spark_plans import choose_plan, spark_plans
+
+BUDGET = dc.Budget(1.0, 1e-9)
+
+
+def test_the_shuffle_plan_publishes_rarer_items_and_moves_more():
+    plans = spark_plans(BUDGET, length=10**9, partitions=100, capacity=4096)
+    shuffle, merge = plans["shuffle"], plans["merge"]
+    assert isinstance(shuffle.mechanism, ShardedOffsetRelease)
+    assert shuffle.mechanism.shards == 100
+    # A shard has a hundredth of the events, and so has its sketch a hundredth of the error.
+    assert shuffle.published_from < 10**7 / 4097 + 100
+    assert merge.published_from > 10**9 / 4097
+    assert merge.bytes_moved < shuffle.bytes_moved / 1000
+    assert choose_plan("auto", plans).plan == "shuffle"
+
+
+def test_merging_sums_sketches_unless_there_are_too_many():
+    assert isinstance(spark_plans(BUDGET, partitions=100)["merge"].mechanism, SummedRelease)
+    assert isinstance(spark_plans(BUDGET, partitions=5000)["merge"].mechanism, MergedRelease)
+    summed = spark_plans(BUDGET, length=10**6, partitions=100, capacity=1000)["merge"]
+    merged = MergedRelease(BUDGET, 1000, stream_length=10**6)
+    assert summed.published_from < frequency_published(merged, 10**6, 1000, 0.95)
+
+
+def test_auto_takes_the_merge_plan_where_it_is_about_as_good_or_the_shuffle_is_too_large():
+    one = spark_plans(BUDGET, length=10**10, partitions=1, capacity=1000)
+    assert one["merge"].published_from <= 1.1 * one["shuffle"].published_from
+    chosen = choose_plan("auto", one)
+    assert chosen.plan == "merge"
+    assert "moves sketches instead of rows" in chosen.because
+    many = spark_plans(BUDGET, length=10**12, partitions=1000)
+    chosen = choose_plan("auto", many)
+    assert chosen.plan == "merge"
+    assert "would move about 48,000,000,000,000 bytes" in chosen.because
+    assert choose_plan("auto", many, shuffle_limit=2**60).plan == "shuffle"
+    assert choose_plan("shuffle", many).because == "it was asked for"
+    with pytest.raises(dc.ParameterError, match="plan must be one of"):
+        choose_plan("best", many)
+
+
+def test_users_of_many_items_go_to_the_user_level_sketch():
+    few, many = (spark_plans(BUDGET, unit=dc.User(m), users=True, partitions=10) for m in (2, 200))
+    assert isinstance(few["merge"].mechanism, UserRelease)
+    assert choose_plan("auto", few).plan == "shuffle"
+    assert choose_plan("auto", many).plan == "merge"
+    assert many["merge"].capacity >= 200
+
+
+@pytest.mark.parametrize("wrong", [{"partitions": 0}, {"capacity": 0}, {"length": -1}, {"unit": dc.Element()}])
+def test_parameters_are_checked(wrong):
+    with pytest.raises(dc.ParameterError):
+        spark_plans(BUDGET, **wrong)
+
+
+@pytest.mark.parametrize("module", ["spark", "spark_streaming"])
+def test_without_pyspark_the_import_says_what_to_install(module):
+    program = f"import sys; sys.modules['pyspark'] = None\nimport discreet.engines.{module}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'discreet[spark]'" in done.stderr
+
+
+def test_nothing_else_loads_spark():
+    program = (
+        "import sys, discreet as dc, discreet.engines; dc.top_k(['a'], 1, dc.Budget(1.0, 1e-9)); "
+        "assert 'pyspark' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
