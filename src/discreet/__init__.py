@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         DiscreetError,
         IncompatibleSummaryError,
         LedgerError,
+        MessageError,
         ParameterError,
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
@@ -54,6 +55,7 @@ _WHERE = {
             "DiscreetError",
             "IncompatibleSummaryError",
             "LedgerError",
+            "MessageError",
             "ParameterError",
         ],
         "errors",
@@ -79,6 +81,7 @@ __all__ = [
     "IncompatibleSummaryError",
     "Ledger",
     "LedgerError",
+    "MessageError",
     "MisraGries",
     "ParameterError",
     "Plan",

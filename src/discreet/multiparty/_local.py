@@ -108,8 +108,9 @@ class LocalProtocol(Protocol):
 
     def _decode(self, message: Message) -> Reports:
         runs, data = self._split(message)
+        values = self._read(data, message.items)  # first: it takes no memory for reports that are not there
         numbers = np.concatenate([np.arange(first, first + count, dtype=np.uint64) for first, count in runs])
-        return Reports(numbers, self._read(data, message.items))
+        return Reports(numbers, values)
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
         ((_, reports),) = heard

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet.errors import MessageError
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.noise import RandomSource
 from discreet.summaries import CountSketch
 
-__all__ = ["Cells", "estimates", "laplace_variance", "noise_reach", "sketch_cells", "with_noise"]
+__all__ = ["Cells", "estimates", "laplace_variance", "noise_reach", "read_cells", "sketch_cells", "with_noise"]
 
 Cells = npt.NDArray[np.int64]
 
@@ -52,6 +53,19 @@ def with_noise(values: Cells, scale: Fraction, bound: int, source: RandomSource)
     """Discrete Laplace noise on every number, and the sum cut to the bound."""
     noisy: Cells = np.clip(values + source.discrete_laplace(scale, len(values)), -bound, bound)
     return noisy
+
+
+def read_cells(data: bytes, count: int, bound: int, scale: Fraction) -> Cells:
+    """So many noisy cells; refused before memory is taken for them if there cannot be so many in so few bytes.
+
+    A cell with noise is not 0 with probability p = 2q/(1 + q) at least, and then takes a bit at least. Where p count is
+    400 or more, fewer than half of that are not 0 with probability e^-50 at most (Chernoff).
+    """
+    q = math.exp(-1 / float(scale))
+    expected = count * 2 * q / (1 + q)
+    if expected >= 400 and 16 * len(data) < expected:
+        raise MessageError("message is too short for the number of cells that it speaks of", "size")
+    return _native.read_integers(data, count, bound)
 
 
 def estimates(

@@ -12,7 +12,15 @@ import numpy as np
 from discreet import _native
 from discreet.errors import ParameterError
 from discreet.multiparty._base import MAX_CELLS, Protocol, known
-from discreet.multiparty._sketches import Cells, estimates, laplace_variance, noise_reach, sketch_cells, with_noise
+from discreet.multiparty._sketches import (
+    Cells,
+    estimates,
+    laplace_variance,
+    noise_reach,
+    read_cells,
+    sketch_cells,
+    with_noise,
+)
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message
@@ -82,7 +90,7 @@ class IndependentSketches(Protocol):
 
     def _decode(self, message: Message) -> Cells:
         n = message.items
-        return _native.read_integers(message.payload, self.width(n) * self.rows, self._bound(n))
+        return read_cells(message.payload, self.width(n) * self.rows, self._bound(n), self.scale)
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
         values, variance, noise = np.zeros(len(words)), 0.0, laplace_variance(self.scale)

@@ -14,7 +14,7 @@ from discreet import _native
 from discreet.errors import ParameterError
 from discreet.multiparty._base import known
 from discreet.multiparty._local import LocalProtocol, Reports
-from discreet.multiparty._sketches import laplace_variance, noise_reach
+from discreet.multiparty._sketches import laplace_variance, noise_reach, read_cells
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.noise import RandomSource
@@ -74,7 +74,7 @@ class LocalSketch(LocalProtocol):
         return _native.write_integers(values.astype(np.int64).ravel())
 
     def _read(self, data: bytes, count: int) -> npt.NDArray[Any]:
-        cells = _native.read_integers(data, count * self._cells, self._bound)
+        cells = read_cells(data, count * self._cells, self._bound, self.scale)
         return cells.astype(np.int32).reshape(count, self._cells)
 
     def _from_reports(self, reports: Reports, words: Words) -> tuple[Numbers, Numbers]:

@@ -12,7 +12,15 @@ import numpy as np
 from discreet import _native
 from discreet.errors import ParameterError
 from discreet.multiparty._base import MAX_CELLS, Protocol, known
-from discreet.multiparty._sketches import Cells, estimates, laplace_variance, noise_reach, sketch_cells, with_noise
+from discreet.multiparty._sketches import (
+    Cells,
+    estimates,
+    laplace_variance,
+    noise_reach,
+    read_cells,
+    sketch_cells,
+    with_noise,
+)
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message
@@ -68,7 +76,7 @@ class MergedSketch(Protocol):
         return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words)), source))
 
     def _decode(self, message: Message) -> Cells:
-        return _native.read_integers(message.payload, self.columns * self.rows, self._bound(message.items))
+        return read_cells(message.payload, self.columns * self.rows, self._bound(message.items), self.scale)
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
         cells = np.sum([cells for _, cells in heard], axis=0)

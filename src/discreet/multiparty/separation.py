@@ -14,7 +14,15 @@ from discreet import _native
 from discreet.errors import MessageError, ParameterError
 from discreet.multiparty._base import MAX_CELLS, Protocol, known
 from discreet.multiparty._entries import read_entries, write_entries
-from discreet.multiparty._sketches import Cells, estimates, laplace_variance, noise_reach, sketch_cells, with_noise
+from discreet.multiparty._sketches import (
+    Cells,
+    estimates,
+    laplace_variance,
+    noise_reach,
+    read_cells,
+    sketch_cells,
+    with_noise,
+)
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message, read_varint, varint
@@ -181,7 +189,7 @@ class Separation(Protocol):
         width, at = read_varint(rest, 0)
         if not 1 <= width <= self.width(n):
             raise MessageError("message has a wider sketch than its party may send", "range")
-        cells = _native.read_integers(rest[at:], width * self.rows, self._bound(n, self.light_scale))
+        cells = read_cells(rest[at:], width * self.rows, self._bound(n, self.light_scale), self.light_scale)
         return _Content(places, counts, width, cells)
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet import _native
 from discreet.errors import CorruptStateError, DataError, MessageError, ParameterError
 from discreet.multiparty import (
     HadamardResponse,
@@ -23,6 +24,7 @@ from discreet.multiparty import (
     protocol_from_dict,
 )
 from discreet.multiparty._local import LocalProtocol
+from discreet.multiparty.messages import Message, varint
 from discreet.noise import seeded_source
 
 BUDGET = dc.Budget(2.0)
@@ -246,3 +248,41 @@ def test_equal_items_have_equal_words_however_they_come():
         pa.array(column, pa.large_string()),
     ):
         np.testing.assert_array_equal(strings.words(same), words)
+
+
+@pytest.mark.parametrize("name", ["local", "independent", "merged", "separation"])
+def test_short_messages_cannot_speak_of_many_cells(name):
+    """A few bytes that stand for a million zeros: possible in the code, and no noise looks like that."""
+    protocol = {
+        "local": LocalSketch("r", BUDGET, 40, columns=3),
+        "independent": IndependentSketches("r", BUDGET, 40, items_per_column=1.0),
+        "merged": MergedSketch("r", BUDGET, 40, columns=300_000),
+        "separation": Separation("r", BUDGET, 40, items_per_column=1.0),
+    }[name]
+    zeros = _native.write_integers(np.zeros(2**20, np.int64))[:2] + bytes(20)
+    start = {"local": varint(0), "separation": varint(0) + varint(10**6)}.get(name, b"")
+    with pytest.raises(MessageError) as caught:
+        protocol.aggregator().receive(protocol._pack(Message(1, 10**6, start + zeros)))
+    assert caught.value.reason == "size"
+
+
+def test_bundles_say_what_their_messages_say():
+    for name in ("hadamard", "hashing", "local"):
+        protocol = PROTOCOLS[name]()
+        numbers = [5, 6, 7, 900, 2**60, 2**60 + 1]
+        messages = [protocol.party(n, source=seeded_source(n % 97)).encode([n % 40]) for n in numbers]
+        one, many = protocol.aggregator(), protocol.aggregator()
+        bundle = protocol.bundle([protocol.bundle(messages[3:]), *messages[2::-1]])
+        one.receive(bundle)
+        assert many.receive_many(messages).accepted == 6
+        assert one.numbers == many.numbers == [(5, 3), (900, 1), (2**60, 2)]
+        assert len(bundle) < sum(map(len, messages)) / 2
+        np.testing.assert_array_equal(one.estimate(range(40)).values, many.estimate(range(40)).values)
+        with pytest.raises(MessageError, match="same number"):
+            protocol.bundle([bundle, messages[0]])
+        with pytest.raises(MessageError, match="another round"):
+            PROTOCOLS[name]("r2").bundle(messages)
+        with pytest.raises(ParameterError, match="nothing"):
+            protocol.bundle([])
+        with pytest.raises(ParameterError, match="below 2\\*\\*63"):
+            protocol.party(2**63 - 1).encode([1, 2])
