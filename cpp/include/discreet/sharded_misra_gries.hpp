@@ -257,7 +257,7 @@ class ShardThreads {
   };
 
   // Many rows for a lock, few enough for the second-level cache.
-  int64_t slice_rows() const { return std::clamp<int64_t>(2048 * static_cast<int64_t>(shards_.size()), 8192, 65536); }
+  int64_t slice_rows() const { return std::clamp<int64_t>(2048 * static_cast<int64_t>(shards_.size()), 4096, 65536); }
   Slice& slice(uint64_t number) { return slices_[number % slices_.size()]; }
 
   template <class Done, class Wait>

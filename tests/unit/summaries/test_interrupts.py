@@ -67,6 +67,18 @@ CASES = {
         "pa.array([f'item {i % 99}' for i in range(10**5)]).dictionary_encode()",
         READER.format(type="pa.dictionary(pa.int32(), pa.string())"),
     ),
+    "threads, one Arrow column": (
+        "dc.ShardedMisraGries(1024, 2)",
+        "[1, 2]",
+        ZEROS,
+        "pa.Array.from_buffers(pa.uint8(), 2**36, [None, pa.py_buffer(chunk)])",
+    ),
+    "threads, Arrow strings": (
+        "dc.ShardedMisraGries(64, 2)",
+        "['a']",
+        "pa.array([f'item {i}' for i in range(10**5)])",
+        READER.format(type="pa.string()"),
+    ),
     "iterable": ("dc.MisraGries(64)", "[1, 2]", "[]", "itertools.count()"),
     "users": (
         "dc.UserMisraGries(64, 3)",
