@@ -22,12 +22,13 @@ __all__: list[str] = []
 
 _SLACK = 1 + 1e-9  # of doubles, for losses that are met exactly
 _LENGTH = 2
-# Three participants vote (the positions are public), then two bring a vector.
+# Three participants vote (the positions are public), then one brings a vector.
 _POSITIONS = (0, 1, 1)
+_VECTORS = 1
 _INPUTS = [
     (votes, vectors)
     for votes in itertools.product((0, 1), repeat=len(_POSITIONS))
-    for vectors in itertools.product(itertools.product((0, 1), repeat=_LENGTH), repeat=2)
+    for vectors in itertools.product(itertools.product((0, 1), repeat=_LENGTH), repeat=_VECTORS)
 ]
 Inputs = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
 
@@ -69,7 +70,7 @@ def _run(made: Any, inputs: Inputs) -> tuple[Any, ...]:
 def _law(counter: Any, inputs: Inputs) -> dict[Any, float]:
     """The exact law of all states and the release together."""
     law: dict[Any, float] = defaultdict(float)
-    for coins in itertools.product((0, 1), repeat=len(_POSITIONS) + 2):
+    for coins in itertools.product((0, 1), repeat=len(_POSITIONS) + _VECTORS):
         source = _Flips(coins)
         seen = _run(_small(counter, source), inputs)
         chances = [float(p) if coin else float(1 - p) for p, coin in zip(source.asked, coins, strict=False)]
@@ -97,7 +98,7 @@ def _structure(counter: Any, effort: Effort) -> Iterator[Finding]:
 
 
 def _exact(counter: Any, effort: Effort) -> Iterator[Finding]:
-    """Everything seen of three votes and two vectors, for all inputs that differ in one participant."""
+    """Everything seen of three votes and a vector, for all inputs that differ in one participant."""
     laws = {inputs: _law(counter, inputs) for inputs in _INPUTS}
     worst, pairs = 0.0, 0
     for first, second in _neighbours():
