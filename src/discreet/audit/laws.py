@@ -29,6 +29,7 @@ __all__ = [
     "gaussian_split_delta",
     "group_delta",
     "merge_ratios",
+    "noise_sum_below",
     "pure_loss",
     "rounded_delta",
     "threshold_delta",
@@ -297,6 +298,17 @@ def gaussian_split_delta(noise: NoiseLaw, isolated: int, common: int, threshold:
     forward = -math.expm1(log_hidden) + math.exp(log_hidden) * change(epsilon - log_hidden)
     total = max(forward, change(epsilon + log_hidden))
     return min(1.0, total * (1.0 + _ROUNDING) + isolated * noise.left_out)
+
+
+def noise_sum_below(noise: NoiseLaw, draws: int, level: int) -> float:
+    """P[Z_1 + ... + Z_draws < level], to about 1e-15 absolutely: the power of the law by FFT."""
+    deviation = math.sqrt(draws * float((noise.mass * np.arange(-noise.reach, noise.reach + 1.0) ** 2).sum()))
+    reach = min(draws * noise.reach, math.ceil(12.0 * deviation) + abs(level)) + 1
+    size = 1 << (2 * (reach + noise.reach) + 1).bit_length()
+    padded = np.zeros(size)
+    padded[np.arange(-noise.reach, noise.reach + 1) % size] = noise.mass
+    power = np.fft.irfft(np.fft.rfft(padded) ** draws, size)
+    return float(power[np.arange(-reach, level) % size].sum())
 
 
 def pure_loss(pair: StatePair, scale: Fraction) -> float:

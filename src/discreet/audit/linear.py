@@ -14,7 +14,7 @@ import numpy as np
 from discreet.audit.counters import claim, items_of
 from discreet.audit.findings import Finding
 from discreet.audit.histograms import HeavyKey, plumbing, several
-from discreet.audit.laws import NoiseLaw, gaussian_split_delta
+from discreet.audit.laws import NoiseLaw, gaussian_split_delta, noise_sum_below
 from discreet.audit.registry import Effort
 from discreet.audit.sources import ScriptedSource
 from discreet.audit.states import states_of_short_streams
@@ -37,7 +37,7 @@ def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
 
 @dataclass(frozen=True)
 class LinearAudit:
-    """The four checks; for a public length, which `prepare` puts in place of any other."""
+    """The four checks, for a public length (`prepare` puts a number in place of "public") or a noisy one."""
 
     median: bool
 
@@ -64,39 +64,67 @@ class LinearAudit:
     def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """What the cells lose and what may go wrong beside them, summed from the mechanism's own cut and scale."""
         epsilon, delta = claim(mechanism)
-        m, d, w, n = items_of(mechanism), mechanism.depth, mechanism.width, mechanism.stream_length
+        m, d, w = items_of(mechanism), mechanism.depth, mechanism.width
         noise = NoiseLaw(mechanism.noise, mechanism.scale, delta * 1e-18)
-        cells = 0.0
+        cells, spent = 0.0, 0.0
+        length = self._length_noise(mechanism)  # of its own; CountMin reads the length from its cells
+        if length is not None:
+            spent = float(m / length.scale)
         if mechanism.noise == "laplace":
-            loss = float(m * d / Fraction(mechanism.scale))
-            yield Finding("exact", "l1-distance of the cells over the scale", "epsilon", epsilon, loss)
+            loss = float(m * d / Fraction(mechanism.scale)) + spent
+            yield Finding("exact", "l1-distance of what gets noise, over its scale", "epsilon", epsilon, loss)
         elif m == 1:
-            cells = gaussian_split_delta(noise, 0, d, 10**9, epsilon)
+            cells = gaussian_split_delta(noise, 0, d, 10**9, epsilon - spent)
         else:  # what the mechanism reserves: the shift of m events is not a lattice sum
             cells = mechanism._deltas.gaussian
-        total, g = min(self._failing(mechanism, noise, g) for g in self._errors(mechanism))
-        total = cells + total
-        detail = f"cells {cells:.3g}, errors up to {g}, n={n}, {d} x {w} cells"
+        short = 0.0 if isinstance(mechanism.stream_length, int) else self._too_short(mechanism, noise, length)
+        worst, g, n = max(self._least(mechanism, noise, n) for n in self._lengths(mechanism))
+        total = cells + worst + (1.0 + math.exp(epsilon)) * short
+        detail = f"cells {cells:.3g}, length {short:.3g}, errors up to {g}, n={n}, {d} x {w} cells"
         yield Finding("exact", "cells, hashing and noise beyond the cut", "delta", delta, total, 1, detail)
         yield self._conforms(mechanism)
 
-    def _errors(self, mechanism: Any) -> range:
-        """Errors g that leave room for noise below the cut."""
-        n, k, cut = mechanism.stream_length, mechanism.capacity, mechanism.threshold
-        most = 0
+    def _lengths(self, mechanism: Any) -> tuple[int, ...]:
+        """The public length, or some that a noisy one may turn out to be."""
+        return (mechanism.stream_length,) if isinstance(mechanism.stream_length, int) else (10, 400, 10_000)
+
+    def _length_noise(self, mechanism: Any) -> NoiseLaw | None:
+        """The law of the noise on the length, as it is drawn."""
+        source = ScriptedSource()
+        mechanism(self.filled(mechanism, [0]), source)
+        if len(source.draws) == 1:
+            return None
+        return NoiseLaw(source.draws[1].law, source.draws[1].scale, claim(mechanism)[1] * 1e-18)
+
+    def _too_short(self, mechanism: Any, noise: NoiseLaw, length: NoiseLaw | None) -> float:
+        """The chance that the noisy length is below the true one, from how much the code adds to it."""
+        summary = self.filled(mechanism, range(100))
+        added = mechanism._noisy_length(summary, summary.not_private_cells(), ScriptedSource()) - summary.total
+        if length is not None:
+            return length.hidden(-added)
+        # The cells sum to d n and d w noises; ceil((sum + bound)/d) - n = added, so noises below -d added fall short.
+        return noise_sum_below(noise, mechanism.depth * mechanism.width, -mechanism.depth * added)
+
+    def _least(self, mechanism: Any, noise: NoiseLaw, n: int) -> tuple[float, int, int]:
+        """(what fails, g, n) for the most favourable error g at this length."""
+        cut = mechanism.threshold
+        if not isinstance(mechanism.stream_length, int):
+            cut += mechanism._untracked(n)
+        k, most = mechanism.capacity, 0
         while most < n and largest_untracked(n, k, most + 1, self.median) < cut:
             most += 1
-        return range(most + 1)
+        failing, g = min(self._failing(mechanism, noise, g, n, cut) for g in range(most + 1))
+        return failing, g, n
 
-    def _failing(self, mechanism: Any, noise: NoiseLaw, g: int) -> tuple[float, int]:
+    def _failing(self, mechanism: Any, noise: NoiseLaw, g: int, n: int, cut: int) -> tuple[float, int]:
         """2 P[hashing errs by more than g] + (1 + e^epsilon) P[noise passes the cut], bounded as in the argument."""
-        n, d, w = mechanism.stream_length, mechanism.depth, mechanism.width
+        d, w = mechanism.depth, mechanism.width
         items = n + items_of(mechanism)
         q = 0.0 if g >= n else min(1.0, n * math.ceil(2**32 / w) / 2**32 / (g + 1))
         needed = (d + 1) // 2 if self.median else d
         rows = math.fsum(math.comb(d, j) * q**j * (1.0 - q) ** (d - j) for j in range(needed, d + 1))
         hashing = min(1.0, items * rows + items**2 / 2 * ((mechanism.max_key_bytes / 7 + 2) / 2**61) ** 2)
-        margin = mechanism.threshold - largest_untracked(n, mechanism.capacity, g, self.median)
+        margin = cut - largest_untracked(n, mechanism.capacity, g, self.median)
         passes = min(1.0, (2 if self.median else 1) * d * w * noise.shown(margin))
         return 2.0 * hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes, g
 
@@ -113,36 +141,51 @@ class LinearAudit:
             noise[rows, columns[0]] *= signs[0]
             source = ScriptedSource(0, noise.ravel().tolist())
             release = mechanism(summary, source)
+            noisy_length = not isinstance(mechanism.stream_length, int)
+            if noisy_length:
+                noisy_cells = summary.not_private_cells() + noise
+                same = ScriptedSource(0, noise.ravel().tolist())
+                expected_offset = mechanism._untracked(mechanism._noisy_length(summary, noisy_cells, same))
+                wrong += release.offset != expected_offset
             values = signs * (summary.not_private_cells() + noise)[rows, columns]
             estimates = np.median(values, axis=1).astype(np.int64) if self.median else values.min(axis=1)
-            expected = {item: int(v) for item, v in zip(items, estimates, strict=True) if v >= mechanism.threshold}
+            cut = mechanism.threshold + (release.offset or 0)
+            expected = {item: int(v) for item, v in zip(items, estimates, strict=True) if v >= cut}
             wrong += dict(zip(release.items, release.counts.tolist(), strict=True)) != expected
-            wrong += [(draw.law, draw.scale, draw.size) for draw in source.draws] != [
-                (mechanism.noise, mechanism.scale, mechanism.depth * mechanism.width)
-            ]
+            cells_drawn, *others = [(draw.law, draw.scale, draw.size) for draw in source.draws]
+            wrong += cells_drawn != (mechanism.noise, mechanism.scale, mechanism.depth * mechanism.width)
+            wrong += len(others) > (self.median and noisy_length)
         return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
 
     def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """A lower bound on epsilon for one item; order, repetition, the empty stream."""
         epsilon, delta = claim(mechanism)
         m = items_of(mechanism)
-        heavy = [0] * (mechanism.stream_length - m)
+        room = mechanism.stream_length if isinstance(mechanism.stream_length, int) else 4000
+        heavy = [0] * (room - m)
         few = self.filled(mechanism, several(mechanism.capacity))
-        empty, one = self.filled(mechanism, []), self.filled(mechanism, heavy[:1])
+        # A noisy length tells one event from none as well as its noise allows: there, two events of different items.
+        neighbours: Any = ([], [0]) if isinstance(mechanism.stream_length, int) else ([0], [1])
+        empty, one = (self.filled(mechanism, stream) for stream in neighbours)
         # Signs turn noise that hides into noise that shows: none at all hides one event.
         two = [0] * (len(heavy) * 49 // 100)
         both = self.filled(mechanism, [*two, *[1] * (len(heavy) - len(two))])
         yield plumbing(mechanism, both, few, empty, one, hiding=0)
         first, second = self.filled(mechanism, heavy + [0] * m), self.filled(mechanism, heavy)
-        bound = measure(mechanism, ScoredPair("", first, second, HeavyKey(0)), delta, effort.runs)
-        yield Finding("statistical", "one item higher", "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
+        runs = min(effort.runs, 5000)  # noise for all cells takes long to draw
+        bound = measure(mechanism, ScoredPair("", first, second, HeavyKey(0)), delta, runs)
+        yield Finding("statistical", "one item higher", "epsilon", epsilon, bound, 1, f"{runs} runs of each")
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """The distance of the cells, in the norm of the noise, on large random streams."""
         epsilon, m = claim(mechanism)[0], items_of(mechanism)
         pairs = random_pairs(lambda: self._empty(mechanism), effort.large_pairs, 2000, 300)
         laplace = mechanism.noise == "laplace"
-        declared = float(mechanism.scale * Fraction(epsilon)) / m if laplace else math.sqrt(mechanism.depth)
+        length = self._length_noise(mechanism)
+        epsilon -= 0.0 if length is None else float(m / length.scale)
+        declared = math.sqrt(mechanism.depth)
+        if laplace:
+            declared = float(mechanism.scale * Fraction(epsilon)) / m * (1 + 1e-12)
         worst = 0.0
         for first, second in pairs:
             moved = np.abs(first.not_private_cells() - second.not_private_cells()).ravel()

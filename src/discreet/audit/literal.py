@@ -12,11 +12,14 @@ from typing import Any
 
 from discreet.audit.registry import Twin
 from discreet.audit.sabotage import sabotaged
+from discreet.audit.sources import ScriptedSource
 from discreet.privacy.calibration import gshm_calibration, pmg_threshold
 
 __all__ = [
     "cut_without_errors",
+    "half_the_margin",
     "length_of_the_data",
+    "length_without_margin",
     "noise_for_one_counter",
     "noise_for_the_items_of_a_user",
     "threshold_of_algorithm_2",
@@ -77,3 +80,19 @@ def cut_without_errors(mechanism: Any) -> Twin:
     """[SS] Algorithm 5 with a cut of n/k: neither the sketch's error nor the noise keeps untracked items below it."""
     cut = mechanism.stream_length // mechanism.capacity
     return sabotaged(mechanism, "cut at n/k, without the errors", threshold=lambda original: cut)
+
+
+def half_the_margin(mechanism: Any) -> Twin:
+    """A cut above what may be untracked by half of what the noise of a cell reaches."""
+    return sabotaged(mechanism, "half the margin for noise", threshold=lambda original: original.threshold // 2)
+
+
+def length_without_margin(mechanism: Any) -> Twin:
+    """A noisy length as it comes: it is below the true one half of the time, and so is the cut."""
+    original = type(mechanism)._noisy_length
+
+    def length(self: Any, summary: Any, cells: Any, source: Any) -> int:
+        added = int(original(self, summary, summary.not_private_cells(), ScriptedSource())) - int(summary.total)
+        return max(0, int(original(self, summary, cells, source)) - added)
+
+    return sabotaged(mechanism, "noisy length without its margin", _noisy_length=length)
