@@ -123,7 +123,8 @@ class Protocol:
 
     def _described(self) -> dict[str, Any]:
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("round_id", "budget", "universe")}
-        return {"epsilon": self.epsilon, "universe": self.domain.to_dict(), "parameters": own}
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in own.items()}
+        return {"epsilon": self.epsilon, "universe": self.domain.to_dict(), "parameters": plain}
 
     @cached_property
     def digest(self) -> bytes:

@@ -15,15 +15,67 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
-from discreet.errors import MessageError
+from discreet.errors import MessageError, ParameterError
+from discreet.multiparty._base import MAX_CELLS, Protocol
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.noise import RandomSource
+from discreet.noise.source import MAX_SCALE
+from discreet.privacy.checks import whole_number
 from discreet.summaries import CountSketch
 
-__all__ = ["Cells", "estimates", "laplace_variance", "noise_reach", "read_cells", "sketch_cells", "with_noise"]
+__all__ = [
+    "Cells",
+    "SketchProtocol",
+    "check_scales",
+    "estimates",
+    "laplace_variance",
+    "noise_reach",
+    "read_cells",
+    "sketch_cells",
+    "width_of",
+    "with_noise",
+]
 
 Cells = npt.NDArray[np.int64]
+
+
+class SketchProtocol(Protocol):
+    """What the protocols that send a sketch check: an odd number of rows, few enough cells, few enough items."""
+
+    rows: int
+    max_items: int
+
+    def _check_sketch(self, columns: int, *scales: Fraction) -> None:
+        """`columns` are the most that a party may send, `scales` those of its noise."""
+        check_scales(*scales)
+        if whole_number("rows", self.rows, 1, 255) % 2 == 0:
+            raise ParameterError(f"rows must be odd, so that they have a median, not {self.rows}")
+        if columns * self.rows > MAX_CELLS:
+            raise ParameterError(
+                f"a party would send up to {columns} columns of {self.rows} rows, more than {MAX_CELLS} cells: lower "
+                "max_items or take fewer columns"
+            )
+
+    def _check_items(self, items: int) -> None:
+        if items > self.max_items:
+            raise ParameterError(f"a party has at most max_items={self.max_items} items")
+
+    def _bound(self, items: int, scale: Fraction) -> int:
+        """What no cell or count of an honest party exceeds."""
+        return items + noise_reach(scale)
+
+
+def check_scales(*scales: Fraction) -> None:
+    """Refuses an epsilon for which noise cannot be drawn."""
+    if max(scales) > MAX_SCALE:
+        raise ParameterError("epsilon is too small: the scale of the noise must be at most 2**50")
+
+
+def width_of(items: int, items_per_column: float) -> int:
+    """ceil(items / items_per_column), 1 at least; exact."""
+    return max(1, -(-Fraction(items) // Fraction(items_per_column)))
+
 
 _NOBODYS = np.uint64(2**63 + 2**62) + np.arange(
     2**15, dtype=np.uint64

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from discreet import _native
-from discreet.errors import ParameterError
-from discreet.multiparty._base import MAX_CELLS, Protocol, known
+from discreet.multiparty._base import known
 from discreet.multiparty._sketches import (
     Cells,
+    SketchProtocol,
     estimates,
     laplace_variance,
-    noise_reach,
     read_cells,
     sketch_cells,
+    width_of,
     with_noise,
 )
 from discreet.multiparty.domain import Words
@@ -32,7 +32,7 @@ __all__ = ["IndependentSketches"]
 
 @known
 @dataclass(frozen=True)
-class IndependentSketches(Protocol):
+class IndependentSketches(SketchProtocol):
     """A noisy count sketch from each party, of a width in proportion to its items; the sum of the medians.
 
     Unit: one item replaced; n_i public. Guarantee: pure epsilon.
@@ -55,42 +55,28 @@ class IndependentSketches(Protocol):
 
     def _check(self) -> None:
         object.__setattr__(self, "items_per_column", positive_number("items_per_column", self.items_per_column))
-        if whole_number("rows", self.rows, 1, 255) % 2 == 0:
-            raise ParameterError(f"rows must be odd, so that they have a median, not {self.rows}")
         whole_number("max_items", self.max_items, 1, 2**40)
-        if self.width(self.max_items) * self.rows > MAX_CELLS:
-            raise ParameterError(
-                f"a party with max_items={self.max_items} would send more than {MAX_CELLS} cells: lower max_items or "
-                "raise items_per_column"
-            )
-        noise_reach(self.scale)
+        self._check_sketch(self.width(self.max_items), self.scale)
 
     def width(self, items: int) -> int:
         """The columns of a party with this many items."""
-        return max(1, -(-Fraction(items) // Fraction(self.items_per_column)))
+        return width_of(items, self.items_per_column)
 
     @property
     def scale(self) -> Fraction:
         """Of the discrete Laplace noise on every cell."""
         return 2 * self.rows / self._exact_epsilon
 
-    def _check_items(self, items: int) -> None:
-        if items > self.max_items:
-            raise ParameterError(f"a party has at most max_items={self.max_items} items")
-
-    def _bound(self, items: int) -> int:
-        return items + noise_reach(self.scale)
-
     def _seed(self, number: int) -> int:
         return self._public_seed(8, number)
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
         cells = sketch_cells(words, self.width(len(words)), self.rows, self._seed(number))
-        return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words)), source))
+        return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words), self.scale), source))
 
     def _decode(self, message: Message) -> Cells:
         n = message.items
-        return read_cells(message.payload, self.width(n) * self.rows, self._bound(n), self.scale)
+        return read_cells(message.payload, self.width(n) * self.rows, self._bound(n, self.scale), self.scale)
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
         values, variance, noise = np.zeros(len(words)), 0.0, laplace_variance(self.scale)

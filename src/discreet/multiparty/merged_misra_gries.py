@@ -13,7 +13,7 @@ import numpy as np
 from discreet.errors import MessageError, ParameterError
 from discreet.multiparty._base import Protocol, known
 from discreet.multiparty._entries import read_entries, write_entries
-from discreet.multiparty._sketches import laplace_variance, noise_reach
+from discreet.multiparty._sketches import check_scales, laplace_variance, noise_reach
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message
@@ -51,6 +51,7 @@ class MergedMisraGries(Protocol):
     def _check(self) -> None:
         whole_number("capacity", self.capacity, 1, 2**20)
         whole_number("max_items", self.max_items, 1, 2**40)
+        check_scales(self.scale)
 
     @property
     def sensitivity(self) -> int:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from discreet import _native
-from discreet.errors import ParameterError
-from discreet.multiparty._base import MAX_CELLS, Protocol, known
+from discreet.multiparty._base import MAX_CELLS, known
 from discreet.multiparty._sketches import (
     Cells,
+    SketchProtocol,
     estimates,
     laplace_variance,
-    noise_reach,
     read_cells,
     sketch_cells,
     with_noise,
@@ -32,7 +31,7 @@ __all__ = ["MergedSketch"]
 
 @known
 @dataclass(frozen=True)
-class MergedSketch(Protocol):
+class MergedSketch(SketchProtocol):
     """A noisy count sketch from each party, all with the same hash functions; the median of the rows of their sum.
 
     Unit: one item replaced; n_i public. Guarantee: pure epsilon.
@@ -52,31 +51,20 @@ class MergedSketch(Protocol):
     name = "merged noisy count sketch (Noisy-CS)"
 
     def _check(self) -> None:
-        columns = whole_number("columns", self.columns, 1, MAX_CELLS)
-        if whole_number("rows", self.rows, 1, 255) % 2 == 0:
-            raise ParameterError(f"rows must be odd, so that they have a median, not {self.rows}")
-        if columns * self.rows > MAX_CELLS:
-            raise ParameterError(f"rows times columns must be at most {MAX_CELLS} cells")
         whole_number("max_items", self.max_items, 1, 2**40)
+        self._check_sketch(whole_number("columns", self.columns, 1, MAX_CELLS), self.scale)
 
     @property
     def scale(self) -> Fraction:
         """Of the discrete Laplace noise on every cell."""
         return 2 * self.rows / self._exact_epsilon
 
-    def _check_items(self, items: int) -> None:
-        if items > self.max_items:
-            raise ParameterError(f"a party has at most max_items={self.max_items} items")
-
-    def _bound(self, items: int) -> int:
-        return items + noise_reach(self.scale)
-
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
         cells = sketch_cells(words, self.columns, self.rows, self._public_seed(8))
-        return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words)), source))
+        return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words), self.scale), source))
 
     def _decode(self, message: Message) -> Cells:
-        return read_cells(message.payload, self.columns * self.rows, self._bound(message.items), self.scale)
+        return read_cells(message.payload, self.columns * self.rows, self._bound(message.items, self.scale), self.scale)
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
         cells = np.sum([cells for _, cells in heard], axis=0)

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from discreet import _native
-from discreet.errors import MessageError, ParameterError
-from discreet.multiparty._base import MAX_CELLS, Protocol, known
+from discreet.errors import MessageError
+from discreet.multiparty._base import known
 from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._sketches import (
     Cells,
+    SketchProtocol,
+    check_scales,
     estimates,
     laplace_variance,
-    noise_reach,
     read_cells,
     sketch_cells,
+    width_of,
     with_noise,
 )
 from discreet.multiparty.domain import Words
@@ -46,7 +48,7 @@ class _Content:
 
 @known
 @dataclass(frozen=True)
-class Separation(Protocol):
+class Separation(SketchProtocol):
     """A party's heavy items are sent with noisy counts, by importance sampling; its light items go into a count sketch.
 
     1. Heavy is every item of the universe whose count plus discrete Laplace noise of scale 2/e_s is above T.
@@ -85,17 +87,12 @@ class Separation(Protocol):
             object.__setattr__(self, "items_per_entry", max(1, math.ceil(per_column)))
         whole_number("items_per_entry", self.items_per_entry, 1, 2**40)
         object.__setattr__(self, "separation_share", probability("separation_share", self.separation_share))
+        check_scales(self.separation_scale, self.heavy_scale)
         if self.threshold is None:
             object.__setattr__(self, "threshold", self._usual_threshold())
-        whole_number("threshold", self.threshold, 0, 2**50)
-        if whole_number("rows", self.rows, 1, 255) % 2 == 0:
-            raise ParameterError(f"rows must be odd, so that they have a median, not {self.rows}")
+        whole_number("threshold", self.threshold, 0, 2**60)
         whole_number("max_items", self.max_items, 1, 2**40)
-        if self.width(self.max_items) * self.rows > MAX_CELLS:
-            raise ParameterError(
-                f"a party with max_items={self.max_items} would send more than {MAX_CELLS} cells: lower max_items or "
-                "raise items_per_column"
-            )
+        self._check_sketch(self.width(self.max_items), self.separation_scale, self.light_scale)
 
     def _usual_threshold(self) -> int:
         """The smallest T for which a party has one item of count 0 among its heavy ones at most, on average."""
@@ -128,17 +125,10 @@ class Separation(Protocol):
 
     def width(self, light: int) -> int:
         """The columns for this many light items."""
-        return max(1, -(-Fraction(light) // Fraction(self.items_per_column)))
-
-    def _bound(self, items: int, scale: Fraction) -> int:
-        return items + noise_reach(scale)
+        return width_of(light, self.items_per_column)
 
     def _seed(self, number: int) -> int:
         return self._public_seed(8, number)
-
-    def _check_items(self, items: int) -> None:
-        if items > self.max_items:
-            raise ParameterError(f"a party has at most max_items={self.max_items} items")
 
     # ---- the party -------------------------------------------------------------------------------------------------
 

@@ -190,6 +190,10 @@ def test_parameters_are_checked(make):
     for universe in (0, range(0), range(0, 9, 2), "words", b"ab", [], [1, "a"], [1, 1], [1.5], 2**63, None):
         with pytest.raises(ParameterError, match="universe"):
             make(u=universe)
+    with pytest.raises(ParameterError, match="epsilon is too small"):
+        make(b=dc.Budget(1e-20))
+    make(b=dc.Budget(1e-6))
+    make(b=dc.Budget(1e3)).party(1).encode([1, 2])
     with pytest.raises(ParameterError, match="round_id"):
         make("")
     for number in (-1, 2**63, 1.5, True):
