@@ -161,6 +161,20 @@ def test_for_accuracy_chooses_enough(estimator_class, own, truth, alpha):
     assert missed <= 20
 
 
+def test_for_accuracy_of_modular_incidence():
+    """Every fraction at once; 100 runs, of which a tenth may miss."""
+    events, truth, missed = np.arange(10_000), np.array([0.5, 0.5, 0.0]), 0
+    sized = PAN.ModularIncidence.for_accuracy(0.2, 0.1, 1.0, universe=20_000, k=3)
+    assert sized.sample_size < 20_000
+    share = float(sized._settings.share)
+    make = functools.partial(PAN.ModularIncidence, 20_000, 3, sample_size=sized.sample_size, confidence=0.9)
+    for seed in range(100):
+        estimate = run(make, seed, events, output_share=share)
+        missed += bool((np.abs(np.array(estimate.unbiased) - truth) > 0.2).any())
+        missed += bool((np.abs(np.array(estimate.values) - truth) > 0.2).any())
+    assert missed <= 10
+
+
 def test_for_accuracy_of_distinct_counts():
     sized = PAN.DistinctCount.for_accuracy(0.25, 0.1, 1.0, levels=12)
     count, missed = 4 * sized.accurate_from(0.25), 0

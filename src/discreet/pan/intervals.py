@@ -34,7 +34,7 @@ def count_bound(m: int, epsilon_output: float, beta: float) -> float:
 def noise_bound(epsilon: float, beta: float) -> float:
     """|Z| stays below this but for a probability of beta; Z is discrete Laplace of scale 1/epsilon."""
     # P[|Z| > b] = 2 q^(floor(b) + 1)/(1 + q) <= 2 q^b/(1 + q) with q = e^-epsilon
-    return max(math.log(2 / ((1 + math.exp(-epsilon)) * beta)) / epsilon, 0.0)
+    return math.log(2 / ((1 + math.exp(-epsilon)) * beta)) / epsilon
 
 
 def mean_interval(noisy_count: int, m: int, scale: Fraction, beta: float) -> tuple[float, float]:
