@@ -193,6 +193,10 @@ class Protocol:
     def _exact_epsilon(self) -> Fraction:
         return Fraction(self.epsilon)
 
+    @property
+    def _identity(self) -> bytes:
+        return bytes([self.family]) + self.round_digest + self.digest
+
     def _pack(self, message: Message) -> bytes:
         return pack(self.family, self.round_digest, self.digest, message)
 
@@ -377,14 +381,16 @@ class Aggregator:
         p = self.protocol
         with self._lock:
             messages = [p._pack(message) for message, _ in self._consolidated()]
-            return seal_state(_STATE_FAMILY, 1, varint(self._bytes) + pack_parts(messages))
+            return seal_state(_STATE_FAMILY, 1, p._identity + varint(self._bytes) + pack_parts(messages))
 
     @classmethod
     def _restored(cls, protocol: Protocol, data: bytes) -> Self:
         _, payload = open_state(data, _STATE_FAMILY, 1)
-        aggregator = cls(protocol)
+        aggregator, whose = cls(protocol), protocol._identity
+        if payload[: len(whose)] != whose:
+            raise CorruptStateError("state belongs to another round, or to a protocol with other parameters")
         try:
-            size, at = read_varint(payload, 0)
+            size, at = read_varint(payload, len(whose))
             for message in unpack_parts(payload[at:], len(payload)):
                 aggregator.receive(message)
         except MessageError as error:

@@ -112,6 +112,9 @@ def test_a_state_continues(make):
         protocol.restore(aggregator.to_bytes()[:-1])
     with pytest.raises(CorruptStateError, match="another round"):
         make("other round").restore(aggregator.to_bytes())
+    with pytest.raises(CorruptStateError, match="other parameters"):
+        make(u=41).restore(protocol.aggregator().to_bytes())
+    assert protocol.restore(protocol.aggregator().to_bytes()).parties == 0
 
 
 @every
