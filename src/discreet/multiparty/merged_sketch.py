@@ -67,7 +67,9 @@ class MergedSketch(SketchProtocol):
         return read_cells(message.payload, self.columns * self.rows, self._bound(message.items, self.scale), self.scale)
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
-        cells = np.sum([cells for _, cells in heard], axis=0)
+        cells = np.zeros(self.columns * self.rows, np.int64)
+        for _, part in heard:
+            cells += part
         noise, probes = len(heard) * laplace_variance(self.scale), min(2**15, 512 + 16 * self.columns)
         values, variance = estimates(cells, self.columns, self.rows, self._public_seed(8), noise, words, probes)
         return values, np.full(len(words), variance)
