@@ -1,13 +1,19 @@
 """`discreet party`: rounds, messages and estimates, through files; a few through the installed command."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
 import discreet as dc
 from discreet.cli.app import app
+
+COMMAND = typer.main.get_command(app)  # made once: it takes longer than most commands
+PAGE = Path(__file__).parents[2] / "docs" / "multiparty.md"
 
 
 @pytest.fixture
@@ -15,7 +21,7 @@ def party(capsys):
     """Run a command in this process; its output, or the error it ends with."""
 
     def run(*arguments):
-        app(["party", *map(str, arguments)], standalone_mode=False)
+        COMMAND(["party", *map(str, arguments)], standalone_mode=False)
         return capsys.readouterr().out
 
     return run
@@ -270,3 +276,29 @@ def test_what_is_refused(party, places, arguments):
     assert "secret" not in str(caught.value)
     assert not Path("x.msg").exists()
     assert not Path("x.json").exists()
+
+
+def test_the_hundred_hospitals_of_the_documentation(party, tmp_path, monkeypatch):
+    """The commands as they stand there, in this process: a hundred starts of Python would take a minute."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "messages").mkdir()
+    generator = np.random.default_rng(4)
+    columns = [np.minimum(generator.zipf(1.6, 300) * 37, 9999) for _ in range(100)]
+    for number, column in enumerate(columns):
+        rows = "".join(f"{code},x\n" for code in column)
+        (tmp_path / f"hospital-{number}.csv").write_text(f"code,ward\n{rows}")
+    (commands,) = re.findall(r"^```sh\n(discreet party.*?)^```", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
+    shown = ""
+    for line in commands.splitlines():
+        loop = re.fullmatch(r"for i in \$\(seq (\d+) (\d+)\); do (.*); done", line)
+        if loop is None:
+            shown = party(*shlex.split(line)[2:])
+        for number in range(int(loop[1]), int(loop[2]) + 1) if loop else ():
+            party(*shlex.split(loop[3].replace("$i", str(number)))[2:])
+    assert len(list((tmp_path / "messages").iterdir())) == 100
+    assert "100 parties" in shown
+    items = np.concatenate(columns)
+    listed = re.findall(r"^(\d+) +[\d,]+ +", shown, flags=re.MULTILINE)
+    assert {"37", "74"} <= set(listed)  # 0.44 and 0.14 of all: more than thirty deviations above the share
+    assert np.mean(items == 37) > 0.4
+    assert (tmp_path / "heard.state").exists()

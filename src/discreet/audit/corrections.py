@@ -18,6 +18,7 @@ import numpy as np
 from discreet.audit import literal_pan, literal_sketches
 from discreet.audit.continual_laws import event_shift, sparse_rho, stop_is_beaten
 from discreet.audit.multiparty_laws import entries_loss, neighbours, separation_loss
+from discreet.audit.multiparty_transcripts import stream_loss
 from discreet.audit.pan_laws import History, Model, models_of, worst_loss
 from discreet.audit.registry import QUICK, case_of
 from discreet.central import (
@@ -29,7 +30,7 @@ from discreet.central import (
 )
 from discreet.continual import one_shot
 from discreet.continual._factors import Tree
-from discreet.multiparty import MergedMisraGries, Separation
+from discreet.multiparty import MergedMisraGries, Separation, Stream
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
 from discreet.privacy import Budget, User
 
@@ -197,6 +198,10 @@ def _multiparty() -> Iterator[Correction]:
     literal = entries_loss(_twin(sketches, "removed"), 2)[0]
     what = "Misra-Gries of 2 counters: sensitivity 2"
     yield Correction("[MDP] section 3.1", what, "privacy", "epsilon", eps, literal, entries_loss(sketches, 2)[0])
+    stream = Stream("corrections", Budget(eps), 5, epoch_steps=2, horizon=9, columns=8)
+    literal = stream_loss(_twin(stream, "log2 m"))[0]
+    what = "blocks of 5 epochs: log2 m levels"
+    yield Correction("[MDP] section 4.1", what, "privacy", "epsilon", eps, literal, stream_loss(stream)[0])
 
 
 def _continual() -> Iterator[Correction]:

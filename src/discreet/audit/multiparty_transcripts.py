@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.audit.findings import Finding
-from discreet.audit.registry import AuditCase, Effort, Twin, register
+from discreet.audit.registry import QUICK, AuditCase, Effort, Twin, register
 from discreet.audit.sources import ScriptedSource
 from discreet.audit.statistical import ScoredPair, measure
 from discreet.errors import ParameterError
@@ -30,7 +30,7 @@ from discreet.multiparty.stream import StreamParty
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy import Budget
 
-__all__ = ["HierarchyAudit", "StreamAudit", "Transcript", "loss_between"]
+__all__ = ["HierarchyAudit", "StreamAudit", "Transcript", "loss_between", "stream_loss"]
 
 _SLACK = 1 + 1e-9  # of doubles, for losses that are met exactly
 _LONGEST = 2**16  # steps of a stream that is run as it is
@@ -146,6 +146,19 @@ def _neighbouring(stream: Any, effort: Effort) -> Iterator[tuple[list[Any], list
             yield streams[0], streams[1]
 
 
+def stream_loss(stream: Any, effort: Effort = QUICK) -> tuple[float, int]:
+    """The largest loss of all messages about one step, and how many pairs of streams were tried."""
+    known: dict[tuple[Any, ...], Transcript] = {}
+    worst, pairs = 0.0, 0
+    for first, second in _neighbouring(stream, effort):
+        for given in (first, second):
+            if tuple(given) not in known:
+                known[tuple(given)] = stream_transcript(stream, given)
+        worst = max(worst, loss_between(known[tuple(first)], known[tuple(second)]))
+        pairs += 1
+    return worst, pairs
+
+
 class StreamAudit:
     """The four checks of a `Stream`."""
 
@@ -172,14 +185,7 @@ class StreamAudit:
         yield Finding("exact", "blocks of a level that hold the same step", "blocks", 1, copies, 1)
         if _steps(stream) > _LONGEST:
             raise ParameterError(f"the audit runs streams whose largest block has at most {_LONGEST} steps")
-        known: dict[tuple[Any, ...], Transcript] = {}
-        worst, pairs = 0.0, 0
-        for first, second in _neighbouring(stream, effort):
-            for given in (first, second):
-                if tuple(given) not in known:
-                    known[tuple(given)] = stream_transcript(stream, given)
-            worst = max(worst, loss_between(known[tuple(first)], known[tuple(second)]))
-            pairs += 1
+        worst, pairs = stream_loss(stream, effort)
         yield Finding("exact", "all messages about one step", "epsilon", stream.epsilon * _SLACK, worst, pairs)
 
     def statistical(self, stream: Any, effort: Effort) -> Iterator[Finding]:
