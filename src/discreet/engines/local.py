@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
+from discreet.central import ShardedOffsetRelease
+from discreet.central.paying import check_noise, check_payer, pay_and_draw
+from discreet.central.sizing import choose_capacity
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
+from discreet.privacy.histogram import Histogram
+from discreet.privacy.ledger import Account
 from discreet.summaries import ShardedMisraGries
 from discreet.summaries.sharded_misra_gries import MAX_SHARDS
 
-__all__ = ["available_workers", "check_workers", "summarise"]
+__all__ = ["available_workers", "check_workers", "summarise", "top_k"]
 
 
 def available_workers() -> int:
@@ -55,3 +64,49 @@ def summarise(
     one = any(hasattr(columns, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "dtype"))
     summary.update_batches([columns] if one else columns, nulls=nulls)
     return summary
+
+
+def top_k(
+    columns: Iterable[Any],
+    k: int,
+    budget: Budget,
+    workers: int | None = None,
+    *,
+    unit: Unit | None = None,
+    capacity: int | None = None,
+    nulls: str = "error",
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    stream_length: int | None = None,
+    source: RandomSource | None = None,
+) -> Histogram:
+    """The most frequent items of columns, privately, on all cores: `discreet.top_k` with workers from the machine.
+
+    `discreet.top_k` has more: lists of users, the total, other mechanisms.
+
+    Args:
+        columns: As for `summarise`.
+        k: How many items to list at most.
+        budget: What the release may spend.
+        workers: How many threads; by default one for each core that the process may use. It is public.
+        unit: `Event()`, the default, or `User(m)` if no user has more than m rows.
+        capacity: The counters of every worker's shard; by default chosen from public numbers.
+        nulls: "error" refuses nulls, "skip" leaves them out.
+        ledger: The account that pays, after the columns were read and before noise is drawn.
+        charge_id: Names the charge. Repeating an id returns the release stored under it.
+        stream_length: A public number, at least as many as there are events; the capacity is chosen from it.
+        source: For tests and audits only. A release made with a seeded source is NOT private and says so.
+    """
+    k, unit = whole_number("k", k), Event() if unit is None else unit
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+    workers = available_workers() if workers is None else check_workers(workers)
+    if capacity is None:
+        length = None if stream_length is None else whole_number("stream_length", stream_length)
+        capacity, _ = choose_capacity(k, budget, unit, length)
+    mechanism = ShardedOffsetRelease(budget, capacity, workers, unit)
+    check_payer(ledger, charge_id, source)
+    check_noise(mechanism)
+    summary = summarise(columns, capacity, workers, nulls=nulls)
+    draw = partial(mechanism, summary, source)
+    return pay_and_draw(ledger, charge_id, budget, mechanism.name, unit, draw).head(k)

@@ -170,3 +170,25 @@ def test_histograms_in_shards_round_trip_and_are_checked():
     assert dc.Histogram.from_payload(text).shards is None
     with pytest.raises(dc.CorruptStateError):
         dc.Histogram.from_payload(release.to_payload().replace(b'"shards":[', b'"shards":[9,'))
+
+
+def test_top_k_on_the_cores_there_are(tmp_path):
+    """The same release as `dc.top_k` with as many workers; a charge id stands for either."""
+    top = local.top_k([COLUMN[:1000], COLUMN[1000:]], 3, BUDGET)
+    assert top.items == ["item 1", "item 2", "item 3"]
+    assert len(top.shard_offsets) == local.available_workers()
+    assert top.threshold == OffsetRelease(BUDGET, 4096).threshold
+    users = local.top_k(COLUMN, 3, BUDGET, 2, unit=dc.User(3), stream_length=10**6)
+    assert users.threshold == OffsetRelease(BUDGET, 4096, dc.User(3)).threshold
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("searches", dc.Budget(4.0, 1e-5))
+    account = ledger.account("searches")
+    first = local.top_k(COLUMN, 5, BUDGET, 2, ledger=account, charge_id="monday")
+    again = dc.top_k(COLUMN, 5, BUDGET, workers=2, ledger=account, charge_id="monday")
+    assert again.counts.tolist() == first.counts.tolist()
+    for wrong in (
+        {"budget": dc.Budget(1.0)}, {"unit": dc.Replace()}, {"workers": 0}, {"capacity": 0}, {"charge_id": "x"},
+        {"k": 0}, {"budget": 1.0}, {"stream_length": -1},
+    ):  # fmt: skip
+        with pytest.raises(ParameterError):
+            local.top_k(**{"columns": COLUMN, "k": 3, "budget": BUDGET, **wrong})
