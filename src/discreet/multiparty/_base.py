@@ -300,7 +300,7 @@ class Aggregator:
         """Take a message; `MessageError` says why not, and then nothing has changed."""
         p = self.protocol
         opened = unpack(p.family, p.round_digest, p.digest, message)
-        content, covered = _opened(p, opened)
+        content, covered = check_message(p, opened)
         with self._lock:
             if any(self._runs.overlaps(first, count) for first, count in covered):
                 raise MessageError("this party has been heard in this round already", "duplicate")
@@ -402,7 +402,8 @@ class Aggregator:
         return f"Aggregator({type(self.protocol).__name__}, {self.parties} parties, {self.bytes_received} bytes)"
 
 
-def _opened(protocol: Protocol, message: Message) -> tuple[Any, list[tuple[int, int]]]:
+def check_message(protocol: Protocol, message: Message) -> tuple[Any, list[tuple[int, int]]]:
+    """What a message says and the numbers it speaks for; `MessageError` if no honest party sends it."""
     try:
         protocol._check_items(message.items)
     except ParameterError as error:

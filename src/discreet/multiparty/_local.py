@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import MessageError, ParameterError
-from discreet.multiparty._base import MAX_CELLS, Protocol
+from discreet.multiparty._base import MAX_CELLS, Protocol, check_message
 from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message, read_varint, unpack, varint
@@ -36,6 +36,14 @@ class Reports:
     values: npt.NDArray[Any]
 
 
+def _joined(heard: Sequence[tuple[Message, Any]]) -> Reports:
+    if len(heard) == 1:
+        only: Reports = heard[0][1]
+        return only
+    numbers = np.concatenate([reports.numbers for _, reports in heard])
+    return Reports(numbers, np.concatenate([reports.values for _, reports in heard]))
+
+
 @dataclass(frozen=True)
 class LocalProtocol(Protocol):
     """Every item is a report of its own; a party with one item is a user of local differential privacy."""
@@ -49,16 +57,23 @@ class LocalProtocol(Protocol):
         opened = [unpack(self.family, self.round_digest, self.digest, message) for message in messages]
         if not opened:
             raise ParameterError("there is nothing to bundle")
-        covered = sorted(run for message in opened for run in self._covered(message))
+        checked = [(message, *check_message(self, message)) for message in opened]
+        covered = sorted(run for _, _, runs in checked for run in runs)
         if any(first + count > after for (first, count), (after, _) in pairwise(covered)):
             raise MessageError("two of the messages speak for the same number", "duplicate")
-        (joined,) = self._rewrite([(message, self._decode(message)) for message in opened])
-        return self._pack(joined)
+        joined = self._rewrite([(message, reports) for message, reports, _ in checked])
+        if len(joined) > 1:
+            raise ParameterError(f"a message of {type(self).__name__} has at most {self._most} reports")
+        return self._pack(joined[0])
+
+    @property
+    def _most(self) -> int:
+        """Reports of one message."""
+        return MAX_CELLS // self._cells
 
     def _check_items(self, items: int) -> None:
-        most = MAX_CELLS // self._cells
-        if not 1 <= items <= most:
-            raise ParameterError(f"a message of {type(self).__name__} has 1 to {most} reports, not {items}")
+        if not 1 <= items <= self._most:
+            raise ParameterError(f"a message of {type(self).__name__} has 1 to {self._most} reports, not {items}")
 
     def _covered(self, message: Message) -> Runs:
         return self._split(message)[0]
@@ -86,10 +101,16 @@ class LocalProtocol(Protocol):
     def _rewrite(self, heard: Sequence[tuple[Message, Any]]) -> list[Message]:
         if len(heard) <= 1:
             return [message for message, _ in heard]
-        numbers = np.concatenate([reports.numbers for _, reports in heard])
-        values = np.concatenate([reports.values for _, reports in heard])
-        order = np.argsort(numbers, kind="stable")
-        numbers = numbers[order]
+        reports = _joined(heard)
+        order = np.argsort(reports.numbers, kind="stable")
+        seeded = any(message.seeded for message, _ in heard)
+        return [
+            self._written(reports.numbers[part], reports.values[part], seeded)
+            for part in (order[first : first + self._most] for first in range(0, len(order), self._most))
+        ]
+
+    def _written(self, numbers: Words, values: npt.NDArray[Any], seeded: bool) -> Message:
+        """A message of reports that are in the order of their numbers."""
         breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
         starts = np.concatenate([[0], breaks])
         counts = np.diff(np.concatenate([starts, [len(numbers)]]))
@@ -97,8 +118,7 @@ class LocalProtocol(Protocol):
         ends = firsts + counts.astype(np.uint64)
         gaps = (firsts[1:] - ends[:-1]).tolist()
         runs = b"".join(varint(gap) + varint(count) for gap, count in zip(gaps, counts[1:].tolist(), strict=True))
-        payload = varint(len(gaps)) + runs + self._write(values[order])
-        return [Message(int(numbers[0]), len(numbers), payload, any(message.seeded for message, _ in heard))]
+        return Message(int(numbers[0]), len(numbers), varint(len(gaps)) + runs + self._write(values), seeded)
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
         if number + len(words) > 2**63:
@@ -113,8 +133,7 @@ class LocalProtocol(Protocol):
         return Reports(numbers, values)
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
-        ((_, reports),) = heard
-        return self._from_reports(reports, words)
+        return self._from_reports(_joined(heard), words)
 
     @property
     def _key(self) -> tuple[int, int]:

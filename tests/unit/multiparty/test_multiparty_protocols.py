@@ -293,3 +293,22 @@ def test_bundles_say_what_their_messages_say():
             protocol.bundle([])
         with pytest.raises(ParameterError, match="below 2\\*\\*63"):
             protocol.party(2**63 - 1).encode([1, 2])
+
+
+def test_more_reports_than_one_message_may_have(monkeypatch):
+    """An aggregate of many reports is kept in several messages."""
+    monkeypatch.setattr("discreet.multiparty._local.MAX_CELLS", 30)
+    for name in ("hadamard", "hashing", "local"):
+        protocol = PROTOCOLS[name]()
+        messages = [protocol.party(10 * i, source=seeded_source(i)).encode(range(i, i + 7)) for i in range(6)]
+        aggregator = protocol.aggregator()
+        aggregator.receive_many(messages)
+        restored = protocol.restore(aggregator.to_bytes())
+        assert restored.numbers == aggregator.numbers
+        assert restored.parties == 42
+        np.testing.assert_array_equal(restored.estimate(range(40)).values, aggregator.estimate(range(40)).values)
+        np.testing.assert_array_equal(restored.estimate(range(40)).variances, aggregator.estimate(range(40)).variances)
+        with pytest.raises(ParameterError, match="at most"):
+            protocol.bundle(messages)
+        with pytest.raises(ParameterError, match="reports"):
+            protocol.party(1).encode([1] * 31)
