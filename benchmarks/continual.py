@@ -2,7 +2,7 @@
 
 python benchmarks/continual.py counters [--runs 200] [--plot out.png]
 python benchmarks/continual.py ratio [--runs 4000]     (default counter against the binary tree at T = 2^16)
-python benchmarks/continual.py figure3 [--trials 200] [--plot out.png]
+python benchmarks/continual.py figure3 [--trials 60] [--plot out.png]
 python benchmarks/continual.py discover [--trials 3]   (when an item is first published, T = 2^14)
 python benchmarks/continual.py unknown FILE      (space-separated items, one basket a line: kosarak)
 python benchmarks/continual.py speed
@@ -232,8 +232,9 @@ def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(9, 6))
-    for name, (ticks, values) in curves.items():
-        axes.plot(ticks, values, label=name, linewidth=1)
+    colours = plt.get_cmap("tab20")
+    for place, (name, (ticks, values)) in enumerate(curves.items()):
+        axes.plot(ticks, values, label=name, linewidth=1, color=colours(place % 20))
     axes.set_xscale("log")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -249,7 +250,7 @@ def main() -> None:
         command.set_defaults(function=function)
         command.add_argument("--plot")
         command.add_argument("--runs", type=int, default=4000 if function is ratio else 200)
-        command.add_argument("--trials", type=int, default=3 if function is discover else 200)
+        command.add_argument("--trials", type=int, default=3 if function is discover else 60)
         command.add_argument("--events", type=int, default=2)
         command.add_argument("--ticks", type=int, default=365)
         if function is unknown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -52,14 +53,17 @@ def for_one_counter(mechanism: Any) -> Twin:
 def lower_cut(mechanism: Any) -> Twin:
     """The cut one lower, which is what > in place of >= amounts to on integers.
 
-    Where the cut is larger than it need be, half of it: the papers' formulas; the reduced sketch, whose cut is for one
-    entry that moves by all of the sensitivity; and a single counter, which reaches only some of the states.
+    Where the exact law has some room, lower by what makes delta so much larger: three times for entries, whose cut is
+    for one entry that moves by all of the sensitivity; twice for a single counter, which reaches only some of the
+    states. The papers' formulas have more room than that: half of their cut.
     """
     attribute = "_cut" if hasattr(mechanism, "_cut") else "threshold"
-    tight = getattr(mechanism, "calibration", "exact") == "exact" and not hasattr(mechanism, "sensitivity")
-    if tight and getattr(mechanism, "capacity", None) != 1:
-        return sabotaged(mechanism, "cut one lower", **{attribute: lambda original: getattr(original, attribute) - 1})
-    return sabotaged(mechanism, "half the cut", **{attribute: lambda original: getattr(original, attribute) // 2})
+    if getattr(mechanism, "calibration", "exact") != "exact":
+        return sabotaged(mechanism, "half the cut", **{attribute: lambda original: getattr(original, attribute) // 2})
+    room = 3.0 if hasattr(mechanism, "sensitivity") else 2.0 if getattr(mechanism, "capacity", None) == 1 else 1.0
+    less = 1 + math.ceil(float(mechanism.scale) * math.log(room))
+    name = "cut one lower" if less == 1 else f"cut {less} lower"
+    return sabotaged(mechanism, name, **{attribute: lambda original: getattr(original, attribute) - less})
 
 
 def leaked_order(mechanism: Any) -> Twin:

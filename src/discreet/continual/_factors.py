@@ -21,7 +21,7 @@ from __future__ import annotations
 import abc
 import math
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -195,17 +195,22 @@ class Tree(Factor):
         The sum of n discrete Gaussians is within a factor kappa_n of one of parameter sqrt(n) sigma
         (`calibration.gaussian`); for sigma >= 1 each adds at most a factor (1+e)/(1-e), e = 2.1 exp(-pi^2 sigma^2).
         """
-        from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
-        from discreet.privacy.calibration.tails import smallest_shift
-
-        n = (self.base - 1) * self.levels
-        e = 2.1 * math.exp(-((math.pi * float(sigma)) ** 2))
-        log_kappa = (n - 1) * (math.log1p(e) - math.log1p(-e))
-        wide = math.sqrt(n) * float(sigma)
-        return smallest_shift(lambda m: math.log(max(discrete_gaussian_tail(wide, m), 1e-320)) + log_kappa, probability)
+        return _sum_shift((self.base - 1) * self.levels, sigma, probability)
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "base": self.base}
+
+
+@lru_cache(maxsize=64)
+def _sum_shift(n: int, sigma: Fraction, probability: float) -> int:
+    """The smallest M with P[Z_1 + ... + Z_n >= M] <= probability, never understated. Every tick of a tree asks."""
+    from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
+    from discreet.privacy.calibration.tails import smallest_shift
+
+    e = 2.1 * math.exp(-((math.pi * float(sigma)) ** 2))
+    log_kappa = (n - 1) * (math.log1p(e) - math.log1p(-e))
+    wide = math.sqrt(n) * float(sigma)
+    return smallest_shift(lambda m: math.log(max(discrete_gaussian_tail(wide, m), 1e-320)) + log_kappa, probability)
 
 
 class _Toeplitz(Factor):
