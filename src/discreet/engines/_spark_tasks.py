@@ -83,10 +83,6 @@ def _reporting(schema: pa.Schema, work: Callable[[], Iterator[pa.RecordBatch]]) 
         yield _row(schema, problem=f"{type(error).__name__}: {error}")
 
 
-def _first_problem(rows: list[dict[str, Any]]) -> str | None:
-    return next((row["problem"] for row in rows if row["problem"] is not None), None)
-
-
 def _held(shard: int, shift: int, raw: RawCounts) -> pa.RecordBatch:
     """Counters for the driver, items to be kept here until it asks for some, and what binds the two together."""
     sink = pa.BufferOutputStream()
@@ -124,13 +120,21 @@ class SketchPart:
         return _reporting(_PARTS, work)
 
 
-def _sketches(recipe: Recipe, batches: Batches) -> tuple[list[Sketch], int, str | None]:
-    """The sketches of several tasks by the number of their part, which makes the order of merges a fixed one."""
-    rows = [row for batch in batches for row in batch.to_pylist()]
-    if (problem := _first_problem(rows)) is not None:
-        return [], 0, problem
-    rows.sort(key=lambda row: int(row["part"]))
-    return [recipe.load(row["state"]) for row in rows], rows[0]["part"] if rows else 0, None
+def _from_parts(
+    schema: pa.Schema, recipe: Recipe, batches: Batches, work: Callable[[list[Sketch], int], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """Work on the sketches of several tasks, by the number of their part: the order of merges is a fixed one."""
+
+    def loaded() -> Batches:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        problem = next((row["problem"] for row in rows if row["problem"] is not None), None)
+        if problem is not None:
+            yield _row(schema, problem=problem)
+            return
+        rows.sort(key=lambda row: int(row["part"]))
+        yield from work([recipe.load(row["state"]) for row in rows], rows[0]["part"] if rows else 0)
+
+    return _reporting(schema, loaded)
 
 
 def _merged(sketches: list[Sketch]) -> Sketch:
@@ -147,14 +151,11 @@ class MergeParts:
     recipe: Recipe
 
     def __call__(self, batches: Batches) -> Batches:
-        def work() -> Batches:
-            sketches, part, problem = _sketches(self.recipe, batches)
-            if problem is not None:
-                yield _row(_PARTS, problem=problem)
-            elif sketches:
+        def work(sketches: list[Sketch], part: int) -> Batches:
+            if sketches:
                 yield _row(_PARTS, part=part, state=_merged(sketches).to_bytes())
 
-        return _reporting(_PARTS, work)
+        return _from_parts(_PARTS, self.recipe, batches, work)
 
 
 @dataclass(frozen=True)
@@ -164,15 +165,11 @@ class HoldMerged:
     recipe: Recipe
 
     def __call__(self, batches: Batches) -> Batches:
-        def work() -> Batches:
-            sketches, _, problem = _sketches(self.recipe, batches)
-            if problem is not None:
-                yield _row(_HELD, problem=problem)
-                return
+        def work(sketches: list[Sketch], part: int) -> Batches:
             merged = _merged([*sketches, self.recipe.sketch(iter(()))])
             yield _held(0, merged.not_private_offset, merged.not_private_counts())
 
-        return _reporting(_HELD, work)
+        return _from_parts(_HELD, self.recipe, batches, work)
 
 
 @dataclass(frozen=True)
@@ -182,16 +179,12 @@ class HoldSummed:
     recipe: Recipe
 
     def __call__(self, batches: Batches) -> Batches:
-        def work() -> Batches:
+        def work(sketches: list[Sketch], part: int) -> Batches:
             from discreet.central.summed_release import summed_entries  # here: it loads the calibration, too
 
-            sketches, _, problem = _sketches(self.recipe, batches)
-            if problem is not None:
-                yield _row(_HELD, problem=problem)
-                return
             yield _held(0, 0, summed_entries([*sketches, self.recipe.sketch(iter(()))]))  # type: ignore[list-item]
 
-        return _reporting(_HELD, work)
+        return _from_parts(_HELD, self.recipe, batches, work)
 
 
 @dataclass(frozen=True)
