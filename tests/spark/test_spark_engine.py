@@ -349,6 +349,7 @@ def test_users_of_arrays_and_nulls(engine, spark, visits):
     top = engine.top_k(sets, "items", 2, dc.Budget(300.0, 1e-2), unit=dc.User(2), capacity=64)
     assert set(top.items) == {"a", "b"}
     assert top.counts.tolist() == pytest.approx([40, 40], abs=4)
+    assert top.guarantee.chosen_because.startswith("merge plan: a column of arrays")
     nobody = visits.union(spark.createDataFrame(pa.table({"user": pa.array([None], pa.string()), "item": ["both"]})))
     empty = visits.union(spark.createDataFrame(pa.table({"user": ["greedy"], "item": pa.array([None], pa.string())})))
     for bad, plan in ((nobody, "shuffle"), (empty, "merge")):

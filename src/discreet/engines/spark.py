@@ -197,6 +197,8 @@ class _Request:
             budget, k=k, unit=unit, length=stream_length, partitions=partitions, capacity=capacity, users=users
         )
         chosen = choose_plan("merge" if nested else plan, plans, whole_number("shuffle_limit", shuffle_limit, 0))
+        if nested and plan == "auto":
+            chosen = dataclasses.replace(chosen, because="merge plan: a column of arrays has one row a user")
         check_noise(chosen.mechanism)
         return cls(dataframe, column, kind, nested, budget, unit, user_column, nulls, chosen)
 
