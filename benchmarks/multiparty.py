@@ -48,6 +48,10 @@ def figure(path: Path | None, name: str, panels) -> None:
             axis.plot(np.array(xs)[order], np.array(ys)[order], marker=marker, label=label, linewidth=1.2)
         axis.set(title=title, xlabel=x, ylabel=y)
         axis.set_xscale("log" if log_x else "linear")
+        values = sorted({x for xs, _ in series.values() for x in xs})
+        if log_x and values[-1] < 32 * values[0]:
+            axis.set_xticks(values, [f"{value:g}" for value in values])
+            axis.minorticks_off()
         axis.set_yscale("log" if log_y else "linear")
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
@@ -203,9 +207,10 @@ def against_epsilon(skew: float, runs: int, quick: bool, plots: Path | None) -> 
 
 
 def clicks(path: str) -> np.ndarray:
-    """The item numbers of a file with one basket a line, from 0 on."""
+    """The items of a file with one basket a line, with random numbers from 0 on, as in `zipf`."""
     items = np.array(Path(path).read_text().split(), np.int64)
-    return items - items.min()
+    items -= items.min()
+    return np.random.default_rng(0).permutation(int(items.max()) + 1)[items]
 
 
 def parts(items: np.ndarray, parties: int, seed: int = 1) -> list[np.ndarray]:

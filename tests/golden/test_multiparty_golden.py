@@ -11,6 +11,7 @@ import pytest
 from discreet import Budget
 from discreet.multiparty import (
     HadamardResponse,
+    Hierarchy,
     IndependentSketches,
     LocalHashing,
     LocalSketch,
@@ -34,6 +35,8 @@ WRITTEN = {
     "merged": lambda: MergedSketch(ROUND, BUDGET, "integers", columns=12),
     "separation": lambda: Separation(ROUND, BUDGET, 50, items_per_column=4.0, threshold=5),
     "misra-gries": lambda: MergedMisraGries(ROUND, BUDGET, 50, capacity=3),
+    "hierarchy": lambda: Hierarchy(ROUND, BUDGET, 50, branching=4, options={"items_per_column": 3.0}),
+    "hierarchy-local": lambda: Hierarchy(ROUND, BUDGET, 50, "HadamardResponse"),
 }
 
 

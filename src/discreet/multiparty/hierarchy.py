@@ -86,8 +86,7 @@ class Hierarchy(Protocol):
         return (f"{levels} level(s) spend epsilon {self.by_level[0].epsilon:.6g} each, by {self.by_level[0].name}",)
 
     def _check_items(self, items: int) -> None:
-        for protocol in self.by_level[:1]:
-            protocol._check_items(items)
+        self.by_level[0]._check_items(items)  # all levels have the same limits
 
     def _covered(self, message: Message) -> list[tuple[int, int]]:
         return [(message.number, message.items if self.local else 1)]
