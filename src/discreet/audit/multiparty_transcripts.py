@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
@@ -22,8 +22,7 @@ from discreet.audit.registry import QUICK, AuditCase, Effort, Twin, register
 from discreet.audit.sources import ScriptedSource
 from discreet.audit.statistical import ScoredPair, measure
 from discreet.errors import ParameterError
-from discreet.multiparty import Hierarchy, Stream, Strings
-from discreet.multiparty._local import LocalProtocol
+from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, MergedSketch, Stream, Strings
 from discreet.multiparty.messages import Message, unpack
 from discreet.multiparty.packets import Packet, read_packet
 from discreet.multiparty.stream import StreamParty
@@ -32,6 +31,7 @@ from discreet.privacy import Budget
 
 __all__ = ["HierarchyAudit", "StreamAudit", "Transcript", "loss_between", "stream_loss"]
 
+_WRITTEN_OUT = (IndependentSketches, MergedSketch, HadamardResponse)  # whose law is read from what the code draws
 _SLACK = 1 + 1e-9  # of doubles, for losses that are met exactly
 _LONGEST = 2**16  # steps of a stream that is run as it is
 
@@ -101,6 +101,16 @@ def _steps(stream: Any) -> int:
     return steps
 
 
+def _items(stream: Any, places: Iterable[int]) -> list[Any]:
+    """Items of the universe by numbers, which go round if it is small."""
+    domain = stream.domain
+    if domain.size is not None:
+        found: list[Any] = domain.items([int(place) % domain.size for place in places])
+        return found
+    kinds: dict[str, Callable[[int], Any]] = {"int64": int, "string": str, "binary": lambda place: str(place).encode()}
+    return [kinds[domain.kind](int(place)) for place in places]
+
+
 def _packet(stream: Any, message: bytes) -> Packet:
     return read_packet(unpack(stream.family, stream.round_digest, stream.digest, message).payload, stream.shape)
 
@@ -132,7 +142,7 @@ def stream_transcript(stream: Any, items: Sequence[Any]) -> Transcript:
 
 def _neighbouring(stream: Any, effort: Effort) -> Iterator[tuple[list[Any], list[Any]]]:
     """Streams that differ in one step: all of them if they are short, else changes of a few steps of two of them."""
-    steps, values = _steps(stream), [None, *stream.domain.items(range(min(3, stream.domain.size)))]
+    steps, values = _steps(stream), [None, *dict.fromkeys(_items(stream, range(3)))]
     if steps <= 2 + effort.length:
         for given in itertools.product(values, repeat=steps):
             for at, value in itertools.product(range(steps), values):
@@ -191,7 +201,7 @@ class StreamAudit:
     def statistical(self, stream: Any, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the cells and the answer of the first step."""
         rest = [None] * (min(_steps(stream), 64) - 1)
-        one, two = ([item, *rest] for item in stream.domain.items([0, 1]))
+        one, two = ([item, *rest] for item in _items(stream, [0, 1]))
         laws = [stream_transcript(stream, given) for given in (one, two)]
         size = len(laws[0].cells)
 
@@ -218,12 +228,12 @@ class StreamAudit:
         generator, most, pairs = np.random.default_rng(1), 0, effort.released_pairs
         steps = min(_steps(stream), 256)
         for seed in range(pairs):
-            places = generator.integers(0, min(stream.domain.size, 2**31), steps)
+            places = generator.integers(0, 2**31, steps)
             other = places.copy()
-            other[generator.integers(steps)] = generator.integers(0, min(stream.domain.size, 2**31))
+            other[generator.integers(steps)] = generator.integers(0, 2**31)
             cells = []
             for given in (places, other):
-                message = stream.party(seed, source=seeded_source(seed)).feed(stream.domain.items(given))
+                message = stream.party(seed, source=seeded_source(seed)).feed(_items(stream, given))
                 blocks = [] if message is None else _packet(stream, message).blocks.values()
                 cells.append(np.concatenate([np.zeros(1, np.int64), *blocks]))
             most = max(most, int(np.abs(cells[0] - cells[1]).sum()))
@@ -286,22 +296,26 @@ def hierarchy_transcript(hierarchy: Any, items: Sequence[Any]) -> Transcript:
     return Transcript(len(cells), cells, scales, np.zeros(0))
 
 
-def report_law(hierarchy: Any, item: Any) -> dict[Any, float]:
+def report_law(hierarchy: Any, item: Any, number: int) -> dict[Any, float]:
     """The law of the report of one item: its level and its bit."""
     law: dict[Any, float] = {}
     word, levels = hierarchy.universe.words([item]), len(hierarchy.levels)
     for level in range(levels):
         first = _Chosen(uniform=level)
-        hierarchy._encode(word, 0, first)
+        hierarchy._encode(word, number, first)
         for kept in itertools.product((0, 1), repeat=first.answers):
-            payload = hierarchy._encode(word, 0, _Chosen(kept, level))
-            opened = hierarchy._decode(Message(0, 1, payload))
+            payload = hierarchy._encode(word, number, _Chosen(kept, level))
+            opened = hierarchy._decode(Message(number, 1, payload))
             seen = tuple(None if part is None else tuple(part[1].values.tolist()) for part in opened)
             chance = math.prod(
                 float(keep) if yes else 1 - float(keep) for yes, (keep, _) in zip(kept, first.chances, strict=True)
             )
             law[seen] = law.get(seen, 0.0) + chance / levels
     return law
+
+
+def _report_loss(one: dict[Any, float], two: dict[Any, float]) -> float:
+    return max(abs(math.log(one[seen] / two[seen])) if seen in one and seen in two else math.inf for seen in one | two)
 
 
 class HierarchyAudit:
@@ -327,15 +341,16 @@ class HierarchyAudit:
         size = hierarchy.universe.size
         ends = {0, 1, size // 2, size - 1} | set(range(min(size, 5)))
         items = sorted(set(hierarchy.universe.items(sorted(ends & set(range(size))))))
-        if isinstance(hierarchy.by_level[0], LocalProtocol):
-            laws = [report_law(hierarchy, item) for item in items]
-            losses = [
-                max(
-                    abs(math.log(one[seen] / two[seen])) if seen in one and seen in two else math.inf
-                    for seen in one | two
-                )
-                for one, two in itertools.permutations(laws, 2)
-            ]
+        if not isinstance(hierarchy.by_level[0], _WRITTEN_OUT):
+            spent = [protocol.epsilon for protocol in hierarchy.by_level]
+            together = max(spent) if hierarchy.local else math.fsum(spent)
+            yield Finding("exact", "levels together, each as its own row shows", "epsilon", claimed, together, 1)
+            return
+        if hierarchy.local:
+            losses = []
+            for number in range(8):  # whose public rows of the matrix tell different items apart
+                laws = [report_law(hierarchy, item, number) for item in items]
+                losses += [_report_loss(one, two) for one, two in itertools.permutations(laws, 2)]
             yield Finding("exact", "the report of one item", "epsilon", claimed, max(losses), len(losses))
             return
         losses = []
@@ -376,7 +391,9 @@ class HierarchyAudit:
                 opened = hierarchy._decode(Message(1, 4, payload))
                 shapes.add(
                     tuple(
-                        None if part is None else (part[0].items, np.size(getattr(part[1], "cells", part[1])))
+                        None
+                        if part is None
+                        else (part[0].items, len(part[1]) if isinstance(part[1], np.ndarray) else 0)
                         for part in opened
                     )
                 )
@@ -384,7 +401,7 @@ class HierarchyAudit:
         yield Finding("coupled", "levels or sizes that depend on items", "violations", 0, wrong, pairs)
 
 
-def _unsplit(parts: int) -> property:
+def _unsplit(parts: float) -> property:
     """NOT PRIVATE: the levels share the budget as if there were only so many of them."""
 
     def by_level(self: Any) -> tuple[Any, ...]:
@@ -408,7 +425,10 @@ def _every_level(self: Any, words: Any, number: int, source: RandomSource) -> by
 
 def _without_total(self: Any, message: Any) -> Any:
     return [
-        (Message(message.number, 1, part[1:]), protocol._decode(Message(message.number, 1, part[1:])))
+        (
+            Message(message.number, message.items, part[1:]),
+            protocol._decode(Message(message.number, message.items, part[1:])),
+        )
         for protocol, part in zip(self.by_level, _parts(message, len(self.levels)), strict=True)
     ]
 
@@ -422,23 +442,15 @@ def _parts(message: Any, count: int) -> Any:
 def _hierarchy_twins(hierarchy: Any) -> Sequence[Twin]:
     levels = len(hierarchy.levels)
     if hierarchy.local:
-        return (
-            _twin(hierarchy, "a report to every level", _encode=_every_level, _decode=_without_total),
-            _twin(hierarchy, "a response for twice epsilon", by_level=_unsplit_local()),
-        )
-    return (
-        _twin(hierarchy, "budget not split over the levels", by_level=_unsplit(1)),
-        _twin(hierarchy, "one level not counted", by_level=_unsplit(levels - 1)),
-    )
-
-
-def _unsplit_local() -> property:
-    def by_level(self: Any) -> tuple[Any, ...]:
-        right = Hierarchy(self.round_id, self.budget, self.universe, self.protocol, self.branching, self.options)
-        share = Budget(2 * self.epsilon)
-        return tuple(type(level)(level.round_id, share, level.universe, **self.options) for level in right.by_level)
-
-    return property(by_level)
+        twins = [_twin(hierarchy, "a response for twice epsilon", by_level=_unsplit(0.5))]
+        if levels > 1 and isinstance(hierarchy.by_level[0], HadamardResponse):
+            twins.append(_twin(hierarchy, "a report to every level", _encode=_every_level, _decode=_without_total))
+        return twins
+    twins = [_twin(hierarchy, "noise for twice epsilon", by_level=_unsplit(levels / 2))]
+    if levels > 1:
+        twins.append(_twin(hierarchy, "budget not split over the levels", by_level=_unsplit(1)))
+        twins.append(_twin(hierarchy, "one level not counted", by_level=_unsplit(levels - 1)))
+    return twins
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
