@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import datetime
 import io
@@ -75,7 +76,8 @@ class Rows:
             if os.fstat(self._input.fileno()).st_size < position:
                 raise DataError(f"{self.file!r} is shorter than what was read of it; it must only grow")
             if self.format in ("csv", "tsv"):
-                self._header = self._cells(self._input.readline())
+                while self._header is None and (line := self._input.readline()):
+                    self._header = self._names(line)
             self._input.seek(position)
 
     def close(self) -> None:
@@ -112,9 +114,12 @@ class Rows:
         """The block without its first line that is not blank, which has the names."""
         while block and self._header is None:
             line, _, block = block.partition(b"\n")
-            if line.strip():
-                self._header = self._cells(line)
+            self._header = self._names(line)
         return block
+
+    def _names(self, line: bytes) -> list[str] | None:
+        """The names in a header line, without a byte order mark; None if the line is blank."""
+        return self._cells(line.removeprefix(codecs.BOM_UTF8)) if line.strip() else None
 
     # ---- a block as columns ----------------------------------------------------------------------------------------
 

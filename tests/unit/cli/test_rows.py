@@ -89,13 +89,17 @@ def test_the_rows_before_a_damaged_one_are_handed_out(tmp_path):
         read(path, b"a,b\n1,2\n", "c")
 
 
-def test_going_on_from_a_position(tmp_path):
+@pytest.mark.parametrize("before", [b"", b"\n \n", "\ufeff".encode()])
+def test_going_on_from_a_position(tmp_path, before):
     path = tmp_path / "rows.csv"
-    path.write_bytes(b"a,b\n1,2\n3,4\n5,6\n")
-    rows = Rows(str(path), None, "b", None, needs_items=True)
-    rows.open(12)
-    with closing(rows):
-        assert [(list(map(str, batch.items)), batch.ends.tolist()) for batch in rows.available()] == [(["6"], [16])]
+    path.write_bytes(before + b"a,b\n1,2\n3,4\n5,6\n")
+    for position, expected in ((0, ["1", "3", "5"]), (len(before) + 12, ["5"])):
+        rows = Rows(str(path), None, "a", None, needs_items=True)
+        rows.open(position)
+        with closing(rows):
+            batch = next(rows.available())
+        assert list(map(str, batch.items)) == expected
+        assert batch.ends[-1] == len(before) + 16
 
 
 @pytest.mark.parametrize(
