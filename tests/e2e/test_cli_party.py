@@ -121,6 +121,11 @@ def test_a_state_goes_on(party, places):
     party("aggregate", "--round", "r.json", "0.msg", "--item", 1, "--state", "s")
     party("aggregate", "--round", "r.json", "1.msg", "--item", 1, "--state", "s")
     assert party("aggregate", "--round", "r.json", "2.msg", "--item", 1, "--state", "s") == at_once
+    lost = json.loads(
+        party("aggregate", "--round", "r.json", "lost.msg", "--item", 1, "--state", "s", "--format", "json")
+    )
+    assert [(row["file"], row["reason"]) for row in lost["messages"]["rejected"]] == [("lost.msg", "file")]
+    assert lost["parties"] == 1200
     assert "1200 parties" in at_once
 
 

@@ -275,10 +275,11 @@ def aggregate(
         try:
             taken = aggregator.receive(_bytes_of(path))
             heard["repeated" if taken is False else "accepted"] += 1
-        except MessageError as error:
-            heard["rejected"].append({"file": str(path), "reason": error.reason, "text": str(error)})
+        except DiscreetError as error:  # not a message, or a file that cannot be read
+            reason = error.reason if isinstance(error, MessageError) else "file"
+            heard["rejected"].append({"file": str(path), "reason": reason, "text": str(error)})
             if not quiet:
-                note(f"rejected {str(path)!r} ({error.reason}): {error}")
+                note(f"rejected {str(path)!r} ({reason}): {error}")
     if state is not None:
         from discreet.io.durable import replace_file
 
