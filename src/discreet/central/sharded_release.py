@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +55,7 @@ class ShardedOffsetRelease(Mechanism):
         whole_number("shards", self.shards)
         _ = self.of_one_shard
 
-    @property
+    @cached_property
     def of_one_shard(self) -> OffsetRelease:
         """The mechanism that each shard is released with."""
         return OffsetRelease(self.budget, self.capacity, self.unit)
@@ -89,8 +90,9 @@ class ShardedOffsetRelease(Mechanism):
 
     def _publish(self, summary: ShardedMisraGries, source: RandomSource) -> Histogram:
         parts = summary.not_private_shards()
+        scale, threshold = self.scale, self.threshold
         drawn = [
-            offset_draw(part.counts, alpha, self.scale, self.threshold, source)
+            offset_draw(part.counts, alpha, scale, threshold, source)
             for part, alpha in zip(parts, summary.not_private_offsets, strict=True)
         ]
         return self._histogram(
