@@ -17,7 +17,7 @@ from discreet.audit.sources import ScriptedSource
 from discreet.audit.statistical import measure_outputs
 from discreet.continual._factors import Factor, Tree
 from discreet.noise import RandomSource, seeded_source
-from discreet.privacy.calibration import zcdp_epsilon, zcdp_rho
+from discreet.privacy.calibration import zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = ["CounterOverTimeAudit", "FreshNoise", "claimed_loss", "claimed_rho", "halved", "side_by_side", "tries"]
 
@@ -139,7 +139,9 @@ class CounterOverTimeAudit:
                 rho += items * norm * norm / (2.0 * float(run.sigma) ** 2)
                 tried += pairs
             worst = max(worst, rho)
-            if guarantee.rho is None and len(runs) == 1:
+            if guarantee.rho is None and len(runs) > 1:
+                worst_delta = zcdp_delta(worst, guarantee.epsilon)
+            elif guarantee.rho is None:
                 worst_delta = event_delta(runs[0][0].factor, runs[0][0].sigma, norm, items, guarantee.epsilon)
         yield Finding("exact", "one event in all ticks", "rho", claimed_rho(counter) * _SLACK, worst, tried)
         if worst_delta:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 __all__ = ["FALSE_ALARM", "ScoredPair", "clopper_pearson", "epsilon_lower_bound", "measure", "measure_outputs"]
 
 FALSE_ALARM = 1e-9
-"""The chance that one confidence bound is wrong. A full audit makes fewer than 500: 5e-7 in all, below 1e-6."""
+"""The chance that one confidence bound is wrong. A full audit makes fewer than 900: 9e-7 in all, below 1e-6."""
 
 Scores = npt.NDArray[np.float64]
 
