@@ -226,7 +226,9 @@ class CounterAudit:
         release = self.releasing(mechanism)
         for pair in self.scored_pairs(mechanism, effort):
             # What hides new keys shows in few runs if it is broken; the others are worth more.
-            some = effort.runs // 2 if isinstance(pair.score, (Listed, AnyShown)) else min(4 * effort.runs, 40_000)
+            many = 4 if self.summary == "exact" else 2  # exact counts take least time
+            more = min(many * effort.runs, 40_000) if release is not mechanism else effort.runs
+            some = effort.runs // 2 if isinstance(pair.score, (Listed, AnyShown)) else more
             runs = max(300, some // max(1, (getattr(mechanism, "capacity", None) or 1) // 32))
             bound = measure(release, pair, delta, runs)
             yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")

@@ -216,7 +216,7 @@ class EntriesAudit:
         for pair in scored:
             # Noise for a whole universe takes longer to draw; what hides new keys shows in few runs if it is broken.
             fewer = (4 if mechanism.universe is not None else 1) * max(1, mechanism.capacity // 32)
-            some = effort.runs // 2 if isinstance(pair.score, Listed) else min(4 * effort.runs, 40_000)
+            some = effort.runs // 2 if isinstance(pair.score, Listed) else min(2 * effort.runs, 40_000)
             runs = max(300, some // fewer)
             bound = measure(release, pair, guarantee.delta, runs)
             yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")

@@ -172,14 +172,14 @@ class LinearAudit:
         both = self.filled(mechanism, [*two, *[1] * (len(heavy) - len(two))])
         yield plumbing(mechanism, both, few, empty, one, hiding=0)
         first, second = self.filled(mechanism, heavy + [0] * m), self.filled(mechanism, heavy)
-        runs = min(effort.runs, 5000)  # noise for all cells takes long to draw
+        runs = min(effort.runs // 2, 5000)  # noise for all cells takes long to draw
         bound = measure(mechanism, ScoredPair("", first, second, HeavyKey(0)), delta, runs)
         yield Finding("statistical", "one item higher", "epsilon", epsilon, bound, 1, f"{runs} runs of each")
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """The distance of the cells, in the norm of the noise, on large random streams."""
         epsilon, m = claim(mechanism)[0], items_of(mechanism)
-        pairs = random_pairs(lambda: self._empty(mechanism), effort.large_pairs, 2000, 300)
+        pairs = random_pairs(lambda: self._empty(mechanism), effort.large_pairs // 4, 2000, 300)
         laplace = mechanism.noise == "laplace"
         length = self._length_noise(mechanism)
         epsilon -= 0.0 if length is None else float(m / length.scale)

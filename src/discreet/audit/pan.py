@@ -93,7 +93,8 @@ class PanAudit:
                 rows.append([float(v) for cells, bits in _entries(made) for v in (*bits, *(c == 0 for c in cells))])
             return rows
 
-        runs = min(3 * effort.runs, 20_000)
+        few = len(_entries(self.small(estimator))) <= self.elements
+        runs = min(3 * effort.runs, 20_000) if few else effort.runs
         bound = max(measure_outputs(looks(2, runs), looks(0, runs), 0.0), 0.0)
         claimed, detail = float(estimator._settings.epsilon_state), f"{runs} runs of each"
         yield Finding("statistical", "an element that occurs", "epsilon", claimed, bound, 1, detail)
