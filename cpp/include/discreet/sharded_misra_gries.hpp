@@ -5,8 +5,8 @@
 //
 // A stream goes through three steps that overlap. The caller reads chunks. A slice of a chunk is checked, hashed and
 // split into one lane a shard: hashing is what costs most, and it is done once. Lanes are counted by their shard, slice
-// after slice. Threads take what there is to do, counting first: when a frequent item keeps one shard busy, the other
-// threads split slices meanwhile.
+// after slice. A thread counts the shard of its own number before it splits: when a frequent item keeps one shard busy,
+// the other threads split slices meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -176,28 +176,22 @@ void split(const ShardedChunk& chunk, int64_t begin, int64_t end, uint64_t seed,
     return;
   }
   LaneWriter<Key, Hashed<Key>> writer(lanes, &Lane<Key>::items);
-  const auto put = [&](Key key) {
-    const uint64_t hash = key.hash(seed);
-    writer.put(shard_of(hash, shards), {key, hash});
-  };
   if (column.dictionary) {
     const Column& dictionary = *column.dictionary;
     each_row(writer, [&](int64_t row) {
       const int64_t code = static_cast<int64_t>(integer_at(column, row));
-      if (dictionary.valid(code)) put(key_at(dictionary, code, Key{}));
+      if (!dictionary.valid(code)) return;
+      const Key key = key_at(dictionary, code, Key{});
+      const uint64_t hash = key.hash(seed);
+      writer.put(shard_of(hash, shards), {key, hash});
     });
-  } else if constexpr (std::is_same_v<Key, StrKey>) {
-    with_bytes(column, [&](auto bytes_of) {
-      each_row(writer, [&](int64_t row) {
-        const std::string_view bytes = bytes_of(row);
-        put(StrKey{bytes.data(), static_cast<uint32_t>(bytes.size())});
-      });
-    });
-  } else {
-    with_integers(column, [&](auto values) {
-      each_row(writer, [&](int64_t row) { put(IntKey{static_cast<uint64_t>(static_cast<int64_t>(values[row]))}); });
-    });
+    return;
   }
+  for_blocks(column, begin, end, seed, Key{}, [&](const Key* keys, const uint64_t* hashes, size_t n) {
+    writer.reserve();
+    for (size_t i = 0; i < n; ++i) writer.put(shard_of(hashes[i], shards), {keys[i], hashes[i]});
+  });
+  writer.finish();
 }
 
 // Counts a lane of keys.
@@ -219,7 +213,7 @@ class ShardThreads {
         counting_(shards_.size(), false), feeds_(shards_.size()), slices_(2 * shards_.size() + 2) {
     for (Slice& slice : slices_) slice.lanes.resize(shards_.size());
     try {
-      for (size_t i = 0; i < shards_.size(); ++i) threads_.emplace_back([this] { work(); });
+      for (size_t i = 0; i < shards_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
     } catch (...) {
       stop();
       throw;
@@ -257,7 +251,7 @@ class ShardThreads {
   };
 
   // Many rows for a lock, few enough for the second-level cache.
-  int64_t slice_rows() const { return std::clamp<int64_t>(2048 * static_cast<int64_t>(shards_.size()), 4096, 65536); }
+  int64_t slice_rows() const { return std::clamp<int64_t>(8192 * static_cast<int64_t>(shards_.size()), 16384, 65536); }
   Slice& slice(uint64_t number) { return slices_[number % slices_.size()]; }
 
   template <class Done, class Wait>
@@ -285,11 +279,13 @@ class ShardThreads {
     }
   }
 
-  void work() {
+  // Thread `own` counts the shard of its number, whose counters are in its cache; another one's only when there is
+  // nothing else to do.
+  void work(size_t own) {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
       try {
-        if (!count_one(lock) && !split_one(lock)) changed_.wait(lock);
+        if (!count_of(own, lock) && !split_one(lock) && !count_any(lock)) changed_.wait(lock);
       } catch (...) {
         if (!lock.owns_lock()) lock.lock();
         if (!failure_) failure_ = std::current_exception();
@@ -300,14 +296,17 @@ class ShardThreads {
     }
   }
 
-  // Counts the lane of the shard that is furthest behind, of those that nobody counts.
-  bool count_one(std::unique_lock<std::mutex>& lock) {
-    size_t shard = shards_.size();
-    for (size_t s = 0; s < shards_.size(); ++s) {
-      if (counting_[s] || next_[s] == claimed_ || !slice(next_[s]).ready) continue;
-      if (shard == shards_.size() || next_[s] < next_[shard]) shard = s;
-    }
-    if (shard == shards_.size()) return false;
+  // Counts the lane of the shard that is furthest behind.
+  bool count_any(std::unique_lock<std::mutex>& lock) {
+    size_t shard = 0;
+    for (size_t s = 1; s < shards_.size(); ++s)
+      if (counting_[shard] || (!counting_[s] && next_[s] < next_[shard])) shard = s;
+    return count_of(shard, lock);
+  }
+
+  // Counts the next lane of a shard, if there is one and no other thread is at it.
+  bool count_of(size_t shard, std::unique_lock<std::mutex>& lock) {
+    if (counting_[shard] || next_[shard] == claimed_ || !slice(next_[shard]).ready) return false;
     Slice& part = slice(next_[shard]);
     counting_[shard] = true;
     lock.unlock();
