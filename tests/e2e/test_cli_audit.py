@@ -23,7 +23,7 @@ def test_the_table_and_a_markdown_report(discreet, tmp_path):
 
 
 def test_json_and_an_html_report(discreet, tmp_path):
-    done = discreet("audit", "merged", "--jobs", 2, "-q", "--format", "json", "--report", tmp_path / "out.html")
+    done = discreet("audit", "mergedrelease", "--jobs", 2, "-q", "--format", "json", "--report", tmp_path / "out.html")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = json.loads(done.stdout)
