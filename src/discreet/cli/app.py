@@ -13,7 +13,7 @@ import typer
 
 from discreet import errors
 from discreet._version import __version__
-from discreet.cli import audit, explain, ledger, pan, party, plan, top, watch
+from discreet.cli import audit, bench, explain, ledger, pan, party, plan, top, watch
 from discreet.cli.interrupts import Interrupted, handle_interrupts
 
 __all__ = ["main"]
@@ -37,6 +37,7 @@ app.command("plan")(plan.plan)
 app.command("watch")(watch.watch)
 app.command("explain")(explain.explain)
 app.command("audit")(audit.audit)
+app.command("bench")(bench.bench)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(pan.app, name="pan")
 app.add_typer(party.app, name="party")

@@ -1,0 +1,95 @@
+"""`discreet bench`: how fast the summaries are on this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.options import TextFormat
+from discreet.cli.output import table_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["bench"]
+
+_DOMAIN = 1_000_000
+_PEER = "pyarrow value_counts (exact, not private)"
+
+
+def bench(
+    items: Annotated[
+        int, typer.Option(min=10_000, max=100_000_000, help="How many made-up items to count.")
+    ] = 2_000_000,
+    capacity: Annotated[int, typer.Option(min=1, max=2**24, help="Counters of a sketch.")] = 4096,
+    workers: Annotated[int, typer.Option(min=1, max=128, help="Threads of the sharded sketch.")] = 2,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Runs of each; the best counts.")] = 3,
+    format: Annotated[TextFormat, typer.Option("--format", help="How to print it.")] = TextFormat.table,
+) -> None:
+    """Time the summaries on made-up items (Zipf 1.1) beside exact counting, and the release of a full sketch."""
+    rows = _measured(items, capacity, workers, rounds)
+    if format is TextFormat.json:
+        print(json.dumps({"items": items, "capacity": capacity, "rounds": rounds, "rows": rows}))
+        return
+    shown = [
+        [row["input"], row["what"], f"{row['million_items_per_second']:.1f}", f"{row['ratio']:.2f}"] for row in rows
+    ]
+    headings = ["input", "what", "million items/s", "times pyarrow"]
+    print(table_text(headings, shown, right=(2, 3)), end="")
+
+
+def _measured(items: int, capacity: int, workers: int, rounds: int) -> list[dict[str, Any]]:
+    import pyarrow.compute as pc
+
+    import discreet as dc
+
+    budget = dc.Budget(epsilon=1.0, delta=1e-9)
+
+    def counted(summary: Callable[[], Any]) -> Callable[[Any], Any]:
+        return lambda column: summary().update(column)
+
+    ways: dict[str, Callable[[Any], Any]] = {
+        _PEER: pc.value_counts,
+        "MisraGries": counted(lambda: dc.MisraGries(capacity)),
+        f"MisraGries, {workers} workers": counted(lambda: dc.ShardedMisraGries(capacity, workers)),
+        "SpaceSaving": counted(lambda: dc.SpaceSaving(capacity)),
+        "CountMin, 5 rows": counted(lambda: dc.CountMin(capacity, 5)),
+        "CountSketch, 5 rows": counted(lambda: dc.CountSketch(capacity, 5)),
+        "ExactCounts": counted(dc.ExactCounts),
+        "top 100, counted and released": lambda column: dc.top_k(column, k=100, budget=budget, capacity=capacity),
+    }
+    rows = []
+    for name, column in _columns(items).items():
+        best = dict.fromkeys(ways, float("inf"))
+        for _ in range(rounds):  # in turn, so that a slow moment of the machine is not one way's alone
+            for what, run in ways.items():
+                started = time.perf_counter()
+                run(column)
+                best[what] = min(best[what], time.perf_counter() - started)
+        rows += [
+            {
+                "input": name,
+                "what": what,
+                "million_items_per_second": items / seconds / 1e6,
+                "ratio": best[_PEER] / seconds,
+            }
+            for what, seconds in best.items()
+        ]
+    return rows
+
+
+def _columns(items: int) -> dict[str, pa.Array]:
+    """The same made-up items as integers and as strings."""
+    import numpy as np
+    import pyarrow as pa
+
+    rng = np.random.default_rng(1)  # of made-up items; nothing here is private
+    cumulative = np.cumsum(np.arange(1, _DOMAIN + 1) ** -1.1)
+    ranks = np.minimum(np.searchsorted(cumulative, rng.random(items) * cumulative[-1]), _DOMAIN - 1)
+    numbers = rng.permutation(_DOMAIN)[ranks]
+    names = pa.array([f"item number {number}" for number in range(_DOMAIN)])
+    return {"int64": pa.array(numbers), "strings": names.take(pa.array(numbers))}
