@@ -122,6 +122,9 @@ class HierarchyAggregator(Aggregator):
 
         The sum of the estimates of at most 2 (d - 1) intervals a level, or all items minus those of the rest if these
         are fewer: unbiased. It may be negative.
+
+        Estimates of one level come from the same messages and may err together, so their standard deviations are added
+        up; levels have noise of their own, so their variances are. The interval is wide rather than narrow.
         """
         first, last = (int(word) for word in self.protocol.universe.words([low, high]))
         if first > last:
@@ -138,7 +141,7 @@ class HierarchyAggregator(Aggregator):
             if len(nodes):
                 counts = self.interval_counts(level, nodes)
                 total += float(counts.values.sum())
-                variance += float(counts.variances.sum())
+                variance += float(np.sqrt(counts.variances).sum()) ** 2
                 shortfall += counts.shortfall * len(nodes)
         value = self.total - total if rest else total
         lower, upper = _bounds(np.array([value]), np.array([variance]), confidence, self.guarantee)
@@ -241,7 +244,7 @@ class HierarchyAggregator(Aggregator):
         for level in range(len(levels)):
             nodes, counts = self._parts(node, level)
             ends = before + np.cumsum(counts.values)
-            spreads = variance + np.cumsum(counts.variances)
+            spreads = variance + np.cumsum(np.sqrt(counts.variances)) ** 2  # as for ranges
             starts = np.concatenate([[before], ends[:-1]])
             start_spreads = np.concatenate([[variance], spreads[:-1]])
             if level == 0:

@@ -99,13 +99,13 @@ class MergedMisraGries(Protocol):
 
     def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
         asked, inverse = np.unique(words.astype(np.int64), return_inverse=True)
-        values, times = np.zeros(len(asked)), np.zeros(len(asked))
+        values = np.zeros(len(asked))
         for _, (places, counts) in heard:
             at = np.minimum(np.searchsorted(asked, places), len(asked) - 1)
             here = asked[at] == places
             values[at[here]] += counts[here]
-            times[at[here]] += 1
-        return values[inverse], (times * laplace_variance(self.scale))[inverse]
+        # Also of parties that did not send an item: their noise decided that.
+        return values[inverse], np.full(len(words), len(heard) * laplace_variance(self.scale))
 
     def _shortfall(self, heard: Sequence[tuple[Message, Any]]) -> float:
         return float(sum(message.items / (self.capacity + 1) + self.cut for message, _ in heard))

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
-from discreet.errors import CorruptStateError, DiscreetError, IncompatibleSummaryError, ParameterError
+from discreet.errors import CorruptStateError, DataError, DiscreetError, IncompatibleSummaryError, ParameterError
 from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER, Protocol, known
 from discreet.multiparty._sketches import Cells, noise_reach
 from discreet.multiparty.domain import Domain, Words
@@ -43,6 +43,8 @@ from discreet.summaries._base import prepare_column
 from discreet.summaries.state import open_state, seal_state
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from discreet.multiparty.stream_aggregator import StreamAggregator
 
 __all__ = ["Stream", "StreamParty"]
@@ -354,11 +356,34 @@ def _words(domain: Domain, items: Any) -> tuple[Words, npt.NDArray[np.bool_]]:
     if isinstance(column, np.ndarray):
         words = domain.words(column)
         return words, np.ones(len(words), np.bool_)
-    if hasattr(column, "is_null") and hasattr(column, "drop_null"):
-        present = ~np.asarray(column.is_null())
+    if hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__"):
+        column = _chunked(column)
+        present = np.asarray(column.is_valid()).astype(np.bool_)
+    elif isinstance(column, (str, bytes, bytearray, memoryview)) or not isinstance(column, Iterable):
+        raise DataError("expected a column or an iterable of items, one a step; put a single item in a list")
     else:
-        column = list(column) if not hasattr(column, "__arrow_c_stream__") else column
+        column = list(column)
         present = np.array([item is not None for item in column], np.bool_)
+    found = domain.words(column, nulls="skip")
+    # One word for many steps would be broadcast to all of them.
+    if len(found) != int(present.sum()):
+        raise DataError("cannot tell at which steps nothing arrived; mark them by None, or by nulls of an Arrow column")
     words = np.zeros(len(present), np.uint64)
-    words[present] = domain.words(column, nulls="skip")
+    words[present] = found
     return words, present
+
+
+def _chunked(column: Any) -> pa.ChunkedArray:
+    """A column of any library, as Arrow sees it: with its nulls, whatever the library calls them."""
+    import pyarrow as pa
+
+    kind = type(column).__name__
+    try:
+        stream = hasattr(column, "__arrow_c_stream__")
+        chunked = pa.chunked_array(column if stream else [pa.array(column)])
+    except (pa.ArrowException, TypeError, ValueError):
+        # The message may quote the data.
+        raise DataError(f"the {kind} cannot be read as one column; are its items of one kind?") from None
+    if pa.types.is_struct(chunked.type):
+        raise DataError(f"the {kind} is a table; a party has one column of items")
+    return chunked

@@ -8,6 +8,7 @@ import pytest
 import discreet as dc
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.multiparty import Hierarchy, Strings, protocol_from_dict
+from discreet.multiparty.estimates import Estimates
 from discreet.multiparty.hierarchy_aggregator import on_simplex
 from discreet.multiparty.messages import Message, pack_parts, unpack_parts
 from discreet.noise import seeded_source
@@ -241,3 +242,15 @@ def test_the_nearest_numbers_of_a_given_sum(values, mass):
     assert (found >= 0).all()
     for corner in np.eye(len(values)) * mass:
         assert np.dot(values - found, corner - found) <= 1e-9
+
+
+def test_the_interval_of_a_range_adds_deviations_within_a_level_and_variances_across():
+    hierarchy = Hierarchy("r", dc.Budget(2.0), 100, branching=10, options={"items_per_column": 2.0})
+    aggregator = heard(hierarchy, [np.arange(100)] * 3)
+    upper = aggregator.interval_counts(0, [1, 2, 3])  # 10 to 39
+    lower = aggregator.interval_counts(1, [8, 9, 40])
+    found = aggregator.range_count(8, 40)
+    variance = np.sqrt(upper.variances).sum() ** 2 + np.sqrt(lower.variances).sum() ** 2
+    assert found.value == pytest.approx(upper.values.sum() + lower.values.sum())
+    expected = Estimates(np.array([found.value]), np.array([variance]), aggregator.guarantee).bounds(0.95)
+    assert (found.lower, found.upper) == pytest.approx((expected[0][0], expected[1][0]))

@@ -24,6 +24,7 @@ from discreet.multiparty import (
     protocol_from_dict,
 )
 from discreet.multiparty._local import LocalProtocol
+from discreet.multiparty._sketches import laplace_variance
 from discreet.multiparty.messages import Message, varint
 from discreet.noise import seeded_source
 
@@ -312,3 +313,12 @@ def test_more_reports_than_one_message_may_have(monkeypatch):
             protocol.bundle(messages)
         with pytest.raises(ParameterError, match="reports"):
             protocol.party(1).encode([1] * 31)
+
+
+def test_misra_gries_has_the_noise_of_every_party_also_for_items_that_were_not_sent():
+    protocol = MergedMisraGries("r", BUDGET, 40, capacity=3)
+    aggregator = protocol.aggregator()
+    for number in range(3):
+        aggregator.receive(protocol.party(number, source=seeded_source(number)).encode([7] * 500 * (number == 0)))
+    variances = aggregator.estimate([7, 30, 7]).variances
+    assert variances == pytest.approx(np.full(3, 3 * laplace_variance(protocol.scale)))

@@ -7,14 +7,16 @@ nothing is sampled) and columns enough that no two of the few items collide, whi
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.errors import CorruptStateError, IncompatibleSummaryError, MessageError, ParameterError
+from discreet.errors import CorruptStateError, DataError, IncompatibleSummaryError, MessageError, ParameterError
 from discreet.multiparty import Stream, protocol_from_dict
 from discreet.multiparty.epochs import Block
 from discreet.multiparty.messages import Message, unpack
 from discreet.multiparty.packets import Packet, closed_blocks, read_packet, write_packet
+from discreet.multiparty.stream import _words
 from discreet.noise import seeded_source
 
 ITEMS = np.arange(4)
@@ -379,3 +381,52 @@ def test_blocks_of_a_span():
     assert stream.levels == 1
     stream = exact(window=12, epoch_steps=3)
     assert [*closed_blocks(2, 6, stream.shape)] == [Block(0, 0), Block(0, 1), Block(1, 0)]
+
+
+def _columns(values):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    return [
+        values,
+        (value for value in values),
+        pa.array(values, pa.int64()),
+        pa.chunked_array([values[:2], values[2:]], pa.int64()),
+        pd.Series(values, dtype="Int64"),
+        pd.Series(values, dtype="Int64").array,
+        pl.Series(values, dtype=pl.Int64),
+    ]
+
+
+@pytest.mark.parametrize("values", [[None, 3, None, None], [2, None, 1, None], [None] * 4, [0, 1, 2, 3]])
+@pytest.mark.parametrize("universe", [4, [0, 1, 2, 3], "integers"])
+def test_nothing_stays_nothing_in_columns_of_any_library(values, universe):
+    domain = exact(universe=universe).domain
+    for column in _columns(values):
+        words, present = _words(domain, column)
+        assert present.tolist() == [value is not None for value in values], type(column)
+        assert words.tolist() == [value or 0 for value in values], type(column)
+
+
+def test_texts_of_pandas_keep_their_nulls():
+    pd = pytest.importorskip("pandas")
+    for column in (pd.Series(["b", None, "a"]), pd.Series(["b", None, "a"], dtype="category")):
+        words, present = _words(exact(universe=["a", "b"]).domain, column)
+        assert (words.tolist(), present.tolist()) == ([1, 0, 0], [True, False, True])
+
+
+@pytest.mark.parametrize(
+    "items",
+    ["abc", b"abc", 5, None, pa.table({"a": [1]}), pa.record_batch({"a": [1]}), [1, float("nan")], [1, "a"]],
+    ids=lambda items: type(items).__name__,
+)
+@pytest.mark.parametrize("universe", [4, [0, 1, 2, 3]])
+def test_what_is_not_one_column_is_refused_and_changes_nothing(items, universe):
+    party = exact(universe=universe).party(0)
+    with pytest.raises(DataError):
+        party.feed(items)
+    assert party.time == 0
+
+
+def test_nulls_that_are_not_seen_are_refused():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(DataError):
+        exact(universe=["a", "b"]).party(0).feed(["a", pd.NA, pd.NA])
