@@ -165,8 +165,66 @@ def test_killed_at_random_moments(tmp_path):
     assert total >= 1
 
 
-@pytest.mark.parametrize("text", ["", "\n\n"])
-def test_nothing_to_read(tmp_path, text):
+@pytest.mark.parametrize(("text", "ticks"), [("", 0), ("\n\n", 2)])
+def test_nothing_to_read(tmp_path, text, ticks):
     rows = tmp_path / "rows.txt"
     rows.write_text(text)
-    assert lines(watch(rows, "--state", tmp_path / "s", "--horizon", 5, "--rows", 1, "--once", *PLENTY)) == []
+    out = lines(watch(rows, "--state", tmp_path / "s", "--horizon", 5, "--rows", 1, "--once", *PLENTY))
+    assert [line["items"] for line in out] == [[]] * ticks  # a blank row has its place, and no event
+
+
+@pytest.mark.parametrize("text", ["", "\n", "a\n", "a\nb\n"])
+def test_the_last_tick_of_the_clock_is_published_with_rows_or_without(tmp_path, text):
+    options = ["-", "--state", tmp_path / "s", "--horizon", 3, "--tick", "1d", "--total", "--rho", 1e6]
+    assert [line["total"] for line in lines(watch(*options, stdin=text))] == [len(text.split())]
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "row", "blank"),
+    [
+        ("rows.txt", "", "{}\n", "\n"),
+        ("rows.csv", "x\n", "{}\n", "\n"),
+        ("rows.csv", "t,x\n", "1,{}\n", "1,\n"),
+        ("rows.jsonl", "", '{{"x":"{}"}}\n', '{"x":null}\n'),
+    ],
+)
+def test_a_blank_row_leaves_the_others_in_their_ticks(tmp_path, name, header, row, blank):
+    column = [] if name.endswith("txt") else ["--column", "x"]
+    rows, found = tmp_path / name, []
+    for second in (row.format("b"), blank):
+        rows.write_text(header + "".join(10 * text for text in (row.format("a"), second, row.format("c"))))
+        state = ["--state", tmp_path / f"state{len(found)}"]
+        options = [rows, *column, *state, "--horizon", 9, "--rows", 15, "--once", *PLENTY, "--window", 1]
+        out = lines(watch(*options))
+        with rows.open("a") as file:
+            file.write("\n" * 5 + 10 * row.format("d"))
+        again = lines(watch(*options))
+        assert again[0] == out[-1]
+        found.append([{line["item"]: line["count"] for line in tick["items"]} for tick in [*out, *again[1:]]])
+    assert found[0] == [{"a": 10, "b": 5}, {"b": 5, "c": 10}, {"d": 10}]
+    assert found[1] == [{"a": 10}, {"c": 10}, {"d": 10}]
+
+
+def test_totals_do_not_count_blank_rows(tmp_path):
+    options = ["-", "--state", tmp_path / "s", "--horizon", 9, "--rows", 2, "--total", "--rho", 1e6]
+    assert [line["total"] for line in lines(watch(*options, stdin="a\n\nb\nc\n\n"))] == [1, 3, 3]
+
+
+def test_times_in_milliseconds_are_refused_before_anything_is_drawn(tmp_path):
+    rows, state = tmp_path / "rows.csv", tmp_path / "state"
+    rows.write_text("when,what\n1700000000000,secret\n1700007200000,secret\n")
+    bad = watch(rows, "--state", state, "--horizon", 5, "--tick", "1h", "--time-column", "when", "--once", *PLENTY)
+    assert bad.returncode == 4, bad.stderr
+    assert "years 1 to 9999" in bad.stderr
+    assert "secret" not in bad.stderr
+    assert "17000" not in bad.stderr
+    assert not bad.stdout
+
+
+def test_the_first_and_the_last_dates_there_are(tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("when,what\n0001-01-01T00:00:00Z,a\n9999-12-31T23:59:59Z,a\n")
+    options = [rows, "--state", tmp_path / "s", "--horizon", 2, "--tick", "5000d", "--time-column", "when", "--once"]
+    out = lines(watch(*options, *PLENTY))
+    assert out[0]["start"] == "0001-01-01T00:00:00+00:00"
+    assert len(out) == 2

@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import re
 import select
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,20 +22,24 @@ import numpy.typing as npt
 
 from discreet.errors import DataError, ParameterError
 
-__all__ = ["Batch", "Rows"]
+__all__ = ["YEAR_1", "Batch", "Rows"]
 
 _BLOCK = 1 << 20
-_FARTHEST = 2.0**53  # seconds from 1970
+YEAR_1, _YEAR_10000 = -62135596800, 253402300800  # seconds from 1970: what a date can say
+_WHITESPACE = " \t\n\v\f\r"
+_BLANK_LINE = re.compile(rb"\n\s*\n")
 
 
 @dataclass
 class Batch:
     """Consecutive rows: their items (an Arrow array, a list, or None if only their number matters), their times in
-    seconds where there is a column of them, and the position of the input after each."""
+    seconds where there is a column of them, and the position of the input after each. `there` says which rows hold an
+    event and which are blank; None if all hold one."""
 
     items: Any
     times: npt.NDArray[np.float64] | None
     ends: npt.NDArray[np.int64]
+    there: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -45,14 +50,24 @@ class Rows:
 
     Blocks of CSV, TSV and text are read as columns. A block that does not fit that (blank lines, damage) and JSON
     lines are read line by line: the rows before a damaged one are handed out, then it is reported.
+
+    Blank lines are passed over. With `keep_blank` (not with a column of times) they are rows without an event, and so
+    are rows whose item is blank or null.
     """
 
     def __init__(
-        self, file: str, format: str | None, column: str | None, time_column: str | None, needs_items: bool
+        self,
+        file: str,
+        format: str | None,
+        column: str | None,
+        time_column: str | None,
+        needs_items: bool,
+        keep_blank: bool = False,
     ) -> None:
         self.file = file
         self.columns = (column, time_column)
         self.needs_items = needs_items
+        self.keep_blank = keep_blank
         suffix = Path(file).suffix.lower().lstrip(".")
         self.format = format or {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl"}.get(suffix, "text")
         if self.format not in ("csv", "tsv", "jsonl", "text"):
@@ -126,7 +141,6 @@ class Rows:
     def _as_columns(self, block: bytes) -> Batch | None:
         """The rows of a block at once; None if they must be looked at one by one. Ends are counted from the block."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         from discreet.io.lines import line_array
 
@@ -136,18 +150,24 @@ class Rows:
         try:
             if self.format == "text":
                 lines = line_array(block, self.file)
-                there = pc.not_equal(pc.ascii_trim_whitespace(lines), "")
-                return Batch(lines.filter(there), None, ends[np.asarray(there)])
+                there = _not_blank(lines)
+                if self.keep_blank:
+                    return Batch(lines, None, ends, there)
+                return Batch(lines.filter(pa.array(there)), None, ends[there])
+            if self.format == "tsv" and _BLANK_LINE.search(b"\n" + block):  # tabs alone would pass for empty cells
+                return None
             column, time_column = self._named(self._header or [])
             wanted = [name for name in (column, time_column) if name is not None]
             table = self._table(block, wanted)
+            if len(table) != len(ends) or (len(self._header or []) == 1 and not _not_blank(table.column(0)).all()):
+                return None
+            items = None if column is None else table.column(column).combine_chunks()
+            times = None
+            if time_column is not None:
+                times = _batch_seconds(table.column(time_column).combine_chunks(), self.file)
         except (DataError, pa.ArrowException):
             return None
-        if len(table) != len(ends) or (len(self._header or []) == 1 and _has_blanks(table.column(0))):
-            return None
-        items = None if column is None else table.column(column).combine_chunks()
-        times = None if time_column is None else _batch_seconds(table.column(time_column).combine_chunks(), self.file)
-        return Batch(items, times, ends)
+        return Batch(items, times, ends, _not_blank(items) if self.keep_blank and items is not None else None)
 
     def _table(self, block: bytes, wanted: list[str]) -> Any:
         import pyarrow as pa
@@ -174,6 +194,7 @@ class Rows:
         items: list[Any] = []
         times: list[float] = []
         ends: list[int] = []
+        there: list[bool] = []
         trouble: DataError | None = None
         for line in block.split(b"\n")[:-1]:
             position += len(line) + 1
@@ -182,20 +203,26 @@ class Rows:
             except DataError as error:
                 trouble = error
                 break
-            if row is not None:
-                items.append(row[0])
-                ends.append(position)
-                if row[1] is not None:
-                    times.append(row[1])
+            if row is None and not self.keep_blank:
+                continue
+            item, moment = row or (None, None)
+            items.append(item)
+            ends.append(position)
+            there.append(row is not None)
+            if moment is not None:
+                times.append(moment)
         if ends:
             moments = np.array(times) if self.columns[1] is not None else None
-            yield Batch(items if self.needs_items else None, moments, np.array(ends, np.int64))
+            mask = np.array(there) if self.keep_blank else None
+            yield Batch(items if self.needs_items else None, moments, np.array(ends, np.int64), mask)
         if trouble is not None:
             raise trouble
 
     def _cells(self, line: bytes) -> list[str]:
         text = self._text(line)
-        return next(csv.reader(io.StringIO(text), delimiter="," if self.format == "csv" else "\t"), [])
+        with suppress(csv.Error):
+            return next(csv.reader(io.StringIO(text), delimiter="," if self.format == "csv" else "\t"), [])
+        raise DataError(f"{self.file} has a row that cannot be read as {self.format.upper()}")
 
     def _text(self, line: bytes) -> str:
         with suppress(UnicodeDecodeError):
@@ -203,13 +230,14 @@ class Rows:
         raise DataError(f"{self.file} has text that is not valid UTF-8")
 
     def _parse(self, line: bytes) -> tuple[Any, float | None] | None:
+        """The item and the time of a line; None if it is blank."""
         if not line.strip():
             return None
         if self.format == "text":
             return self._text(line), None
         if self.format == "jsonl":
             record = None
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 record = json.loads(line)
             if not isinstance(record, dict):
                 raise DataError(f"{self.file} has a line that is not a JSON object")
@@ -221,6 +249,8 @@ class Rows:
             record = dict(zip(self._header, cells, strict=True))
         column, time_column = self._named(list(record))
         item = None if column is None else self._value(record, column)
+        if self.keep_blank and column is not None and _is_blank(item):
+            return None
         if self.needs_items and not (isinstance(item, str) or type(item) is int):
             raise DataError(f"{self.file}: items must be text or whole numbers")
         return item, None if time_column is None else _seconds(self._value(record, time_column), self.file)
@@ -243,10 +273,14 @@ class Rows:
         return record[name]
 
 
-def _has_blanks(column: Any) -> bool:
+def _not_blank(column: Any) -> npt.NDArray[np.bool_]:
     import pyarrow.compute as pc
 
-    return bool(pc.any(pc.equal(pc.ascii_trim_whitespace(column), "")).as_py())
+    return np.asarray(pc.not_equal(pc.ascii_trim_whitespace(column), ""), np.bool_)
+
+
+def _is_blank(item: Any) -> bool:
+    return item is None or (isinstance(item, str) and not item.strip(_WHITESPACE))
 
 
 def _batch_seconds(column: Any, file: str) -> npt.NDArray[np.float64]:
@@ -256,10 +290,11 @@ def _batch_seconds(column: Any, file: str) -> npt.NDArray[np.float64]:
     for kind in (pa.float64(), pa.timestamp("us", "UTC"), pa.timestamp("us")):
         with suppress(pa.ArrowException):
             values = column.cast(kind)
-            if kind != pa.float64():
-                return np.asarray(values.cast(pa.int64()), np.float64) / 1e6
-            seconds = np.asarray(values, np.float64)
-            if (np.abs(seconds) < _FARTHEST).all():
+            if kind == pa.float64():
+                seconds = np.asarray(values, np.float64)
+            else:
+                seconds = np.asarray(values.cast(pa.int64()), np.float64) / 1e6
+            if ((seconds >= YEAR_1) & (seconds < _YEAR_10000)).all():
                 return seconds
     return np.array([_seconds(value, file) for value in column.to_pylist()])
 
@@ -272,6 +307,6 @@ def _seconds(value: Any, file: str) -> float:
         with suppress(ValueError, TypeError, OverflowError):
             moment = datetime.datetime.fromisoformat(str(value).replace("Z", "+00:00"))
             seconds = (moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)).timestamp()
-    if not abs(seconds) < _FARTHEST:
-        raise DataError(f"{file} has a time that is neither seconds since 1970 nor ISO 8601")
+    if not YEAR_1 <= seconds < _YEAR_10000:
+        raise DataError(f"{file} has a time that is neither seconds since 1970 nor ISO 8601, in the years 1 to 9999")
     return seconds

@@ -86,7 +86,8 @@ def watch(
         payer = Ledger(ledger).account(account)
     from discreet.cli.rows import Rows
 
-    reader = Rows(file, input_format, None if total else column, time_column, needs_items=not total)
+    kept = rows is not None  # a blank row has its place among the rows of a tick
+    reader = Rows(file, input_format, None if total else column, time_column, needs_items=not total, keep_blank=kept)
     if total:
         settings: dict[str, Any] = {"class": "Counter", "horizon": horizon}
     else:
@@ -158,7 +159,8 @@ class Watcher:
     published: dict[str, Any] | None = None
     resumed: bool = False
     _held: list[Any] = field(default_factory=list)  # the items of the open tick, in pieces
-    _count: int = 0
+    _count: int = 0  # the rows of the open tick
+    _events: int = 0  # those of them that are not blank
     _after: int = 0
 
     @property
@@ -221,7 +223,10 @@ class Watcher:
                 started += self.ticks.seconds or 0.0
                 yield self._release()
             elif self.reader.ended:
-                if self._count:  # standard input cannot be read again
+                # Standard input cannot be read again. By the clock the last tick ends here, with rows or without:
+                # whether it is published must not tell whether it has any.
+                by_clock = self.ticks.rows is None and not self.ticks.by_column
+                if by_clock or self._count:
                     yield self._release()
                 return
             elif once and self.reader.file != "-":  # standard input that is silent has not ended
@@ -247,9 +252,7 @@ class Watcher:
             elif self.ticks.rows is not None:
                 last = min(last, first + self.ticks.rows - self._count)
             if last > first:
-                if batch.items is not None:
-                    self._held.append(batch.items[first:last])
-                self._count += last - first
+                self._hold(batch, first, last)
                 self._after = int(batch.ends[last - 1])
             if numbers is not None and last < len(batch):
                 assert self.now is not None
@@ -258,6 +261,24 @@ class Watcher:
             elif self.ticks.rows is not None and self._count >= self.ticks.rows:
                 yield self._release()
             first = last
+
+    def _hold(self, batch: Batch, first: int, last: int) -> None:
+        """Add the rows from first to before last to the open tick."""
+        import pyarrow as pa
+
+        items = None if batch.items is None else batch.items[first:last]
+        self._count += last - first
+        if batch.there is None:
+            self._events += last - first
+        else:
+            there = batch.there[first:last]
+            self._events += int(there.sum())
+            if isinstance(items, pa.Array):
+                items = items.filter(pa.array(there))
+            elif items is not None:
+                items = [item for item, is_there in zip(items, there, strict=True) if is_there]
+        if items is not None:
+            self._held.append(items)
 
     def _items(self) -> Any:
         """What the open tick holds: a column if all of it came in columns."""
@@ -272,24 +293,32 @@ class Watcher:
         return not self.ticks.by_column and seconds is not None and time.monotonic() - started >= seconds
 
     def _release(self, now: int | None = None) -> dict[str, Any]:
+        start = self._start()  # before anything is drawn
         with uninterrupted():
             if self.settings["class"] == "Counter":
-                value = self.mechanism.step(self._count)
+                value = self.mechanism.step(self._events)
                 error = self.mechanism.error(self.tick)
                 release = {"total": value, "standard_deviation": error, "guarantee": self.mechanism.guarantee.to_dict()}
             else:
                 release = self.mechanism.step(self._items()).to_dict()
             release["guarantee"]["assumptions"].append(self.ticks.assumption)
-            self._held, self._count = [], 0
+            self._held, self._count, self._events = [], 0, 0
             self.position = self._after
-            ended = self.now
             self.now = now if now is not None else self.now
             self.published = {"tick": self.tick, **release}
-            if self.ticks.by_column and ended is not None and self.ticks.seconds is not None:
-                start = datetime.datetime.fromtimestamp(ended * self.ticks.seconds, datetime.timezone.utc)
-                self.published["start"] = start.isoformat()
+            if start is not None:
+                self.published["start"] = start
             self.save()
         return self.published
+
+    def _start(self) -> str | None:
+        """When the open tick began, if ticks are by a column of times."""
+        if not self.ticks.by_column or self.now is None or self.ticks.seconds is None:
+            return None
+        from discreet.cli.rows import YEAR_1
+
+        seconds = max(self.now * self.ticks.seconds, YEAR_1)  # no date can say what is before, and no row is there
+        return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat()
 
 
 def _read_state(path: Path) -> tuple[dict[str, Any], bytes]:

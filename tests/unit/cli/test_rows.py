@@ -83,10 +83,62 @@ def test_the_rows_before_a_damaged_one_are_handed_out(tmp_path):
     for damaged in (b"a,b\n\xff,2\n", b"a,b\n1\n", b'a,b\n"1,2\n3,4\n'):
         with pytest.raises(dc.DataError):
             read(path, damaged, "a")
+    with pytest.raises(
+        dc.DataError, match="as CSV"
+    ) as caught:  # longer than a cell may be, in a block with a blank line
+        read(path, b"a,b\n\n" + b"secret" * 50000 + b",2\n", "a")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(dc.DataError, match="JSON"):
+        read(tmp_path / "rows.jsonl", b'{"a": ' + b"[" * 200000 + b"\n", "a")
     with pytest.raises(dc.DataError, match="name the --column"):
         read(path, b"a,b\n1,2\n")
     with pytest.raises(dc.DataError, match="without 'c'"):
         read(path, b"a,b\n1,2\n", "c")
+
+
+def test_the_rows_before_a_bad_time_are_handed_out(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"t,a\n1,x\n2,y\nnever,z\n4,z\n")
+    rows = Rows(str(path), None, "a", "t", needs_items=True)
+    rows.open(0)
+    with closing(rows):
+        batches = rows.available()
+        assert list(next(batches).items) == ["x", "y"]
+        with pytest.raises(dc.DataError, match="has a time"):
+            next(batches)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column"),
+    [
+        ("rows.txt", b"a\n\nb\n \t\r\n", None),
+        ("rows.csv", b"\nx\na\n\nb\n  \n", "x"),
+        ("rows.csv", b"t,x\n1,a\n1, \n1,b\n,\n", "x"),
+        ("rows.csv", b't,x\n1,a\n\n1,b\n1,""\n', "x"),
+        ("rows.tsv", b"t\tx\n1\ta\n\t\n1\tb\n1\t\n", "x"),
+        ("rows.jsonl", b'{"x": "a"}\n{"x": null}\n{"x": "b"}\n{"x": " "}\n', "x"),
+    ],
+)
+def test_blank_rows_keep_their_places(tmp_path, name, text, column):
+    path = tmp_path / name
+    path.write_bytes(text)
+    for by_line in (False, True):
+        rows = Rows(str(path), None, column, None, needs_items=True, keep_blank=True)
+        if by_line:
+            rows._as_columns = lambda block: None
+        rows.open(0)
+        with closing(rows):
+            (batch,) = rows.available()
+        assert batch.there.tolist() == [True, False, True, False]
+        assert [str(batch.items[i]) for i in (0, 2)] == ["a", "b"]
+        ends = [i + 1 for i, byte in enumerate(text) if byte == ord("\n")]
+        assert batch.ends.tolist() == ends[-4:]
+
+
+def test_lines_of_tabs_are_blank_among_columns_too(tmp_path):
+    text = b"a\tb\n1\t2\n\t\n3\t4\n"
+    for by_line in (False, True):
+        assert len(read(tmp_path / "rows.tsv", text, needs_items=False, by_line=by_line)) == 2
 
 
 @pytest.mark.parametrize("before", [b"", b"\n \n", "\ufeff".encode()])
@@ -117,7 +169,9 @@ def test_times_of_a_column(times):
     assert np.allclose(_batch_seconds(pa.array(times), "f"), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", ["yesterday", "nan", "inf", "1e300", "", None, [1]])
+@pytest.mark.parametrize(
+    "wrong", ["yesterday", "nan", "inf", "1e300", "1700000000000", "-62135596801", "253402300800", "", None, [1]]
+)
 def test_times_that_are_none(wrong):
     with pytest.raises(dc.DataError):
         _seconds(wrong, "f")
