@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from discreet.errors import CorruptStateError, DataError, MessageError, ParameterError
+from discreet.errors import CorruptStateError, DataError, DiscreetError, MessageError, ParameterError
 from discreet.multiparty.domain import Domain, Words
 from discreet.multiparty.estimates import Estimates, Numbers
 from discreet.multiparty.messages import Message, pack, pack_parts, read_varint, unpack, unpack_parts, varint
@@ -440,5 +440,7 @@ def protocol_from_dict(values: dict[str, Any]) -> Protocol:
     try:
         kind = _KNOWN[values["protocol"]]
         return kind(values["round_id"], Budget(values["epsilon"]), dict(values["universe"]), **values["parameters"])
-    except (KeyError, TypeError, AttributeError) as error:
+    except DiscreetError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ParameterError(f"not the description of a protocol ({type(error).__name__}: {error})") from None

@@ -32,7 +32,7 @@ def read_entries(data: bytes, size: int, bound: int) -> tuple[Integers, Integers
     if count > size or count > 8 * len(data):  # an entry takes two bits at least
         raise MessageError("message has more entries than it may", "range")
     parts = []
-    for limit in (size, bound):
+    for limit in ((size + 1) // 2, bound):  # a gap below `size` is written as a number of half its size
         length, at = read_varint(data, at)
         if length > len(data) - at:
             raise MessageError("message ends within its entries", "format")
@@ -40,8 +40,8 @@ def read_entries(data: bytes, size: int, bound: int) -> tuple[Integers, Integers
         at += length
     signed, numbers = parts
     gaps = np.where(signed >= 0, 2 * signed, -2 * signed - 1)
-    # Not more than `size` each: the sum of few enough of them stays within 64 bits where it matters.
-    places = np.cumsum(gaps + 1, dtype=np.float64) - 1
-    if places[-1] >= size:
+    # A step is at most size + 1 <= 2^62 + 1, so the first sum above `size` is seen as such, or as one that has wrapped.
+    sums = np.cumsum(gaps + 1)
+    if (sums < 1).any() or (sums > size).any():
         raise MessageError("message has an entry outside the universe", "range")
-    return np.cumsum(gaps + 1) - 1, numbers, data[at:]
+    return sums - 1, numbers, data[at:]

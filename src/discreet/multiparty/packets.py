@@ -17,30 +17,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
-from discreet.errors import DataError, MessageError
+from discreet.errors import DataError, MessageError, ParameterError
 from discreet.multiparty._base import MAX_CELLS
-from discreet.multiparty._sketches import Cells
+from discreet.multiparty._sketches import Cells, read_cells
 from discreet.multiparty.domain import Words
 from discreet.multiparty.epochs import Block
 from discreet.multiparty.messages import read_varint, varint
 
-__all__ = ["MAX_TIME", "Packet", "Shape", "cells_between", "closed_blocks", "read_packet", "write_packet"]
+__all__ = ["MAX_TIME", "Packet", "Shape", "check_size", "closed_blocks", "read_packet", "write_packet"]
 
 MAX_TIME = 2**48
+MAX_BLOCKS = 2**16
+"""Most blocks of one packet."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the parameters say about packets: steps an epoch, and the cells of a block and their bound, by level."""
+    """What the parameters say about packets: an epoch's steps, a block's cells and their bound by level, the noise."""
 
     epoch_steps: int
     cells: tuple[int, ...]
     bounds: tuple[int, ...]
+    scale: Fraction
 
 
 @dataclass(frozen=True)
@@ -82,14 +86,19 @@ def read_packet(payload: bytes, shape: Shape) -> Packet:
     to, joined = after + length, after - age
     if not 0 <= joined <= after < to <= MAX_TIME:
         raise MessageError("packet has times that are out of range", "range")
-    count = cells_between(after, to, shape)
-    if samples > len(payload) or count > MAX_CELLS:
-        raise MessageError("packet has more samples than bytes, or more cells than can be taken at once", "size")
+    if samples > len(payload):
+        raise MessageError("packet has more samples than bytes", "size")
+    try:
+        count = check_size(after, to, shape)
+    except ParameterError as error:
+        raise MessageError(f"packet is not one that a party sends: {error}", "size") from None
     steps, answers, at = _samples(payload, at, after, to, samples)
     if samples and shape.epoch_steps == 1:
         raise MessageError("packet has samples, but nothing is sampled", "range")
     try:
-        cells = _native.read_integers(payload[at:], count, max(shape.bounds))
+        cells = read_cells(payload[at:], count, max(shape.bounds), shape.scale)
+    except MessageError:
+        raise
     except DataError as error:
         raise MessageError(str(error), "range") from None
     blocks, first = {}, 0
@@ -117,7 +126,11 @@ def _samples(payload: bytes, at: int, after: int, to: int, samples: int) -> tupl
     return np.array(steps, np.uint64), bits[:samples], at + size
 
 
-def cells_between(after: int, to: int, shape: Shape) -> int:
-    """How many cells the blocks of a span have together."""
+def check_size(after: int, to: int, shape: Shape) -> int:
+    """How many cells the blocks of a span have together; `ParameterError` for more than one packet may have."""
     first, last = after // shape.epoch_steps, to // shape.epoch_steps
-    return sum(((last >> level) - (first >> level)) * cells for level, cells in enumerate(shape.cells))
+    blocks = [(last >> level) - (first >> level) for level in range(len(shape.cells))]
+    cells = sum(number * size for number, size in zip(blocks, shape.cells, strict=True))
+    if cells > MAX_CELLS or sum(blocks) > MAX_BLOCKS:
+        raise ParameterError("so many steps at once make too long a message; feed them in parts")
+    return cells

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from discreet import _native
-from discreet.errors import MessageError
-from discreet.multiparty._base import known
+from discreet.errors import MessageError, ParameterError
+from discreet.multiparty._base import MAX_CELLS, known
 from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._sketches import (
     Cells,
@@ -90,7 +90,8 @@ class Separation(SketchProtocol):
         check_scales(self.separation_scale, self.heavy_scale)
         if self.threshold is None:
             object.__setattr__(self, "threshold", self._usual_threshold())
-        whole_number("threshold", self.threshold, 0, 2**60)
+        if self._expected_empty(whole_number("threshold", self.threshold, 0, 2**60)) > MAX_CELLS:
+            raise ParameterError("threshold is so low that noise alone makes too many items heavy; raise it")
         whole_number("max_items", self.max_items, 1, 2**40)
         self._check_sketch(self.width(self.max_items), self.separation_scale, self.light_scale)
 
@@ -100,6 +101,12 @@ class Separation(SketchProtocol):
         scale = float(self.separation_scale)
         # size q^(T+1)/(1 + q) <= 1
         return max(0, math.ceil(scale * math.log(self.domain.size / (1 + math.exp(-1 / scale))) - 1))
+
+    def _expected_empty(self, threshold: int) -> float:
+        """How many items of count 0 are above a threshold on average, if all are: size q^(T+1)/(1 + q)."""
+        assert self.domain.size is not None
+        scale = float(self.separation_scale)
+        return self.domain.size * math.exp(-(threshold + 1) / scale) / (1 + math.exp(-1 / scale))
 
     # ---- public numbers --------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from discreet.multiparty._sketches import Cells, noise_reach
 from discreet.multiparty.domain import Domain, Words
 from discreet.multiparty.epochs import Block, levels_for
 from discreet.multiparty.messages import Message, pack_parts, unpack_parts
-from discreet.multiparty.packets import MAX_TIME, Packet, Shape, cells_between, write_packet
+from discreet.multiparty.packets import MAX_TIME, Packet, Shape, check_size, write_packet
 from discreet.noise import RandomSource, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Guarantee
@@ -157,6 +157,7 @@ class Stream(Protocol):
             self.epoch_steps,
             tuple(self.rows * self.width(level) for level in range(self.levels)),
             tuple((self.epoch_steps << level) + reach for level in range(self.levels)),
+            self.scale,
         )
 
     def block_seed(self, number: int, block: Block) -> int:
@@ -203,6 +204,8 @@ class StreamParty:
     """
 
     def __init__(self, stream: Stream, number: int, start: int = 0, source: RandomSource | None = None) -> None:
+        if source is not None and not isinstance(source, RandomSource):
+            raise ParameterError("source must be a RandomSource, made by seeded_source")
         self.stream = stream
         self.number = whole_number("number", number, 0, MAX_NUMBER)
         self._joined = self._time = self._told = whole_number("start", start, 0, MAX_TIME)
@@ -235,7 +238,8 @@ class StreamParty:
         last = MAX_TIME if self.stream.horizon is None else self.stream.horizon
         if end > last:
             raise ParameterError(f"the stream ends with step {last}")
-        if cells_between(self._told, end, self.stream.shape) > MAX_CELLS or end - self._time > MAX_CELLS:
+        check_size(self._told, end, self.stream.shape)
+        if end - self._time > MAX_CELLS:
             raise ParameterError("so many steps at once make too long a message; feed them in parts")
         return self._work(np.pad(words, (0, end - told)), np.pad(present, (0, end - told)))
 

@@ -178,7 +178,8 @@ class StreamAggregator:
 
         sampled = []  # stretches without a block
         last = since
-        for block in block_cover(-(-since // b), time // b, self.stream.levels, known):
+        end = time // b if voice.blocks else 0  # nothing to look for where no block was heard
+        for block in block_cover(-(-since // b), end, self.stream.levels, known):
             sampled.append((last, block.first * b))
             last = block.end * b
             cells, seed = voice.blocks[block].blocks[block], self.stream.block_seed(number, block)

@@ -23,6 +23,7 @@ from discreet.multiparty import (
     Separation,
     protocol_from_dict,
 )
+from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._local import LocalProtocol
 from discreet.multiparty._sketches import laplace_variance
 from discreet.multiparty.messages import Message, varint
@@ -322,3 +323,36 @@ def test_misra_gries_has_the_noise_of_every_party_also_for_items_that_were_not_s
         aggregator.receive(protocol.party(number, source=seeded_source(number)).encode([7] * 500 * (number == 0)))
     variances = aggregator.estimate([7, 30, 7]).variances
     assert variances == pytest.approx(np.full(3, 3 * laplace_variance(protocol.scale)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 2**62 - 1, 2**62])
+def test_entries_at_the_ends_of_a_universe(size):
+    for places in ([0], [size - 1], sorted({0, size - 1}), sorted({0, size // 2, size - 1})):
+        numbers = np.arange(len(places), dtype=np.int64)
+        data = write_entries(np.array(places, np.int64), numbers)
+        found, same, rest = read_entries(data, size, 9)
+        assert (found.tolist(), same.tolist(), rest) == (places, numbers.tolist(), b"")
+
+
+@pytest.mark.parametrize("gaps", [[2**61] * 2, [2**61] * 4, [-(2**61), 2**61, 0], [2**61 - 1, 2**61, 2**61, 2**61, 5]])
+def test_entries_whose_places_wrap_are_refused(gaps):
+    parts = [_native.write_integers(np.array(part, np.int64)) for part in (gaps, [0] * len(gaps))]
+    data = varint(len(gaps)) + b"".join(varint(len(part)) + part for part in parts)
+    with pytest.raises(MessageError, match="outside the universe"):
+        read_entries(data, 2**62, 9)
+    with pytest.raises(DataError):
+        read_entries(data, 100, 9)
+
+
+@pytest.mark.parametrize("universe", [{"kind": "binary", "items": ["zz"]}, "abc", {"kind": "int64", "items": []}])
+def test_a_description_with_a_bad_universe_is_a_parameter_error(universe):
+    described = {**IndependentSketches("r", BUDGET, 4).to_dict(), "universe": universe}
+    with pytest.raises(ParameterError):
+        protocol_from_dict(described)
+
+
+def test_a_threshold_that_noise_alone_passes_too_often_is_refused():
+    with pytest.raises(ParameterError, match="threshold"):
+        Separation("r", BUDGET, 2**40, threshold=0)
+    Separation("r", BUDGET, 2**40)
+    Separation("r", BUDGET, 2**20, threshold=0)

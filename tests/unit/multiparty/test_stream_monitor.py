@@ -14,7 +14,7 @@ import discreet as dc
 from discreet.errors import CorruptStateError, DataError, IncompatibleSummaryError, MessageError, ParameterError
 from discreet.multiparty import Stream, protocol_from_dict
 from discreet.multiparty.epochs import Block
-from discreet.multiparty.messages import Message, unpack
+from discreet.multiparty.messages import Message, unpack, varint
 from discreet.multiparty.packets import Packet, closed_blocks, read_packet, write_packet
 from discreet.multiparty.stream import _words
 from discreet.noise import seeded_source
@@ -430,3 +430,36 @@ def test_nulls_that_are_not_seen_are_refused():
     pd = pytest.importorskip("pandas")
     with pytest.raises(DataError):
         exact(universe=["a", "b"]).party(0).feed(["a", pd.NA, pd.NA])
+
+
+def test_a_packet_has_so_many_blocks_at_most():
+    stream = Stream("r", dc.Budget(2.0), 4, horizon=10**6, columns=1)
+    party = stream.party(0, source=seeded_source(1))
+    with pytest.raises(ParameterError, match="in parts"):
+        party.advance(2**16)
+    assert party.time == 0
+    assert party.advance(1000) is not None
+    forged = varint(0) + varint(2**16) + varint(0) + varint(0) + bytes(10**6)
+    with pytest.raises(MessageError, match="in parts") as caught:
+        read_packet(forged, stream.shape)
+    assert caught.value.reason == "size"
+
+
+def test_a_packet_that_is_too_short_for_its_cells_is_refused():
+    stream = Stream("r", dc.Budget(2.0), 4, horizon=10**4, columns=100)
+    with pytest.raises(MessageError, match="too short") as caught:
+        read_packet(varint(0) + varint(5000) + varint(0) + varint(0) + bytes(8), stream.shape)
+    assert caught.value.reason == "size"
+
+
+def test_a_source_is_checked():
+    with pytest.raises(ParameterError, match="seeded_source"):
+        exact().party(0, source=7)
+
+
+def test_a_party_without_blocks_is_asked_quickly():
+    stream = Stream("r", dc.Budget(2.0), 4, epoch_steps=1000, horizon=1000 * 2**24, columns=1)
+    aggregator = stream.aggregator()
+    aggregator.receive(stream.party(0, source=seeded_source(0)).feed([1] * 999))
+    aggregator.advance(1000 * 2**24 - 1)  # 2^24 epochs, which are not looked through one by one
+    assert np.isfinite(aggregator.estimate(ITEMS).values).all()
