@@ -307,3 +307,34 @@ def test_the_hundred_hospitals_of_the_documentation(party, tmp_path, monkeypatch
     assert {"37", "74"} <= set(listed)  # 0.44 and 0.14 of all: more than thirty deviations above the share
     assert np.mean(items == 37) > 0.4
     assert (tmp_path / "heard.state").exists()
+
+
+def test_a_stream_is_charged_once_and_only_with_a_state_to_go_on_from(party, places):
+    stream = ["--option", "epoch_steps=1", "--option", "window=500", "--option", "columns=64"]
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", 1000, "--protocol", "Stream", *stream)
+    ledger = dc.Ledger("budgets.sqlite")
+    ledger.grant("first", dc.Budget(1.0))
+    ledger.grant("small", dc.Budget(0.1))
+    encode = ["encode", "--round", "r.json", "--party", 0, "--state", "0.state", "-q"]
+    pays = ["--ledger", "budgets.sqlite", "--account"]
+
+    def charges(name):
+        return len([event for event in ledger.history(name) if event.kind == "charge"])
+
+    with pytest.raises(dc.DiscreetError):
+        party(*encode, "missing.csv", "-o", "a.msg", *pays, "first")
+    assert (charges("first"), Path("0.state").exists()) == (0, False)
+    with pytest.raises(dc.ParameterError, match="step"):
+        party(*encode, "0.csv", "-o", "a.msg", "--skip-nulls")
+    party(*encode, "0.csv", "-o", "a.msg", *pays, "first")
+    party(*encode, "1.csv", "-o", "b.msg", *pays, "first")
+    assert charges("first") == 1
+    with pytest.raises(dc.ParameterError, match="exists"):
+        party(*encode, "1.csv", "-o", "b.msg", *pays, "first")
+    # Another account pays for itself, or refuses.
+    with pytest.raises(dc.BudgetExceededError):
+        party(*encode, "1.csv", "-o", "c.msg", *pays, "small")
+    assert not Path("c.msg").exists()
+    Path("0.state").unlink()
+    with pytest.raises(dc.ParameterError, match="began"):
+        party(*encode, "1.csv", "-o", "c.msg", *pays, "first")

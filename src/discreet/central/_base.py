@@ -5,13 +5,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number
@@ -35,7 +35,10 @@ __all__ = [
     "published_type",
     "require_event",
     "require_event_or_user",
+    "unchanged",
 ]
+
+_Read = TypeVar("_Read")
 
 
 def approximate(budget: Budget, mechanism: str) -> tuple[float, float]:
@@ -214,6 +217,20 @@ def check_length(stream_length: object) -> None:
         if isinstance(stream_length, str):
             raise ParameterError(f"stream_length must be a whole number, 'public' or None, not {stream_length!r}")
         whole_number("stream_length", stream_length, 0)
+
+
+def unchanged(summary: Any, read: Callable[[], _Read]) -> _Read:
+    """What `read` finds in one state of the summary, though other threads may be adding to it.
+
+    Every event raises the total, and a batch is added under a lock: an equal total before and after is an equal state.
+    Counters of one state with the offset, or the items, of another are nothing that the proofs cover.
+    """
+    for _ in range(1000):
+        before = summary.total
+        found = read()
+        if summary.total == before:
+            return found
+    raise DataError("the summary is being updated all the time; release it when the updates have ended")
 
 
 def laplace_scale(epsilon: float, sensitivity: int) -> Fraction:

@@ -18,6 +18,7 @@ from discreet.errors import DataError, DiscreetError, MessageError, ParameterErr
 
 if TYPE_CHECKING:
     from discreet.multiparty import Protocol, Stream
+    from discreet.multiparty.stream import StreamParty
 
 __all__ = ["app"]
 
@@ -142,11 +143,7 @@ def encode(
         raise ParameterError("--state, --until and --resend are for streams")
     if not files:
         raise ParameterError("give files to read; '-' is standard input")
-    if output.exists():
-        raise ParameterError(
-            f"the output {str(output)!r} exists; if it is this party's message, send it: another one would spend the "
-            "budget again"
-        )
+    _refuse_existing(output)
     payer = _account(ledger, account)
     charge_id = f"{protocol.round_digest.hex()}-{protocol.digest.hex()}-{party}"
     with AtomicFile(output) as file:
@@ -166,6 +163,14 @@ def encode(
     return None
 
 
+def _refuse_existing(output: Path) -> None:
+    if output.exists():
+        raise ParameterError(
+            f"the output {str(output)!r} exists; if it is this party's message, send it: another one would spend the "
+            "budget again, and of a stream it would be lost"
+        )
+
+
 def _encode_stream(
     stream: Stream,
     party: int,
@@ -182,7 +187,15 @@ def _encode_stream(
 ) -> None:
     from discreet.io.durable import locked, replace_file
 
+    if skip_nulls:
+        raise ParameterError(
+            "a row of a stream is a step, and leaving one out would move all that follow: --skip-nulls is not for "
+            "streams. Steps at the end at which nothing arrived are told with --until"
+        )
+    if not resend:
+        _refuse_existing(output)
     with AtomicFile(output) as file, locked(state):
+        items = _read_items(stream, files, column, input_format, False, quiet) if files else []
         if state.exists():
             made = stream.restore_party(_bytes_of(state))
             if made.number != party:
@@ -193,14 +206,13 @@ def _encode_stream(
             if resend:
                 raise ParameterError(f"there is no state {str(state)!r}, so nothing was sent")
             made = stream.party(party)
-            _begin_stream(stream, party, paying)
         message = made.last_message if resend else None
         if not resend:
-            items = _read_items(stream, files, column, input_format, skip_nulls, quiet) if files else None
             with uninterrupted():
+                _pay_for_stream(made, state, paying)
                 # All in one message, so that the state never holds one that was not handed on.
                 before = made.time
-                message = made.feed_until(items if items is not None else [], until)
+                message = made.feed_until(items, until)
                 replace_file(state, made.to_bytes())  # before the message: noise must not be drawn twice
                 if not quiet:
                     note(f"steps {before + 1} to {made.time} are told")
@@ -212,15 +224,23 @@ def _encode_stream(
             note(f"{len(message):,} bytes written to {str(output)!r}")
 
 
-def _begin_stream(stream: Stream, party: int, paying: tuple[Path | None, str | None]) -> None:
+def _pay_for_stream(made: StreamParty, state: Path, paying: tuple[Path | None, str | None]) -> None:
+    """Charge for all that the party will ever send, once. The state is there before the charge counts as used, so that
+    after a crash at any point the same command goes on, and noise is never drawn twice."""
+    from discreet.io.durable import replace_file
+
     payer = _account(*paying)
     if payer is None:
         return
-    charge_id = f"{stream.round_digest.hex()}-{stream.digest.hex()}-{party}"
-    unit = stream.guarantee.unit
-    if payer.begin(charge_id, stream.budget, mechanism=stream.name, unit=unit) is not None:
+    stream = made.stream
+    charge_id = f"{stream.round_digest.hex()}-{stream.digest.hex()}-{made.number}"
+    begun = payer.begin(charge_id, stream.budget, mechanism=stream.name, unit=stream.guarantee.unit)
+    if begun is None:
+        if not state.exists():
+            replace_file(state, made.to_bytes())
+        payer.store(charge_id, b"begun")
+    elif not state.exists():
         raise ParameterError("this party began the stream already; it goes on from its state")
-    payer.store(charge_id, b"begun")
 
 
 @app.command("aggregate")

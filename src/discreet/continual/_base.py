@@ -68,6 +68,9 @@ class Continual:
         self._charge_id = new_charge_id() if charge_id is None else charge_id
         self._token = uuid.uuid4().hex
         self._paid = False
+        # Whether the ledger that is given now was asked. A state that it paid for costs nothing; one that was begun
+        # without a ledger, or with another, is charged.
+        self._charged = False
         self._use_source(source)
 
     def _use_source(self, source: RandomSource | None) -> None:
@@ -113,7 +116,7 @@ class Continual:
 
     def _pay(self) -> None:
         """Charge the whole horizon, once. On disk before the first noise is drawn."""
-        if self._ledger is not None and not self._paid:
+        if self._ledger is not None and not self._charged:
             # The token that is stored says whose releases the charge pays for: only this object's, and those of the
             # states saved from it. A second object under the same id would publish everything a second time.
             stored = self._ledger.begin(self._charge_id, self.budget, mechanism=self.mechanism_name, unit=Event())
@@ -123,7 +126,7 @@ class Continual:
                 raise LedgerError(
                     f"the charge {self._charge_id!r} paid for another continual release; restore that one's state"
                 )
-        self._paid = True
+        self._paid = self._charged = True
         self._seeded = self._seeded or self._source.seeded
 
     def _saved(self) -> dict[str, Any]:

@@ -204,9 +204,11 @@ class FindNames:
         )
         for batch in batches:
             for row in batch.to_pylist():
-                digest, positions = self.wanted[row["shard"]]
+                digest, positions = self.wanted.get(row["shard"], (None, np.zeros(0, np.int64)))
                 if row["digest"] != digest:
                     yield _row(schema, problem="changed")
+                    continue
+                if not len(positions):
                     continue
                 items = pa.ipc.open_stream(row["items"]).read_all().column("item").combine_chunks()
                 size = len(positions)

@@ -114,10 +114,11 @@ class Ticks:
     def _events(self, batch: Any, kind: str, nested: bool) -> pa.Array:
         """The events of a batch, each item counted on the executors."""
         if nested:
-            lists = batch.select(F.col(_quoted(self._column)).alias("item")).toArrow().column("item").combine_chunks()
+            column = F.col(_quoted(self._column))
             if self._nulls == "skip":
-                lists = lists.drop_null()
-            return lists
+                column = F.filter(column, lambda item: item.isNotNull())
+            lists = batch.select(column.alias("item")).toArrow().column("item").combine_chunks()
+            return lists.drop_null() if self._nulls == "skip" else lists
         counted = batch.groupBy(F.col(_quoted(self._column)).cast(kind).alias("item")).count().toArrow()
         if counted.column("item").null_count:
             if self._nulls == "error":

@@ -17,7 +17,8 @@ def replace_file(path: Path, data: bytes) -> None:
     """Replace a file at once, for its owner alone, and have it on disk before this returns."""
     temporary = path.with_name(path.name + ".new")
     try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        temporary.unlink(missing_ok=True)  # what a crash left there, or somebody else's
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from discreet import _native
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
@@ -47,9 +49,10 @@ class ShardedMisraGries(Summary):
     def update_batches(self, batches: Iterable[Any], *, nulls: str = "error") -> None:
         """Add the columns of an iterable as one batch: all of them, or none if one fails.
 
-        The next column is asked for, in the calling thread, while the ones before it are counted.
+        The next column is asked for, in the calling thread, while the ones before it are counted. So a NumPy array that
+        can be written to is copied: its owner may fill it anew for the next one.
         """
-        self._native.update_batches((prepare_column(batch) for batch in batches), skip_nulls(nulls))
+        self._native.update_batches((_kept(prepare_column(batch)) for batch in batches), skip_nulls(nulls))
 
     @property
     def capacity(self) -> int:
@@ -85,3 +88,7 @@ class ShardedMisraGries(Summary):
 
     def _describe(self) -> str:
         return f"capacity={self.capacity}, shards={self.shards}"
+
+
+def _kept(column: Any) -> Any:
+    return column.copy() if isinstance(column, np.ndarray) and column.flags.writeable else column

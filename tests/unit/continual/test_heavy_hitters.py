@@ -203,3 +203,25 @@ def test_nothing_of_the_data_is_shown():
     hitters.step(["secret"] * 77)
     assert "secret" not in repr(hitters)
     assert "77" not in repr(hitters)
+
+
+def test_a_state_is_paid_for_by_the_ledger_that_it_goes_on_with(tmp_path):
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    for name in ("first", "second"):
+        ledger.grant(name, PLENTY)
+
+    def charges(name):
+        return len([event for event in ledger.history(name) if event.kind == "charge"])
+
+    free = HeavyHitters(10, PLENTY, 10)
+    free.step(["a"] * 9)
+    paid = HeavyHitters.from_bytes(free.to_bytes(), ledger=ledger.account("first"))
+    paid.step(["a"])
+    assert charges("first") == 1
+    for _ in range(2):  # and only once
+        paid = HeavyHitters.from_bytes(paid.to_bytes(), ledger=ledger.account("first"))
+        paid.step(["a"])
+    assert charges("first") == 1
+    other = HeavyHitters.from_bytes(paid.to_bytes(), ledger=ledger.account("second"))
+    other.step(["a"])
+    assert (charges("first"), charges("second")) == (1, 1)

@@ -237,3 +237,18 @@ def test_merging_needs_the_same_shards():
 def test_shards_are_checked(shards):
     with pytest.raises(ParameterError, match="shards"):
         dc.ShardedMisraGries(10, shards)
+
+
+def test_a_generator_may_fill_its_array_anew():
+    def batches():
+        buffer = np.zeros(50_000, np.int64)
+        for item in range(10):
+            buffer[:] = item
+            yield buffer
+
+    summary = dc.ShardedMisraGries(64, 2)
+    summary.update_batches(batches())
+    raw = summary.not_private_counts()
+    assert dict(zip(np.asarray(raw.items).tolist(), raw.counts.tolist(), strict=True)) == dict.fromkeys(
+        range(10), 50_000
+    )
