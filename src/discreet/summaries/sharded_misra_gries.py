@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from discreet import _native
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
@@ -91,4 +89,4 @@ class ShardedMisraGries(Summary):
 
 
 def _kept(column: Any) -> Any:
-    return column.copy() if isinstance(column, np.ndarray) and column.flags.writeable else column
+    return column.copy() if getattr(getattr(column, "flags", None), "writeable", False) else column
