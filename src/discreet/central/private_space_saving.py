@@ -15,6 +15,7 @@ from discreet.central._base import (
     length_assumptions,
     per_event,
     require_event_or_user,
+    unchanged,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
@@ -131,9 +132,9 @@ class PrivateSpaceSaving(Mechanism):
             raise IncompatibleSummaryError("the stream is longer than the public stream_length")
 
     def _publish(self, summary: SpaceSaving, source: RandomSource) -> Histogram:
-        raw = summary.not_private_counts()
+        raw, total = unchanged(summary, lambda: (summary.not_private_counts(), summary.total))
         offset = None
         if self.stream_length == "noisy":
-            offset = (summary.total + source.discrete_laplace(self._length_scale)) // self.capacity
+            offset = (total + source.discrete_laplace(self._length_scale)) // self.capacity
         noisy = raw.counts + source.discrete_laplace(self.scale, len(raw))
         return self._histogram(raw, noisy, noisy - (offset or 0) >= self.threshold, source, offset=offset)

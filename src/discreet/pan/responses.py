@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from discreet.errors import ParameterError
 from discreet.noise.enclosure import exp_minus
+from discreet.noise.response import keep_probability
 
 __all__ = ["Response", "paper_weights", "response_weights", "square_law", "square_threshold"]
 
@@ -64,10 +65,8 @@ class Response:
 
 def response_weights(k: int, epsilon: Fraction) -> list[int]:
     """k-ary randomised response: shift 0 with probability e^eps/(e^eps + k - 1), the others equally likely."""
-    _, q = exp_minus(epsilon, _BITS)
-    # 1 / (e^eps + k - 1) = q / (1 + q (k - 1)), rounded up
-    other = -(-(ONE * q) // ((1 << _BITS) + q * (k - 1)))
-    return _checked([ONE - other * (k - 1)] + [other] * (k - 1), epsilon)
+    keep = int(keep_probability(k, epsilon) * ONE)
+    return _checked([keep] + [(ONE - keep) // (k - 1)] * (k - 1), epsilon)
 
 
 def paper_weights(k: int, epsilon: Fraction) -> list[int]:
