@@ -11,7 +11,7 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo test lint types audit bench stubs clean
+.PHONY: demo test faults lint types audit bench stubs clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,10 @@ demo: $(VENV)/.built
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark
 	$(BIN)/python -m pytest -q tests/spark
+
+# Kills, races and hostile input, as often as docs/reliability.md states; `make test` runs a few rounds of each.
+faults: $(VENV)/.dev
+	DISCREET_FAULTS=full $(BIN)/python -m pytest -q -n auto --dist worksteal tests/faults
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
