@@ -20,4 +20,5 @@ def discreet(command):
         options.setdefault("text", not isinstance(options.get("input"), bytes))
         return subprocess.run([command, *map(str, arguments)], capture_output=True, timeout=120, **options)
 
+    run.command = command
     return run

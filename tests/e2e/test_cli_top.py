@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -216,6 +217,47 @@ def test_charges_refusals_and_retries(discreet, tmp_path):
     assert kinds == ["grant", "charge", "release", "charge", "release"]
 
 
+def test_a_full_disk_is_named_and_the_release_can_be_had_again(discreet, tmp_path):
+    """The limit lets the ledger be written and not the table, whose cells are as wide as the longest item."""
+    pay = ("--ledger", tmp_path / "budgets.sqlite", "--account", "searches", "--quiet")
+    assert discreet("ledger", "grant", *pay[:4], "--epsilon", 3, "--delta", 1e-8).returncode == 0
+    log, out = tmp_path / "log.txt", tmp_path / "out.txt"
+    log.write_text(("w" * 4000 + "\n") * 300 + "".join(f"item {i}\n" * 300 for i in range(99)))
+    out.write_text("old")
+
+    def little_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+
+    full = discreet("top", log, *BUDGET, *pay, "--output", out, preexec_fn=little_room)
+    assert full.returncode == 1
+    assert f"the output '{out}' cannot be written: File too large; it is charged" in full.stderr
+    assert out.read_text() == "old"
+    assert not list(tmp_path.glob(".*"))
+    with open("/dev/full", "wb") as device:
+        done = subprocess.run(
+            [discreet.command, "top", str(log), *map(str, (*BUDGET, *pay))], stdout=device, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 1
+    assert b"standard output cannot be written: No space left on device; it is charged" in done.stderr
+    for error in (full.stderr, done.stderr.decode()):
+        assert "internal" not in error
+        (charge_id,) = re.findall("--charge-id (\\S+)", error)
+        assert discreet("top", log, *BUDGET, *pay, "--charge-id", charge_id, "--output", out).returncode == 0
+        assert "item 7" in out.read_text()
+    kinds = [event.kind for event in dc.Ledger(tmp_path / "budgets.sqlite").account("searches").history()]
+    assert kinds == ["grant", "charge", "release", "charge", "release"]
+
+
+def test_standard_error_on_a_full_disk_costs_no_release(discreet, tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("cats\n" * 300)
+    with open("/dev/full", "wb") as device:
+        arguments = [discreet.command, "top", str(log), *map(str, BUDGET), "--format", "json"]
+        done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=device)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["items"]
+
+
 @pytest.fixture
 def bad(tmp_path):
     """Inputs that cannot be counted, and an account that must not be charged for them."""
@@ -263,9 +305,15 @@ def bad(tmp_path):
         (["good.txt", "--input-format", "xlsx"], 2),
         (["good.txt", "--nulls", "maybe"], 2),
         (["good.csv", "--column", "query", "--user-column", "user"], 2),
-        (["good.txt", "--output", "no/such/file.json"], 2),
-        (["good.txt", "--output", "."], 2),
+        (["good.txt", "--output", "no/such/file.json"], 1),
+        (["good.txt", "--output", "good.txt/file.json"], 1),
+        (["good.txt", "--output", "."], 1),
+        (["good.txt", "--plot", "no/such/plot.png"], 1),
         (["good.txt", "--plot", "plot.gif"], 2),
+        (["good.txt", "--output", "out.xlsx"], 2),
+        (["good.txt", "--output", "good.txt"], 2),
+        (["good.txt", "--output", "./good.csv", "good.csv", "--input-format", "text"], 2),
+        (["good.txt", "--output", "budgets.sqlite", "--format", "json"], 2),
         (["good.txt", "--account", ""], 2),
         (["good.txt", "--account", "typo"], 1),
         (["good.txt", "--ledger", "missing.sqlite"], 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -15,12 +16,15 @@ from discreet import errors
 from discreet._version import __version__
 from discreet.cli import audit, bench, explain, ledger, pan, party, plan, top, watch
 from discreet.cli.interrupts import Interrupted, handle_interrupts
+from discreet.cli.output import drop_standard_output, note
 
 __all__ = ["main"]
 
 EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or written, or an audit failed; 2 wrong
 usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be read; 130 interrupted, nothing was
 released."""
+
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 app = typer.Typer(
     name="discreet",
@@ -96,20 +100,29 @@ def _run() -> int:
     except errors.DiscreetError as error:
         return _fail(1, str(error))
     except BrokenPipeError:
-        # Whoever read our output has stopped. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has stopped.
+        drop_standard_output()
         return 0
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            return _bug(error)
+        drop_standard_output()
+        return _fail(1, f"an output cannot be written: {error.strerror}")
     except Exception as error:
-        # A bug. Its message might hold items, so only its kind and its place are shown.
-        if os.environ.get("DISCREET_DEBUG"):
-            raise
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{os.path.basename(place.filename)}:{place.lineno}"
-        return _fail(
-            1, f"internal error: {type(error).__name__} at {where}; please report it (DISCREET_DEBUG=1 shows all of it)"
-        )
+        return _bug(error)
+
+
+def _bug(error: Exception) -> int:
+    """Its message might hold items, so only its kind and its place are shown."""
+    if os.environ.get("DISCREET_DEBUG"):
+        raise error
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(place.filename)}:{place.lineno}"
+    return _fail(
+        1, f"internal error: {type(error).__name__} at {where}; please report it (DISCREET_DEBUG=1 shows all of it)"
+    )
 
 
 def _fail(code: int, *lines: str) -> int:
-    print(f"discreet: {lines[0]}", *lines[1:], sep="\n", file=sys.stderr)
+    note("\n".join(lines))
     return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -59,9 +60,10 @@ def audit(
             note(f"{done.mechanism} ({done.claim}): {'passed' if done.passed else 'FAILED'}")
 
     effort = "full" if full else "quick"
-    reports = run(effort=effort, only=mechanisms or (), jobs=jobs, progress=progress)
-    if report is not None:
-        with AtomicFile(report) as file:
+    with ExitStack() as cleanup:
+        file = cleanup.enter_context(AtomicFile(report)) if report is not None else None  # before the long run
+        reports = run(effort=effort, only=mechanisms or (), jobs=jobs, progress=progress)
+        if report is not None and file is not None:
             text = markdown_report(reports, effort, report) if report.suffix == ".md" else html_report(reports, effort)
             file.write(text.encode())
     passed = all(done.passed for done in reports)

@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
 import sys
 import tempfile
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.errors import DiscreetError, ParameterError
 
-__all__ = ["AtomicFile", "note", "printable", "table_text"]
+__all__ = [
+    "AtomicFile",
+    "by_ending",
+    "drop_standard_output",
+    "note",
+    "printable",
+    "refuse_same_file",
+    "table_text",
+    "write_standard_output",
+]
+
+T = TypeVar("T")
 
 
 def note(message: str) -> None:
-    """A remark for the operator."""
-    print(f"discreet: {message}", file=sys.stderr)
+    """A remark for the operator. Where nobody can hear it (a full disk) it is not worth a release."""
+    with suppress(OSError):
+        print(f"discreet: {message}", file=sys.stderr, flush=True)
+
+
+def write_standard_output(data: bytes) -> None:
+    """Write bytes to standard output, all of them, now."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # whoever reads has had enough, which is no error
+    except OSError as error:
+        drop_standard_output()
+        raise DiscreetError(f"standard output cannot be written: {error.strerror}") from error
+
+
+def by_ending(path: Path, known: dict[str, T], option: str) -> T:
+    """What a file is written as, by the ending of its name."""
+    ending = path.suffix.lower()
+    if ending not in known:
+        *others, last = (repr(name) for name in known if name)
+        raise ParameterError(f"{option} {str(path)!r} ends in {ending!r}; it can be {', '.join(others)} or {last}")
+    return known[ending]
+
+
+def refuse_same_file(option: str, path: Path, others: Iterable[str | os.PathLike[str]]) -> None:
+    """A command must not overwrite what it reads."""
+    for other in others:
+        with suppress(OSError):
+            if path.is_file() and os.path.samefile(path, other):
+                raise ParameterError(f"{option} {str(path)!r} is a file that this command reads or keeps")
+
+
+def drop_standard_output() -> None:
+    """Let what is left to be written go nowhere: Python would try again, and complain, when it exits."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(value: Any) -> str:
@@ -57,21 +106,27 @@ def table_text(headings: Sequence[str], rows: Sequence[Sequence[Any]], right: Se
 
 
 class AtomicFile:
-    """A file that appears under its name only when it is complete.
+    """A file that appears under its name only when it is complete; until then an older one stays as it was.
 
     It is made beside its final name when this is constructed, so that a directory that does not exist or cannot be
-    written is noticed before a budget is spent.
+    written is noticed before a budget is spent. A link stays a link: the file it leads to is replaced. What is not a
+    file (a terminal, a pipe, /dev/stdout) is written as it is.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         if path.is_dir():
-            raise ParameterError(f"the output {str(path)!r} is a directory")
+            raise DiscreetError(f"the output {str(path)!r} is a directory")
+        self._final = Path(os.path.realpath(path))
+        self._replaces = self._final.is_file() or not self._final.exists()
         try:
+            if not os.access(self._final, os.W_OK) and self._final.exists():
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             # The suffix stays: libraries that write into the file go by it.
-            handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+            folder = self._final.parent if self._replaces else None
+            handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=folder)
         except OSError as error:
-            raise ParameterError(f"the output {str(path)!r} cannot be written: {error.strerror}") from error
+            raise self._error(error) from error
         os.close(handle)
         self.temporary = Path(name)
 
@@ -84,17 +139,24 @@ class AtomicFile:
 
     def write(self, data: bytes) -> None:
         """Write all of the file and give it its name."""
-        self.temporary.write_bytes(data)
-        self.publish()
+        self.fill(lambda temporary: temporary.write_bytes(data))
 
-    def publish(self) -> None:
-        """Give the file, which was written under its temporary name, its own."""
+    def fill(self, write: Callable[[Path], object]) -> None:
+        """Let somebody write the file under its temporary name, and give it its own."""
         try:
+            write(self.temporary)
+            if not self._replaces:
+                with open(self.temporary, "rb") as file, open(self._final, "wb") as device:
+                    shutil.copyfileobj(file, device)
+                return
             with open(self.temporary, "rb+") as file:
                 os.fsync(file.fileno())
             mask = os.umask(0)
             os.umask(mask)
             self.temporary.chmod(0o666 & ~mask)  # temporary files are made for their owner alone
-            os.replace(self.temporary, self.path)
+            os.replace(self.temporary, self._final)
         except OSError as error:
-            raise DiscreetError(f"the output {str(self.path)!r} cannot be written: {error.strerror}") from error
+            raise self._error(error) from error
+
+    def _error(self, error: OSError) -> DiscreetError:
+        return DiscreetError(f"the output {str(self.path)!r} cannot be written: {error.strerror or error}")

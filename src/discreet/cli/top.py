@@ -8,7 +8,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,15 @@ import typer
 
 from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import AccountName, Delta, Epsilon, InputFormat, Quiet, Rho, budget_of
-from discreet.cli.output import AtomicFile, note, printable, table_text
+from discreet.cli.output import (
+    AtomicFile,
+    by_ending,
+    note,
+    printable,
+    refuse_same_file,
+    table_text,
+    write_standard_output,
+)
 from discreet.errors import DataError, DiscreetError, ParameterError
 
 if TYPE_CHECKING:
@@ -40,6 +48,15 @@ class ReleaseFormat(str, enum.Enum):
     json = "json"
     csv = "csv"
     parquet = "parquet"
+
+
+_ENDINGS = {
+    ".json": ReleaseFormat.json,
+    ".csv": ReleaseFormat.csv,
+    ".parquet": ReleaseFormat.parquet,
+    ".txt": ReleaseFormat.table,
+    "": ReleaseFormat.table,
+}
 
 
 def top(
@@ -130,6 +147,10 @@ def top(
     if user_column is not None and max_items_per_user is None:
         raise ParameterError("--user-column needs --max-items-per-user: how many items of a user count")
     stream = open_stream(files, column=column, user_column=user_column, format=input_format, nulls=nulls.value)
+    for option, path in (("--output", output), ("--plot", plot)):
+        if path is not None:
+            kept = [other for other in (ledger, plot if path is output else None) if other is not None]
+            refuse_same_file(option, path, [*stream.files, *kept])
     if payer is not None and charge_id is None:
         charge_id = new_charge_id()
     with ExitStack() as cleanup:
@@ -157,18 +178,29 @@ def top(
         )
         if payer is not None and not quiet:
             note(f"charged to {payer.name!r}: {budget} (charge id {charge_id})")
-        _write(release, written_as, confidence, target)
-        if picture is not None:
-            release.plot(picture.temporary, confidence=confidence)
-            picture.publish()
-        if explain:
-            _explain(release, sys.stdout if written_as is ReleaseFormat.table and target is None else sys.stderr)
+        with _kept_for_later(None if payer is None else charge_id):
+            _write(release, written_as, confidence, target)
+            if picture is not None:
+                picture.fill(lambda file: release.plot(file, confidence=confidence))
+            if explain:
+                _explain(release, to_output=written_as is ReleaseFormat.table and target is None)
+
+
+@contextmanager
+def _kept_for_later(charge_id: str | None) -> Iterator[None]:
+    """A release that was paid for and cannot be written (a full disk) says how it can be had, quietly or not."""
+    try:
+        yield
+    except DiscreetError as error:
+        if charge_id is None:
+            raise
+        again = f"it is charged and kept in the ledger: the same command with --charge-id {charge_id} gives it again"
+        raise DiscreetError(f"{error}; {again}") from error
 
 
 def _format(format: ReleaseFormat | None, output: Path | None) -> ReleaseFormat:
     if format is None:
-        known = {f".{kind.value}": kind for kind in (ReleaseFormat.json, ReleaseFormat.csv, ReleaseFormat.parquet)}
-        format = known.get(output.suffix.lower(), ReleaseFormat.table) if output is not None else ReleaseFormat.table
+        format = by_ending(output, _ENDINGS, "--output") if output is not None else ReleaseFormat.table
     if format is ReleaseFormat.parquet and output is None and sys.stdout.isatty():
         raise ParameterError("Parquet is not for a terminal: give --output")
     return format
@@ -187,8 +219,7 @@ def _account(ledger: Path | None, account: str | None, charge_id: str | None) ->
 
 
 def _picture(path: Path) -> AtomicFile:
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise ParameterError(f"--plot must end in .png or .svg, not {path.suffix!r}")
+    by_ending(path, {".png": "png", ".svg": "svg"}, "--plot")
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
@@ -231,9 +262,7 @@ def _write(release: Histogram, format: ReleaseFormat, confidence: float, target:
         ReleaseFormat.parquet: _parquet,
     }[format](release, confidence)
     if target is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        write_standard_output(data)
     else:
         target.write(data)
 
@@ -282,8 +311,12 @@ def _interval(row: dict[str, Any]) -> str:
     return f"{low} to {high}"
 
 
-def _explain(release: Histogram, to: Any) -> None:
+def _explain(release: Histogram, to_output: bool) -> None:
     from discreet.cli.explain import explanation
 
     paragraphs = explanation(release.guarantee.to_dict())
-    print("\n" + "\n\n".join(textwrap.fill(paragraph, 100) for paragraph in paragraphs), file=to)
+    text = "\n" + "\n\n".join(textwrap.fill(paragraph, 100) for paragraph in paragraphs)
+    if to_output:
+        write_standard_output(f"{text}\n".encode())
+    else:
+        print(text, file=sys.stderr)

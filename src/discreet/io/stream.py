@@ -44,7 +44,7 @@ class Stream:
     def __init__(
         self, files: list[str], column: str | None, user_column: str | None, format: str | None, skip_nulls: bool
     ) -> None:
-        self._files = files
+        self.files = files
         self._column = column
         self._user_column = user_column
         self._format = format
@@ -61,7 +61,7 @@ class Stream:
         return self._bytes_before + (self._source.bytes_read if self._source is not None else 0)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for file in self._files:
+        for file in self.files:
             self._source = source = ByteSource(file)
             try:
                 for arrays in self._arrays(source):
