@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +60,32 @@ for child in range(children):
         if release is None:
             release = account.store("monday", os.urandom(8).hex().encode())
         os.write(1, release + b"\\n")
+        os._exit(0)
+os.close(go[1])
+sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(children)) != 0)
+"""
+
+# Forks children that are copies of one state: each draws its own version of every step and goes on only from its own.
+FORKED_STATES = """
+import os, sys
+import discreet as dc
+
+path, children, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+go = os.pipe()
+for child in range(children):
+    if os.fork() == 0:
+        os.close(go[1])
+        os.read(go[0], 1)
+        account = dc.Ledger(path).account("searches")
+        previous = None
+        for number in range(1, steps + 1):
+            token = os.urandom(8).hex()
+            try:
+                stored = account.store_step("stream", number, token, token.encode(), previous=previous)
+            except dc.LedgerError:
+                os._exit(0)                       # this copy's past was not published
+            os.write(1, f"{number} {stored.token} {stored.payload.decode()}\\n".encode())
+            previous = token                      # as a careless state would: its own token, published or not
         os._exit(0)
 os.close(go[1])
 sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(children)) != 0)
@@ -156,6 +184,21 @@ def test_processes_with_one_charge_id_publish_one_release(path):
     assert [event.kind for event in ledger.history()] == ["grant", "charge", "release"]
 
 
+def test_copies_of_a_state_publish_one_version_of_every_step(path):
+    ledger = dc.Ledger(path)
+    ledger.grant("searches", dc.Budget(1.0))
+    ledger.account("searches").begin("stream", dc.Budget(1.0))
+    published = defaultdict(set)
+    for line in run(FORKED_STATES, path, 12, 8):
+        number, token, payload = line.split()
+        assert token == payload
+        published[int(number)].add(token)
+    assert {number: len(tokens) for number, tokens in published.items()} == dict.fromkeys(range(1, 9), 1)
+    steps = [event for event in ledger.history() if event.kind == "step"]
+    assert [event.details["number"] for event in steps] == list(range(1, 9))
+    assert all({event.details["token"]} == published[event.details["number"]] for event in steps)
+
+
 def test_processes_may_race_to_make_the_ledger(path):
     script = """
 import os, sys
@@ -172,6 +215,28 @@ sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(12)) != 0)
 """
     run(script, path)
     assert [event.kind for event in dc.Ledger(path).history()] == ["grant"]
+
+
+def test_processes_may_race_to_take_over_an_old_ledger(path):
+    """Twelve processes write to a ledger of version 1 at once: one migrates it, all charges are there."""
+    shutil.copy(Path(__file__).parents[1] / "golden" / "ledger-v1.db", path)
+    before = len(dc.Ledger(path).history())
+    script = """
+import os, sys
+import discreet as dc
+go = os.pipe()
+for child in range(12):
+    if os.fork() == 0:
+        os.close(go[1])
+        os.read(go[0], 1)
+        dc.Ledger(sys.argv[1]).account("searches").charge(dc.Budget(0.01), charge_id=f"{child}")
+        os._exit(0)
+os.close(go[1])
+sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(12)) != 0)
+"""
+    run(script, path)
+    assert len(dc.Ledger(path).history()) == before + 12
+    check_file(path)
 
 
 def test_kill_nine_never_publishes_what_was_not_charged(path):

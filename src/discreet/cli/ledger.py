@@ -117,7 +117,7 @@ def export(
     lines = []
     for event in _events(ledger, account):
         line = event.to_dict()
-        if event.kind == "release":
+        if event.kind in ("release", "step"):
             line["release"] = _readable(opened.release_payload(event))
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
     data = "".join(lines).encode()

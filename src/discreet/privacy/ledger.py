@@ -22,7 +22,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.ledger_store import EventLog, LedgerEvent
 from discreet.privacy.unit import Event, Unit
 
-__all__ = ["Account", "Amount", "Ledger", "LedgerEvent", "new_charge_id"]
+__all__ = ["Account", "Amount", "Ledger", "LedgerEvent", "Step", "new_charge_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,18 @@ class Amount:
         if self.rho is not None:
             return f"rho={self.rho:.6g} (zCDP)"
         return f"epsilon={self.epsilon:.6g}" + (f", delta={self.delta:.6g}" if self.delta else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One published part of a continual release: a tick, a look at a state, a message.
+
+    Steps count from 1. The token is drawn anew whenever a step is drawn, so that two versions of one step differ in it.
+    """
+
+    number: int
+    token: str
+    payload: bytes
 
 
 def new_charge_id() -> str:
@@ -106,9 +118,9 @@ class Ledger:
         return [event for event in self._log.events() if account in (None, event.account)]
 
     def release_payload(self, event: LedgerEvent) -> bytes:
-        """The published release that an event of kind "release" stored."""
-        if event.kind != "release":
-            raise LedgerError(f"event {event.seq} is a {event.kind}; only a release stores a payload")
+        """What an event of kind "release" or "step" stored: that which was published."""
+        if event.kind not in ("release", "step"):
+            raise LedgerError(f"event {event.seq} is a {event.kind}; only a release or a step stores a payload")
         return self._log.payload(event)
 
 
@@ -176,13 +188,50 @@ class Account:
             raise ParameterError(f"payload must be bytes, not {type(payload).__name__}")
         with self._log.writing() as log:
             state = _State(self.name, log.events)
-            charge = state.charges.get(charge_id)
-            if charge is None or not charge.details["stores_release"]:
-                raise LedgerError(f"account {self.name!r} has no charge {charge_id!r} that was begun for a release")
+            self._check_begun(state, charge_id)
             if charge_id in state.releases:
                 return log.payload(state.releases[charge_id])
             log.append(self.name, "release", charge_id, {}, payload)
         return payload
+
+    def last_step(self, charge_id: str) -> Step | None:
+        """The latest step stored under a charge."""
+        return self._read_step(charge_id, None)
+
+    def step(self, charge_id: str, number: int) -> Step | None:
+        """A step stored under a charge."""
+        _check_number(number)
+        return self._read_step(charge_id, number)
+
+    def store_step(self, charge_id: str, number: int, token: str, payload: bytes, *, previous: str | None) -> Step:
+        """Keep one step of a continual release, and return the one version of it that may be published.
+
+        One charge made by `begin` pays for all steps, so what the ledger has to see to is that each is drawn once and
+        that each goes on from what was published. A step is appended if its number is the highest so far plus 1 and
+        `previous` is the token of that highest (None for the first); it is on disk before this returns. A number
+        that is stored already changes nothing: the stored step is returned. If its token is the caller's, this is a
+        retry; if not, a copy of the state was faster, and the caller's own draw must be forgotten.
+
+        Raises LedgerError for anything else: the state that asks has another past than the one published.
+        """
+        _check_number(number)
+        _check_name("token", token)
+        if not isinstance(payload, bytes):
+            raise ParameterError(f"payload must be bytes, not {type(payload).__name__}")
+        with self._log.writing() as log:
+            state = _State(self.name, log.events)
+            self._check_begun(state, charge_id)
+            steps = state.steps.get(charge_id, {})
+            if number in steps:
+                return _as_step(steps[number], log.payload(steps[number]))
+            highest = max(steps, default=0)
+            if number != highest + 1 or previous != (steps[highest].details["token"] if steps else None):
+                raise LedgerError(
+                    f"step {number} of charge {charge_id!r} does not follow step {highest}, the last one published: "
+                    "the state is a copy, or was put back from an older one"
+                )
+            log.append(self.name, "step", charge_id, {"number": number, "token": token}, payload)
+        return Step(number, token, payload)
 
     def spent(self) -> Amount:
         """What all charges of the account cost together: epsilon at the grant's delta, or rho of a zCDP grant."""
@@ -207,6 +256,16 @@ class Account:
         if state.limit is None:
             raise LedgerError(f"the ledger {self._log.path} has no account {self.name!r}")
         return state
+
+    def _read_step(self, charge_id: str, number: int | None) -> Step | None:
+        steps = self._state().steps.get(charge_id, {})
+        event = steps.get(max(steps, default=0) if number is None else number)
+        return None if event is None else _as_step(event, self._log.payload(event))
+
+    def _check_begun(self, state: _State, charge_id: str) -> None:
+        charge = state.charges.get(charge_id)
+        if charge is None or not charge.details["stores_release"]:
+            raise LedgerError(f"account {self.name!r} has no charge {charge_id!r} that was begun for a release")
 
     def _charge(self, charge_id: str, budget: Budget, details: dict[str, Any]) -> bytes | None:
         # A first look without the lock: it loads the accounting library, so that others need not wait for that.
@@ -260,11 +319,14 @@ class _State:
         self.limit: _Limit | None = None
         self.charges: dict[str, LedgerEvent] = {}
         self.releases: dict[str, LedgerEvent] = {}
+        self.steps: dict[str, dict[int, LedgerEvent]] = {}
         for event in events:
             if event.account != account:
                 continue
             if event.kind == "grant":
                 self.limit = _Limit(_budget_from_dict(event.details["budget"]), event.details.get("adaptive", False))
+            elif event.charge_id is not None and event.kind == "step":
+                self.steps.setdefault(event.charge_id, {})[event.details["number"]] = event
             elif event.charge_id is not None:
                 (self.charges if event.kind == "charge" else self.releases)[event.charge_id] = event
 
@@ -376,6 +438,15 @@ def _charge_details(
 def _check_name(what: str, name: object) -> None:
     if not isinstance(name, str) or not name or len(name) > 200 or not name.isprintable():
         raise ParameterError(f"{what} must be 1 to 200 printable characters")
+
+
+def _check_number(number: object) -> None:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 2**63:
+        raise ParameterError(f"number counts steps from 1, not {number!r}")
+
+
+def _as_step(event: LedgerEvent, payload: bytes) -> Step:
+    return Step(event.details["number"], event.details["token"], payload)
 
 
 def _check_budget(budget: object) -> None:

@@ -27,11 +27,35 @@ from discreet.errors import LedgerError
 __all__ = ["EventLog", "LedgerEvent", "LogWriter"]
 
 APPLICATION_ID = 0x64637472  # "dctr", in the header of every ledger file
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2 has steps. A ledger of version 1 is read as it is and becomes one of version 2 when it is first written to.
+Programs that know only version 1 refuse it from then on: they would not see how far a stream has gone."""
 EVENT_VERSIONS = (1, 2)
 """1: everything but adaptive grants, which have 2, so that a program that does not know them refuses the ledger."""
 
 _SCHEMA = (
+    """CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    account TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('grant', 'charge', 'release', 'step')),
+    charge_id TEXT CHECK ((charge_id IS NULL) = (kind = 'grant')),
+    number INTEGER NOT NULL CHECK ((number > 0) = (kind = 'step')),
+    body TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    payload BLOB CHECK ((payload IS NULL) = (kind IN ('grant', 'charge')))
+)""",
+    "CREATE UNIQUE INDEX one_of_a_kind ON events (account, charge_id, kind, number) WHERE charge_id IS NOT NULL",
+    "CREATE TRIGGER no_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+    "CREATE TRIGGER no_delete BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+    # Also what keeps INSERT OR REPLACE, which deletes without asking the trigger above, from rewriting a row.
+    """CREATE TRIGGER no_gap BEFORE INSERT ON events
+    WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM events)
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END""",
+)
+
+_SCHEMA_1 = (
     """CREATE TABLE events (
     seq INTEGER PRIMARY KEY,
     version INTEGER NOT NULL,
@@ -44,13 +68,9 @@ _SCHEMA = (
     payload BLOB CHECK ((payload IS NULL) = (kind <> 'release'))
 )""",
     "CREATE UNIQUE INDEX one_of_a_kind ON events (account, charge_id, kind) WHERE charge_id IS NOT NULL",
-    "CREATE TRIGGER no_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
-    "CREATE TRIGGER no_delete BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
-    # Also what keeps INSERT OR REPLACE, which deletes without asking the trigger above, from rewriting a row.
-    """CREATE TRIGGER no_gap BEFORE INSERT ON events
-    WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM events)
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END""",
+    *_SCHEMA[2:],
 )
+_SCHEMAS = {1: _SCHEMA_1, 2: _SCHEMA}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +115,17 @@ class LogWriter:
         if payload is not None:
             details = {**details, "sha256": hashlib.sha256(payload).hexdigest()}
         before = bytes.fromhex(self.events[-1].digest) if self.events else b""
+        number = details.get("number", 0)
         at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         body = json.dumps(details, sort_keys=True)
         fields = (len(self.events) + 1, version, at, account, kind, charge_id, body)
         digest = _digest(before, fields)
-        self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*fields, digest, payload))
+        row = (*fields[:6], number, body, digest, payload)
+        self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         self.events.append(LedgerEvent(*fields[:6], details, digest.hex()))
 
     def payload(self, event: LedgerEvent) -> bytes:
-        """The bytes stored with a release event, checked against their digest."""
+        """The bytes stored with a release or a step, checked against their digest."""
         return read_payload(self._connection, event)
 
 
@@ -126,6 +148,8 @@ class EventLog:
         with self._translated(), closing(self._open(create)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
+                if _pragma(connection, "user_version") != SCHEMA_VERSION:
+                    _migrate(connection)
                 yield LogWriter(connection)
                 connection.execute("COMMIT")
             finally:
@@ -139,7 +163,7 @@ class EventLog:
             return read_events(connection)
 
     def payload(self, event: LedgerEvent) -> bytes:
-        """The bytes stored with a release event."""
+        """The bytes stored with a release or a step."""
         with self._translated(), closing(self._open()) as connection:
             return read_payload(connection, event)
 
@@ -243,24 +267,41 @@ def _check_schema(connection: sqlite3.Connection) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise LedgerError("the file is an SQLite database but not a ledger")
     version = _pragma(connection, "user_version")
-    if version != SCHEMA_VERSION:
-        raise LedgerError(f"the ledger has version {version}; this program reads version {SCHEMA_VERSION}")
-    if _statements(connection) != list(_SCHEMA):
+    if version not in _SCHEMAS:
+        raise LedgerError(f"the ledger has version {version}; this program reads versions 1 to {SCHEMA_VERSION}")
+    if _statements(connection) != list(_SCHEMAS[version]):
         raise LedgerError("the ledger is damaged: its tables or triggers were altered")
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Make a ledger of version 1 one of version 2, inside a write transaction: the same rows in the new table."""
+    read_events(connection)  # nothing damaged is carried over
+    connection.execute("CREATE TEMP TABLE rows_of_version_1 AS SELECT * FROM main.events ORDER BY seq")
+    connection.execute("DROP TABLE main.events")  # its index and triggers go with it
+    for statement in _SCHEMA:
+        connection.execute(statement)
+    columns = "seq, version, at, account, kind, charge_id, 0, body, digest, payload"
+    connection.execute(f"INSERT INTO main.events SELECT {columns} FROM temp.rows_of_version_1 ORDER BY seq")
+    connection.execute("DROP TABLE temp.rows_of_version_1")
+    connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 
 def read_events(connection: sqlite3.Connection) -> list[LedgerEvent]:
     """All events in order. Raises LedgerError unless the digests chain from the first to the last."""
-    columns = "seq, version, at, account, kind, charge_id, body, digest"
+    number = "0" if _pragma(connection, "user_version") == 1 else "number"
+    columns = f"{number}, seq, version, at, account, kind, charge_id, body, digest"
     events: list[LedgerEvent] = []
     before = b""
-    for *fields, digest in connection.execute(f"SELECT {columns} FROM events ORDER BY seq"):
+    for number, *fields, digest in connection.execute(f"SELECT {columns} FROM events ORDER BY seq"):
         if any(isinstance(field, bytes) for field in fields) or digest != _digest(before, tuple(fields)):
             raise LedgerError(f"the ledger is damaged: event {len(events) + 1} was altered or is missing")
         if fields[1] not in EVENT_VERSIONS:
             raise LedgerError(f"the ledger has events of version {fields[1]}; this program reads 1 and 2")
         seq, version, at, account, kind, charge_id, body = fields
-        events.append(LedgerEvent(seq, version, at, account, kind, charge_id, json.loads(body), digest.hex()))
+        details = json.loads(body)
+        if number != details.get("number", 0):
+            raise LedgerError(f"the ledger is damaged: event {seq} was altered")
+        events.append(LedgerEvent(seq, version, at, account, kind, charge_id, details, digest.hex()))
         before = digest
     # A damaged page can hide the last rows without breaking the chain of those before; the index still knows them.
     indexed = "SELECT count(*) FROM events INDEXED BY one_of_a_kind WHERE charge_id IS NOT NULL"
@@ -270,8 +311,8 @@ def read_events(connection: sqlite3.Connection) -> list[LedgerEvent]:
 
 
 def read_payload(connection: sqlite3.Connection, event: LedgerEvent) -> bytes:
-    """The bytes stored with a release event, checked against their digest."""
+    """The bytes stored with a release or a step, checked against their digest."""
     row = connection.execute("SELECT payload FROM events WHERE seq = ?", (event.seq,)).fetchone()
     if row is None or not isinstance(row[0], bytes) or hashlib.sha256(row[0]).hexdigest() != event.details["sha256"]:
-        raise LedgerError(f"the ledger is damaged: the release stored by event {event.seq} was altered")
+        raise LedgerError(f"the ledger is damaged: what event {event.seq} stored was altered")
     return row[0]

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import discreet as dc
-from discreet.privacy.ledger import new_charge_id
+from discreet.privacy.ledger import Step, new_charge_id
 
 
 @pytest.fixture
@@ -305,6 +305,89 @@ def test_stored_releases_can_be_exported(ledger, account):
         ledger.release_payload(grant)
 
 
+# --- steps of a continual release
+
+
+@pytest.fixture
+def stream(account):
+    account.begin("stream", dc.Budget(1.0))
+    account.store("stream", b"begun")
+    return account
+
+
+def test_steps_are_kept_in_order(stream, path):
+    assert stream.last_step("stream") is None
+    assert stream.step("stream", 1) is None
+    assert stream.store_step("stream", 1, "a", b"one", previous=None) == Step(1, "a", b"one")
+    assert stream.store_step("stream", 2, "b", b"two", previous="a") == Step(2, "b", b"two")
+    again = dc.Ledger(path).account("searches")
+    assert again.last_step("stream") == Step(2, "b", b"two")
+    assert again.step("stream", 1) == Step(1, "a", b"one")
+    assert again.step("stream", 3) is None
+    assert again.spent().epsilon == 1.0  # one charge pays for all
+
+
+def test_a_stored_step_is_returned_and_never_replaced(stream):
+    stream.store_step("stream", 1, "a", b"one", previous=None)
+    stream.store_step("stream", 2, "b", b"two", previous="a")
+    assert stream.store_step("stream", 1, "a", b"one", previous=None).token == "a"  # a retry
+    for previous in (None, "a", "b", "z"):
+        assert stream.store_step("stream", 1, "z", b"other", previous=previous) == Step(1, "a", b"one")
+        assert stream.store_step("stream", 2, "z", b"other", previous=previous) == Step(2, "b", b"two")
+    assert kinds(stream) == ["grant", "charge", "release", "step", "step"]
+
+
+def test_a_step_from_another_past_is_refused(stream):
+    with pytest.raises(dc.LedgerError, match="does not follow"):
+        stream.store_step("stream", 2, "b", b"two", previous=None)
+    with pytest.raises(dc.LedgerError, match="does not follow"):
+        stream.store_step("stream", 1, "a", b"one", previous="a")
+    stream.store_step("stream", 1, "a", b"one", previous=None)
+    for number, previous in ((2, None), (2, "z"), (3, "a"), (3, "b")):
+        with pytest.raises(dc.LedgerError, match="does not follow"):
+            stream.store_step("stream", number, "b", b"two", previous=previous)
+    assert stream.last_step("stream") == Step(1, "a", b"one")
+
+
+def test_steps_belong_to_one_charge_of_one_account(stream, ledger):
+    stream.begin("other", dc.Budget(1.0))
+    stream.store_step("stream", 1, "a", b"one", previous=None)
+    assert stream.last_step("other") is None
+    ledger.grant("clicks", dc.Budget(1.0))
+    clicks = ledger.account("clicks")
+    clicks.begin("stream", dc.Budget(1.0))
+    assert clicks.last_step("stream") is None
+    assert clicks.store_step("stream", 1, "c", b"uno", previous=None) == Step(1, "c", b"uno")
+    assert stream.last_step("stream") == Step(1, "a", b"one")
+
+
+def test_steps_need_a_charge_that_was_begun(account):
+    account.charge(dc.Budget(1.0), charge_id="bare")
+    for charge_id in ("bare", "unknown"):
+        assert account.last_step(charge_id) is None
+        with pytest.raises(dc.LedgerError, match="no charge"):
+            account.store_step(charge_id, 1, "a", b"one", previous=None)
+
+
+def test_arguments_of_steps_are_checked(stream):
+    for number in (0, -1, True, 1.0, "1", 2**63):
+        with pytest.raises(dc.ParameterError, match="steps from 1"):
+            stream.step("stream", number)
+        with pytest.raises(dc.ParameterError, match="steps from 1"):
+            stream.store_step("stream", number, "a", b"one", previous=None)
+    with pytest.raises(dc.ParameterError, match="token"):
+        stream.store_step("stream", 1, "", b"one", previous=None)
+    with pytest.raises(dc.ParameterError, match="bytes"):
+        stream.store_step("stream", 1, "a", "one", previous=None)
+
+
+def test_steps_are_in_the_history_with_what_was_published(stream, ledger):
+    stream.store_step("stream", 1, "a", b"one", previous=None)
+    event = ledger.history()[-1]
+    assert (event.kind, event.charge_id, event.details["number"], event.details["token"]) == ("step", "stream", 1, "a")
+    assert ledger.release_payload(event) == b"one"
+
+
 # --- the file
 
 
@@ -383,7 +466,7 @@ def test_the_file_is_durable_and_append_only(account, path):
             "DELETE FROM events WHERE seq = 2",
             "DELETE FROM events",
             "INSERT OR REPLACE INTO events SELECT * FROM events WHERE seq = 2",
-            "INSERT INTO events SELECT 9, version, at, account, kind, 'x', body, digest, payload FROM events"
+            "INSERT INTO events SELECT 9, version, at, account, kind, 'x', 0, body, digest, payload FROM events"
             " WHERE seq = 2",
         ):
             with pytest.raises(sqlite3.IntegrityError, match="append-only"):
@@ -429,9 +512,9 @@ def test_dropped_triggers_are_noticed(account, path):
 
 def test_a_newer_ledger_is_refused(account, path):
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
-    with pytest.raises(dc.LedgerError, match="version 2"):
+    with pytest.raises(dc.LedgerError, match="version 3"):
         account.charge(dc.Budget(1.0))
 
 
