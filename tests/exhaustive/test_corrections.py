@@ -26,7 +26,8 @@ def test_the_literal_version_is_caught_and_ours_passes(correction):
 
 @pytest.mark.parametrize("correction", FOUND, ids=lambda c: f"{c.where}, {c.what}")
 def test_the_page_has_its_numbers(correction):
-    shown = [f"{x:.3g}" if math.isfinite(x) else "infinite" for x in (correction.claimed, correction.literal)]
+    numbers = (correction.claimed, correction.literal, correction.ours)
+    shown = [f"{x:.3g}" if math.isfinite(x) else "infinite" for x in numbers]
     assert f"| {correction.where} | {correction.what} | {correction.quantity} | {' | '.join(shown)} |" in PAGE
 
 

@@ -9,13 +9,9 @@ import discreet as dc
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    "README.md",
-    "docs/audit.md",
-    "docs/choosing.md",
-    "docs/engines.md",
-    "docs/multiparty.md",
-    "docs/pan.md",
-    "docs/quickstart.md",
+    page
+    for page in ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+    if "```python" in (ROOT / page).read_text()
 ]
 
 
@@ -47,3 +43,18 @@ def test_the_plan_of_parties_shown_is_the_one_computed():
     plan = dc.multiparty.plan(1000, 10**6, 1.0, 120, universe_size=10_000, zipf=1.5)
     shown = "\n".join(line.rstrip() for line in str(plan).splitlines())
     assert shown in (ROOT / "docs/multiparty.md").read_text()
+
+
+def test_the_pan_private_estimators_have_what_their_page_promises():
+    page = (ROOT / "docs/pan.md").read_text()
+    named = [getattr(dc.pan, name) for name in re.findall(r"^\| `(\w+)\(", page, flags=re.MULTILINE)]
+    every = re.search(
+        r"^Each has (.*?)\. All but `InnerProductCounter` also have\n`(\w+)`.*?`(\w+)\(", page, re.M | re.S
+    )
+    assert len(named) >= 7
+    assert every
+    for estimator in named:
+        for method in re.findall(r"`(\w+)", every[1]):
+            assert hasattr(estimator, method), (estimator, method)
+        for method in (every[2], every[3]):
+            assert hasattr(estimator, method) == (estimator is not dc.pan.InnerProductCounter), (estimator, method)

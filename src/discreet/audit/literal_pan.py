@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -81,12 +82,19 @@ def modular_noise_for_one_residue(epsilon: float, k: int, *, both: bool = False)
 
 def modular_matrix_as_printed(epsilon: float, fractions: Sequence[float], *, corrected: bool = False) -> Vector:
     """The fractions that Figure 5 finds when there is no noise at all: the matrix has shift(i + j) for shift(i - j)."""
-    k = len(fractions)
-    shift = _printed_shift(epsilon, k)
-    true = np.array([[shift[(i - j) % k] for j in range(k)] for i in range(k)])
-    printed = np.array([[shift[(i + j) % k] for j in range(k)] for i in range(k)])
-    entries = true @ np.asarray(fractions, float)
-    return np.linalg.solve(true if corrected else printed, entries)
+    k, sign = len(fractions), -1 if corrected else 1
+    shift = [Fraction(chance) for chance in _printed_shift(epsilon, k)]
+    given = [Fraction(f) for f in fractions]
+    entries = [sum((shift[(i - j) % k] * given[j] for j in range(k)), Fraction(0)) for i in range(k)]
+    # Solved in exact fractions: in floating point the right matrix would leave a residue, too.
+    rows = [[*(shift[(i + sign * j) % k] for j in range(k)), entries[i]] for i in range(k)]
+    for column in range(k):
+        pivot = next(i for i in range(column, k) if rows[i][column])
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        rows[column] = [x / rows[column][column] for x in rows[column]]
+        for i in set(range(k)) - {column}:
+            rows[i] = [x - rows[i][column] * y for x, y in zip(rows[i], rows[column], strict=True)]
+    return np.array([float(row[-1]) for row in rows])
 
 
 def counters_that_do_not_share(epsilon: float, moduli: Sequence[int], *, shared: bool = False) -> Model:
