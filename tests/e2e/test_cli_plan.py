@@ -58,7 +58,7 @@ def test_explain_reads_what_top_writes(discreet, tmp_path):
     assert top.returncode == 0, top.stderr
     for done in (discreet("explain", release), discreet("explain", "-", input=release.read_text())):
         assert done.returncode == 0, done.stderr
-        for words in ("What is protected", "Against whom", "73.2% sure", "offset release"):
+        for words in ("What is protected", "Against whom", "84.5% sure", "offset release"):
             assert words in " ".join(done.stdout.split())
     (tmp_path / "bad.json").write_text("{}")
     for bad in ("bad.json", "missing.json"):

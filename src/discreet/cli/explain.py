@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import textwrap
+from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,7 +64,7 @@ def _protected(guarantee: dict[str, Any]) -> str:
     whom = {
         "Event": "each single event, that is each row of the input. What can be learned about whether a given row "
         "was there is limited as stated below. A person with many rows is protected for each of them, not for all at "
-        "once: for n rows of one person the promise below is n times weaker.",
+        "once: for n rows of one person the promise below is n times weaker, or more.",
         "User": f"each person, with all of their items (at most {most} of them were used). What can be learned "
         "about whether a given person was in the data at all is limited as stated below.",
         "Element": "everything about one element of the universe, however often it occurred.",
@@ -85,36 +86,74 @@ def _epsilon(guarantee: dict[str, Any]) -> str:
         delta = delta or 1e-9
         epsilon = zcdp_epsilon(rho, delta)
         stated = f" (stated as rho = {rho:g} in zero-concentrated terms, which implies this)"
-    except_for = f", except for a chance of at most {delta:g}" if delta else ""
+    replaced = guarantee["unit"]["name"] == "Replace"
+    compared = "whichever of two values what is protected has" if replaced else "with or without what is protected"
+    believed = "it is the one of two values and not the other" if replaced else "it was there"
+    plus = f" and by at most {_at_most(delta)} more" if delta else ""
     text = (
-        f"What epsilon = {epsilon:.3g} means{stated}: with or without what is protected, every possible release had "
-        f"nearly the same chance to come out; the two chances differ by a factor of at most {_factor(epsilon)}"
-        f"{except_for}. So whatever somebody concludes from the release, they would have concluded nearly the same "
-        "without it. Somebody who thought it as likely as not that it was there can be at most "
-        f"{_belief(epsilon)} sure after seeing the release."
+        f"What epsilon = {_at_most(epsilon)} means{stated}: {compared}, whatever one may look for in the "
+        f"release had nearly the same chance to come out; the two chances differ by a factor of at most "
+        f"{_factor(epsilon)}{plus}. So whatever somebody concludes from the release, they would have concluded "
+        f"nearly the same without it. Somebody who thought it as likely as not that {believed} "
+        f"can be at most {_belief(epsilon, delta)} sure after seeing the release"
     )
+    text += f", except for a chance of at most {_at_most(2.0 * delta)}." if delta else "."
     if epsilon > 5.0:
         text += " That is a weak promise; an epsilon near 1 is usual for a single release."
     return text
 
 
+def _at_most(number: float) -> str:
+    """Three digits, rounded up."""
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(repr(float(number)))):g}"
+
+
 def _factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.3g}" if epsilon < 30 else f"e^{epsilon:g}"
+    return _at_most(math.exp(epsilon)) if epsilon < 30 else f"e^{_at_most(epsilon)}"
 
 
-def _belief(epsilon: float) -> str:
-    # Even odds times e^epsilon: e^epsilon / (1 + e^epsilon), rounded up.
-    share = math.ceil(1000.0 / (1.0 + math.exp(-min(epsilon, 700.0)))) / 10.0
+def _belief(epsilon: float, delta: float) -> str:
+    """How sure somebody with even odds can become, rounded up: odds of e^epsilon, or of twice that with a delta.
+
+    With a delta the odds may exceed e^epsilon more often than delta (about 20 times as often for Gaussian noise at
+    epsilon 1 and delta 1e-6). They exceed e^x with probability p only if delta >= p (1 - e^(epsilon - x)): twice
+    e^epsilon with 2 delta at most, whatever the mechanism.
+    """
+    odds = epsilon + (math.log(2.0) if delta else 0.0)
+    share = math.ceil(1000.0 / (1.0 + math.exp(-min(odds, 700.0)))) / 10.0
     return f"{share:g}%" if share < 100 else "almost entirely"
 
 
 def _counts(guarantee: dict[str, Any]) -> str:
-    # Without a delta, nothing may be certain: then an item may be listed that never occurred.
-    listed = "is listed did occur" if guarantee["delta"] else "is listed may, rarely, not have occurred at all"
+    trust = guarantee["trust"]
+    more = "release"
+    if trust == "pan":
+        changed = (
+            "of the data nothing but random answers is kept, and what is published is computed from them, in most "
+            "cases with noise of its own. It is therefore close to the truth but not exact; the interval says how "
+            "close."
+        )
+    elif trust == "multiparty":
+        more = "message"
+        changed = (
+            "every party put random noise or random answers into what it sent. Estimates are therefore close to the "
+            "truth but not exact; the intervals say how close."
+        )
+    elif trust == "continual":
+        changed = (
+            "random noise was added to every count, which is therefore close to the truth but not exact; the intervals "
+            "say how close. Where the items were listed beforehand, one may be shown that never occurred; where they "
+            "were not, one that is shown did occur, and one that is too rare is left out."
+        )
+    else:
+        # Without a delta nothing may be certain: then an item may be listed that never occurred.
+        listed = "is listed did occur" if guarantee["delta"] else "is listed may, rarely, not have occurred at all"
+        changed = (
+            "random noise was added to every count, and items that are too rare were left out. The counts are "
+            "therefore close to the truth but not exact; the intervals say how close. An item that is not listed may "
+            f"still have occurred; one that {listed}."
+        )
     return (
-        "What was changed: random noise was added to every count, and items that are too rare were left out. The "
-        "counts are therefore close to the truth but not exact; the intervals say how close. An item that is not "
-        f"listed may still have occurred; one that {listed}. Each further release about the same data adds to what "
-        "is revealed: the epsilons of all releases add up (or somewhat less), which is what a budget ledger keeps "
-        "track of."
+        f"What was changed: {changed} Each further {more} about the same data adds to what is revealed: the epsilons "
+        "of all of them add up (or somewhat less), which is what a budget ledger keeps track of."
     )
