@@ -59,7 +59,8 @@ def losses(law, other):
 def gaussian_and_laplace_laws(epsilon, delta):
     """Pairs of neighbouring laws with this epsilon and delta: a count with Gaussian noise, an item behind a cut."""
     sigma = discrete_gaussian_sigma(epsilon, delta)
-    gauss = {z: math.exp(-z * z / (2 * sigma * sigma)) for z in range(-30, 31)}
+    reach = math.ceil(20 * sigma)
+    gauss = {z: math.exp(-z * z / (2 * sigma * sigma)) for z in range(-reach, reach + 1)}
     total = math.fsum(gauss.values())
     yield "gaussian", {z + 1: p / total for z, p in gauss.items()}, {z: p / total for z, p in gauss.items()}
     q, t = math.exp(-epsilon), stability_threshold(epsilon, delta)
