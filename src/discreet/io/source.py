@@ -20,6 +20,26 @@ BLOCK_BYTES = 1 << 22
 LONGEST_RECORD = 1 << 26
 ARROW_FILE_MAGIC = b"ARROW1\x00\x00"
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_COMPRESSED = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+# Refused by their names: their bytes would be taken for very odd lines.
+_UNKNOWN = (
+    ".bz2",
+    ".xz",
+    ".lzma",
+    ".lz4",
+    ".br",
+    ".sz",
+    ".snappy",
+    ".z",
+    ".zip",
+    ".7z",
+    ".tar",
+    ".tgz",
+    ".xlsx",
+    ".xls",
+    ".orc",
+    ".avro",
+)
 
 
 def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -83,6 +103,9 @@ class ByteSource:
     def __init__(self, path: str) -> None:
         self.name = "standard input" if path == STDIN else path
         self._path = path
+        named = os.path.splitext(path.lower())[1]
+        if named in _UNKNOWN:
+            raise ParameterError(f"{self.name} is named {named}, which cannot be read; decompress or convert it")
         try:
             self._file = (
                 open(0, "rb", buffering=0, closefd=False) if path == STDIN else open(path, "rb", buffering=0)  # noqa: SIM115
@@ -95,6 +118,8 @@ class ByteSource:
                 (c for magic, c in _COMPRESSIONS.items() if self._peek_raw(4).startswith(magic)), None
             )
             if self.compression is None:
+                if named in _COMPRESSED and len(self._peek_raw(4)) < 4:
+                    raise DataError(f"{self.name} cannot be read: it is not a whole {_COMPRESSED[named]} stream")
                 self._reader = self._raw
             else:
                 below = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), self.compression)
@@ -107,7 +132,7 @@ class ByteSource:
     def suffix(self) -> str:
         """The extension that names the format, in lower case, without one that names a compression."""
         root, suffix = os.path.splitext(self._path.lower())
-        return os.path.splitext(root)[1] if suffix in (".gz", ".gzip", ".zst", ".zstd") else suffix
+        return os.path.splitext(root)[1] if suffix in _COMPRESSED else suffix
 
     @property
     def size(self) -> int | None:
