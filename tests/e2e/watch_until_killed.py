@@ -43,8 +43,8 @@ def child(folder: Path, horizon: int) -> None:
     reader = Rows(str(folder / "rows.txt"), "text", None, None, needs_items=True)
     settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": 16, "window": None}
     payer = Ledger(folder / "ledger.sqlite").account("rows")
-    with locked(folder / "state"):
-        watcher = Watcher.open(folder / "state", settings, BUDGET, payer, reader, Ticks.of(None, None, 10))
+    with locked(folder / "state") as kept:
+        watcher = Watcher.open(kept, settings, BUDGET, payer, reader, Ticks.of(None, None, 10))
         for result in watcher.run(once=True):
             shown = {item["item"]: item["count"] for item in result["items"]}
             os.write(out, (repr((result["tick"], sorted(shown.items()))) + "\n").encode())

@@ -84,18 +84,18 @@ def test_a_driver_that_is_killed_goes_on_from_the_checkpoint(spark, make, tmp_pa
 
 def test_failures_before_and_after_the_state_is_written(spark, make, tmp_path, monkeypatch):
     """A query that stops between draw, state and delivery publishes every batch once, and counts every event once."""
-    from discreet.engines import spark_streaming
+    from discreet.io.durable import StateFile
 
     write(tmp_path, ["c"] * 30, [], [])
     account = account_of(tmp_path)
     published, drawn = {}, []
-    replace_file = spark_streaming.replace_file
+    replace = StateFile.replace
 
     def attempt(fail_at, fails):
-        def replacing(path, data):
+        def replacing(kept, data):
             if fail_at == "save" and drawn:
                 raise OSError("the disk is full")
-            replace_file(path, data)
+            replace(kept, data)
 
         def deliver(release, batch_id):
             published.setdefault(batch_id, []).append(release.to_payload())
@@ -105,8 +105,10 @@ def test_failures_before_and_after_the_state_is_written(spark, make, tmp_path, m
         mechanism = dc.continual.Histogram(8, PLENTY, max_items_per_event=1, ledger=account)
         drawn.clear()
         step = dc.continual.Histogram.step
-        monkeypatch.setattr(dc.continual.Histogram, "step", lambda *given: drawn.append(1) or step(*given))
-        monkeypatch.setattr(spark_streaming, "replace_file", replacing)
+        monkeypatch.setattr(
+            dc.continual.Histogram, "step", lambda *given, **named: drawn.append(1) or step(*given, **named)
+        )
+        monkeypatch.setattr(StateFile, "replace", replacing)
         ticks = make(mechanism, "value", tmp_path / "state", deliver)
         if fails:
             with pytest.raises(Exception, match=r"disk is full|network is down"):

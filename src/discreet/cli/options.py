@@ -11,7 +11,22 @@ import typer
 from discreet.errors import ParameterError
 from discreet.privacy.budget import Budget
 
-__all__ = ["AccountName", "Delta", "Epsilon", "InputFormat", "LedgerPath", "Quiet", "Rho", "TextFormat", "budget_of"]
+__all__ = [
+    *(
+        "LOCK_WAIT_SECONDS",
+        "AccountName",
+        "Delta",
+        "Epsilon",
+        "InputFormat",
+        "LedgerPath",
+        "Quiet",
+        "Rho",
+        "TextFormat",
+    ),
+    "budget_of",
+]
+
+LOCK_WAIT_SECONDS = 60.0  # for a state that another command is changing; it takes as long as that reads
 
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="Privacy budget: epsilon.", show_default=False)]
 Delta = Annotated[float | None, typer.Option("--delta", help="Privacy budget: delta.", show_default=False)]

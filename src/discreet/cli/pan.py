@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -15,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.interrupts import uninterrupted
-from discreet.cli.options import InputFormat, Quiet, TextFormat
-from discreet.cli.output import AtomicFile, table_text
-from discreet.errors import DataError, DiscreetError, ParameterError
+from discreet.cli.options import LOCK_WAIT_SECONDS, InputFormat, Quiet, TextFormat
+from discreet.cli.output import table_text
+from discreet.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
+    from discreet.io.durable import StateFile
     from discreet.pan import PanEstimate
 
 __all__ = ["app"]
@@ -88,27 +88,40 @@ class Run:
     input_format: str | None
     format: TextFormat
     quiet: bool
-    _loaded: tuple[int, int] | None = None
 
     def __call__(self, kind: str, make: Callable[[dict[str, Any]], Any], own: dict[str, Any]) -> None:
         """Make or load the estimator, feed it, write the state, print the release."""
         import discreet.pan
 
         cls = getattr(discreet.pan, kind)
-        loaded = self._load(cls, own)
-        estimator = loaded or self._make(make)
-        if self.release and self.state is None:
-            raise ParameterError("--release is for --state; without a state an estimate is always printed")
+        if self.state is None:
+            if self.release:
+                raise ParameterError("--release is for --state; without a state an estimate is always printed")
+            estimator = self._make(make)
+            estimate = self._work(estimator, None)
+        else:
+            from discreet.io.durable import locked
+
+            # One use after the other: a second release from what the first one read would be drawn for nothing.
+            with locked(self.state, wait_seconds=LOCK_WAIT_SECONDS) as kept:
+                estimator = self._load(cls, own, kept.read()) if kept.exists else self._make(make)
+                estimate = self._work(estimator, kept)
+        if estimate is not None:
+            _show(kind, estimate, estimator._settings.confidence, self.format)
+
+    def _work(self, estimator: Any, kept: StateFile | None) -> PanEstimate | None:
+        """Feed the estimator, release if that is wanted, and replace the state as a whole.
+
+        The old file is zeroed: two states of different times tell more than one.
+        """
         if self.announce:
             estimator.announce_intrusion()
         self._feed(estimator)
         with uninterrupted():
-            wanted = self.release or self.state is None
-            estimate = estimator.release() if wanted else None
-            if self.state is not None:
-                self._store(estimator.to_bytes())
-        if estimate is not None:
-            _show(kind, estimate, estimator._settings.confidence, self.format)
+            estimate = estimator.release() if self.release or kept is None else None
+            if kept is not None:
+                kept.replace(estimator.to_bytes(), erase=True)
+        return estimate
 
     def _make(self, make: Callable[[dict[str, Any]], Any]) -> Any:
         if self.epsilon is None:
@@ -123,14 +136,7 @@ class Run:
         given = {name: value for name, value in options.items() if value is not None}
         return make({"budget": Budget(self.epsilon), **given})
 
-    def _load(self, cls: Any, own: dict[str, Any]) -> Any:
-        if self.state is None or not self.state.exists():
-            return None
-        self._loaded = _identity(os.stat(self.state))
-        try:
-            data = self.state.read_bytes()
-        except OSError as error:
-            raise DiscreetError(f"the state {str(self.state)!r} cannot be read: {error.strerror}") from error
+    def _load(self, cls: Any, own: dict[str, Any], data: bytes) -> Any:
         estimator = cls.from_bytes(data)
         settings = estimator._settings
         stored = {
@@ -173,28 +179,6 @@ class Run:
                 rows += len(items)
                 estimator.update(fit(items))
                 progress.update(rows, stream.bytes_read)
-
-    def _store(self, data: bytes) -> None:
-        """Replace the state as a whole, then zero the old file: two states of different times tell more than one."""
-        assert self.state is not None
-        old = None
-        with suppress(FileNotFoundError):
-            old = os.open(self.state, os.O_RDWR)
-        try:
-            if old is not None and _identity(os.fstat(old)) != self._loaded:
-                raise DiscreetError(f"the state {str(self.state)!r} was changed by someone else; nothing was written")
-            with AtomicFile(self.state) as file:
-                file.write(data)
-            if old is not None:
-                os.write(old, bytes(os.fstat(old).st_size))
-                os.fsync(old)
-        finally:
-            if old is not None:
-                os.close(old)
-
-
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_ino, status.st_mtime_ns
 
 
 def _fitting(estimator: Any) -> Callable[[Any], Any]:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.interrupts import uninterrupted
-from discreet.cli.options import AccountName, InputFormat, Quiet, TextFormat
+from discreet.cli.options import LOCK_WAIT_SECONDS, AccountName, InputFormat, Quiet, TextFormat
 from discreet.cli.output import AtomicFile, note, table_text
 from discreet.errors import DataError, DiscreetError, MessageError, ParameterError
 
 if TYPE_CHECKING:
+    from discreet.io.durable import StateFile
     from discreet.multiparty import Protocol, Stream
     from discreet.multiparty.stream import StreamParty
 
@@ -185,7 +186,7 @@ def _encode_stream(
     paying: tuple[Path | None, str | None],
     quiet: bool,
 ) -> None:
-    from discreet.io.durable import locked, replace_file
+    from discreet.io.durable import locked
 
     if skip_nulls:
         raise ParameterError(
@@ -194,10 +195,10 @@ def _encode_stream(
         )
     if not resend:
         _refuse_existing(output)
-    with AtomicFile(output) as file, locked(state):
+    with AtomicFile(output) as file, locked(state) as kept:
         items = _read_items(stream, files, column, input_format, False, quiet) if files else []
-        if state.exists():
-            made = stream.restore_party(_bytes_of(state))
+        if kept.exists:
+            made = stream.restore_party(kept.read())
             if made.number != party:
                 raise ParameterError(f"the state is that of party {made.number}")
             if resend and (files or until is not None):
@@ -209,11 +210,11 @@ def _encode_stream(
         message = made.last_message if resend else None
         if not resend:
             with uninterrupted():
-                _pay_for_stream(made, state, paying)
+                _pay_for_stream(made, kept, paying)
                 # All in one message, so that the state never holds one that was not handed on.
                 before = made.time
                 message = made.feed_until(items, until)
-                replace_file(state, made.to_bytes())  # before the message: noise must not be drawn twice
+                kept.replace(made.to_bytes())  # before the message: noise must not be drawn twice
                 if not quiet:
                     note(f"steps {before + 1} to {made.time} are told")
         if message is None:
@@ -224,11 +225,9 @@ def _encode_stream(
             note(f"{len(message):,} bytes written to {str(output)!r}")
 
 
-def _pay_for_stream(made: StreamParty, state: Path, paying: tuple[Path | None, str | None]) -> None:
+def _pay_for_stream(made: StreamParty, kept: StateFile, paying: tuple[Path | None, str | None]) -> None:
     """Charge for all that the party will ever send, once. The state is there before the charge counts as used, so that
     after a crash at any point the same command goes on, and noise is never drawn twice."""
-    from discreet.io.durable import replace_file
-
     payer = _account(*paying)
     if payer is None:
         return
@@ -236,10 +235,10 @@ def _pay_for_stream(made: StreamParty, state: Path, paying: tuple[Path | None, s
     charge_id = f"{stream.round_digest.hex()}-{stream.digest.hex()}-{made.number}"
     begun = payer.begin(charge_id, stream.budget, mechanism=stream.name, unit=stream.guarantee.unit)
     if begun is None:
-        if not state.exists():
-            replace_file(state, made.to_bytes())
+        if not kept.exists:
+            kept.replace(made.to_bytes())
         payer.store(charge_id, b"begun")
-    elif not state.exists():
+    elif not kept.exists:
         raise ParameterError("this party began the stream already; it goes on from its state")
 
 
@@ -284,26 +283,21 @@ def aggregate(
     from discreet.multiparty import Hierarchy, Stream
 
     protocol = _read_round(round_file)
-    known = state is not None and state.exists()
-    aggregator: Any = protocol.restore(_bytes_of(state)) if known else protocol.aggregator()  # type: ignore[arg-type]
     if (share, quantile, range_) != (None, None, None) and not isinstance(protocol, Hierarchy):
         raise ParameterError("--share, --quantile and --range need a round with --levels")
     if time is not None and not isinstance(protocol, Stream):
         raise ParameterError("--time is for streams")
-    heard: dict[str, Any] = {"accepted": 0, "repeated": 0, "rejected": []}
-    for path in _message_files(messages or []):
-        try:
-            taken = aggregator.receive(_bytes_of(path))
-            heard["repeated" if taken is False else "accepted"] += 1
-        except DiscreetError as error:  # not a message, or a file that cannot be read
-            reason = error.reason if isinstance(error, MessageError) else "file"
-            heard["rejected"].append({"file": str(path), "reason": reason, "text": str(error)})
-            if not quiet:
-                note(f"rejected {str(path)!r} ({reason}): {error}")
-    if state is not None:
-        from discreet.io.durable import replace_file
+    if state is None:
+        aggregator: Any = protocol.aggregator()
+        heard = _hear(aggregator, messages or [], quiet)
+    else:
+        from discreet.io.durable import locked
 
-        replace_file(state, aggregator.to_bytes())
+        with locked(state, wait_seconds=LOCK_WAIT_SECONDS) as kept:
+            aggregator = protocol.restore(kept.read()) if kept.exists else protocol.aggregator()
+            heard = _hear(aggregator, messages or [], quiet)
+            with uninterrupted():
+                kept.replace(aggregator.to_bytes())
     if aggregator.parties == 0:
         raise DataError("no message could be taken, so there is nothing to estimate")
     found: dict[str, Any] = {
@@ -358,6 +352,21 @@ def _read_round(path: Path) -> Protocol:
     except ValueError:
         raise DataError(f"{str(path)!r} is not the JSON that `discreet party round` writes") from None
     return protocol_from_dict(values)
+
+
+def _hear(aggregator: Any, messages: list[Path], quiet: bool) -> dict[str, Any]:
+    """Take what can be taken; what became of every message."""
+    heard: dict[str, Any] = {"accepted": 0, "repeated": 0, "rejected": []}
+    for path in _message_files(messages):
+        try:
+            taken = aggregator.receive(_bytes_of(path))
+            heard["repeated" if taken is False else "accepted"] += 1
+        except DiscreetError as error:  # not a message, or a file that cannot be read
+            reason = error.reason if isinstance(error, MessageError) else "file"
+            heard["rejected"].append({"file": str(path), "reason": reason, "text": str(error)})
+            if not quiet:
+                note(f"rejected {str(path)!r} ({reason}): {error}")
+    return heard
 
 
 def _message_files(paths: list[Path]) -> Iterator[Path]:

@@ -21,11 +21,12 @@ from discreet.errors import CorruptStateError, ParameterError
 
 if TYPE_CHECKING:
     from discreet.cli.rows import Batch, Rows
+    from discreet.io.durable import StateFile
     from discreet.privacy.ledger import Account
 
 __all__ = ["watch"]
 
-STATE_VERSION = 1
+FAMILY = 150
 _POLL_SECONDS = 0.2
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -86,16 +87,16 @@ def watch(
         payer = Ledger(ledger).account(account)
     from discreet.cli.rows import Rows
 
-    kept = rows is not None  # a blank row has its place among the rows of a tick
-    reader = Rows(file, input_format, None if total else column, time_column, needs_items=not total, keep_blank=kept)
+    counted = rows is not None  # a blank row has its place among the rows of a tick
+    reader = Rows(file, input_format, None if total else column, time_column, needs_items=not total, keep_blank=counted)
     if total:
         settings: dict[str, Any] = {"class": "Counter", "horizon": horizon}
     else:
         settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": capacity, "window": window}
     from discreet.io.durable import locked
 
-    with locked(state), closing(reader):
-        watcher = Watcher.open(state, settings, budget, payer, reader, ticks)
+    with locked(state) as kept, closing(reader):
+        watcher = Watcher.open(kept, settings, budget, payer, reader, ticks)
         if watcher.resumed and not quiet:
             note(f"going on after tick {watcher.tick} of {horizon}")
         try:
@@ -149,7 +150,7 @@ class Watcher:
     printed. So what was printed is never drawn again, and rows of a tick that was not printed are read again.
     """
 
-    path: Path
+    kept: StateFile
     settings: dict[str, Any]
     mechanism: Any
     reader: Rows
@@ -169,7 +170,7 @@ class Watcher:
 
     @classmethod
     def open(
-        cls, path: Path, settings: dict[str, Any], budget: Any, payer: Account | None, reader: Rows, ticks: Ticks
+        cls, kept: StateFile, settings: dict[str, Any], budget: Any, payer: Account | None, reader: Rows, ticks: Ticks
     ) -> Watcher:
         from discreet import continual
 
@@ -177,31 +178,25 @@ class Watcher:
         kind = getattr(continual, settings["class"])
         described = {**settings, "budget": str(budget), "file": reader.file if reader.file == "-" else "file"}
         described["ticks"] = [ticks.seconds, ticks.by_column, ticks.rows]
-        if path.exists():
-            header, payload = _read_state(path)
+        if kept.exists:
+            header, payload = _read_state(kept)
             if header["settings"] != described:
-                raise ParameterError(f"the state {str(path)!r} belongs to a watch with other settings")
+                raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings")
             mechanism = kind.from_bytes(payload, ledger=payer)
             return cls(
-                path, described, mechanism, reader, ticks, header["position"], header["now"], header["published"], True
+                kept, described, mechanism, reader, ticks, header["position"], header["now"], header["published"], True
             )
         mechanism = kind(**named, budget=budget, ledger=payer)
-        watcher = cls(path, described, mechanism, reader, ticks)
+        watcher = cls(kept, described, mechanism, reader, ticks)
         watcher.save()  # before the charge: whoever restarts knows its id
         return watcher
 
     def save(self) -> None:
-        from discreet.io.durable import replace_file
+        from discreet.summaries.state import seal_state
 
-        header = {
-            "version": STATE_VERSION,
-            "settings": self.settings,
-            "position": self.position,
-            "now": self.now,
-            "published": self.published,
-        }
+        header = {"settings": self.settings, "position": self.position, "now": self.now, "published": self.published}
         text = json.dumps(header).encode()
-        replace_file(self.path, len(text).to_bytes(8, "little") + text + self.mechanism.to_bytes())
+        self.kept.replace(seal_state(FAMILY, 2, len(text).to_bytes(8, "little") + text + self.mechanism.to_bytes()))
 
     def run(self, once: bool) -> Iterator[dict[str, Any]]:
         """The releases, each after it is on disk; first the last one again, in case nobody saw it."""
@@ -321,14 +316,20 @@ class Watcher:
         return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat()
 
 
-def _read_state(path: Path) -> tuple[dict[str, Any], bytes]:
-    data = path.read_bytes()
+def _read_state(kept: StateFile) -> tuple[dict[str, Any], bytes]:
+    """The header and the mechanism's state. Version 1 had no envelope: the length, the header, the mechanism."""
+    from discreet.summaries.state import MAGIC, open_state
+
+    data = kept.read()
+    sealed = data.startswith(MAGIC)
+    if sealed:
+        data = open_state(data, FAMILY, 2)[1]
     length = int.from_bytes(data[:8], "little")
     header = None
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         header = json.loads(data[8 : 8 + length])
-    if not isinstance(header, dict) or header.get("version") != STATE_VERSION:
-        raise CorruptStateError(f"{str(path)!r} is not the state of a watch that this version can read")
+    if not isinstance(header, dict) or not (sealed or header.get("version") == 1):
+        raise CorruptStateError(f"{str(kept.path)!r} is not the state of a watch that this version can read")
     return header, data[8 + length :]
 
 

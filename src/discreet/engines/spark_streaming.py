@@ -16,7 +16,7 @@ import pyarrow as pa
 from discreet.continual import HeavyHitters, Histogram
 from discreet.engines.spark import _quoted, item_type
 from discreet.errors import CorruptStateError, DataError, DiscreetError, ParameterError
-from discreet.io.durable import locked, replace_file
+from discreet.io.durable import StateFile, locked
 from discreet.privacy.histogram import Histogram as Release
 from discreet.summaries.state import open_state, seal_state
 
@@ -88,8 +88,8 @@ class Ticks:
         kind, nested = item_type(batch, self._column)
         if nested and isinstance(self._fresh, HeavyHitters):
             raise DataError("heavy hitters are counted of one item a row; a continual.Histogram takes arrays")
-        with locked(self._path):
-            mechanism = self._open(_query_of(batch))
+        with locked(self._path) as kept:
+            mechanism = self._open(_query_of(batch), kept)
             if batch_id + 1 == mechanism.tick:
                 assert mechanism.last is not None
                 release = mechanism.last
@@ -99,16 +99,16 @@ class Ticks:
                     "state and checkpoint do not belong together, or one of them is an old copy"
                 )
             else:
-                release = self._step(mechanism, self._events(batch, kind, nested))
+                release = self._step(mechanism, self._events(batch, kind, nested), kept)
         guarantee = dataclasses.replace(release.guarantee, assumptions=(*release.guarantee.assumptions, _ASSUMED))
         self._deliver(release._with(guarantee=guarantee), batch_id)
 
-    def _step(self, mechanism: HeavyHitters | Histogram, events: pa.Array) -> Release:
+    def _step(self, mechanism: HeavyHitters | Histogram, events: pa.Array, kept: StateFile) -> Release:
         """One tick, on disk before it is returned. If anything fails, what is on disk counts and nothing was seen."""
         assert self._current is not None
         before, self._current = self._current[0], None
         release = mechanism.step(events, mechanism.tick + 1)
-        self._save(_split(before)[0], mechanism)
+        self._save(_split(before)[0], mechanism, kept)
         return release
 
     def _events(self, batch: Any, kind: str, nested: bool) -> pa.Array:
@@ -128,12 +128,12 @@ class Ticks:
         each = np.repeat(np.arange(len(items), dtype=np.int32), counted.column("count").to_numpy())
         return pa.DictionaryArray.from_arrays(pa.array(each), items)
 
-    def _open(self, query: str | None) -> HeavyHitters | Histogram:
+    def _open(self, query: str | None, kept: StateFile) -> HeavyHitters | Histogram:
         """The mechanism as the state on disk has it; a first state is written before anything is charged."""
-        if not self._path.exists():
-            self._save({"settings": self._settings(), "query": query}, self._fresh)
+        if not kept.exists:
+            self._save({"settings": self._settings(), "query": query}, self._fresh, kept)
             self._current = None  # the fresh one stays as it is
-        data = self._path.read_bytes()
+        data = kept.read()
         if self._current is not None and self._current[0] == data:
             return self._current[1]
         header, state = _split(data)
@@ -148,10 +148,10 @@ class Ticks:
         self._current = data, mechanism
         return mechanism
 
-    def _save(self, header: dict[str, Any], mechanism: HeavyHitters | Histogram) -> None:
+    def _save(self, header: dict[str, Any], mechanism: HeavyHitters | Histogram, kept: StateFile) -> None:
         text = json.dumps(header, sort_keys=True).encode()
         data = seal_state(FAMILY, 1, len(text).to_bytes(8, "little") + text + mechanism.to_bytes())
-        replace_file(self._path, data)
+        kept.replace(data)
         self._current = data, mechanism
 
     def _settings(self) -> dict[str, Any]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 
-__all__ = ["open_state", "seal_state"]
+__all__ = ["MAGIC", "open_state", "seal_state"]
+
+MAGIC = b"DSCREET1"  # how every envelope begins
 
 
 def seal_state(family: int, version: int, payload: bytes) -> bytes:
