@@ -1,6 +1,8 @@
 // Records of counter sketches in their states, written and read the same way by all of them.
 #pragma once
 
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -89,6 +91,12 @@ nb::class_<S>& bind_summary(nb::class_<S>& bound) {
       .def_prop_ro("size", [](const S& s) { return s.read([](auto& k) { return k.size(); }, uint64_t{0}); })
       .def_prop_ro("memory_bytes", [](const S& s) { return s.read([](auto& k) { return k.bytes(); }, uint64_t{0}); })
       .def_prop_ro("key_kind", [](const S& s) { return std::string(name_of(s.kind())); })
+      .def_prop_ro("lineage",
+                   [](const S& s) {
+                     std::vector<uint64_t> names;
+                     s.with_lock([&](KeyKind) { names = s.lineage.names(); });
+                     return names;
+                   })
       .def_prop_ro("merged", [](const S& s) { return s.merged; })
       .def_prop_ro("seed", [](const S& s) { return s.family.seed; })
       .def_prop_ro("max_key_bytes", [](const S& s) { return s.max_key_bytes; });

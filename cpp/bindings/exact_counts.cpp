@@ -31,12 +31,13 @@ nb::bytes to_bytes(const Sketch& self) {
           return 0;
         },
         0);
+    write_lineage(out, self);
   });
-  return sealed(out, StateFamily::exact_counts, 1, kind);
+  return sealed(out, StateFamily::exact_counts, 2, kind);
 }
 
 std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
-  const OpenState state = open_state(view_of(data), StateFamily::exact_counts, 1);
+  const OpenState state = open_state(view_of(data), StateFamily::exact_counts, 2);
   StateReader in(state.payload);
   const uint64_t max_key_bytes = read_max_key_bytes(in);
   const uint64_t seed = in.u64();
@@ -53,6 +54,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
       for (const auto& r : records) kernel.add(r.key, r.hash, r.count);
     });
   }
+  sketch->lineage = read_lineage(in, state);
   in.finish();
   return sketch;
 }

@@ -267,12 +267,13 @@ class LinearBinding {
             return 0;
           },
           0);
+      write_lineage(out, self);
     });
-    return sealed(out, Cells::kFamily, 1, kind);
+    return sealed(out, Cells::kFamily, 2, kind);
   }
 
   static std::unique_ptr<S> from_bytes(const nb::bytes& data) {
-    const OpenState state = open_state(view_of(data), Cells::kFamily, 1);
+    const OpenState state = open_state(view_of(data), Cells::kFamily, 2);
     StateReader in(state.payload);
     const uint64_t width = in.u64();
     const uint64_t depth = in.u64();
@@ -299,6 +300,7 @@ class LinearBinding {
         Cells::check_candidates(kernel);
       });
     }
+    sketch->lineage = read_lineage(in, state);
     in.finish();
     return sketch;
   }

@@ -34,12 +34,13 @@ nb::bytes to_bytes(const Sketch& self) {
           return 0;
         },
         0);
+    write_lineage(out, self);
   });
-  return sealed(out, StateFamily::misra_gries, 1, kind);
+  return sealed(out, StateFamily::misra_gries, 2, kind);
 }
 
 std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
-  const OpenState state = open_state(view_of(data), StateFamily::misra_gries, 1);
+  const OpenState state = open_state(view_of(data), StateFamily::misra_gries, 2);
   StateReader in(state.payload);
   const uint64_t capacity = read_capacity(in);
   const uint64_t max_key_bytes = read_max_key_bytes(in);
@@ -52,6 +53,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
       read_kernel<decltype(key)>(in, kernel, {state.kind, capacity, max_key_bytes, seed, sketch->merged});
     });
   }
+  sketch->lineage = read_lineage(in, state);
   in.finish();
   return sketch;
 }

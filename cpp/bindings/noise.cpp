@@ -26,8 +26,9 @@ Integers draw(RandomSource& source, std::size_t size, Fill fill) {
   {
     nb::gil_scoped_release release;
     for (std::size_t first = 0; first < size; first += kChunk) {
-      const auto hold = source.lock();
-      fill(owned.get(), first, std::min(size, first + kChunk));
+      const std::size_t last = std::min(size, first + kChunk);
+      const auto drawing = source.draw(last - first);
+      fill(owned.get(), first, last);
     }
   }
   std::int64_t* data = owned.release();
@@ -41,7 +42,7 @@ Integers draw_whole(RandomSource& source, std::size_t size, Fill fill) {
   auto owned = std::make_unique<std::int64_t[]>(size);
   {
     nb::gil_scoped_release release;
-    const auto hold = source.lock();
+    const auto drawing = source.draw(size);
     fill(owned.get());
   }
   std::int64_t* data = owned.release();
@@ -53,7 +54,7 @@ nb::bytes random_bytes(RandomSource& source, std::size_t count) {
   std::vector<std::uint64_t> words((count + 7) / 8);
   {
     nb::gil_scoped_release release;
-    const auto hold = source.lock();
+    const auto drawing = source.draw(words.size());
     for (std::uint64_t& word : words) word = source.next();
   }
   nb::bytes result(reinterpret_cast<const char*>(words.data()), count);

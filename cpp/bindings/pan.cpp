@@ -28,6 +28,7 @@ using Counts = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
 using Index = std::variant<RangeIndex, IntegerIndex, StringIndex, HashedIndex>;
 
 constexpr size_t kPart = 1024;  // elements located before they are applied
+constexpr size_t kWords = 512;  // read from the system at once
 constexpr uint64_t kMaxKeyBytes = 1u << 30;
 constexpr uint32_t kMaxRounds = 16;  // announced intrusions; accuracy is long gone by then
 
@@ -281,7 +282,7 @@ class PanTable {
   static void with_random(RandomSource* given, F&& f) {
     std::optional<RandomSource> own;
     if (!given) given = &own.emplace();
-    const auto hold = given->lock();
+    const auto drawing = given->draw(kWords);
     RandomBytes random(*given);
     f(random);
   }

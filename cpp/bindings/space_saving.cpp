@@ -33,8 +33,9 @@ nb::bytes to_bytes(const Sketch& self) {
           return 0;
         },
         0);
+    write_lineage(out, self);
   });
-  return sealed(out, StateFamily::space_saving, 1, kind);
+  return sealed(out, StateFamily::space_saving, 2, kind);
 }
 
 // No two keys were seen at the same time.
@@ -49,7 +50,7 @@ void check_last_seen(const std::vector<Record>& records) {
 }
 
 std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
-  const OpenState state = open_state(view_of(data), StateFamily::space_saving, 1);
+  const OpenState state = open_state(view_of(data), StateFamily::space_saving, 2);
   StateReader in(state.payload);
   const uint64_t capacity = read_capacity(in);
   const uint64_t max_key_bytes = read_max_key_bytes(in);
@@ -71,6 +72,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
       kernel.assign(records, total);
     });
   }
+  sketch->lineage = read_lineage(in, state);
   in.finish();
   return sketch;
 }

@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "discreet/lineage.hpp"
 #include "discreet/state.hpp"
 #include "ingest.hpp"
 
@@ -140,6 +141,7 @@ class Summary {
   Family family;
   uint64_t max_key_bytes;
   bool merged = false;
+  Lineage lineage;
 
   Summary(Family family, uint64_t max_key_bytes) : family(std::move(family)), max_key_bytes(max_key_bytes) {}
 
@@ -194,6 +196,7 @@ class Summary {
     Change made(*this);
     try {
       f(made);
+      if (kind_ != KeyKind::none) lineage.start();
     } catch (...) {
       made.undo();
       throw;
@@ -242,9 +245,11 @@ class Summary {
       if (kind_ != KeyKind::none && kind_ != other.kind_)
         throw IncompatibleSummaryError(std::string("key kinds differ: ") + name_of(kind_) + " and " +
                                        name_of(other.kind_));
+      Lineage both = lineage.joined(other.lineage);
       start(other.kind_);
       if (auto* k = std::get_if<1>(&kernels_)) k->merge(std::get<1>(other.kernels_));
       if (auto* k = std::get_if<2>(&kernels_)) k->merge(std::get<2>(other.kernels_));
+      lineage = std::move(both);
     }
     merged = true;
   }
@@ -358,6 +363,28 @@ RawCounters counters_of(const S& self) {
   });
   if (out) return *out;
   return {"none", nb::bytes("", 0), nb::bytes("", 0), nb::bytes("", 0)};
+}
+
+// The end of every payload from version 2 on. In version 1 the state's own checksum stands for what it has counted: the
+// same state, read twice, is then still known to be the same.
+template <class S>
+void write_lineage(StateWriter& out, const S& self) {
+  out.u64(self.lineage.names().size());
+  for (const uint64_t name : self.lineage.names()) out.u64(name);
+}
+inline Lineage read_lineage(StateReader& in, const OpenState& state) {
+  std::vector<uint64_t> names;
+  if (state.version == 1) {
+    if (state.kind != KeyKind::none) names.push_back(state.sum);
+    return Lineage(std::move(names));
+  }
+  names.resize(in.records(8));
+  for (uint64_t& name : names) name = in.u64();
+  for (size_t i = 1; i < names.size(); ++i)
+    if (names[i - 1] >= names[i]) throw CorruptStateError("state has a lineage out of order");
+  if (names.empty() != (state.kind == KeyKind::none))
+    throw CorruptStateError("state has a lineage that does not fit its keys");
+  return Lineage(std::move(names));
 }
 
 // Checks a restored key as a batch's would have been.

@@ -49,7 +49,7 @@ class UserItems {
   }
   // A uniform sample of `n` of the distinct items, by the first n steps of a shuffle.
   void sample(uint64_t n, RandomSource& source) {
-    const auto hold = source.lock();
+    const auto drawing = source.draw(n);
     for (uint64_t i = 0; i < n; ++i)
       std::swap(records_[i], records_[i + source.below(records_.size() - i)]);
     records_.resize(n);
@@ -155,12 +155,13 @@ nb::bytes to_bytes(const Sketch& self) {
           return 0;
         },
         0);
+    write_lineage(out, self);
   });
-  return sealed(out, StateFamily::user_misra_gries, 1, kind);
+  return sealed(out, StateFamily::user_misra_gries, 2, kind);
 }
 
 std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
-  const OpenState state = open_state(view_of(data), StateFamily::user_misra_gries, 1);
+  const OpenState state = open_state(view_of(data), StateFamily::user_misra_gries, 2);
   StateReader in(state.payload);
   const uint64_t capacity = read_capacity(in);
   const uint64_t max_items = in.u64();
@@ -191,6 +192,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
       kernel.assign(records, total, users, alpha);
     });
   }
+  sketch->lineage = read_lineage(in, state);
   in.finish();
   return sketch;
 }

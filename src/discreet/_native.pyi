@@ -59,6 +59,9 @@ class CountMin:
     def key_kind(self) -> str: ...
 
     @property
+    def lineage(self) -> list[int]: ...
+
+    @property
     def merged(self) -> bool: ...
 
     @property
@@ -114,6 +117,9 @@ class CountSketch:
 
     @property
     def key_kind(self) -> str: ...
+
+    @property
+    def lineage(self) -> list[int]: ...
 
     @property
     def merged(self) -> bool: ...
@@ -174,6 +180,9 @@ class ExactCounts:
     def key_kind(self) -> str: ...
 
     @property
+    def lineage(self) -> list[int]: ...
+
+    @property
     def merged(self) -> bool: ...
 
     @property
@@ -217,6 +226,9 @@ class MisraGries:
 
     @property
     def key_kind(self) -> str: ...
+
+    @property
+    def lineage(self) -> list[int]: ...
 
     @property
     def merged(self) -> bool: ...
@@ -405,6 +417,9 @@ class ShardedMisraGries:
     def key_kind(self) -> str: ...
 
     @property
+    def lineage(self) -> list[int]: ...
+
+    @property
     def merged(self) -> bool: ...
 
     @property
@@ -446,6 +461,9 @@ class SpaceSaving:
 
     @property
     def key_kind(self) -> str: ...
+
+    @property
+    def lineage(self) -> list[int]: ...
 
     @property
     def merged(self) -> bool: ...
@@ -503,6 +521,9 @@ class UserMisraGries:
 
     @property
     def key_kind(self) -> str: ...
+
+    @property
+    def lineage(self) -> list[int]: ...
 
     @property
     def merged(self) -> bool: ...

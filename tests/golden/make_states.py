@@ -31,17 +31,22 @@ USERS = [["cats", "dogs"], ["cats"], ["fish", "cats", "newts"], [], ["dogs", "é
 def states() -> dict[str, dc.MisraGries | dc.ShardedMisraGries | dc.SpaceSaving | dc.UserMisraGries | dc.ExactCounts]:
     """Every family with the stream that made it; the file's name ends with the version of the payload."""
     made = {
-        "misra_gries-v1": (dc.MisraGries(3, seed=11), WORDS),
-        "misra_gries-int-v1": (dc.MisraGries(3, seed=11), NUMBERS),
-        "sharded_misra_gries-v1": (dc.ShardedMisraGries(2, 2, seed=11), WORDS),
-        "space_saving-v1": (dc.SpaceSaving(3, seed=11), WORDS),
-        "space_saving-int-v1": (dc.SpaceSaving(3, seed=11), NUMBERS),
-        "user_misra_gries-v1": (dc.UserMisraGries(3, 3, seed=11), USERS),
-        "exact_counts-v1": (dc.ExactCounts(seed=11), WORDS),
+        "misra_gries-v2": (dc.MisraGries(3, seed=11), WORDS),
+        "misra_gries-int-v2": (dc.MisraGries(3, seed=11), NUMBERS),
+        "sharded_misra_gries-v2": (dc.ShardedMisraGries(2, 2, seed=11), WORDS),
+        "space_saving-v2": (dc.SpaceSaving(3, seed=11), WORDS),
+        "space_saving-int-v2": (dc.SpaceSaving(3, seed=11), NUMBERS),
+        "user_misra_gries-v2": (dc.UserMisraGries(3, 3, seed=11), USERS),
+        "exact_counts-v2": (dc.ExactCounts(seed=11), WORDS),
     }
     for summary, stream in made.values():
         summary.update(stream)
     return {name: summary for name, (summary, _) in made.items()}
+
+
+def newest(name: str) -> str:
+    """The name of the same state in the version that is written now."""
+    return name[: -len("-v1")] + "-v2"
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ def test_reads_and_goes_on(name):
     assert (restored.tick, restored.charge_id) == (5, "golden")
     assert plain(restored.last) == last
     assert restored.guarantee.seeded
-    assert cls.from_bytes(state).to_bytes() == state
+    again = cls.from_bytes(state).to_bytes()
+    assert cls.from_bytes(again).to_bytes() == again
+    assert again == state or cls is HeavyHitters  # whose sketches are written in a newer version
     assert plain(restored.step(10 if cls is Counter else ["a"] * 9)) == following
 
 

@@ -43,9 +43,29 @@ inline void system_random(void* memory, std::size_t count) {
 #endif
 }
 
-// A buffered stream of 64-bit words. Callers hold the lock() while they call next().
+// A stream of 64-bit words, buffered while someone draws. Callers keep what draw() returns while they call next().
+//
+// Nothing that was read ahead outlives a draw: a copy of the process that no fork handler hears of (a raw system call, a
+// snapshot of a virtual machine) would draw the same noise as the original from what is left in a buffer.
 class RandomSource {
  public:
+  // The lock of a source. When it goes, so do the words that were not used.
+  class Drawing {
+   public:
+    Drawing(RandomSource& source, std::size_t words) : source_(source), lock_(source.mutex_) {
+      source_.expected_ = words;
+    }
+    ~Drawing() {
+      if (!source_.seeded()) source_.discard();
+    }
+    Drawing(const Drawing&) = delete;
+    Drawing& operator=(const Drawing&) = delete;
+
+   private:
+    RandomSource& source_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
   RandomSource() { ForkGuard::instance().add(this); }
   explicit RandomSource(std::uint64_t seed) : generator_(seed) { ForkGuard::instance().add(this); }
   // These words and then an error: lets a check run a sampler over every word there is.
@@ -61,7 +81,8 @@ class RandomSource {
 
   bool seeded() const { return generator_.has_value() || replay_.has_value(); }
 
-  std::unique_lock<std::mutex> lock() { return std::unique_lock<std::mutex>(mutex_); }
+  // To draw about so many words: it decides how much is read from the system at once, and nothing else.
+  Drawing draw(std::size_t words) { return Drawing(*this, words); }
 
   std::uint64_t next() {
     if (position_ == buffer_.size()) refill();
@@ -120,6 +141,8 @@ class RandomSource {
     std::unordered_set<RandomSource*> sources_;
   };
 
+  static constexpr std::size_t kFewWords = 8;
+
   // Leaves the buffer empty when it throws.
   void refill() {
     std::size_t first = 0;
@@ -130,7 +153,9 @@ class RandomSource {
     } else if (generator_) {
       for (std::uint64_t& word : buffer_) word = (*generator_)();
     } else {
-      system_random(buffer_.data(), sizeof buffer_);
+      first = buffer_.size() - std::clamp(expected_, kFewWords, buffer_.size());
+      system_random(buffer_.data() + first, (buffer_.size() - first) * sizeof buffer_[0]);
+      expected_ -= std::min(expected_, buffer_.size() - first);
     }
     position_ = first;
   }
@@ -145,6 +170,7 @@ class RandomSource {
   std::optional<std::mt19937_64> generator_;
   std::optional<std::vector<std::uint64_t>> replay_;
   std::size_t replayed_ = 0;
+  std::size_t expected_ = 0;
   std::array<std::uint64_t, 512> buffer_{};
   std::size_t position_ = 512;
 };

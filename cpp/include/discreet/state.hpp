@@ -92,6 +92,7 @@ struct OpenState {
   uint16_t family;
   uint16_t version;
   KeyKind kind;
+  uint64_t sum;  // the checksum
   std::string_view payload;
 };
 
@@ -102,12 +103,12 @@ inline OpenState open_state(std::string_view data) {
   std::memcpy(&state.family, data.data() + 8, 2);
   std::memcpy(&state.version, data.data() + 10, 2);
   const uint8_t kind = static_cast<uint8_t>(data[12]);
-  uint64_t length, sum;
+  uint64_t length;
   std::memcpy(&length, data.data() + 16, 8);
-  std::memcpy(&sum, data.data() + 24, 8);
+  std::memcpy(&state.sum, data.data() + 24, 8);
   state.payload = data.substr(kHeaderBytes);
   if (length != state.payload.size()) throw CorruptStateError("state is truncated or has trailing bytes");
-  if (sum != checksum(data.substr(0, 24), state.payload)) throw CorruptStateError("state fails its checksum");
+  if (state.sum != checksum(data.substr(0, 24), state.payload)) throw CorruptStateError("state fails its checksum");
   if (kind > static_cast<uint8_t>(KeyKind::binary)) throw CorruptStateError("state has an unknown key kind");
   state.kind = static_cast<KeyKind>(kind);
   return state;

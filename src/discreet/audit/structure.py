@@ -80,16 +80,19 @@ def merged_states(k: int) -> tuple[list[tuple[Counters, Counters]], int]:
     All streams of at most 4 events over k + 2 items, merged with all states that such streams reach.
     """
     table = states_of_short_streams(lambda: MisraGries(k, seed=_SEED), range(k + 2), 4 if k < 3 else 3, counters_of)
-    sketches = {}
-    for state, example in zip(table.states, table.examples, strict=True):
-        sketches[state] = MisraGries(k, seed=_SEED)
-        sketches[state].update(list(example))
+    examples = dict(zip(table.states, table.examples, strict=True))
+
+    def counted(state: Counters) -> MisraGries:
+        sketch = MisraGries(k, seed=_SEED)
+        sketch.update(list(examples[state]))
+        return sketch
+
     merged: dict[tuple[Counters, Counters], Counters] = {}
 
     def merge(a: Counters, b: Counters) -> Counters:
         if (a, b) not in merged:
-            sketch = sketches[a].copy()
-            sketch.merge(sketches[b])
+            sketch = counted(a)
+            sketch.merge(counted(b))
             merged[a, b] = counters_of(sketch)
         return merged[a, b]
 

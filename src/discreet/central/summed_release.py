@@ -78,6 +78,12 @@ class SummedRelease(EntriesRelease):
             raise ParameterError(f"made for {self.sketches} sketches, got {len(summary)}")
         for sketch in summary:
             super().check(sketch)
+        names = [name for sketch in summary for name in sketch.lineage]
+        if len(set(names)) < len(names):
+            raise IncompatibleSummaryError(
+                "some of the sketches have counted the same events: one is a copy of another, or is given twice. An "
+                "event is protected as part of one stream"
+            )
         if len({sketch.key_type for sketch in summary} - {None}) > 1:
             raise IncompatibleSummaryError("the sketches hold items of different kinds")
 

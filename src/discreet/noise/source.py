@@ -306,8 +306,8 @@ def _complement(chance: Enclosure) -> Enclosure:
 def system_source() -> RandomSource:
     """The process's source over the operating system's generator: what every release draws from.
 
-    It reads getrandom(2) (arc4random on macOS) through a 4 KiB buffer, clears words once used, and a forked child
-    starts with an empty buffer.
+    It reads getrandom(2) (arc4random on macOS) through a buffer that is cleared when a draw ends: a copy of the
+    process, by a fork or by a snapshot, never begins with words that the original will use.
     """
     return RandomSource(_native.RandomSource())
 
@@ -315,8 +315,7 @@ def system_source() -> RandomSource:
 def fresh_source() -> RandomSource:
     """A source over the operating system's generator with a buffer of its own, empty now and zeroed with the source.
 
-    For pan-private estimators: `system_source` keeps words that were read ahead, and whoever reads the memory would
-    know the noise of a later release.
+    For pan-private estimators, which share nothing with other draws of the process.
     """
     return RandomSource(_native.RandomSource())
 

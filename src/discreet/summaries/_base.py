@@ -139,7 +139,10 @@ class Summary:
         self._native.update(prepare_column(data), skip_nulls(nulls))
 
     def merge(self, other: Self) -> None:
-        """Add another summary of the same kind and size; `other` stays as it is."""
+        """Add another summary of the same kind and size; `other` stays as it is.
+
+        Refused with `IncompatibleSummaryError` if the two have counted some of the same events: see `lineage`.
+        """
         if type(other) is not type(self):
             raise IncompatibleSummaryError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
         self._native.merge(other._native)
@@ -167,6 +170,15 @@ class Summary:
     def was_merged(self) -> bool:
         """Whether another summary was ever merged into this one; some mechanisms need one that was not."""
         return bool(self._native.merged)
+
+    @property
+    def lineage(self) -> tuple[int, ...]:
+        """A random name for every stream that was counted: one, and after merges those of all parts.
+
+        Drawn with the first events and kept by copies and states: summaries with a name in common have events in
+        common. Merging them, or releasing them side by side, is refused.
+        """
+        return tuple(self._native.lineage)
 
     @property
     def max_key_bytes(self) -> int:

@@ -1,13 +1,18 @@
 """Random sources: what they refuse, that seeds repeat, and that neither forks nor threads share randomness."""
 
+import ctypes
 import math
 import os
+import platform
+import subprocess
+import sys
 import threading
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from discreet import _native
 from discreet.errors import ParameterError
 from discreet.noise import seeded_source, system_source
 
@@ -182,6 +187,69 @@ def test_fork_while_another_thread_draws_does_not_lock_the_child():
     finally:
         stop.set()
         thread.join()
+
+
+RAW_FORK = """
+import ctypes, os, platform, sys
+import discreet as dc
+from discreet.noise import seeded_source, system_source
+
+sketch = dc.MisraGries(16)
+sketch.update([1] * 100 + [2] * 50)
+
+def releases(source):
+    return [(drawn.offset, drawn.counts.tolist())
+            for drawn in (dc.central.OffsetRelease(dc.Budget(0.01, 1e-6), 16)(sketch, source) for _ in range(20))]
+
+def of_parent_and_child(source):
+    releases(source)
+    reading, writing = os.pipe()
+    number = {"x86_64": 56, "aarch64": 220}[platform.machine()]  # clone(2): no fork handler runs
+    child = ctypes.PyDLL(None).syscall(number, 17, 0, 0, 0, 0)
+    if child == 0:
+        os.write(writing, repr(releases(source)).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        received = pipe.read().decode()
+    assert os.waitpid(child, 0)[1] == 0
+    return received, repr(releases(source))
+
+child, parent = of_parent_and_child(system_source())
+assert len(child) > 300 and child != parent, "the copy of the process repeats the releases"
+child, parent = of_parent_and_child(seeded_source(1))
+assert child == parent, "a seeded source would show a shared buffer"
+"""
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or platform.machine() not in ("x86_64", "aarch64"), reason="needs clone(2)"
+)
+def test_a_copied_process_that_no_handler_hears_of_does_not_repeat_releases():
+    """Words read ahead would be in both copies. Equal by chance with probability below 2^-100."""
+    done = subprocess.run([sys.executable, "-c", RAW_FORK], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def _memory_of(native):
+    return ctypes.string_at(id(native), type(native).__basicsize__)
+
+
+def test_words_that_were_used_or_read_ahead_are_wiped():
+    """The buffer lies inside the object. Of a replaying source, which keeps what follows, a used word is gone; of the
+    system's nothing is left after a draw."""
+    words = [0x1122334455667700 + i for i in range(20)]
+    replaying = _native.RandomSource(words)
+    drawn = replaying.bytes(16)
+    memory = _memory_of(replaying)
+    assert drawn == b"".join(word.to_bytes(8, "little") for word in words[:2])
+    assert [word.to_bytes(8, "little") in memory for word in words] == [False] * 2 + [True] * 18
+    system = _native.RandomSource()
+    fresh = sum(byte != 0 for byte in _memory_of(system))
+    assert any(system.bytes(4000))
+    system.uniform_integers(2**60 + 1, 3)
+    # 4 KiB of buffer; what differs beside it are a few counters and pointers.
+    assert abs(sum(byte != 0 for byte in _memory_of(system)) - fresh) < 16
 
 
 def test_threads_never_receive_the_same_words():
