@@ -55,13 +55,20 @@ def lower_cut(mechanism: Any) -> Twin:
 
     Where the exact law has some room, lower by what makes delta so much larger: three times for entries, whose cut is
     for one entry that moves by all of the sensitivity; twice for a single counter, which reaches only some of the
-    states. The papers' formulas have more room than that: half of their cut.
+    states; a quarter for a cut from a noisy length, which is calibrated for the chance that a key is shown, and what
+    the other stream may show of it is not taken off. Delta falls with the wider of the two noises, that of the length
+    or that of the counters. The papers' formulas have more room than that: half of their cut.
     """
     attribute = "_cut" if hasattr(mechanism, "_cut") else "threshold"
     if getattr(mechanism, "calibration", "exact") != "exact":
         return sabotaged(mechanism, "half the cut", **{attribute: lambda original: getattr(original, attribute) // 2})
-    room = 3.0 if hasattr(mechanism, "sensitivity") else 2.0 if getattr(mechanism, "capacity", None) == 1 else 1.0
-    less = 1 + math.ceil(float(mechanism.scale) * math.log(room))
+    offset, spread = mechanism.error_model.offset_noise, float(mechanism.scale)
+    noisy_length = getattr(mechanism, "stream_length", None) == "noisy"
+    if noisy_length:
+        spread = max(spread, float(offset.scale * offset.step))
+    single = getattr(mechanism, "capacity", None) == 1
+    room = 3.0 if hasattr(mechanism, "sensitivity") else 2.0 if single else 1.25 if noisy_length else 1.0
+    less = 1 + math.ceil(spread * math.log(room))
     name = "cut one lower" if less == 1 else f"cut {less} lower"
     return sabotaged(mechanism, name, **{attribute: lambda original: getattr(original, attribute) - less})
 
