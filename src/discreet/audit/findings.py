@@ -77,7 +77,7 @@ class AuditReport:
 
     mechanism: str
     description: str
-    unit: Unit
+    unit: Unit | None
     epsilon: float | None
     delta: float
     rho: float | None
@@ -143,6 +143,8 @@ class AuditReport:
         """The guarantee in numbers."""
         if self.rho is not None:
             return f"rho={self.rho:g}"
+        if self.epsilon is None:
+            return "its law"
         return f"eps={self.epsilon:g}" + (f", delta={self.delta:.3g}" if self.delta else "")
 
     @property
@@ -158,6 +160,9 @@ class AuditReport:
         if self.lower_bound is not None:
             of = f" of {self.tested_epsilon:.3g}" if self.epsilon is None else ""
             parts.append(f"eps>={max(self.lower_bound, 0.0):.2f}{of}")
+        away = [finding for finding in self.findings if finding.quantity == "standard deviations"]
+        if away:
+            parts.append(f"off by {max(f.measured for f in away):.1f} of {away[0].claimed:.1f} sd")
         return ", ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,7 +170,7 @@ class AuditReport:
         return {
             "mechanism": self.mechanism,
             "description": self.description,
-            "unit": self.unit.to_dict(),
+            "unit": None if self.unit is None else self.unit.to_dict(),
             "epsilon": self.epsilon,
             "delta": self.delta,
             "rho": self.rho,

@@ -24,6 +24,7 @@ _ROWS = (
     "discreet.audit.pan",
     "discreet.audit.multiparty",
     "discreet.audit.multiparty_transcripts",
+    "discreet.audit.samplers",
 )
 """The modules that register rows."""
 

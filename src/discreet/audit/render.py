@@ -21,6 +21,8 @@ HEADINGS = ("mechanism", "unit", "claimed", "exact, lower bound", "pairs tried",
 def unit_words(report: AuditReport) -> str:
     """The unit in a word or two."""
     unit = report.unit
+    if unit is None:
+        return "draw"
     return f"user of {unit.max_items}" if isinstance(unit, User) else type(unit).__name__.lower()
 
 
