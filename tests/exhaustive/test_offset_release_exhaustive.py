@@ -92,6 +92,18 @@ def test_a_short_stream_that_reaches_s6_with_two_counters():
     assert kind(pair) == "S6"
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_s6_needs_two_items_more_than_counters(k):
+    """Each sketch has k keys and two that the other lacks: k + 2 in all, none of them a dummy."""
+    for items in (k + 1, k + 2):
+        reached = {kind(signature(*pair)) for pair in neighbouring_states(k, items, 2, paper_order)}
+        assert ("S6" in reached) == (items == k + 2)
+    # k - 2 counters that never fall to 0 leave a sketch of two.
+    frequent, stream = [10 + i for i in range(k - 2)] * 9, [0, 1, 2, 1, 0, 2, 3]
+    pair = [misra_gries([*frequent, *part], k) for part in (stream, stream[:3] + stream[4:])]
+    assert kind(signature(*pair)) == "S6"
+
+
 def test_counting_elements_gives_the_decrements():
     """sum of the counters = n - (k+1) decrements, which ties alpha to the counters in every state."""
     for stream in itertools.product(range(4), repeat=6):

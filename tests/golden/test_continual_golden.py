@@ -16,6 +16,7 @@ WRITTEN = {
     "counter-tree-v1": (Counter, 51, 63),
     "counter-square-root-v1": (Counter, 49, 62),
     "heavy-hitters-v1": (HeavyHitters, {"a": 45, "b": 15, "c": 5}, {"a": 54, "b": 15, "c": 5}),
+    "histogram-sparse-v1": (Histogram, {"a": 50, "b": 44}, {"a": 65, "b": 39}),  # with the noise it was begun with
     "histogram-v1": (Histogram, {"b": 46, "a": 44, "c": 5}, {"a": 54, "b": 46}),
 }
 

@@ -126,8 +126,8 @@ def _histogram_twins(histogram: Any) -> Sequence[Twin]:
         node = node_of(engine, False)
         if node.choices:
             # [CO] Theorem 3: delta for 2 k items, where all that are looked at may be of one event.
-            p = histogram.guarantee.delta / 2.0 / engine.levels / (2 * node.choices)
-            lower = (node.shift or 0) - one_shot.gumbel_shift(Fraction(node.tau), p)
+            p = histogram.guarantee.delta / 2.0 / engine.levels
+            lower = (node.shift or 0) - one_shot.gumbel_shift(Fraction(node.tau), p, 2 * node.choices)
             if lower > 0:
                 twins.append(_engine_twin(histogram, "stop for 2k items (CO Thm 3)", _weaker(cut=lower)))
     if isinstance(engine, Hidden):

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from discreet.audit.continual_counter import claimed_loss, claimed_rho, side_by_side, tries
 from discreet.audit.continual_laws import (
-    above_threshold_loss,
+    above_threshold_losses,
     choice_rho,
     difference_tail,
     event_delta,
@@ -308,8 +308,9 @@ class HistogramOverTimeAudit:
         }
         if s:
             levels, queries = ({d.scale for d in laplace if (d.size == 1) is one} for one in (True, False))
-            loss = above_threshold_loss(*(NoiseLaw("laplace", min(scales), 1e-12) for scales in (levels, queries)))
-            parts["AboveThreshold"] = s * loss * loss / 2.0
+            # Losses within a range r are r^2/8-zCDP.
+            losses = above_threshold_losses(*(NoiseLaw("laplace", min(scales), 1e-12) for scales in (levels, queries)))
+            parts["AboveThreshold"] = s * sum(losses) ** 2 / 8.0
         detail = ", ".join(f"{name} {value:.4g}" for name, value in parts.items())
         claimed = claimed_rho(histogram) * _SLACK
         what, rho = "choices, counters, AboveThreshold", sum(parts.values())

@@ -21,7 +21,7 @@ from discreet.noise import RandomSource
 from discreet.privacy.calibration import gaussian_delta
 
 __all__ = [
-    "above_threshold_loss",
+    "above_threshold_losses",
     "choice_rho",
     "difference_tail",
     "discrete_gaussian_law",
@@ -153,11 +153,12 @@ def choice_rho(tau: float) -> float:
     return max(ways)
 
 
-def above_threshold_loss(level: NoiseLaw, query: NoiseLaw) -> float:
-    """The exact loss of a run of AboveThreshold over queries that one event raises by 0 or 1 each.
+def above_threshold_losses(level: NoiseLaw, query: NoiseLaw) -> tuple[float, float]:
+    """The exact losses of a run of AboveThreshold over queries that one event raises by 0 or 1 each.
 
-    It stops at the first query with q + Z > Z_0. Of the queries before the stop many are alike, which is what forces
-    Z_0 up; the worst of a range of distances, of numbers of queries, and of which of them the event raises.
+    By how much (in logarithms) the event makes an outcome more likely, and less likely, at most. The run stops at the
+    first query with q + Z > Z_0. Of the queries before the stop many are alike, which is what forces Z_0 up; the worst
+    of a range of distances, of numbers of queries, and of which of them the event raises.
     """
     reach = level.reach
 
@@ -168,15 +169,15 @@ def above_threshold_loss(level: NoiseLaw, query: NoiseLaw) -> float:
             for z in range(-reach, reach + 1)
         )
 
-    worst = 0.0
+    more = less = 0.0
     for many in (0, 1, 30, 1000):
         for last in (-2 * query.reach // 5, -query.reach // 5, 0, query.reach // 10):
             base = stops(0, many, last)
             for up, up_last in ((1, 0), (0, 1), (1, 1)):
                 moved = stops(up, many, last + up_last)
                 if base > 1e-12 and moved > 1e-12:
-                    worst = max(worst, abs(math.log(moved / base)))
-    return worst
+                    more, less = max(more, math.log(moved / base)), max(less, math.log(base / moved))
+    return more, less
 
 
 def discrete_gaussian_law(sigma: float, reach: int) -> dict[int, float]:
@@ -201,7 +202,7 @@ def item_shown(tree: Tree, sigma: float, cuts: Sequence[int], count: int, reach:
     return float(chance[shown].sum())
 
 
-def stop_is_beaten(limit: int, shift: int, tau: float) -> float:
+def stop_is_beaten(limit: int, shift: float, tau: float) -> float:
     """The chance that one of `limit` items, each `shift` below the stop of UnkGumb, is drawn ahead of it.
 
     The stop is first with odds 1 against limit exp(-2 shift/tau).
@@ -211,5 +212,5 @@ def stop_is_beaten(limit: int, shift: int, tau: float) -> float:
 
 
 def sparse_rho(k: int, tau: float, *, literal: bool = False) -> float:
-    """What sparseGumb costs: (2k + 1)/(2 tau^2); Theorem 4 of [CO] counts each run of AboveThreshold as 2/tau_1-DP."""
-    return (2 * k + (4 if literal else 1)) / (2.0 * tau * tau)
+    """What sparseGumb costs: (2k + 1/4)/(2 tau^2); Theorem 4 of [CO] takes a run of AboveThreshold to be 2/tau_1-DP."""
+    return (2 * k + (4 if literal else 0.25)) / (2.0 * tau * tau)

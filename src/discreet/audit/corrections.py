@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from discreet.audit import literal_pan, literal_sketches
-from discreet.audit.continual_laws import event_shift, sparse_rho, stop_is_beaten
+from discreet.audit.continual_laws import above_threshold_losses, event_shift, sparse_rho, stop_is_beaten
+from discreet.audit.laws import NoiseLaw
 from discreet.audit.multiparty_laws import entries_loss, neighbours, separation_loss
 from discreet.audit.multiparty_transcripts import stream_loss
 from discreet.audit.pan_laws import History, Model, models_of, worst_loss
@@ -43,9 +44,10 @@ LOOKS: list[History] = [("look", "output"), ("output", "look")]
 class Correction:
     """One claim of a paper, and what it comes to.
 
-    kind "privacy": the literal version loses more than claimed. "number": it is private and publishes something else
-    than it says; claimed is the error that was meant to be 0. "waste": it is private and spends more than it has to;
-    then `literal` and `ours` are what is accounted for the same release.
+    kind "privacy": the literal version loses more than claimed. "misuse": the paper is right, and `literal` is what its
+    result loses where it does not apply. "number": it is private and publishes something else than it says; claimed is
+    the error that was meant to be 0. "waste": it is private and spends more than it has to; then `literal` and `ours`
+    are what is accounted for the same release.
     """
 
     where: str
@@ -55,6 +57,11 @@ class Correction:
     claimed: float
     literal: float
     ours: float
+
+    @property
+    def place(self) -> str:
+        """Where, and whether it is the paper's fault."""
+        return f"{self.where}, misused" if self.kind == "misuse" else self.where
 
     @property
     def caught(self) -> bool:
@@ -166,7 +173,11 @@ def _central() -> Iterator[Correction]:
     ]
     for where, what, mechanism, words in rows:
         literal, ours = _delta(_twin(mechanism, words)), _delta(mechanism)
-        yield Correction(where, what, "privacy", "delta", mechanism.guarantee.delta, literal, ours)
+        # [LT] states the inequality, the threshold for dropped zeros and the number of counters right.
+        kind = "misuse" if where.startswith("[LT]") else "privacy"
+        yield Correction(where, what, kind, "delta", mechanism.guarantee.delta, literal, ours)
+    printed = [literal_sketches.printed_cut_of_algorithm_3(1.0, 1e-6, blanks=blanks) for blanks in (False, True)]
+    yield Correction("[SS] Algorithm 3", "the printed cut, |X| counts events", "privacy", "delta", 1e-6, *printed)
     values = [literal_sketches.printed_cut_of_algorithm_5(1.0, 1e-6, corrected=fixed) for fixed in (False, True)]
     yield Correction("[SS] Algorithm 5", "cut with + gamma_2, CountSketch", "privacy", "delta", 1e-6, *values)
     values = [literal_sketches.cut_from_the_second_moment(1.0, corrected=fixed) for fixed in (False, True)]
@@ -213,14 +224,14 @@ def _continual() -> Iterator[Correction]:
     yield Correction(
         "[CO] Theorem 1", "tree of 3 levels: l2-sensitivity", "waste", "sensitivity", levels, levels, moved
     )
-    each = _above_threshold_loss(1.0)
+    each = max(above_threshold_losses(*(NoiseLaw("laplace", scale, 1e-12) for scale in (2, 4))))
     yield Correction("[CO] Theorem 4", "one run of AboveThreshold, tau_1 = 1", "waste", "epsilon", 2.0, 2.0, each)
     k, tau = 10, 1.0
     literal, ours = sparse_rho(k, tau, literal=True), sparse_rho(k, tau)
     yield Correction("[CO] Theorem 4", "sparseGumb, k = 10, tau = 1", "waste", "rho", literal, literal, ours)
     limit, delta, scale = 1000, 0.01, Fraction(5)
-    printed = math.ceil(float(scale) * math.log(1 / delta))
-    ours_shift = one_shot.gumbel_shift(scale, 2 * delta / limit)
+    printed = float(scale) * math.log(1 / delta)  # h_(k-bar + 1) + 1 + tau ln(1/delta'), a real number
+    ours_shift = one_shot.gumbel_shift(scale, 2 * delta, limit)
     beaten = [stop_is_beaten(limit, shift, float(scale)) for shift in (printed, ours_shift)]
     yield Correction(
         "[CO] Theorem 3", "UnkGumb, k = 1 of 1000: delta 2 k delta'", "privacy", "delta", 2 * delta, *beaten
@@ -238,29 +249,6 @@ def _continual() -> Iterator[Correction]:
         printed_epsilon,
         printed_epsilon,
         exact,
-    )
-
-
-def _above_threshold_loss(tau: float) -> float:
-    """The exact loss of a run with noise of scale 2 tau on the threshold and 4 tau on each query, at its worst.
-
-    n queries stay below and the next one passes; in the neighbour the first are one higher and the last one lower.
-    """
-    z, rate = np.arange(-600, 601), 1 / (4 * tau)
-    threshold = np.exp(-np.abs(z) / (2 * tau))
-
-    def passes(shift: Any) -> Any:  # P[Z >= shift] for discrete Laplace noise Z
-        up = np.exp(-rate * np.abs(shift)) / (1 + math.exp(-rate))
-        return np.where(shift > 0, up, 1 - up * math.exp(-rate))
-
-    def ends(n: int, low: int, last: int) -> float:
-        return float((threshold * (1 - passes(z - low)) ** n * passes(z - last)).sum())
-
-    return max(
-        abs(math.log(ends(n, low, last) / ends(n, low + 1, last - 1)))
-        for n in (0, 1, 10, 100, 1000)
-        for low in range(-30, 31, 10)
-        for last in range(-90, 31, 10)
     )
 
 

@@ -1,4 +1,4 @@
-"""[SS] Algorithm 5 and appendix B as printed. NOT PRIVATE: only the audit uses them, to be caught by it.
+"""[SS] Algorithms 3 and 5 and appendix B as printed. NOT PRIVATE: only the audit uses them, to be caught by it.
 
 docs/privacy/corrections.md has the arguments and what each of them loses.
 """
@@ -14,10 +14,30 @@ from fractions import Fraction
 from discreet.audit.linear import largest_untracked
 from discreet.privacy.error_model import Noise
 
-__all__ = ["cut_from_the_second_moment", "printed_cut_of_algorithm_5"]
+__all__ = ["cut_from_the_second_moment", "printed_cut_of_algorithm_3", "printed_cut_of_algorithm_5"]
 
 _ROWS = 3
 Place = tuple[str, int]
+
+
+def printed_cut_of_algorithm_3(epsilon: float, delta: float, *, blanks: bool = False) -> float:
+    """A lower bound of delta of the cut max{|X|/k - gamma, |X|/k~ + 1 + gamma}, k = 2 and k~ = 4, on one pair.
+
+    X has two items at the whole number below its cut, a third one with the rest, and b once; X' has no b. |X| counts
+    events, or, with `blanks`, ticks: a removed event leaves a blank one. Noise is discrete and shown is what is larger
+    than the cut. Where the cuts of the two are apart, the lower one lets a value pass that the other never shows.
+    """
+    n, gamma, q = 200, math.log(2.0 / delta) / epsilon, math.exp(-epsilon)
+
+    def least(length: int) -> int:  # the smallest whole number above the cut
+        return math.floor(max(length / 2 - gamma, length / 4 + 1 + gamma)) + 1
+
+    cut, other = least(n), least(n if blanks else n - 1)
+    at = cut - 1
+    assert 2 * at < n - 1
+    between = (1 - q) / (1 + q) if other == at else 0.0  # one of the two has exactly the value at
+    alone = q ** (cut - 1) / (1 + q)  # b, which only X has, passes
+    return max(alone, 1.0 - (1.0 - between) ** 2)
 
 
 class _ChosenCells:

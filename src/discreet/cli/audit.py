@@ -88,7 +88,7 @@ def _show_corrections(format: TextFormat) -> None:
     else:
         headings = ["where", "what", "quantity", "claimed", "literal", "ours"]
         table = [
-            [one.where, one.what, one.quantity, *(f"{x:.3g}" for x in (one.claimed, one.literal, one.ours))]
+            [one.place, one.what, one.quantity, *(f"{x:.3g}" for x in (one.claimed, one.literal, one.ours))]
             for one in found
         ]
         print(table_text(headings, table, right=(3, 4, 5)), end="")

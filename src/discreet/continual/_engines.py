@@ -170,14 +170,17 @@ class Sparse(Engine):
     """Algorithm 4 of [CO], sparseGumb: the top k, chosen again at most `switches` times, with a counter each.
 
     Accounting (Theorem 4, corrected): s + 1 choices of k items, k/(2 tau^2); (s+1) k counters, k/(2 tau^2); s runs of
-    AboveThreshold with noises Lap(2 tau_1), Lap(4 tau_1), each 1/tau_1-DP and so 1/(2 s tau^2)-zCDP: together
-    (2k + 1)/(2 tau^2). (The paper counts 4 in place of the 1: it takes a run to be 2/tau_1-DP.)
+    AboveThreshold with noises Lap(2 tau_1), Lap(4 tau_1), tau_1^2 = s tau^2. One event more raises counts and lowers
+    none, so a run's outcome becomes more likely by a factor of at most exp(1/(4 tau_1)) and less likely by at most
+    exp(3/(4 tau_1)): losses within a range of 1/tau_1, which is 1/(8 tau_1^2)-zCDP. Together (2k + 1/4)/(2 tau^2).
+    (The paper counts 4 in place of the 1/4: it takes a run to be 2/tau_1-DP.) `run_cost` is the 1/4; states of
+    earlier versions were begun with 1. Argument: docs/privacy/continual.md.
     """
 
     def __init__(self, make: Callable[[float], tuple[Factor, float]], rho: float, k: int, switches: int,
-                 margin: int) -> None:  # fmt: skip
+                 margin: int, run_cost: float) -> None:  # fmt: skip
         self._k, self._margin = k, margin
-        tau_squared = (2 * k + (switches > 0)) / (2.0 * rho) * (1.0 + 1e-12)
+        tau_squared = (2 * k + (run_cost if switches else 0)) / (2.0 * rho) * (1.0 + 1e-12)
         self._tau1 = Fraction(math.sqrt(max(switches, 1) * tau_squared) * (1.0 + 1e-12))
         self._tau2 = Fraction(math.sqrt((switches + 1) * tau_squared) * (1.0 + 1e-12))
         self.factor, each = make(float(1 / (2 * self._tau2 * self._tau2)))

@@ -239,18 +239,21 @@ class _Toeplitz(Factor):
         """A bound of the sum of the absolute values of the row of tick t."""
 
     def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
-        """For the variance of tick t. A Gaussian tail bounds the lattice's, as follows.
+        """For the variance of tick t. In lattice steps N_t is X + R, X = sum b_j z_{t-j}, |R| <= row_sum kappa/2.
 
-        In lattice steps N_t is X + R, X = sum b_j z_{t-j}, |R| <= row_sum kappa/2. For an independent Gaussian V of
-        standard deviation 10, P[X >= m] <= P[X + V >= m - 100] / P[V >= -100]. The characteristic function of X + V is
-        that of a Gaussian up to |u| = pi (there each z has its Gaussian's, to a relative exp(-sigma^2)) and below
-        exp(-490) beyond: so the law of X + V is Gaussian to within exp(-480).
+        With an independent Gaussian V of standard deviation 10, P[X >= m] P[V >= -100] <= P[X + V >= m - 100], and from
+        sigma = 16 on the law of X + V is Gaussian to within exp(-480). Where that is not enough, X is sub-Gaussian:
+        P[X >= m] <= exp(-m^2/(2 variance)). Both are argued in docs/privacy/continual.md.
         """
         from scipy import special
 
-        wide = math.sqrt(self.row_squares(t) * float(sigma) ** 2 + 100.0) * (1.0 + 1e-12)
-        deviations = -float(special.ndtri(probability * (1.0 - 1e-9))) * (1.0 + 1e-12)
-        steps = wide * deviations + 100.0 + self.row_sum(t) * self.kappa / 2.0 + self.lattice / 2.0
+        variance = self.row_squares(t) * float(sigma) ** 2
+        if sigma >= 16 and probability >= 1e-150:
+            deviations = -float(special.ndtri(probability * (1.0 - 1e-9)))
+            reach = math.sqrt(variance + 100.0) * deviations * (1.0 + 1e-11) + 100.0
+        else:
+            reach = math.sqrt(-2.0 * variance * math.log(probability)) * (1.0 + 1e-11)
+        steps = reach + self.row_sum(t) * self.kappa / 2.0 + self.lattice / 2.0
         return math.ceil(steps / self.lattice * (1.0 + 1e-12))
 
 

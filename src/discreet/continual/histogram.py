@@ -43,6 +43,8 @@ MECHANISMS = {
     (False, False): ("meta",),
 }
 _MOST_ITEMS = 2**63
+# What a run of AboveThreshold costs ("sparse"), in units of 1/(2 tau_1^2): now, and in states that do not say.
+_RUN_COST, _FORMER_RUN_COST = 0.25, 1.0
 
 
 class Histogram(Continual):
@@ -117,6 +119,7 @@ class Histogram(Continual):
         self._items: list[Item] = [] if self._domain is None else self._domain.to_pylist()
         self._index = {item: position for position, item in enumerate(self._items)}
         self._total = np.zeros(len(self._items), np.int64)
+        self._run_cost = _RUN_COST
         self._engine = self._make_engine()
         self._last: release.Histogram | None = None
 
@@ -131,7 +134,12 @@ class Histogram(Continual):
         if self.mechanism == "sparse":
             assert self.k is not None
             return Sparse(
-                lambda each: (best_factor(self.horizon or 1, each), each), rho, self.k, self.switches, self.margin
+                lambda each: (best_factor(self.horizon or 1, each), each),
+                rho,
+                self.k,
+                self.switches,
+                self.margin,
+                self._run_cost,
             )
         if self.mechanism in ("meta", "limit"):
             return self._meta(rho, None if known else delta)
@@ -162,7 +170,7 @@ class Histogram(Continual):
             if delta is None:
                 return self._tree(lambda h, rank, source: one_shot.known_gumbel(h, top, tau, source), float(tau), False)
             bar = 10 * k if limit is None else limit
-            shift = one_shot.gumbel_shift(tau, delta / (L * bar))
+            shift = one_shot.gumbel_shift(tau, delta / L, bar)
             return self._tree(
                 lambda h, rank, source: one_shot.unknown_gumbel(h, top, tau, shift, bar, rank, source),
                 float(tau),
@@ -271,6 +279,7 @@ class Histogram(Continual):
             "keep_discovered": self.keep_discovered,
             "switches": self.switches,
             "margin": self.margin,
+            **({"run_cost": self._run_cost} if self.mechanism == "sparse" and self._run_cost == _RUN_COST else {}),
             "known": self._domain is not None,
             "bytes": bool(self._items) and isinstance(self._items[0], bytes),
             "items": [item.hex() if isinstance(item, bytes) else item for item in self._items],
@@ -295,6 +304,11 @@ class Histogram(Continual):
                 source=source,
             )
             histogram._restore(header)
+            histogram._run_cost = header.get("run_cost", _FORMER_RUN_COST)
+            if histogram._run_cost not in (_RUN_COST, _FORMER_RUN_COST):
+                raise CorruptStateError("the state has another accounting")
+            if histogram._run_cost != _RUN_COST and histogram.mechanism == "sparse":
+                histogram._engine = histogram._make_engine()  # goes on with the noise it was begun with
             if not header["known"]:
                 histogram._items = items
                 histogram._index = {item: position for position, item in enumerate(items)}

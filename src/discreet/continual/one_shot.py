@@ -87,8 +87,8 @@ def unknown_gumbel(
     """Algorithm 12, UnkGumb: k choices among the `limit` largest and a stop at h_(limit+1) + 1 + shift.
 
     k/tau^2-zCDP but for the choice of an item that only one neighbour has among its largest. There are at most
-    `limit`, each ahead of the stop with probability 1/(1 + exp(2 shift/tau)). (The paper's Theorems 3 and 10 state 2 k
-    and limit times delta; the proof needs the latter.)
+    `limit`; one of them is ahead of the stop with probability o/(1 + o), o = limit exp(-2 shift/tau), at most. (The
+    paper's Theorems 3 and 10 state 2 k and limit times delta; the proof needs the latter.)
     """
     top, rest = _top(counts, rank, limit)
     scores = np.append(counts[top], rest + 1 + shift)
@@ -118,6 +118,11 @@ def laplace_shift(scale: Fraction, probability: float) -> int:
     return smallest_shift(lambda shift: log_sum_tail(float(1 / scale), shift) + 1e-12, probability)
 
 
-def gumbel_shift(tau: Fraction, probability: float) -> int:
-    """The smallest shift with 1/(1 + exp(2 shift/tau)) <= probability."""
-    return max(0, math.ceil(float(tau) / 2.0 * math.log1p(1.0 / probability) * (1.0 + 1e-12)))
+def gumbel_shift(tau: Fraction, probability: float, items: int) -> int:
+    """The smallest shift at which one of `items` items is drawn ahead of the stop with at most this probability.
+
+    Of these items and the stop the first to be drawn is the stop with odds 1 against items exp(-2 shift/tau), whatever
+    else is there: shift >= tau/2 ln(items (1/probability - 1)).
+    """
+    odds = math.log(items) + math.log1p(-probability) - math.log(probability)
+    return max(0, math.ceil(float(tau) / 2.0 * (odds + 1e-12) * (1.0 + 1e-12)))

@@ -35,10 +35,19 @@ def test_unkbase_shows_an_item_of_one_event_within_delta():
 
 def test_the_stop_of_unkgumb():
     tau, delta, limit = Fraction(5), 1e-3, 40
-    shift = one_shot.gumbel_shift(tau, delta / limit)
-    assert stop_is_beaten(limit, shift, 5.0) <= delta
+    shift = one_shot.gumbel_shift(tau, delta, limit)
+    assert stop_is_beaten(limit, shift, 5.0) <= delta < stop_is_beaten(limit, shift - 1, 5.0)
     # A cut for two items, as Theorem 3 has it for k = 1, is not enough for forty.
-    assert stop_is_beaten(limit, one_shot.gumbel_shift(tau, delta / 2), 5.0) > delta
+    assert stop_is_beaten(limit, one_shot.gumbel_shift(tau, delta, 2), 5.0) > delta
+
+
+@pytest.mark.parametrize("probability", [0.6, 0.3, 1e-4, 1e-300])
+@pytest.mark.parametrize("items", [1, 7])
+def test_the_shift_of_the_stop_is_the_smallest(probability, items):
+    for tau in (Fraction(1), Fraction(22, 7), Fraction(1000)):
+        shift = one_shot.gumbel_shift(tau, probability, items)
+        assert stop_is_beaten(items, shift, float(tau)) <= probability
+        assert shift == 0 or stop_is_beaten(items, shift - 1, float(tau)) > probability
 
 
 def test_the_stop_is_drawn_with_that_law():
@@ -54,7 +63,7 @@ def test_the_stop_is_drawn_with_that_law():
 
 
 def test_sparse_accounting():
-    assert sparse_rho(1, 2.0) == pytest.approx(3 / 8)
+    assert sparse_rho(1, 2.0) == pytest.approx(2.25 / 8)
     assert sparse_rho(1, 2.0, literal=True) == pytest.approx(6 / 8)
     histogram = dc.continual.Histogram(50, dc.Budget.zcdp(0.3), list(range(9)), None, 2, mechanism="sparse", switches=4)
     tau = float(histogram._engine._tau1) / math.sqrt(4)

@@ -11,8 +11,9 @@ import pytest
 import discreet as dc
 from discreet.continual import Histogram, one_shot
 from discreet.continual._events import event_counts
-from discreet.continual._factors import Buffered, Tree
+from discreet.continual._factors import Buffered, SquareRoot, Tree
 from discreet.noise import seeded_source
+from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
 
 BUDGET = dc.Budget(1.0, 1e-6)
 PLENTY = dc.Budget(5000.0, 0.5)
@@ -157,6 +158,29 @@ def test_cut_hides_with_the_stated_probability(factor):
             assert float((noise >= shift - 2).mean()) > 0.01
 
 
+@pytest.mark.parametrize("probability", [1e-3, 1e-9, 1e-200])
+@pytest.mark.parametrize("sigma", [1, 15, 17, 3000, 10**6])
+def test_the_cut_of_one_tick_against_the_exact_tail(sigma, probability):
+    """Also where the noise is no wider than a few lattice steps, and for tails beyond what a Gaussian is close to."""
+    factor = Buffered(1)
+    shift = factor.hiding_shift(1, Fraction(sigma), probability)
+    least = shift * factor.lattice - factor.lattice // 2  # rounded to whole counts, halves up
+    assert discrete_gaussian_tail(float(sigma), least) <= probability
+    if probability >= 1e-150:  # with Chernoff's bound there is room
+        assert shift == 1 or discrete_gaussian_tail(float(sigma), least - 2 * factor.lattice) > probability
+
+
+def test_the_coefficients_of_the_noise_are_at_most_one():
+    """What the argument for the cut takes for granted: b_0 = 1, and no other is larger."""
+    for horizon in (1, 2, 5, 64, 365, 2**14, 2**24):
+        weights, gaps = Buffered(horizon)._rows
+        assert weights.min() >= 0
+        assert weights.sum() == pytest.approx(1)
+        assert gaps.min() >= 0
+        assert gaps.max() <= 1
+    assert (SquareRoot(1000).coefficients <= 2**40).all()
+
+
 def test_ours_needs_two_fifths_of_the_threshold_of_unkbase():
     horizon = 2**14
     ours = Histogram(horizon, BUDGET, None, 1)
@@ -206,7 +230,7 @@ def test_shifts_of_the_one_shot_cuts():
         tails = both[::-1].cumsum()[::-1]
         middle = len(z) - 1
         assert tails[middle + shift] <= probability < 1.001 * tails[middle + shift - 1]
-        shift = one_shot.gumbel_shift(Fraction(7), probability)
+        shift = one_shot.gumbel_shift(Fraction(7), probability, 1)
         assert 1 / (1 + math.exp(2 * shift / 7)) <= probability <= 1 / (1 + math.exp(2 * (shift - 1.01) / 7))
         shift = one_shot.laplace_shift(Fraction(3), probability)
         q = math.exp(-1 / 3)
@@ -234,8 +258,8 @@ def test_sparse_switches_at_most_s_times():
         favourite = ITEMS[t // 25 % 12]
         seen.append(histogram.step([[favourite]] * int(30 * 2 ** (t // 25)) + [[rng.choice(ITEMS)]]).items[0])
     assert sum(a != b for a, b in pairwise(seen)) == 2
-    # Theorem 4, corrected: (2k + 1)/(2 tau^2) = rho.
-    assert float(histogram._engine._tau2) == pytest.approx(math.sqrt(3 * 3 / (2 * 50.0)))
+    # Theorem 4, corrected: (2k + 1/4)/(2 tau^2) = rho.
+    assert float(histogram._engine._tau2) == pytest.approx(math.sqrt(3 * 2.25 / (2 * 50.0)))
 
 
 @pytest.mark.parametrize(
