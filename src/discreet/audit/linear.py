@@ -117,16 +117,20 @@ class LinearAudit:
         return failing, g, n
 
     def _failing(self, mechanism: Any, noise: NoiseLaw, g: int, n: int, cut: int) -> tuple[float, int]:
-        """2 P[hashing errs by more than g] + (1 + e^epsilon) P[noise passes the cut], bounded as in the argument."""
+        """P[hashing errs by more than g] + (1 + e^epsilon) P[noise passes the cut], bounded as in the argument.
+
+        With a noisy length the hashing may fail either stream on its own.
+        """
         d, w = mechanism.depth, mechanism.width
-        items = n + items_of(mechanism)
+        public = isinstance(mechanism.stream_length, int)
+        items = n + (0 if public else items_of(mechanism))
         q = 0.0 if g >= n else min(1.0, n * math.ceil(2**32 / w) / 2**32 / (g + 1))
         needed = (d + 1) // 2 if self.median else d
         rows = math.fsum(math.comb(d, j) * q**j * (1.0 - q) ** (d - j) for j in range(needed, d + 1))
         hashing = min(1.0, items * rows + items**2 / 2 * ((mechanism.max_key_bytes / 7 + 2) / 2**61) ** 2)
         margin = cut - largest_untracked(n, mechanism.capacity, g, self.median)
         passes = min(1.0, (2 if self.median else 1) * d * w * noise.shown(margin))
-        return 2.0 * hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes, g
+        return (1.0 if public else 2.0) * hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes, g
 
     def _conforms(self, mechanism: Any) -> Finding:
         """The release with chosen noise: every cell gets its noise, and what is shown is what the cells say."""

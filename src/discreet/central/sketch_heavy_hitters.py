@@ -53,7 +53,7 @@ def largest_untracked(n: int, k: int, g: int, rule: str) -> int:
 
 @dataclass(frozen=True)
 class _Deltas:
-    """Where delta goes: Gaussian noise, the hashing of each of the two streams, the cells' noise, the length's."""
+    """Where delta goes: Gaussian noise, the hashing (of each of `_streams`), the cells' noise, the length's."""
 
     gaussian: float
     hashing: float
@@ -104,8 +104,17 @@ class _SketchHeavyHitters(Mechanism):
         return Fraction(approximate(self.budget, self.name)[0]), Fraction(0)
 
     @property
+    def _streams(self) -> int:
+        """For how many of two neighbours the hashing must be good on its own account.
+
+        What collides with an item in the shorter stream is part of what does in the longer. Where a public length fixes
+        one g for both, a seed that is good for the longer is good for both; a noisy length gives the shorter its own g.
+        """
+        return 2 if self.stream_length == "noisy" else 1
+
+    @property
     def _deltas(self) -> _Deltas:
-        # delta >= gaussian + 2 hashing + (1 + e^epsilon)(cells + length)
+        # delta >= gaussian + streams hashing + (1 + e^epsilon)(cells + length)
         epsilon, delta = approximate(self.budget, self.name)
         gaussian = delta / 2.0 if self.noise == "gaussian" else 0.0
         rest = (delta - gaussian) * (1.0 - 1e-12)
@@ -113,7 +122,7 @@ class _SketchHeavyHitters(Mechanism):
         if failing == 0.0:
             raise ParameterError(f"{self.name}: delta is too small for epsilon in {self.budget}")
         length = failing / 2.0 if self.stream_length == "noisy" else 0.0
-        return _Deltas(gaussian, rest / 4.0, failing - length, length)
+        return _Deltas(gaussian, rest / 2.0 / self._streams, failing - length, length)
 
     @property
     def scale(self) -> Fraction:
@@ -130,8 +139,11 @@ class _SketchHeavyHitters(Mechanism):
         return _unreached(Noise(self.noise, self.scale), sides * self.depth * self.width, self._deltas.cells)
 
     def _collisions(self, length: int, slack: float = 0.0) -> Collisions:
-        """The hashing of one stream of at most `length` events and its neighbour's items."""
-        items = length + items_of(self.unit)
+        """The hashing of one stream of at most `length` events, for its own items and its neighbour's.
+
+        A public length bounds the longer of the two, which has the items of both.
+        """
+        items = length + (items_of(self.unit) if self.stream_length == "noisy" else 0)
         return Collisions(self.rule, self.width, self.depth, length, items, self.max_key_bytes, slack)
 
     def _untracked(self, length: int) -> int:
