@@ -269,7 +269,8 @@ def bad(tmp_path):
         file.truncate(200)
     (tmp_path / "garbage.csv").write_bytes(bytes(range(128, 256)) * 100)
     (tmp_path / "garbage.txt").write_bytes(bytes(range(256)) * 100)
-    (tmp_path / "mixed.jsonl").write_text('{"query": "secret item"}\n{"query": 7}\n')
+    (tmp_path / "float.jsonl").write_text('{"query": "secret item"}\n{"query": 7.5}\n')
+    pq.write_table(pa.table({"query": [["secret item"]]}), tmp_path / "lists.parquet")
     (tmp_path / "nulls.csv").write_text("user,query\nu,secret item\nu,\n")
     (tmp_path / "lists.jsonl").write_text('{"query": ["secret item"]}\n')
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
@@ -285,11 +286,12 @@ def bad(tmp_path):
         (["empty.csv", "--column", "query"], 4),
         (["broken.parquet"], 4),
         (["garbage.csv", "--column", "query"], 4),
-        (["garbage.txt"], 4),
-        (["mixed.jsonl"], 4),
+        (["garbage.txt", "--bad-rows", "error"], 4),
+        (["float.jsonl", "--bad-rows", "error"], 4),
         (["nulls.csv", "--column", "query"], 4),
-        (["lists.jsonl"], 4),
-        (["lists.jsonl", "--user-column", "query2", "--max-items-per-user", "2"], 4),
+        (["lists.jsonl", "--bad-rows", "error"], 4),
+        (["lists.parquet"], 4),
+        (["lists.jsonl", "--bad-rows", "error", "--user-column", "query2", "--max-items-per-user", "2"], 4),
         (["good.txt", "--max-items-per-user", "2"], 4),
         (["missing.csv"], 2),
         (["*.nothing"], 2),
@@ -304,6 +306,7 @@ def bad(tmp_path):
         (["good.txt", "--confidence", "1"], 2),
         (["good.txt", "--input-format", "xlsx"], 2),
         (["good.txt", "--nulls", "maybe"], 2),
+        (["good.txt", "--bad-rows", "maybe"], 2),
         (["good.csv", "--column", "query", "--user-column", "user"], 2),
         (["good.txt", "--output", "no/such/file.json"], 1),
         (["good.txt", "--output", "good.txt/file.json"], 1),
@@ -334,6 +337,40 @@ def test_bad_input_has_a_code_and_costs_nothing(discreet, bad, arguments, code):
 def test_nulls_may_be_skipped(discreet, bad):
     done = discreet("top", "nulls.csv", "--column", "query", "--nulls", "skip", *BUDGET, cwd=bad)
     assert done.returncode == 0
+
+
+POISON = {
+    "txt": [b"\xff\xfe secret item", b"secret item" * 500],
+    "csv": [b"secret item", b"a,secret item,c", b"1,secret\xff", b"1," + b"secret item" * 500, b'1,"secret item'],
+    "jsonl": [
+        b"secret item",
+        b'{"query": "secret item',
+        b'{"query": 1.5}',
+        b'{"query": ["secret item"]}',
+        b"\xff",
+        b"[1]",
+    ],
+}
+
+
+@pytest.mark.parametrize("suffix", POISON)
+def test_a_bad_row_does_not_decide_whether_there_is_a_release(discreet, tmp_path, suffix):
+    good = {"txt": b"cats\n", "csv": b"1,cats\n", "jsonl": b'{"query": "cats"}\n'}[suffix]
+    path = tmp_path / f"log.{suffix}"
+    header = b"n,query\n" if suffix == "csv" else b""
+    column = [] if suffix == "txt" else ["--column", "query"]
+    for poison in POISON[suffix]:
+        path.write_bytes(header + good * 200 + poison + b"\n" + good * 100)
+        done = discreet("top", path, *column, *BUDGET, *SURE, "--format", "json")
+        (row,) = release_of(done)["items"]
+        assert (row["item"], row["lower"] <= 300 <= row["upper"]) == ("cats", True)
+        assert (
+            done.stderr == "discreet: 1 rows could not be read and were left out (not private: for your eyes alone)\n"
+        )
+        assert discreet("top", path, *column, *BUDGET, "--quiet").stderr == ""
+        refused = discreet("top", path, *column, *BUDGET, "--bad-rows", "error")
+        assert (refused.returncode, refused.stdout) == (4, "")
+        assert "secret" not in refused.stderr
 
 
 # --- interrupts and terminals

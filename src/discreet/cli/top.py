@@ -41,6 +41,13 @@ class Nulls(str, enum.Enum):
     skip = "skip"
 
 
+class BadRows(str, enum.Enum):
+    """What to do with rows that cannot be read."""
+
+    error = "error"
+    skip = "skip"
+
+
 class ReleaseFormat(str, enum.Enum):
     """How a release is written."""
 
@@ -106,6 +113,10 @@ def top(
     ] = None,
     confidence: Annotated[float, typer.Option(help="The intervals hold together with this probability.")] = 0.95,
     nulls: Annotated[Nulls, typer.Option(help="Rows without a value are an error, or left out.")] = Nulls.error,
+    bad_rows: Annotated[
+        BadRows,
+        typer.Option(help="Rows that cannot be read are left out (their number is told to you alone), or an error."),
+    ] = BadRows.skip,
     input_format: InputFormat = None,
     format: Annotated[
         ReleaseFormat | None,
@@ -146,7 +157,15 @@ def top(
     probability("confidence", confidence)
     if user_column is not None and max_items_per_user is None:
         raise ParameterError("--user-column needs --max-items-per-user: how many items of a user count")
-    stream = open_stream(files, column=column, user_column=user_column, format=input_format, nulls=nulls.value)
+    stream = open_stream(
+        files,
+        column=column,
+        user_column=user_column,
+        format=input_format,
+        lists=max_items_per_user is not None and user_column is None,
+        nulls=nulls.value,
+        bad_rows=bad_rows.value,
+    )
     for option, path in (("--output", output), ("--plot", plot)):
         if path is not None:
             kept = [other for other in (ledger, plot if path is output else None) if other is not None]
@@ -159,6 +178,8 @@ def top(
 
         def batches() -> Iterator[Any]:
             yield from _read(stream, user_column is not None, max_items_per_user, quiet)
+            if stream.bad_rows and not quiet:
+                note(f"{stream.bad_rows:,} rows could not be read and were left out (not private: for your eyes alone)")
             # Reading is over. What follows is charged, and must not be lost to a Ctrl-C.
             cleanup.enter_context(uninterrupted())
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError
 
-__all__ = ["BROKEN_INPUT", "checked", "choose", "kind_of"]
+__all__ = ["BROKEN_INPUT", "as_text", "checked", "choose", "kind_of", "readable"]
 
 # What pyarrow raises on input that is not what it should be; its messages may quote the input.
 BROKEN_INPUT = (pa.ArrowException, OSError, KeyError, UnicodeDecodeError)
@@ -56,24 +57,95 @@ def kind_of(data_type: pa.DataType, lists: bool = True) -> str | None:
 
 
 def checked(batch: pa.RecordBatch, name: str, source: str) -> pa.Array:
-    """A column of a batch that is known to be well formed: offsets and indices in range, text in valid UTF-8.
+    """A column of a batch that is known to be well formed: offsets and indices in range.
 
     Files are not trusted: what goes to the native summaries unchecked could make them read outside their input.
+    Whether text is valid UTF-8 is a matter of single rows (`readable`).
     """
     valid = False
     with suppress(*BROKEN_INPUT):
         array = batch.column(name)
-        array.validate(full=True)
+        _as_bytes(array).validate(full=True)
         valid = True
     if not valid:
-        raise DataError(f"{source} holds damaged columns, or text that is not valid UTF-8")
+        raise DataError(f"{source} holds damaged columns")
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
         array = array.dictionary_decode()
     if pa.types.is_string_view(array.type):
-        return array.cast(pa.large_string())
+        return _as_bytes(array).cast(pa.large_binary()).view(pa.large_string())
     if pa.types.is_binary_view(array.type):
         return array.cast(pa.large_binary())
     return array
+
+
+_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+
+
+def _as_bytes(array: pa.Array) -> pa.Array:
+    """The same column with its text as bytes, which may be any; of a dictionary or of lists, the values."""
+    if pa.types.is_dictionary(array.type):
+        values = _as_bytes(array.dictionary)
+        return pa.DictionaryArray.from_arrays(array.indices, values, safe=False) if values is not array else array
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        inner = _BYTES.get(array.type.value_type)
+        if inner is None:
+            return array
+        make = pa.list_ if pa.types.is_list(array.type) else pa.large_list
+        return array.view(make(inner))
+    return array.view(_BYTES[array.type]) if array.type in _BYTES else array
+
+
+def as_text(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+    """The bytes that are UTF-8 as text, and which of them these were; None if all are."""
+    with suppress(pa.ArrowInvalid):
+        return values.cast(pa.large_string() if pa.types.is_large_binary(values.type) else pa.string()), None
+    valid = np.fromiter((_is_utf8(value) for value in values), np.bool_, len(values))
+    return as_text(values.filter(pa.array(valid)))[0], valid
+
+
+def _is_utf8(value: pa.Scalar) -> bool:
+    data = value.as_py()
+    if data is None:
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def readable(array: pa.Array, longest: int | None) -> npt.NDArray[np.bool_] | None:
+    """Which rows of a well-formed column are items: text in valid UTF-8, of at most so many bytes. None if all are.
+
+    A row of a list is an item if all of its elements are.
+    """
+    if pa.types.is_dictionary(array.type):
+        values = readable(array.dictionary, longest)
+        if values is None:
+            return None
+        codes = array.indices.fill_null(0) if array.null_count else array.indices
+        rows: npt.NDArray[np.bool_] = values[np.asarray(codes)] | np.asarray(array.is_null())
+        return rows
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        elements = readable(array.flatten(), longest)
+        if elements is None:
+            return None
+        rows = np.ones(len(array), np.bool_)
+        rows[np.asarray(pc.list_parent_indices(array))[~elements]] = False
+        return rows
+    if pa.types.is_integer(array.type) or pa.types.is_null(array.type):
+        return None
+    good = None
+    with suppress(pa.ArrowInvalid):
+        array.validate(full=True)
+        good = np.ones(len(array), np.bool_)
+    if good is None:
+        good = np.fromiter((_is_utf8(value) for value in _as_bytes(array)), np.bool_, len(array))
+    if longest is not None and array.nbytes > longest:
+        lengths = pc.binary_length(_as_bytes(array))
+        if (pc.max(lengths).as_py() or 0) > longest:
+            good &= np.asarray(pc.fill_null(pc.less_equal(lengths, longest), True))
+    return None if good.all() else good
 
 
 def without_null_elements(lists: pa.Array) -> pa.Array:

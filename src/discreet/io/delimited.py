@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.csv
 
 from discreet.errors import DataError
-from discreet.io.columns import choose
-from discreet.io.lines import blocks, last_line_end
+from discreet.io.bad_rows import BadRows
+from discreet.io.columns import as_text, choose
+from discreet.io.lines import Lines, blocks
 from discreet.io.source import ByteSource
 
 __all__ = ["read_delimited"]
@@ -27,61 +28,106 @@ def _quote_marks(data: bytes, delimiter: str) -> npt.NDArray[np.intp]:
 
     A quote opens a cell only at its start; elsewhere in an unquoted cell it is an ordinary character. Inside a quoted
     cell two quotes in a row stand for one, which may as well be read as closing and opening again.
+
+    Without a loop over the quotes: a quote after another character than a delimiter, a newline or a quote (stray)
+    closes a cell or is ordinary; either way no cell is open after it. Quotes in a row after it are as it is: all of
+    them open and close, or all of them are ordinary. From the first quote at the start of a cell on, all open and close
+    until the next stray one. So whether a cell is open before a stray quote depends on the run before it: on its parity
+    alone if an even number of quotes follow the stray one at once, else on what was before, too.
     """
     characters = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(characters == _QUOTE)
     before = np.where(quotes > 0, characters[quotes - 1], ord("\n"))
-    may_open = (before == ord(delimiter)) | (before == ord("\n")) | (before == ord("\r"))
-    may_open[1:] |= quotes[1:] == quotes[:-1] + 1
-    if may_open[::2].all():
-        return quotes  # no stray quotes: they open and close in turn
-    marks: list[np.intp] = []
-    inside = False
-    for position, opens, start in zip(quotes, may_open, before != _QUOTE, strict=True):
-        adjacent = bool(marks) and position == marks[-1] + 1
-        if inside or (opens and (start or adjacent)):
-            marks.append(position)
-            inside = not inside
-    return np.array(marks, np.intp)
+    starts = (before == ord(delimiter)) | (before == ord("\n")) | (before == ord("\r"))
+    stray = ~starts
+    stray[1:] &= quotes[1:] != quotes[:-1] + 1
+    first_stray = np.flatnonzero(stray)
+    if not len(first_stray):
+        return quotes  # they open and close in turn
+    # Runs: the quotes before the first stray one, then one run for every stray quote: itself, those that follow it at
+    # once, and those from the first at the start of a cell on.
+    ends = np.append(first_stray[1:], len(quotes))
+    sure = np.append(np.flatnonzero(starts), len(quotes))
+    first_sure = np.minimum(sure[np.searchsorted(sure, first_stray)], ends)
+    odd = (ends - first_sure) % 2  # whether the sure quotes alone leave a cell open
+    depends = (first_sure - first_stray - 1) % 2 == 1
+    # open_after[run] = odd[run], and if it depends, the other way round where a cell was open before.
+    open_at_first = first_stray[0] % 2
+    parity = np.cumsum(odd)
+    last_sure = np.maximum.accumulate(np.where(~depends, np.arange(len(odd)), -1))
+    base = np.where(last_sure >= 0, odd[last_sure] - parity[last_sure], open_at_first)
+    open_after = (base + parity) % 2
+    closes = np.append(open_at_first, open_after[:-1]) == 1  # whether the stray quote closes a cell
+    marked = np.ones(len(quotes), np.bool_)
+    runs = np.repeat(np.arange(len(odd)), ends - first_stray)
+    at = np.arange(first_stray[0], len(quotes))
+    marked[first_stray[0] :] = (at >= first_sure[runs]) | closes[runs]
+    return quotes[marked]
 
 
-def last_row_end(data: bytes, delimiter: str) -> int:
-    """Where the last whole row of data ends, which is not at a newline inside quotes; 0 if there is none."""
-    end = last_line_end(data)
-    if b'"' not in data:
-        return end
-    marks = _quote_marks(data, delimiter)
-    while end:
-        inside = int(np.searchsorted(marks, end - 1))
-        if inside % 2 == 0:
+class _Rows(Lines):
+    """Rows end at newlines outside quotes."""
+
+    def __init__(self, delimiter: str) -> None:
+        self.delimiter = delimiter
+
+    def last_end(self, data: bytes) -> int:
+        end = super().last_end(data)
+        if b'"' not in data:
             return end
-        end = data.rfind(b"\n", 0, marks[inside - 1]) + 1
-    return 0
+        marks = _quote_marks(data, self.delimiter)
+        while end:
+            inside = int(np.searchsorted(marks, end - 1))
+            if inside % 2 == 0:
+                return end
+            end = data.rfind(b"\n", 0, marks[inside - 1]) + 1
+        return 0
+
+    def first_end(self, data: bytes) -> int:
+        end = super().first_end(data)
+        if end and data.find(b'"', 0, end) >= 0:
+            marks = _quote_marks(data, self.delimiter)
+            while end and (inside := int(np.searchsorted(marks, end - 1))) % 2:
+                end = data.find(b"\n", marks[inside]) + 1 if inside < len(marks) else 0
+        return end
+
+    def open_at(self, data: bytes) -> int | None:
+        if b'"' not in data:
+            return None
+        marks = _quote_marks(data, self.delimiter)
+        return int(marks[-1]) if len(marks) % 2 else None
 
 
-def _header(block: bytes, delimiter: str, name: str) -> tuple[list[str], bool]:
-    """The names in the first row, and whether there are rows below it."""
-    rows = csv.reader(io.StringIO(block.decode(errors="replace"), newline=""), delimiter=delimiter)
+def _names(header: bytes, delimiter: str, name: str) -> list[str]:
+    rows = csv.reader(io.StringIO(header.decode(errors="replace"), newline=""), delimiter=delimiter)
     try:
-        return next(rows, []), next(rows, None) is not None
+        return next(rows, [])
     except csv.Error:
         reason = f"{name} does not begin with a header line"
     raise DataError(reason)
 
 
 def _parse(
-    block: bytes, names: Sequence[str], first: bool, wanted: Sequence[str], delimiter: str, name: str
+    block: bytes, names: Sequence[str], wanted: Sequence[str], delimiter: str, name: str, bad: BadRows
 ) -> pa.Table:
+    """The wanted columns of a block as bytes."""
+    ragged = 0
+
+    def skip(row: Any) -> str:
+        nonlocal ragged
+        ragged += 1
+        return "skip"
+
     try:
-        return pa.csv.read_csv(
+        table = pa.csv.read_csv(
             pa.BufferReader(block),
-            read_options=pa.csv.ReadOptions(
-                use_threads=False, block_size=len(block) + 1, column_names=None if first else names
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=skip if bad.skip else None
             ),
-            parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(
                 include_columns=wanted,
-                column_types=dict.fromkeys(wanted, pa.string()),
+                column_types=dict.fromkeys(wanted, pa.binary()),
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
@@ -90,32 +136,43 @@ def _parse(
     except pa.ArrowException as error:
         # pyarrow's message quotes the row; say only what is wrong with it.
         message = str(error)
-    if "UTF8" in message:
-        raise DataError(f"{name} is not valid UTF-8 text")
+    else:
+        bad.found(ragged, "")
+        return table
     if "columns" in message:
         raise DataError(f"{name} has a row with more or fewer cells than its header line, which has {len(names)}")
     raise DataError(f"{name} cannot be read as delimited text")
 
 
 def read_delimited(
-    source: ByteSource, delimiter: str, column: str | None, user_column: str | None
+    source: ByteSource, delimiter: str, column: str | None, user_column: str | None, bad: BadRows
 ) -> Iterator[tuple[pa.Array, ...]]:
     """The wanted columns, block by block."""
-
-    def check_rest(rest: bytes) -> None:
-        if b'"' in rest and len(_quote_marks(rest, delimiter)) % 2:
-            raise DataError(f"{source.name} has a quoted cell that does not end")
-
     names: list[str] | None = None
-    for block in blocks(source, partial(last_row_end, delimiter=delimiter), check_rest):
-        first, has_rows = names is None, bool(block.strip(b"\r\n"))
+    rows = _Rows(delimiter)
+    for block in blocks(source, bad, rows):
         if names is None:
-            names, has_rows = _header(block, delimiter, source.name)
+            block = block.lstrip(b"\r\n")
+            if not block:
+                continue
+            end = rows.first_end(block) or len(block)
+            names = _names(block[:end], delimiter, source.name)
             wanted = choose(names, column, user_column, source.name, show_names=False)
-        if not has_rows:
+            block = block[end:]
+        if not block.strip(b"\r\n"):
             continue
-        table = _parse(block, names, first, wanted, delimiter, source.name)
-        for batch in table.to_batches():
-            yield tuple(batch.column(name) for name in wanted)
+        for batch in _parse(block, names, wanted, delimiter, source.name, bad).to_batches():
+            yield _as_text(batch, wanted, source.name, bad)
     if names is None:
         raise DataError(f"{source.name} is empty: it has no header line")
+
+
+def _as_text(batch: pa.RecordBatch, wanted: Sequence[str], name: str, bad: BadRows) -> tuple[pa.Array, ...]:
+    """The wanted columns as text, without the rows in which one of them is not valid UTF-8."""
+    texts = [as_text(batch.column(column)) for column in wanted]
+    valid = [mask for _, mask in texts if mask is not None]
+    if not valid:
+        return tuple(text for text, _ in texts)
+    rows = np.logical_and.reduce(valid)
+    bad.found(len(rows) - int(rows.sum()), f"{name} is not valid UTF-8 text")
+    return tuple(as_text(batch.column(column).filter(pa.array(rows)))[0] for column in wanted)

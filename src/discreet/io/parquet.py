@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from discreet.errors import DataError
-from discreet.io.columns import BROKEN_INPUT, checked, choose, kind_of
+from discreet.io.columns import BROKEN_INPUT, choose, kind_of
 from discreet.io.source import ByteSource
 
 __all__ = ["read_parquet"]
@@ -42,20 +42,21 @@ def read_parquet(source: ByteSource, column: str | None, user_column: str | None
     as_dictionaries = _guarded(
         source.name, pa.parquet.ParquetFile, file, metadata=plain.metadata, read_dictionary=encoded, **options
     )
+    # Where the file asks for a dictionary and plain pages are read, pyarrow makes one, and refuses all rows for one
+    # that is not UTF-8.
+    stored_as_dictionaries = any(pa.types.is_dictionary(schema[name]) for name in encoded)
     for group in range(plain.num_row_groups):
         chunks = _guarded(source.name, _chunks, plain.metadata.row_group(group), wanted)
         if all(chunk.path_in_schema in encoded and _is_dictionary(chunk) for chunk in chunks):
             parquet, rows = as_dictionaries, DICTIONARY_ROWS
         else:
             parquet, rows = plain, _plain_rows(plain.metadata.row_group(group).num_rows, chunks)
+            if stored_as_dictionaries:
+                parquet = as_dictionaries
         batches = parquet.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
         while (batch := _guarded(source.name, next, batches, None)) is not None:
-            # The reader makes well-formed columns, whatever the file holds. Whether text is UTF-8 it does not check;
-            # the summaries do that for items, and once is enough.
-            if user_column is None:
-                yield (batch.column(wanted[0]),)
-            else:
-                yield tuple(checked(batch, name, source.name) for name in wanted)
+            # The reader makes well-formed columns, whatever the file holds. Whether text is UTF-8 it does not check.
+            yield tuple(batch.column(name) for name in wanted)
         source.advance_to((group + 1) / plain.num_row_groups)
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
 from discreet.io import columns
+from discreet.io.bad_rows import LONGEST_ITEM, BadRows
 from discreet.io.source import ARROW_FILE_MAGIC, STDIN, ByteSource, expand
 
 __all__ = ["FORMATS", "Stream", "open_stream"]
@@ -36,24 +37,39 @@ _SUFFIXES = {
 class Stream:
     """Batches of items: an iterable of Arrow record batches with a column "item" and perhaps a column "user".
 
-    No batch has nulls, all batches have items of one kind (text, bytes or whole numbers, or lists of these), and no
-    more than a few batches are in memory at a time. It can be gone through once. Whether text items of a Parquet file
-    are valid UTF-8 is left to the summaries, which check it.
+    No batch has nulls, the items of a batch are of one kind (text, bytes or whole numbers, or lists of these), text is
+    valid UTF-8, and no more than a few batches are in memory at a time. It can be gone through once. `bad_rows` counts
+    the rows that were left out because they cannot be read; like `bytes_read` it is NOT PRIVATE.
     """
 
     def __init__(
-        self, files: list[str], column: str | None, user_column: str | None, format: str | None, skip_nulls: bool
+        self,
+        files: list[str],
+        column: str | None,
+        user_column: str | None,
+        format: str | None,
+        lists: bool | None,
+        skip_nulls: bool,
+        skip_bad_rows: bool,
     ) -> None:
         self.files = files
         self._column = column
         self._user_column = user_column
         self._format = format
+        self._lists = lists
         self._skip_nulls = skip_nulls
+        self._bad = BadRows(skip_bad_rows)
+        self._has_schema = True
         self._kind: str | None = None
         self._bytes_before = 0
         self._source: ByteSource | None = None
         sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in files]
         self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out so far because they cannot be read."""
+        return self._bad.count
 
     @property
     def bytes_read(self) -> int:
@@ -75,17 +91,19 @@ class Stream:
 
     def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
         format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column or self._user_column)
+        self._has_schema = format != "jsonl"
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         if format == "text":
             if self._column is not None or self._user_column is not None:
                 raise DataError(f"{source.name} is read as text lines, which have no columns; state its format")
             from discreet.io.lines import read_lines
 
-            return ((lines,) for lines in read_lines(source))
+            return ((lines,) for lines in read_lines(source, self._bad))
         if format == "csv" or format == "tsv":
             from discreet.io.delimited import read_delimited
 
-            return read_delimited(source, "," if format == "csv" else "\t", self._column, self._user_column)
+            delimiter = "," if format == "csv" else "\t"
+            return read_delimited(source, delimiter, self._column, self._user_column, self._bad)
         if format == "parquet":
             from discreet.io.parquet import read_parquet
 
@@ -96,7 +114,7 @@ class Stream:
             return read_arrow(source, self._column, self._user_column)
         from discreet.io.jsonl import read_json_lines
 
-        return read_json_lines(source, self._column, self._user_column)
+        return read_json_lines(source, self._column, self._user_column, self._lists, self._bad)
 
     def _batch(self, arrays: tuple[pa.Array, ...], name: str) -> pa.RecordBatch:
         if any(pa.types.is_null(array.type) for array in arrays):
@@ -108,20 +126,34 @@ class Stream:
         for array, kind in zip(arrays, kinds, strict=True):
             if kind is None:
                 raise DataError(f"{name}: items must be text, bytes or whole numbers, not {array.type}")
-        self._kind = self._kind or kinds[0]
-        if kinds[0] != self._kind:
-            raise DataError(f"{name} has items of type {kinds[0]}, after items of type {self._kind}")
+        if self._has_schema:  # else every row has a kind of its own, and one row must not decide for others
+            self._kind = self._kind or kinds[0]
+            if kinds[0] != self._kind:
+                raise DataError(f"{name} has items of type {kinds[0]}, after items of type {self._kind}")
         batch = pa.record_batch(list(arrays), names=["item", "user"][: len(arrays)])
         if any(array.null_count for array in arrays):
             if not self._skip_nulls:
                 raise _nulls(name)
             batch = batch.filter(_valid(batch))
-        if self._kind is not None and self._kind.startswith("list"):
+        batch = self._readable(batch, name)
+        if kinds[0] is not None and kinds[0].startswith("list"):
             lists = batch.column(0)
             if lists.flatten().null_count:
                 if not self._skip_nulls:
                     raise _nulls(name)
                 batch = batch.set_column(0, "item", columns.without_null_elements(lists))
+        return batch
+
+    def _readable(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+        """The batch without its bad rows: items that are too long, text that is not UTF-8."""
+        for position, array in enumerate(batch.columns):
+            good = columns.readable(array, LONGEST_ITEM if position == 0 else None)
+            if good is not None:
+                reason = f"{name} has an item of more than {LONGEST_ITEM} bytes, or text that is not valid UTF-8"
+                self._bad.found(len(good) - int(good.sum()), reason)
+                if pa.types.is_dictionary(array.type):  # its values must be readable, too
+                    batch = batch.set_column(position, batch.field(position).name, array.dictionary_decode())
+                batch = batch.filter(pa.array(good))
         return batch
 
 
@@ -159,14 +191,21 @@ def open_stream(
     column: str | None = None,
     user_column: str | None = None,
     format: str | None = None,
+    lists: bool | None = None,
     nulls: Literal["error", "skip"] = "error",
+    bad_rows: Literal["error", "skip"] = "error",
 ) -> Stream:
     """The items of files, patterns and standard input ("-"), one after the other.
 
     ``column`` holds the items (by default the only column; text files have lines instead) and ``user_column`` says
     whose they are. ``format`` is one of `FORMATS`; by default the file's extension tells, or else its first bytes.
-    gzip and zstd are recognised by their first bytes. Nulls raise DataError, or are left out with nulls="skip".
-    No error contains an item.
+    gzip and zstd are recognised by their first bytes. ``lists`` says whether the rows of JSON lines hold lists of
+    items; None lets the first value tell. Nulls raise DataError, or are left out with nulls="skip".
+
+    A bad row raises DataError, or is left out with bad_rows="skip" and counted (`Stream.bad_rows`): an item of more
+    than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the header or with a quoted
+    cell that does not end, a line of JSON that is not an object with text or a whole number, and any row of more than
+    64 MiB. A file that is damaged as a whole raises DataError. No error contains an item.
     """
     if format is not None and format not in FORMATS:
         raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
@@ -174,4 +213,6 @@ def open_stream(
         raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
     if column is not None and column == user_column:
         raise ParameterError("the column of the items and the column of the users must be two columns")
-    return Stream(expand(paths), column, user_column, format, nulls == "skip")
+    if bad_rows not in ("error", "skip"):
+        raise ParameterError(f"bad_rows must be 'error' or 'skip', not {bad_rows!r}")
+    return Stream(expand(paths), column, user_column, format, lists, nulls == "skip", bad_rows == "skip")

@@ -43,11 +43,13 @@ class UserSets:
             if len(kept) < self._max_items and item not in kept:
                 self._sets[user] = (*kept, item)
 
-    def lists(self) -> Iterator[pa.Array]:
-        """The sets as Arrow lists, in batches."""
+    def lists(self) -> Iterator[Any]:
+        """The sets in batches: as Arrow lists, or as they are where items are of different kinds."""
         sets = list(self._sets.values())
+        mixed = len({type(item) for item in self._items}) > 1
         for start in range(0, len(sets), _USERS_IN_A_BATCH):
-            yield pa.array(sets[start : start + _USERS_IN_A_BATCH])
+            batch = sets[start : start + _USERS_IN_A_BATCH]
+            yield batch if mixed else pa.array(batch)
 
     def __repr__(self) -> str:
         return f"UserSets(max_items={self._max_items}) [NOT PRIVATE]"
