@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from discreet.errors import DataError
 
-__all__ = ["BROKEN_INPUT", "as_text", "checked", "choose", "kind_of", "readable"]
+__all__ = ["BROKEN_INPUT", "as_text", "checked", "choose", "kind_of", "readable", "without_views"]
 
 # What pyarrow raises on input that is not what it should be; its messages may quote the input.
 BROKEN_INPUT = (pa.ArrowException, OSError, KeyError, UnicodeDecodeError)
@@ -71,6 +72,11 @@ def checked(batch: pa.RecordBatch, name: str, source: str) -> pa.Array:
         raise DataError(f"{source} holds damaged columns")
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
         array = array.dictionary_decode()
+    return without_views(array)
+
+
+def without_views(array: pa.Array) -> pa.Array:
+    """Views, which newer writers use for text and bytes, as plain columns."""
     if pa.types.is_string_view(array.type):
         return _as_bytes(array).cast(pa.large_binary()).view(pa.large_string())
     if pa.types.is_binary_view(array.type):
@@ -114,20 +120,21 @@ def _is_utf8(value: pa.Scalar) -> bool:
     return True
 
 
-def readable(array: pa.Array, longest: int | None) -> npt.NDArray[np.bool_] | None:
-    """Which rows of a well-formed column are items: text in valid UTF-8, of at most so many bytes. None if all are.
+def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDArray[np.bool_] | None:
+    """Which rows of a well-formed column are items: of at most so many bytes, text in valid UTF-8. None if all are.
 
-    A row of a list is an item if all of its elements are.
+    A row of a list is an item if all of its elements are. Where a reader has made sure of the text, it need not be
+    checked again.
     """
     if pa.types.is_dictionary(array.type):
-        values = readable(array.dictionary, longest)
+        values = readable(array.dictionary, longest, check_text)
         if values is None:
             return None
         codes = array.indices.fill_null(0) if array.null_count else array.indices
-        rows: npt.NDArray[np.bool_] = values[np.asarray(codes)] | np.asarray(array.is_null())
-        return rows
+        there: npt.NDArray[np.bool_] = values[np.asarray(codes)] | np.asarray(array.is_null())
+        return there
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        elements = readable(array.flatten(), longest)
+        elements = readable(array.flatten(), longest, check_text)
         if elements is None:
             return None
         rows = np.ones(len(array), np.bool_)
@@ -135,17 +142,32 @@ def readable(array: pa.Array, longest: int | None) -> npt.NDArray[np.bool_] | No
         return rows
     if pa.types.is_integer(array.type) or pa.types.is_null(array.type):
         return None
-    good = None
-    with suppress(pa.ArrowInvalid):
-        array.validate(full=True)
-        good = np.ones(len(array), np.bool_)
-    if good is None:
+    good: npt.NDArray[np.bool_] | None = None
+    if check_text and not _all_utf8(array):
         good = np.fromiter((_is_utf8(value) for value in _as_bytes(array)), np.bool_, len(array))
-    if longest is not None and array.nbytes > longest:
-        lengths = pc.binary_length(_as_bytes(array))
-        if (pc.max(lengths).as_py() or 0) > longest:
-            good &= np.asarray(pc.fill_null(pc.less_equal(lengths, longest), True))
-    return None if good.all() else good
+    if longest is not None:
+        lengths = _lengths(array)
+        if len(lengths) and lengths.max() > longest:
+            short = lengths <= longest
+            good = short if good is None else good & short
+    return None if good is None or good.all() else good
+
+
+def _all_utf8(array: pa.Array) -> bool:
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return True
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _lengths(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:
+    """The number of bytes of every value of text or bytes; of a null, any number."""
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    offsets = np.frombuffer(array.buffers()[1] or b"\0" * 8, np.int64 if wide else np.int32)
+    return np.diff(offsets[array.offset : array.offset + len(array) + 1])
 
 
 def without_null_elements(lists: pa.Array) -> pa.Array:

@@ -159,6 +159,8 @@ class _Reader:
         last -= data[last] == ord("\r")
         if (ends - starts < 2).any() or (data[starts] != ord("{")).any() or (data[last] != ord("}")).any():
             return None
+        if np.count_nonzero(data == ord("{")) + block.count(b"[") < len(ends) + _FEW_BRACKETS:
+            return ends  # one a line, and few more in all
         brackets = np.flatnonzero((data == ord("[")) | (data == ord("{")))
         most = np.diff(np.searchsorted(brackets, starts), append=len(brackets)).max()
         return ends if most <= _FEW_BRACKETS else None

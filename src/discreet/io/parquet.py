@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from discreet.errors import DataError
-from discreet.io.columns import BROKEN_INPUT, choose, kind_of
+from discreet.io.columns import BROKEN_INPUT, choose, kind_of, without_views
 from discreet.io.source import ByteSource
 
 __all__ = ["read_parquet"]
@@ -56,7 +56,7 @@ def read_parquet(source: ByteSource, column: str | None, user_column: str | None
         batches = parquet.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
         while (batch := _guarded(source.name, next, batches, None)) is not None:
             # The reader makes well-formed columns, whatever the file holds. Whether text is UTF-8 it does not check.
-            yield tuple(batch.column(name) for name in wanted)
+            yield tuple(without_views(batch.column(name)) for name in wanted)
         source.advance_to((group + 1) / plain.num_row_groups)
 
 

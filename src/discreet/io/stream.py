@@ -60,6 +60,7 @@ class Stream:
         self._skip_nulls = skip_nulls
         self._bad = BadRows(skip_bad_rows)
         self._has_schema = True
+        self._check_text = False
         self._kind: str | None = None
         self._bytes_before = 0
         self._source: ByteSource | None = None
@@ -92,6 +93,7 @@ class Stream:
     def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
         format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column or self._user_column)
         self._has_schema = format != "jsonl"
+        self._check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         if format == "text":
             if self._column is not None or self._user_column is not None:
@@ -147,7 +149,7 @@ class Stream:
     def _readable(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
         """The batch without its bad rows: items that are too long, text that is not UTF-8."""
         for position, array in enumerate(batch.columns):
-            good = columns.readable(array, LONGEST_ITEM if position == 0 else None)
+            good = columns.readable(array, LONGEST_ITEM if position == 0 else None, self._check_text)
             if good is not None:
                 reason = f"{name} has an item of more than {LONGEST_ITEM} bytes, or text that is not valid UTF-8"
                 self._bad.found(len(good) - int(good.sum()), reason)
