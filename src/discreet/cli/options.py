@@ -15,6 +15,7 @@ __all__ = [
     *(
         "LOCK_WAIT_SECONDS",
         "AccountName",
+        "BadRows",
         "Delta",
         "Epsilon",
         "InputFormat",
@@ -41,6 +42,13 @@ InputFormat = Annotated[
     str | None,
     typer.Option(help="csv, tsv, parquet, arrow, jsonl or text; by default the file tells.", show_default=False),
 ]
+
+
+class BadRows(str, enum.Enum):
+    """What becomes of rows that cannot be read."""
+
+    skip = "skip"
+    error = "error"
 
 
 class TextFormat(str, enum.Enum):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.interrupts import uninterrupted
-from discreet.cli.options import AccountName, Delta, Epsilon, InputFormat, Quiet, Rho, budget_of
+from discreet.cli.options import AccountName, BadRows, Delta, Epsilon, InputFormat, Quiet, Rho, budget_of
 from discreet.cli.output import (
     AtomicFile,
     by_ending,
@@ -36,13 +36,6 @@ __all__ = ["top"]
 
 class Nulls(str, enum.Enum):
     """What to do with rows that have no value."""
-
-    error = "error"
-    skip = "skip"
-
-
-class BadRows(str, enum.Enum):
-    """What to do with rows that cannot be read."""
 
     error = "error"
     skip = "skip"
