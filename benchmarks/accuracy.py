@@ -107,7 +107,7 @@ class Summaries:
 
 def releases(s: Summaries, exact: dc.ExactCounts, budget: dc.Budget) -> Iterator[tuple[str, Release]]:
     """Every mechanism by its name in the table. The pure ones spend epsilon alone."""
-    k, pure = s.k, dc.Budget(budget.epsilon)
+    k, n, pure = s.k, s.saving.total, dc.Budget(budget.epsilon)
     universe = range(DOMAIN)
 
     def of(mechanism: Any, summary: Any) -> Release:
@@ -127,8 +127,11 @@ def releases(s: Summaries, exact: dc.ExactCounts, budget: dc.Budget) -> Iterator
     yield "reduced, universe", of(ReducedMisraGries(pure, k, universe=universe), s.sketch)
     yield "Chan", of(ChanMisraGries(budget, k), s.sketch)
     yield "Chan, universe", of(ChanMisraGries(pure, k, universe=universe), s.sketch)
-    yield "SpaceSaving, paper", of(PrivateSpaceSaving(budget, k, stream_length="public", calibration="paper"), s.saving)
-    yield "SpaceSaving, exact", of(PrivateSpaceSaving(budget, k, stream_length="public"), s.saving)
+    yield (
+        "SpaceSaving, paper",
+        of(PrivateSpaceSaving(budget, k, stream_length=n, calibration="paper"), s.saving),
+    )
+    yield "SpaceSaving, exact", of(PrivateSpaceSaving(budget, k, stream_length=n), s.saving)
     yield "SpaceSaving, noisy n", of(PrivateSpaceSaving(budget, k, stream_length="noisy"), s.saving)
     yield f"merged ({PARTS})", of(MergedRelease(budget, k), s.merged)
     yield f"summed ({PARTS})", of(SummedRelease(budget, k, sketches=PARTS), s.parts)
@@ -260,7 +263,7 @@ def compare(made: Summaries, budget: dc.Budget, truth: np.ndarray[Any, Any]) -> 
     three = [
         (OffsetRelease(budget, k), made.sketch),
         (PrivateMisraGries(budget, k, calibration="paper"), made.sketch),
-        (PrivateSpaceSaving(budget, k, stream_length="public"), made.saving),
+        (PrivateSpaceSaving(budget, k, stream_length=made.saving.total), made.saving),
     ]
     drawn = [
         [mechanism(summary, seeded_source(1000 * i + run)) for run in range(COMPARED)]

@@ -9,6 +9,7 @@ from tests.reference.sabotage import cut_one_lower, half_the_noise, sabotaged
 
 import discreet as dc
 from discreet.audit.exact import published
+from discreet.audit.literal import length_of_the_data
 from discreet.audit.sampled import divergence_lower_bound
 from discreet.audit.statistical import clopper_pearson
 from discreet.central import (
@@ -99,10 +100,9 @@ def test_a_lower_cut_is_convicted():
 def test_the_published_private_space_saving_is_convicted():
     """Its threshold comes from the private length: 18 and 19 events have different cuts."""
     budget = dc.Budget(1.0, 1e-3)
-    literal = PrivateSpaceSaving(budget, 2, stream_length="public", calibration="paper")
-    pair = (["a"] * 18 + ["b"], ["a"] * 18)
-    assert bound(literal, dc.SpaceSaving, pair) > 0.3
     corrected = PrivateSpaceSaving(budget, 2, stream_length=19, calibration="paper")
+    pair = (["a"] * 18 + ["b"], ["a"] * 18)
+    assert bound(length_of_the_data(corrected)[0].mechanism, dc.SpaceSaving, pair) > 0.3
     assert bound(corrected, dc.SpaceSaving, pair) <= 1e-3
 
 

@@ -53,7 +53,7 @@ def choose(
     budget: Budget,
     mechanism: str | Mechanism | type[Mechanism],
     unit: Unit,
-    stream_length: int | str | None,
+    stream_length: int | None,
 ) -> Choice:
     """The mechanism to release a summary with. Reads public facts of it: its class, capacity, was_merged."""
     if isinstance(mechanism, Mechanism):
@@ -150,7 +150,7 @@ def make(
     budget: Budget,
     unit: Unit,
     capacity: int | None,
-    stream_length: int | str | None,
+    stream_length: int | None,
     **options: Any,
 ) -> Mechanism:
     """A mechanism of a class from the parameters that it takes."""

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from discreet.api._choose import choose
 from discreet.central import Mechanism
+from discreet.central._base import snapshot
 from discreet.central.paying import check_noise, check_payer, pay_and_draw
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
@@ -17,7 +18,7 @@ from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.error_model import Noise
 from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
-from discreet.summaries import ExactCounts, Summary
+from discreet.summaries import Summary
 
 __all__ = ["Prepared", "prepare", "release"]
 
@@ -31,7 +32,7 @@ def release(
     *,
     charge_id: str | None = None,
     total_share: float | None = None,
-    stream_length: int | str | None = None,
+    stream_length: int | None = None,
     source: RandomSource | None = None,
 ) -> Histogram:
     """Publish a summary as a private histogram.
@@ -59,11 +60,15 @@ def release(
             nothing; by default every release has a new one.
         total_share: A fraction of the budget for the stream's length: the release then has `total` and
             `everything_else`. epsilons add: the mechanism gets the rest, and the guarantee states the sum.
-        stream_length: For mechanisms that use it: a public number of at least as many events as there are, or
-            "public" if the exact number of events is public. See docs/privacy/units.md.
+        stream_length: For mechanisms that use it: a public number of at least as many events as there are. See
+            docs/privacy/units.md.
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
-    summary = _snapshot(summary)
+    parts = summary if isinstance(summary, (list, tuple)) and summary else [summary]
+    for part in parts:
+        if not isinstance(part, Summary):
+            raise ParameterError(f"summary must be one of discreet's summaries, not {type(part).__name__}")
+    summary = snapshot(summary)
     prepared = prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, stream_length, source)
     return pay_and_draw(
         ledger,
@@ -73,16 +78,6 @@ def release(
         prepared.mechanism.unit,
         lambda: prepared.draw(summary, source),
     )
-
-
-def _snapshot(summary: object) -> Summary | tuple[Summary, ...]:
-    """A copy that no other thread updates: counters, offset and total are read one after the other."""
-    if isinstance(summary, (list, tuple)) and summary:
-        parts = tuple(_snapshot(part) for part in summary)
-        return tuple(part for part in parts if isinstance(part, Summary))
-    if not isinstance(summary, Summary):
-        raise ParameterError(f"summary must be one of discreet's summaries, not {type(summary).__name__}")
-    return summary if isinstance(summary, ExactCounts) else summary.copy()
 
 
 def _total(summary: Summary | Sequence[Summary]) -> int:
@@ -109,7 +104,7 @@ class Prepared:
     def draw(self, summary: Summary | Sequence[Summary], source: RandomSource | None) -> Histogram:
         """Draw the noise."""
         source = system_source() if source is None else source
-        histogram = self.mechanism(summary, source)
+        histogram = self.mechanism.of_snapshot(summary, source)
         guarantee = dataclasses.replace(histogram.guarantee, chosen_because=self.because)
         if self.total_noise is None:
             return histogram._with(guarantee=guarantee)
@@ -139,7 +134,7 @@ def prepare(
     ledger: Account | None,
     charge_id: str | None,
     total_share: float | None,
-    stream_length: int | str | None,
+    stream_length: int | None,
     source: RandomSource | None,
 ) -> Prepared:
     """Check all arguments of a release, and calibrate. Whatever can be refused is refused here."""
@@ -156,8 +151,6 @@ def prepare(
         rest, total_noise = split(budget, total_share, unit)
     choice = choose(summary, rest, mechanism, unit, stream_length)
     chosen = choice.mechanism
-    if getattr(chosen, "stream_length", None) == "public":
-        chosen = dataclasses.replace(chosen, stream_length=_total(summary))  # type: ignore[type-var]
     chosen.check(summary)
     check_noise(chosen, total_noise)
     return Prepared(budget, chosen, choice.because, total_share, total_noise)

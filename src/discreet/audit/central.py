@@ -60,12 +60,6 @@ def _counters(
     register(AuditCase(mechanism, examples, *checks, twins, prepare))
 
 
-def _with_a_length(mechanism: Any) -> Any:
-    """A length in place of "public", which stands for the one of the data."""
-    public = mechanism.stream_length == "public"
-    return replace(mechanism, stream_length=64 * mechanism.capacity + 8) if public else mechanism
-
-
 _counters(
     OffsetRelease,
     lambda: (
@@ -119,7 +113,6 @@ _counters(
     ),
     CounterAudit("space-saving", zeros=True),
     length_of_the_data,
-    _with_a_length,
 )
 
 
@@ -170,12 +163,6 @@ _entries(
 )
 
 
-def _with_some_length(mechanism: Any) -> Any:
-    """A length in place of "public", which stands for the one of the data."""
-    public = mechanism.stream_length == "public"
-    return replace(mechanism, stream_length=40 * (mechanism.capacity + 10)) if public else mechanism
-
-
 def _linear(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit: LinearAudit) -> None:
     def twins(made: Any) -> Sequence[Twin]:
         if made.stream_length == "noisy":
@@ -185,7 +172,7 @@ def _linear(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit: 
         return (half_the_noise(made), cut_without_errors(made), *((leaked_order(made),) if two else ()))
 
     checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
-    register(AuditCase(mechanism, examples, *checks, twins, _with_some_length))
+    register(AuditCase(mechanism, examples, *checks, twins))
 
 
 _linear(

@@ -37,7 +37,7 @@ def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
 
 @dataclass(frozen=True)
 class LinearAudit:
-    """The four checks, for a public length (`prepare` puts a number in place of "public") or a noisy one."""
+    """The four checks, for a public length or a noisy one."""
 
     median: bool
 

@@ -66,7 +66,7 @@ def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
         return int(dataclasses.replace(mechanism, stream_length=total).threshold)
 
     def publish(self: Any, summary: Any, source: Any) -> Any:
-        return dataclasses.replace(mechanism, stream_length=summary.total)._publish(summary, source)
+        return type(mechanism)._publish(dataclasses.replace(self, stream_length=summary.total), summary, source)
 
     return (sabotaged(mechanism, "cut from the private length (SS Alg 3)", not_private_cut=cut, _publish=publish),)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
+from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel
 from discreet.privacy.histogram import Counts, Histogram
-from discreet.summaries import RawCounts, Summary
+from discreet.summaries import ExactCounts, RawCounts, Summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,10 +35,8 @@ __all__ = [
     "published_type",
     "require_event",
     "require_event_or_user",
-    "unchanged",
+    "snapshot",
 ]
-
-_Read = TypeVar("_Read")
 
 
 def approximate(budget: Budget, mechanism: str) -> tuple[float, float]:
@@ -84,14 +82,14 @@ def per_event(epsilon: float, delta: float, items: int) -> tuple[float, float]:
     return step, smaller
 
 
-def length_assumptions(stream_length: int | str | None) -> tuple[str, ...]:
+def length_assumptions(stream_length: int | None) -> tuple[str, ...]:
     """What a guarantee rests on when a length was given."""
     return () if stream_length is None else ("the length of the stream is public",)
 
 
-def lost_by_misra_gries(stream_length: int | str | None, capacity: int) -> float:
+def lost_by_misra_gries(stream_length: int | None, capacity: int) -> float:
     """The most a Misra-Gries counter can have lost, n/(k+1); infinite without a public length."""
-    return float(stream_length // (capacity + 1)) if isinstance(stream_length, int) else math.inf
+    return math.inf if stream_length is None else float(stream_length // (capacity + 1))
 
 
 class Mechanism(abc.ABC):
@@ -101,8 +99,8 @@ class Mechanism(abc.ABC):
     `error_bound` need no data. Calling one with a summary draws the noise and returns a `Histogram`; it charges no
     ledger, which is what `discreet.release` is for.
 
-    Where a mechanism has `stream_length`, it is a public number: at least as many events as the stream has. "public"
-    stands for the length that the summary has seen.
+    Where a mechanism has `stream_length`, it is a public number: at least as many events as the stream has. It is never
+    read from the data: neighbours differ in how many events were counted.
     """
 
     name: ClassVar[str]
@@ -162,11 +160,12 @@ class Mechanism(abc.ABC):
 
     def __call__(self, summary: Any, source: RandomSource | None = None) -> Histogram:
         """Draw the noise and publish. `source` is for tests and audits: a seeded one makes the release not private."""
+        return self.of_snapshot(snapshot(summary), source)
+
+    def of_snapshot(self, summary: Any, source: RandomSource | None = None) -> Histogram:
+        """The release of a state that nobody adds to: what was checked is what is published."""
         self.check(summary)
-        mechanism = self
-        if getattr(self, "stream_length", None) == "public":
-            mechanism = dataclasses.replace(self, stream_length=summary.total)  # type: ignore[type-var]
-        return mechanism._publish(summary, system_source() if source is None else source)
+        return self._publish(summary, system_source() if source is None else source)
 
     @abc.abstractmethod
     def _publish(self, summary: Any, source: RandomSource) -> Histogram: ...
@@ -211,26 +210,24 @@ def published_type(items: pa.Array) -> pa.Array:
     return items
 
 
-def check_length(stream_length: object) -> None:
-    """A public length: a whole number, "public", or None."""
-    if stream_length is not None and stream_length != "public":
-        if isinstance(stream_length, str):
-            raise ParameterError(f"stream_length must be a whole number, 'public' or None, not {stream_length!r}")
-        whole_number("stream_length", stream_length, 0)
+def check_length(stream_length: object) -> int | None:
+    """A public length: a whole number, or None."""
+    if stream_length == "public":
+        raise ParameterError(
+            "stream_length must be the number that is public, not 'public': how many events were counted is private"
+        )
+    return None if stream_length is None else whole_number("stream_length", stream_length, 0)
 
 
-def unchanged(summary: Any, read: Callable[[], _Read]) -> _Read:
-    """What `read` finds in one state of the summary, though other threads may be adding to it.
+def snapshot(summary: Any) -> Any:
+    """One state of a summary, or of each of several, which other threads may be adding to.
 
-    Every event raises the total, and a batch is added under a lock: an equal total before and after is an equal state.
-    Counters of one state with the offset, or the items, of another are nothing that the proofs cover.
+    A release that checked one state, or read the offset of one, and published the counters of another would be nothing
+    that the proofs cover. Exact counts, which may be large, are read once and need no copy.
     """
-    for _ in range(1000):
-        before = summary.total
-        found = read()
-        if summary.total == before:
-            return found
-    raise DataError("the summary is being updated all the time; release it when the updates have ended")
+    if isinstance(summary, (list, tuple)):
+        return tuple(snapshot(part) for part in summary)
+    return summary.copy() if isinstance(summary, Summary) and not isinstance(summary, ExactCounts) else summary
 
 
 def laplace_scale(epsilon: float, sensitivity: int) -> Fraction:

@@ -63,7 +63,7 @@ class EntriesRelease(Mechanism):
     unit: Unit = field(default_factory=Event)
     universe: Any = None
     spurious: float = 0.01
-    stream_length: int | str | None = None
+    stream_length: int | None = None
 
     def __post_init__(self) -> None:
         whole_number("capacity", self.capacity)

@@ -39,7 +39,7 @@ class SharedNoiseRelease(Mechanism):
     capacity: int
     unit: Unit = field(default_factory=Event)
     calibration: str = "exact"
-    stream_length: int | str | None = None
+    stream_length: int | None = None
 
     def __post_init__(self) -> None:
         approximate(self.budget, self.name)

@@ -51,7 +51,7 @@ class MergedRelease(Mechanism):
     budget: Budget
     capacity: int
     unit: Unit = field(default_factory=Event)
-    stream_length: int | str | None = None
+    stream_length: int | None = None
 
     def __post_init__(self) -> None:
         self._per_event()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
-from discreet.central._base import Mechanism, approximate, items_of, laplace_scale, require_event_or_user, unchanged
+from discreet.central._base import Mechanism, approximate, items_of, laplace_scale, require_event_or_user
 from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
@@ -61,6 +61,6 @@ class OffsetRelease(Mechanism):
         return ErrorModel(Noise("laplace", self.scale, self.capacity), offset_noise=Noise("laplace", self.scale))
 
     def _publish(self, summary: MisraGries, source: RandomSource) -> Histogram:
-        raw, alpha = unchanged(summary, lambda: (summary.not_private_counts(), summary.not_private_offset))
-        a0, v, kept = offset_draw(raw.counts, alpha, self.scale, self.threshold, source)
+        raw = summary.not_private_counts()
+        a0, v, kept = offset_draw(raw.counts, summary.not_private_offset, self.scale, self.threshold, source)
         return self._histogram(raw, v, kept, source, offset=a0)

@@ -15,7 +15,6 @@ from discreet.central._base import (
     length_assumptions,
     per_event,
     require_event_or_user,
-    unchanged,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
@@ -40,7 +39,7 @@ class PrivateSpaceSaving(Mechanism):
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy).
     Guarantee: (epsilon, delta). Algorithm 3 takes its cut from the number of events, which is private: two neighbours
         then have different cuts and k counters near them. Here `stream_length` says where the length comes from:
-        a number or "public": it is public, at least the number of events (a removed event leaves a blank tick);
+        a number: it is public, at least the number of events of both neighbours;
         "noisy": `length_share` of epsilon is spent on n + Z_n, which is published through the offset.
     Noise: C_x + Z_x, discrete Laplace of scale m/epsilon (of what is left of epsilon, with a noisy length).
     Threshold: public n: published iff C_x + Z_x >= floor((n-1)/k) + 1 + t; noisy: with offset = floor((n + Z_n)/k),
@@ -67,9 +66,9 @@ class PrivateSpaceSaving(Mechanism):
         whole_number("capacity", self.capacity)
         require_event_or_user(self.unit, self.name)
         if self.stream_length is None:
-            raise ParameterError(f"{self.name} needs stream_length: a whole number, 'public' or 'noisy'")
+            raise ParameterError(f"{self.name} needs stream_length: a public whole number, or 'noisy'")
         if self.stream_length != "noisy":
-            check_length(self.stream_length)
+            object.__setattr__(self, "stream_length", check_length(self.stream_length))
         if not 0.0 < self.length_share < 1.0:
             raise ParameterError(f"length_share must be greater than 0 and less than 1, not {self.length_share!r}")
         if self.calibration not in ("exact", "paper"):
@@ -97,8 +96,7 @@ class PrivateSpaceSaving(Mechanism):
         if self.stream_length == "noisy":
             counters, length = (float(part) for part in self._epsilons)
             return 1 + space_saving_noisy_threshold(counters, delta, length, k, max_items=m)
-        if not isinstance(self.stream_length, int):
-            raise ParameterError("the threshold depends on the stream's length: give stream_length as a number")
+        assert isinstance(self.stream_length, int)
         smallest = max(self.stream_length - 1, 0) // k
         if self.calibration == "paper":
             margin = space_saving_paper_margin(*per_event(epsilon, delta, m))
@@ -113,8 +111,8 @@ class PrivateSpaceSaving(Mechanism):
             # n/k <= offset + 1 + |Z_n|/k
             length = Noise("laplace", self._length_scale, step=Fraction(1, self.capacity))
             return ErrorModel(noise, offset_noise=length, summary_above=1.0)
-        above = self.stream_length // self.capacity if isinstance(self.stream_length, int) else math.inf
-        return ErrorModel(noise, summary_above=float(above))
+        assert self._public_length is not None
+        return ErrorModel(noise, summary_above=float(self._public_length // self.capacity))
 
     @property
     def _length_scale(self) -> Fraction:
@@ -124,7 +122,11 @@ class PrivateSpaceSaving(Mechanism):
     def assumptions(self) -> tuple[str, ...]:
         if self.stream_length == "noisy":
             return (f"{self.length_share:g} of epsilon is spent on the length of the stream",)
-        return length_assumptions(self.stream_length)
+        return length_assumptions(self._public_length)
+
+    @property
+    def _public_length(self) -> int | None:
+        return self.stream_length if isinstance(self.stream_length, int) else None
 
     def check(self, summary: Any) -> None:
         super().check(summary)
@@ -132,9 +134,8 @@ class PrivateSpaceSaving(Mechanism):
             raise IncompatibleSummaryError("the stream is longer than the public stream_length")
 
     def _publish(self, summary: SpaceSaving, source: RandomSource) -> Histogram:
-        raw, total = unchanged(summary, lambda: (summary.not_private_counts(), summary.total))
-        offset = None
+        raw, offset = summary.not_private_counts(), None
         if self.stream_length == "noisy":
-            offset = (total + source.discrete_laplace(self._length_scale)) // self.capacity
+            offset = (summary.total + source.discrete_laplace(self._length_scale)) // self.capacity
         noisy = raw.counts + source.discrete_laplace(self.scale, len(raw))
         return self._histogram(raw, noisy, noisy - (offset or 0) >= self.threshold, source, offset=offset)

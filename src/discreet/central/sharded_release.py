@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.central._base import Mechanism, unchanged
+from discreet.central._base import Mechanism
 from discreet.central.offset_release import OffsetRelease
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
@@ -89,16 +89,14 @@ class ShardedOffsetRelease(Mechanism):
             raise ParameterError(f"made for {self.shards} shards, the summary has {summary.shards}")
 
     def _publish(self, summary: ShardedMisraGries, source: RandomSource) -> Histogram:
-        raw, parts, offsets = unchanged(
-            summary, lambda: (summary.not_private_counts(), summary.not_private_shards(), summary.not_private_offsets)
-        )
+        parts = summary.not_private_shards()
         scale, threshold = self.scale, self.threshold
         drawn = [
             offset_draw(part.counts, alpha, scale, threshold, source)
-            for part, alpha in zip(parts, offsets, strict=True)
+            for part, alpha in zip(parts, summary.not_private_offsets, strict=True)
         ]
         return self._histogram(
-            raw,
+            summary.not_private_counts(),
             np.concatenate([noisy for _, noisy, _ in drawn]),
             np.concatenate([kept for _, _, kept in drawn]),
             source,

@@ -84,9 +84,9 @@ class _SketchHeavyHitters(Mechanism):
         if self.noise not in ("laplace", "gaussian"):
             raise ParameterError(f"noise must be 'laplace' or 'gaussian', not {self.noise!r}")
         if self.stream_length is None:
-            raise ParameterError("stream_length must be a whole number, 'public' or 'noisy', not None")
+            raise ParameterError("stream_length must be a public whole number or 'noisy', not None")
         if self.stream_length != "noisy":
-            check_length(self.stream_length)
+            object.__setattr__(self, "stream_length", check_length(self.stream_length))
 
     @classmethod
     def for_summary(cls, summary: Any, budget: Budget, **options: Any) -> Self:
@@ -157,8 +157,7 @@ class _SketchHeavyHitters(Mechanism):
         """The cut; relative to the published offset when the length is noisy."""
         if self.stream_length == "noisy":
             return self._margin
-        if not isinstance(self.stream_length, int):
-            raise ParameterError("the threshold depends on the stream's length: give stream_length as a number")
+        assert isinstance(self.stream_length, int)
         return self._untracked(self.stream_length) + self._margin
 
     @property
@@ -175,7 +174,7 @@ class _SketchHeavyHitters(Mechanism):
     @property
     def assumptions(self) -> tuple[str, ...]:
         seed = "the seed of the sketch was drawn independently of the stream"
-        return (seed, *(() if self.stream_length == "noisy" else length_assumptions(self.stream_length)))
+        return (seed, *length_assumptions(self.stream_length if isinstance(self.stream_length, int) else None))
 
     def check(self, summary: Any) -> None:
         super().check(summary)
@@ -194,7 +193,6 @@ class _SketchHeavyHitters(Mechanism):
         return source.discrete_gaussian(noise.scale, size)
 
     def _publish(self, summary: Any, source: RandomSource) -> Histogram:
-        summary = summary.copy()  # one state for all that is read of it
         noise = self._draw(Noise(self.noise, self.scale), source, self.depth * self.width)
         cells = summary.not_private_cells() + noise.reshape(self.depth, self.width)
         offset, model = None, self.error_model
@@ -240,7 +238,7 @@ class CountMinHeavyHitters(_SketchHeavyHitters):
         an untracked item has f <= (n + k g)/(k+1), hence an estimate of at most (n + k g)/(k+1) + g. Published iff the
         noisy estimate is at least that plus t, which no noise of a cell reaches, but for another part of delta.
         Inside both parts the output is a function of the private cells.
-    Length: n is public (a number, or "public"), or "noisy": the cells of a row sum to n, so the private cells tell it
+    Length: n is a public number, or "noisy": the cells of a row sum to n, so the private cells tell it
         at no cost. Then the cut is the published offset plus `threshold`.
     Error: f <= estimate <= f + g before the noise; the smallest of d noisy cells is below the exact one on average.
     Argument: docs/privacy/sketch-heavy-hitters.md.
@@ -250,7 +248,7 @@ class CountMinHeavyHitters(_SketchHeavyHitters):
         noise: "gaussian" or "laplace".
         width, depth, max_key_bytes: As of the sketch. For a threshold of use take depth of about ln(n/delta)/2 or more:
             g is about (4 n/delta)^(1/depth) n/width.
-        stream_length: "noisy", "public", or a number that the stream is publicly known not to exceed.
+        stream_length: "noisy", or a number that the stream is publicly known not to exceed.
     """
 
     name: ClassVar[str] = "heavy hitters from CountMin"
@@ -287,7 +285,7 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
         capacity: How many items the sketch tracks.
         noise: "gaussian" or "laplace".
         width, depth, max_key_bytes: As of the sketch; depth is odd.
-        stream_length: "noisy", "public", or a number that the stream is publicly known not to exceed.
+        stream_length: "noisy", or a number that the stream is publicly known not to exceed.
         length_share: The share of epsilon for a noisy length.
     """
 

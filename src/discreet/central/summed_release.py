@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +14,9 @@ from discreet.central._base import approximate, items_of
 from discreet.central._entries import EntriesRelease, reduced_entries
 from discreet.central.reduced_misra_gries import round_small_entries
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.noise import RandomSource, system_source
+from discreet.noise import RandomSource
 from discreet.privacy.calibration import reduced_sensitivity, reduced_threshold
 from discreet.privacy.checks import whole_number
-from discreet.privacy.histogram import Histogram
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 if TYPE_CHECKING:
@@ -72,7 +70,7 @@ class SummedRelease(EntriesRelease):
         return Fraction(0) if self.universe is not None else self.sensitivity * self.step
 
     def check(self, summary: Any) -> None:
-        if isinstance(summary, Summary) or not isinstance(summary, Sequence):
+        if not isinstance(summary, (list, tuple)):
             raise IncompatibleSummaryError(f"{self.name} takes a list of MisraGries, not {type(summary).__name__}")
         if len(summary) != self.sketches:
             raise ParameterError(f"made for {self.sketches} sketches, got {len(summary)}")
@@ -86,14 +84,6 @@ class SummedRelease(EntriesRelease):
             )
         if len({sketch.key_type for sketch in summary} - {None}) > 1:
             raise IncompatibleSummaryError("the sketches hold items of different kinds")
-
-    def __call__(self, summary: Any, source: RandomSource | None = None) -> Histogram:
-        """Draw the noise and publish. `source` is for tests and audits: a seeded one makes the release not private."""
-        self.check(summary)
-        mechanism = self
-        if self.stream_length == "public":
-            mechanism = dataclasses.replace(self, stream_length=sum(sketch.total for sketch in summary))
-        return mechanism._publish(summary, system_source() if source is None else source)
 
     def _entries(self, summary: Sequence[MisraGries]) -> RawCounts:
         return summed_entries(summary)

@@ -51,7 +51,7 @@ class UserRelease(Mechanism):
     budget: Budget
     capacity: int
     unit: Unit
-    stream_length: int | str | None = None
+    stream_length: int | None = None
 
     def __post_init__(self) -> None:
         approximate(self.budget, self.name)

@@ -61,7 +61,6 @@ def test_a_mechanism_of_ones_own():
         central.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=1, stream_length=50),
         central.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=64, stream_length=10**6),
         central.PrivateSpaceSaving(dc.Budget(0.5, 1e-6), capacity=4, stream_length=1000, unit=dc.User(3)),
-        central.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=3, stream_length="public"),
         central.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=1, stream_length="noisy", unit=dc.User(2)),
         central.PrivateSpaceSaving(dc.Budget(1.0, 0.02), capacity=3, stream_length="noisy", unit=dc.User(2)),
         central.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=2, stream_length="noisy", unit=dc.User(4)),

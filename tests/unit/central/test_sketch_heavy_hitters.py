@@ -22,7 +22,7 @@ BUDGET = dc.Budget(1.0, 1e-6)
 KINDS: list[tuple[Any, Any]] = [(dc.CountMin, CountMinHeavyHitters), (dc.CountSketch, CountSketchHeavyHitters)]
 both_kinds = pytest.mark.parametrize(("kind", "mechanism"), KINDS, ids=["CountMin", "CountSketch"])
 every_option = pytest.mark.parametrize(
-    ("noise", "length"), list(itertools.product(["laplace", "gaussian"], ["noisy", "public", 40_000]))
+    ("noise", "length"), list(itertools.product(["laplace", "gaussian"], ["noisy", 40_000]))
 )
 
 
@@ -159,8 +159,8 @@ def test_parameters_are_checked(kind: Any, mechanism: Any) -> None:
     ):
         with pytest.raises(dc.ParameterError):
             mechanism(**{"budget": BUDGET, "capacity": 4, **good, **bad})
-    with pytest.raises(dc.ParameterError, match="as a number"):
-        _ = mechanism(BUDGET, 4, stream_length="public", **good).threshold
+    with pytest.raises(dc.ParameterError, match="the number that is public"):
+        mechanism(BUDGET, 4, stream_length="public", **good)
 
 
 def test_count_sketch_checks_its_own_parameters() -> None:
