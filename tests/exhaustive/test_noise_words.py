@@ -123,3 +123,30 @@ def test_zero_is_not_counted_twice():
     assert draw(law, 0, 0) == ("value", 0)
     assert draw(law, 1, 0) == ("rejected", None)
     assert draw(law, 1, 1) == ("value", -1)
+
+
+@pytest.mark.parametrize(
+    "law", [laws.laplace_law(Fraction(40)), laws.geometric_law(Fraction(63)), laws.gaussian_law(Fraction(130))]
+)
+def test_words_next_to_the_chance_of_acceptance(law):
+    """With all 62 bits the sums are rounded: within their slack of exp(-x) a word must be left undecided, and what is
+    decided must be right. Words are taken on both sides of it, one by one and farther away."""
+    assert law.block_bits == 2
+    one, decided, undecided = 1 << 62, 0, 0
+    for block in (0, 3, 9):
+        first = (law.table(63)[block] - 1000) << 1  # a word that chooses this block and the positive sign
+        for offset in (1, 2, 3):
+            low, high = (Fraction(bound, 2**FINE) for bound in exp_minus(law.exponent(block, offset), FINE))
+            place = int(low * one)
+            for uniform in (place + d for d in (*range(-40, 41), *range(-600, 601, 25))):
+                # The offset is the lowest two bits, the uniform number all the others.
+                kind, value = draw(law, first, uniform << 2 | offset)
+                if kind == "value":
+                    assert value == 4 * block + offset
+                    assert Fraction(uniform + 1, one) <= low
+                elif kind == "rejected":
+                    assert Fraction(uniform, one) >= high
+                undecided += kind == "pending"
+                decided += kind != "pending"
+    assert decided > 100
+    assert undecided > 100

@@ -138,7 +138,7 @@ def test_exceedances_count_the_noises_above_a_cut():
     assert p_value(source.discrete_laplace_exceedances(40, 2, 3, 50_000), law) > REJECT
 
 
-@pytest.mark.parametrize("minimum", [-2, 0, 1, 7])
+@pytest.mark.parametrize("minimum", [-9, -2, -1, 0, 1, 7])
 def test_noise_above_a_minimum_is_noise_given_that_it_is_above(minimum):
     draws = seeded_source(17).discrete_laplace_at_least(3.0, minimum, 200_000)
     assert draws.min() == minimum

@@ -280,6 +280,27 @@ def test_damaged_and_made_up_packets_change_nothing(columns):
     assert len(aggregator.receive_many([b"", messages[1][0]]).rejected) == 1
 
 
+def test_a_cell_is_bound_by_its_own_level(columns):
+    """A block of one epoch cannot hold what one of many may: a forged cell between the two bounds is refused."""
+    stream = Stream("r", dc.Budget(2.0), 4, epoch_steps=3, horizon=40, columns=4)
+    message = sent(stream, columns, 18)[0][0]
+    packet = read_packet(unpack(stream.family, stream.round_digest, stream.digest, message).payload, stream.shape)
+    bounds = stream.shape.bounds
+    assert bounds[0] < bounds[1] <= max(bounds)
+    for block, cells in packet.blocks.items():
+        for value, fits in ((bounds[block.level], True), (bounds[block.level] + 1, False)):
+            for sign in (1, -1):
+                forged = cells.copy()
+                forged[0] = sign * value
+                payload = write_packet(Packet(**{**packet.__dict__, "blocks": {**packet.blocks, block: forged}}))
+                if fits:
+                    assert read_packet(payload, stream.shape).blocks[block][0] == sign * value
+                else:
+                    with pytest.raises(MessageError) as caught:
+                        read_packet(payload, stream.shape)
+                    assert caught.value.reason == "range"
+
+
 def test_packets_of_other_streams(columns):
     message = sent(exact(), columns, 40)[0][0]
     for other, reason in (

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.noise import seeded_source
+from discreet import _native
+from discreet.noise import RandomSource, seeded_source
 
 BUDGET = dc.Budget(1.0)
 PAN = dc.pan
@@ -371,3 +372,26 @@ def test_no_copy_of_a_batch_is_left_in_the_process():
     """The reader's own buffers are zeroed: no two neighbouring items of a batch are found in memory afterwards."""
     done = subprocess.run([sys.executable, "-c", MEMORY_SEARCH], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]  # the search does find what is there
+
+
+class _Kept(RandomSource):
+    """Keeps the arrays of noise that it handed out: the memory that an intruder reads after a release."""
+
+    def __init__(self):
+        super().__init__(_native.RandomSource(4))
+        self.handed_out = []
+
+    def discrete_laplace(self, scale, size=None):
+        self.handed_out.append(np.full(size, 3, np.int64))
+        return self.handed_out[-1]
+
+
+@each
+def test_used_noise_is_wiped(make):
+    """Whoever reads it beside the output knows the exact count."""
+    source = _Kept()
+    estimator = make(source=source)
+    estimator.update(np.arange(40))
+    estimator.release()
+    assert source.handed_out
+    assert not any(np.any(drawn) for drawn in source.handed_out)

@@ -45,3 +45,34 @@ def test_the_interval_of_a_mean_covers(m, p):
                 missed += bits * (1 - q) / (1 + q) * q ** abs(z)
     assert missed <= beta
     assert Noise("laplace", scale).bound(0.05) >= 3  # the noise is not small beside the counts
+
+
+def missed_by(m, p, scale, beta):
+    """P[p outside the interval], exactly: K binomial, Z discrete Laplace."""
+    q = math.exp(-1 / float(scale))
+    reach = math.ceil(40 * float(scale)) + 1
+    noises = [(z, (1 - q) / (1 + q) * q ** abs(z)) for z in range(-reach, reach + 1)]
+    intervals = {n: mean_interval(n, m, scale, beta) for n in range(-reach, m + reach + 1)}
+    missed = 0.0
+    for k in range(m + 1):
+        bits = math.comb(m, k) * p**k * (1 - p) ** (m - k)
+        missed += bits * sum(mass for z, mass in noises if not intervals[k + z][0] <= p <= intervals[k + z][1])
+    return missed
+
+
+@pytest.mark.parametrize("beta", [0.3, 0.05])
+def test_the_interval_of_a_mean_uses_what_may_fail_and_no_more(beta):
+    """Nearly without noise: at some p an interval for twice the probability would fail too often."""
+    from fractions import Fraction
+
+    worst = max(missed_by(400, p, Fraction(1, 20), beta) for p in (0.25, 0.4, 0.5, 0.503, 0.61))
+    assert 0.6 * beta < worst <= beta
+
+
+@pytest.mark.parametrize("beta", [0.3, 0.05])
+def test_the_noise_uses_its_share_of_what_may_fail(beta):
+    """Nearly without a sample: nearly all cells are 1, so noise alone decides. It may use half of beta."""
+    from fractions import Fraction
+
+    missed = missed_by(8, 1 - 1e-6, Fraction(20), beta)
+    assert 0.4 * beta < missed <= 0.5 * beta * (1 + 1e-3)
