@@ -11,7 +11,7 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo test faults lint types audit bench stubs clean
+.PHONY: demo test faults lint types audit bench stubs clean mutants
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -32,6 +32,10 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+# Small wrong changes to a copy of the code, and whether the tests notice them: half an hour, for now and then.
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants/run.py
 
 audit: $(VENV)/.built
 	$(BIN)/discreet audit --quick

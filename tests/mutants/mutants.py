@@ -1,0 +1,271 @@
+"""Small wrong changes to privacy-critical code, each with the tests that should notice it.
+
+Each is one replacement in one file: what a slip of the hand or a wrong idea would leave behind. `tests` are arguments
+of pytest, few enough that one change takes seconds. `excuse` says why a change may survive; there should be few.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["MUTANTS", "Mutant"]
+
+
+class Mutant(NamedTuple):
+    """One wrong change."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    excuse: str = ""
+
+    @property
+    def native(self) -> bool:
+        """Whether the kernels have to be compiled again."""
+        return self.file.startswith("cpp/")
+
+
+AUDIT = "tests/unit/audit/test_check.py"
+LAWS = "tests/exhaustive/test_central_laws.py"
+CONTRACT = "tests/property/test_mechanism_contract.py"
+SAMPLERS = "tests/unit/audit/test_samplers.py"
+FIT = "tests/statistical/test_noise_fit.py"
+WORDS = "tests/exhaustive/test_noise_words.py"
+STATED = "tests/statistical/test_stated_errors.py"
+MODEL = "tests/unit/privacy/test_error_model.py"
+
+
+def audited(word: str) -> tuple[str, ...]:
+    """The checks of the audit on every example of a class, quickly."""
+    return (AUDIT, "-k", word)
+
+
+def in_package(package: str, *rows: tuple[str, str, str, str, tuple[str, ...]]) -> list[Mutant]:
+    """Rows of (file, name, old, new, tests)."""
+    return [Mutant(name, f"src/discreet/{package}/{file}", old, new, tests) for file, name, old, new, tests in rows]
+
+
+CENTRAL = in_package(
+    "central",
+    ("_shared_noise.py", "one noise for all counters is left out",
+     "raw.counts + source.discrete_laplace(self.scale) + source.discrete_laplace(self.scale, len(raw))",
+     "raw.counts + source.discrete_laplace(self.scale, len(raw))", audited("PrivateMisraGries")),
+    ("_shared_noise.py", "> for >= at the cut", "noisy >= self.threshold", "noisy > self.threshold - 2",
+     audited("PrivateMisraGries")),
+    ("stability.py", "cut one too low", "return 1 + stability_threshold(", "return stability_threshold(",
+     audited("StabilityHistogram")),
+    ("stability.py", "Gaussian noise for one item of a user",
+     "Fraction(gshm_calibration(epsilon, delta, items_of(self.unit))[0])",
+     "Fraction(gshm_calibration(epsilon, delta, 1)[0])", audited("StabilityHistogram")),
+    ("user_release.py", "noise for the items of a user instead of all counters",
+     "Fraction(gshm_calibration(*approximate(self.budget, self.name), self.capacity)[0])",
+     "Fraction(gshm_calibration(*approximate(self.budget, self.name), self.unit.max_items)[0])",
+     audited("UserRelease")),
+    ("private_space_saving.py", "noise of the length for one event of a user",
+     "return items_of(self.unit) / self._epsilons[1]", "return 1 / self._epsilons[1]",
+     ("tests/unit/central", AUDIT, "-k", "space_saving or SpaceSaving or length")),
+    ("private_space_saving.py", "the length spends epsilon again", "return epsilon - length, length",
+     "return epsilon, length", audited("PrivateSpaceSaving")),
+    ("private_space_saving.py", "a cut from the length that the data have",
+     "offset = (total + source.discrete_laplace(self._length_scale)) // self.capacity",
+     "offset = total // self.capacity", audited("PrivateSpaceSaving")),
+    ("reduced_misra_gries.py", "small entries are kept as they are",
+     "raised = source.uniform_integers(D, len(y)) < y", "raised = source.uniform_integers(D, len(y)) >= 0",
+     ("tests/exhaustive/test_reduced_sketch_exhaustive.py", LAWS, "-k", "reduced or rounded or release")),
+    ("_entries.py", "entries are not reduced", "y = np.maximum((k + 1) * raw.counts - total, 0)",
+     "y = np.maximum((k + 1) * raw.counts, 0)", audited("ReducedMisraGries")),
+    ("sketch_heavy_hitters.py", "noise on the rows that are looked at only",
+     "cells = summary.not_private_cells() + noise.reshape(self.depth, self.width)",
+     "cells = summary.not_private_cells() + 0 * noise.reshape(self.depth, self.width)",
+     audited("CountMinHeavyHitters")),
+    ("untrusted_merge.py", "the smallest delta is claimed of all parts", "delta=max(p.delta for p in promises),",
+     "delta=min(p.delta for p in promises),", ("tests/unit/central/test_untrusted_merge.py",)),
+    ("sharded_release.py", "shards share one budget's noise but not its scale", "return self.of_one_shard.scale",
+     "return self.of_one_shard.scale / self.shards", audited("ShardedOffsetRelease")),
+    ("_base.py", "a merged sketch is released by a mechanism for one stream",
+     "if summary.was_merged and not self.takes_merged:", "if False and not self.takes_merged:", (CONTRACT, "-k", "merged")),
+    ("_base.py", "group privacy without its factor on delta",
+     "smaller = delta * math.exp(-log_factor) * (1.0 - 1e-12)", "smaller = delta * (1.0 - 1e-12)",
+     (AUDIT, LAWS, "-k", "MergedRelease or merged or calibration")),
+    ("paying.py", "the release is drawn before it is charged",
+     "    stored = ledger.begin(charge_id, budget, mechanism=description, unit=unit",
+     "    made = draw()\n    stored = ledger.begin(charge_id, budget, mechanism=description, unit=unit",
+     ("tests/unit/test_api.py", "tests/unit/privacy/test_ledger.py")),
+)  # fmt: skip
+
+CONTINUAL = in_package(
+    "continual",
+    ("_factors.py", "sigma for one item of an event",
+     "sigma = math.sqrt(items) * self.sensitivity / math.sqrt(2.0 * rho)",
+     "sigma = self.sensitivity / math.sqrt(2.0 * rho)", ("tests/unit/continual", AUDIT, "-k", "Histogram or items")),
+    ("_factors.py", "noise of a tree's node is drawn once a level", "noises[:level] = 0\n", "noises[:0] = 0\n",
+     ("tests/unit/continual/test_counter.py", AUDIT, "-k", "tree or Counter")),
+    ("_engines.py", "delta is not shared by the ticks", "self._each = delta / (factor.horizon * most)",
+     "self._each = delta / most", ("tests/unit/continual", AUDIT, "-k", "Histogram")),
+    ("_engines.py", "a cut one too low", "return 1 + self.factor.hiding_shift(tick, self.sigma, self._each)",
+     "return self.factor.hiding_shift(tick, self.sigma, self._each)", ("tests/unit/continual", AUDIT, "-k", "Histogram")),
+    ("_engines.py", "new items join with no noise of the past",
+     "joined = self.factor.join(fresh, tick - 1, self.sigma, source)",
+     "joined = self.factor.join(fresh, 0, self.sigma, source)", ("tests/unit/continual", AUDIT, "-k", "Histogram")),
+    ("_engines.py", "half the noise at the level of AboveThreshold",
+     "self.level_noise = source.discrete_laplace(2 * self._tau1, 1)",
+     "self.level_noise = source.discrete_laplace(self._tau1, 1)", ("tests/unit/continual", AUDIT, "-k", "Histogram")),
+    ("one_shot.py", "twice the rate of a choice",
+     "return source.exponential_mechanism(counts, 4 / tau, 1, min(k, len(counts)))",
+     "return source.exponential_mechanism(counts, 8 / tau, 1, min(k, len(counts)))",
+     ("tests/unit/continual", AUDIT, "-k", "Histogram")),
+    ("one_shot.py", "a stop one too low", "scores = np.append(counts[top], rest + 1 + shift)",
+     "scores = np.append(counts[top], rest + shift)", ("tests/unit/continual", AUDIT, "-k", "Histogram")),
+    ("heavy_hitters.py", "every level of the tree spends the whole budget",
+     "each_epsilon, each_delta = repeated_share(epsilon, delta, self.levels)",
+     "each_epsilon, each_delta = epsilon, delta", audited("HeavyHitters")),
+    ("heavy_hitters.py", "the baseline shows items of count 0 with noise above the cut",
+     "offset, kept = 0, (v >= self.threshold) & (raw.counts > 0)", "offset, kept = 0, v >= self.threshold",
+     ("tests/unit/continual/test_heavy_hitters.py", AUDIT, "-k", "heavy or HeavyHitters")),
+)  # fmt: skip
+
+PAN = in_package(
+    "pan",
+    ("incidence.py", "half the sensitivity of primes", "return 2 * len(self._moduli)", "return len(self._moduli)",
+     audited("Incidence")),
+    ("incidence.py", "after an announcement one count as before", "return 2 if self.intrusions else 1", "return 1",
+     ("tests/exhaustive/test_pan_laws_exhaustive.py", AUDIT, "-k", "Incidence or announced")),
+    ("incidence.py", "counters of an element do not share epsilon",
+     "return response_weights(modulus, epsilon_state / len(self._moduli))",
+     "return response_weights(modulus, epsilon_state)", audited("Incidence")),
+    ("modular_incidence.py", "sensitivity 1 for a move between residues",
+     "return 2  # an entry leaves one residue and enters another", "return 1", audited("ModularIncidence")),
+    ("_base.py", "noise is not wiped", "        self._values[:] = 0", "        pass",
+     ("tests/unit/pan/test_estimators.py", "-k", "wiped")),
+    ("_base.py", "a table is not erased after its last release", "                self._table.erase()",
+     "                pass", ("tests/unit/pan/test_estimators.py",)),
+    ("_base.py", "beyond the announced intrusions nothing more is claimed",
+     "epsilon=rounded_up(Fraction(s.epsilon) + beyond * s.epsilon_state),", "epsilon=rounded_up(Fraction(s.epsilon)),",
+     ("tests/unit/pan/test_estimators.py",)),
+    ("responses.py", "coins rounded to the wrong side",
+     "seen = min((ONE << _BITS) // ((1 << _BITS) + q), ONE - 1)",
+     "seen = min((ONE << _BITS) // ((1 << _BITS) + q) + 1, ONE - 1)", ("tests/exhaustive/test_pan_laws_exhaustive.py",)),
+    ("intervals.py", "what may fail is not halved for the two sides",
+     "beta * (1 - float(w)) / 2) for w in _SHARES]", "beta * (1 - float(w))) for w in _SHARES]",
+     ("tests/unit/pan/test_intervals.py",)),
+    ("intervals.py", "noise may fail with all of beta", "candidates = [(noise.bound(beta * float(w)),",
+     "candidates = [(noise.bound(beta),", ("tests/unit/pan/test_intervals.py",)),
+    ("inner_product.py", "vectors are not wiped", "            rows[...] = 0\n", "            pass\n",
+     ("tests/unit/pan/test_inner_product.py",)),
+)  # fmt: skip
+
+MULTIPARTY = in_package(
+    "multiparty",
+    ("separation.py", "noise on present heavy items for half the sensitivity",
+     "return 2 / (self._exact_epsilon - self.separation_epsilon)",
+     "return 1 / (self._exact_epsilon - self.separation_epsilon)", ("tests/unit/audit/test_multiparty_rows.py", AUDIT, "-k", "Separation")),
+    ("separation.py", "the width follows the true number of light items",
+     "width = self.width(min(max(n - int(noisy.sum()), 0), n))",
+     "width = self.width(n - int(_counts_of(heavy, found, counts).sum()))",
+     ("tests/unit/audit/test_multiparty_rows.py", AUDIT, "-k", "Separation")),
+    ("separation.py", "a variance of 0 for what was sent", "spreads[at[here]] = heavy_noise + np.where(",
+     "spreads[at[here]] = 0 * np.where(", (STATED,)),
+    ("separation.py", "noise is left out of the variance of what was sent", "spreads[at[here]] = heavy_noise + np.where(",
+     "spreads[at[here]] = np.where(", (STATED,)),
+    ("hierarchy_aggregator.py", "the choice of a level is not in the variance",
+     "variances = variances + count * (n - count) / max(n - 1, 1) * (n - here) / here", "variances = variances + 0.0", (STATED,)),
+    ("hierarchy_aggregator.py", "the variance is not scaled with the level's share",
+     "values * (n / here), variances * (n / here) ** 2", "values * (n / here), variances * (n / here)", (STATED,)),
+    ("hierarchy.py", "reports choose their level by what they say",
+     "chosen = source.uniform_integers(len(self.levels), len(words))",
+     "chosen = (words % np.uint64(len(self.levels))).astype(np.int64)",
+     ("tests/unit/audit/test_multiparty_rows.py", "tests/unit/multiparty/test_hierarchy.py", AUDIT, "-k", "Hierarchy or hierarchy or level")),
+    ("packets.py", "cells are bound by the largest level", "if np.abs(part).max() > shape.bounds[block.level]:",
+     "if np.abs(part).max() > max(shape.bounds):", ("tests/unit/multiparty/test_stream_monitor.py",)),
+    ("local_hashing.py", "the item's own bucket among the others",
+     "others = 1 + source.uniform_integers(g - 1, len(words))", "others = source.uniform_integers(g, len(words))",
+     (AUDIT, "tests/exhaustive/test_multiparty_messages.py", "-k", "LocalHashing or epsilon")),
+    ("hadamard_response.py", "bits are kept too often", "return keep_probability(2, self._exact_epsilon)",
+     "return keep_probability(2, self._exact_epsilon * Fraction(11, 10))", audited("HadamardResponse")),
+    ("_sketches.py", "noise on cells that are not 0 only",
+     "np.clip(values + source.discrete_laplace(scale, len(values)), -bound, bound)",
+     "np.clip(values + source.discrete_laplace(scale, len(values)) * (values != 0), -bound, bound)",
+     (AUDIT, "-k", "MergedSketch")),
+    ("merged_sketch.py", "noise for one row", "return 2 * self.rows / self._exact_epsilon",
+     "return 2 / self._exact_epsilon", audited("MergedSketch")),
+    ("stream.py", "steps are sampled by what they hold",
+     "chosen = np.flatnonzero(self._source.bernoulli(Fraction(1, stream.epoch_steps), len(words)))",
+     "chosen = np.flatnonzero(self._source.bernoulli(Fraction(1, stream.epoch_steps), len(words)) * present)",
+     ("tests/unit/multiparty/test_stream_monitor.py", "tests/unit/audit/test_multiparty_transcripts.py", AUDIT, "-k", "Stream or sample or nothing or transcript or stream")),
+    ("merged_misra_gries.py", "noise for one counter", "return self.capacity + 1\n", "return 2\n",
+     audited("MergedMisraGries")),
+)  # fmt: skip
+
+PRIVACY = in_package(
+    "privacy",
+    ("accounting.py", "delta is spent twice where two bounds share it",
+     "_concentrated(others, delta * (1.0 - share))", "_concentrated(others, delta)",
+     ("tests/unit/privacy/test_accounting.py",)),
+    ("accounting.py", "deltas of charges are not taken off",
+     "left = Fraction(delta) - _sum(charge.delta for charge in charges)", "left = Fraction(delta)",
+     ("tests/unit/privacy/test_accounting.py",)),
+    ("error_model.py", "every noise may fail with all of beta", "parts = sum(part is not None for part in random)",
+     "parts = 1", (MODEL,)),
+    ("error_model.py", "the lower distance lacks the offset",
+     "above_truth += max(0.0, offset + self.offset_noise.bound_in_counts(beta / parts))",
+     "above_truth += max(0.0, self.offset_noise.bound_in_counts(beta / parts))", (MODEL, CONTRACT, "-k", "shard or bounds")),
+    ("error_model.py", "the tail of one side for both", "/ self.draws) / 2.0", "/ self.draws) / 1.0", (MODEL,)),
+    ("calibration/offset.py", "group privacy without its factor", "_log_delta(epsilon / items, t) + _group_factor(epsilon, items)",
+     "_log_delta(epsilon / items, t)", ("tests/unit/privacy", AUDIT, "-k", "offset or OffsetRelease or group or users")),
+    ("calibration/tails.py", "the smallest cut is one less", "target = math.nextafter(math.log(delta), -math.inf)",
+     "target = math.log(delta) + 0.2", ("tests/unit/privacy",)),
+    ("calibration/zcdp.py", "pure DP is half as much zCDP", "return math.nextafter(epsilon * epsilon / 2.0, math.inf)",
+     "return math.nextafter(epsilon * epsilon / 4.0, math.inf)", ("tests/unit/privacy",)),
+    ("calibration/gaussian.py", "tails are rounded to the wrong side", "return min(1.0, float(_tail_bounds(np.array([float(m)]), np.array([sigma]))[1][0]))",
+     "return min(1.0, float(_tail_bounds(np.array([float(m)]), np.array([sigma]))[0][0]))", ("tests/unit/privacy/test_calibration_gaussian.py",)),
+    ("calibration/space_saving.py", "the key of the other stream is forgotten",
+     "log_any_shown(epsilon / m, [t, t + 1]) + group, delta)", "log_any_shown(epsilon / m, [t]) + group, delta)",
+     ("tests/unit/privacy/test_calibration_space_saving.py", AUDIT, "-k", "space or SpaceSaving")),
+)  # fmt: skip
+
+NOISE = in_package(
+    "noise",
+    ("source.py", "discrete Laplace 1 % too narrow", "return self._draw(laws.laplace_law(_scale(\"scale\", scale)), size)",
+     "return self._draw(laws.laplace_law(_scale(\"scale\", scale) * Fraction(99, 100)), size)", (AUDIT, "-k", "Samplers")),
+    ("source.py", "discrete Gaussian 1 % too narrow", "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma)), size)",
+     "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma) * Fraction(99, 100)), size)", (AUDIT, "-k", "Samplers")),
+    ("source.py", "the law above -1 is a geometric", "        if minimum >= 0:\n            values = minimum + self.geometric",
+     "        if minimum >= -1:\n            values = minimum + self.geometric", (FIT, "-k", "minimum")),
+    ("laws.py", "zero is counted twice", "sign = _native.Sign.reject_negative_zero\n    return Law(_geometric_cumulative(x), sign",
+     "sign = _native.Sign.folded\n    return Law(_geometric_cumulative(x), sign", (FIT, "-k", "million")),
+    ("selection.py", "rounding slack reversed", "* (1 - 2.0**-48)", "* (1 + 2.0**-48)", ("tests/unit/noise/test_selection.py",)),
+    ("selection.py", "the acceptance is left out", "if x == 0 or is_below(", "if x >= 0 or is_below(", (FIT, SAMPLERS, "-k", "selection or exponential")),
+    ("offset.py", "the offset is published without noise", "a0 = alpha + source.discrete_laplace(scale)", "a0 = alpha + 0 * source.discrete_laplace(scale)",
+     audited("OffsetRelease")),
+    ("universe.py", "absent places pass one step later", "count = source.discrete_laplace_exceedances(size - len(present), scale, cut)",
+     "count = source.discrete_laplace_exceedances(size - len(present), scale, cut + 1)", (LAWS, SAMPLERS, "-k", "universe or above")),
+    ("response.py", "rounded against privacy", "other = -(-(_ONE * q) // ((1 << _BITS) + q * (choices - 1)))",
+     "other = (_ONE * q) // ((1 << _BITS) + q * (choices - 1))", ("tests/unit/noise", "tests/exhaustive/test_pan_laws_exhaustive.py", "tests/unit/multiparty/test_multiparty_protocols.py")),
+)  # fmt: skip
+
+
+def kernel(file: str, name: str, old: str, new: str, *tests: str) -> Mutant:
+    return Mutant(name, f"cpp/include/discreet/{file}", old, new, tests)
+
+
+SKETCHES = "tests/property/test_counter_sketches.py"
+KERNELS = [
+    kernel("misra_gries.hpp", "a new key starts at 2", "counts_[position] = alpha_ + 1;", "counts_[position] = alpha_ + 2;", SKETCHES),
+    kernel("misra_gries.hpp", "zero counters are replaced in reverse order", "return a.hash < b.hash;", "return a.hash > b.hash;", SKETCHES),
+    kernel("misra_gries.hpp", "a decrement is skipped when a zero was used up", "    ++alpha_;\n    collect_zeros();\n    return Table::kNone;",
+           "    alpha_ += next_zero_ == 0;\n    collect_zeros();\n    return Table::kNone;", SKETCHES),
+    kernel("space_saving.hpp", "the least recent of the smallest is evicted", "return last_[a] < last_[b];", "return last_[a] > last_[b];", SKETCHES),
+    kernel("user_misra_gries.hpp", "repeats of a user count", "} else if (user_[p] != users_) {", "} else if (true) {", SKETCHES),
+    kernel("user_misra_gries.hpp", "one decrement too late", "if (size_ > capacity_) decrement_all();", "if (size_ > capacity_ + 1) decrement_all();", SKETCHES),
+    kernel("noise.hpp", "rounding slack reversed", "if (high + slack <= sum) return Verdict::yes;", "if (high <= sum + slack) return Verdict::yes;", WORDS),
+    kernel("noise.hpp", "the block below is taken at its bound", "if (word + 1 >= bounds_[block]) {", "if (word >= bounds_[block]) {", WORDS),
+    kernel("random_source.hpp", "used words stay in memory", "buffer_[position_++] = 0;", "position_++;", "tests/unit/noise/test_random_source.py"),
+    kernel("random_source.hpp", "bias of a remainder", "while (static_cast<std::uint64_t>(product) < floor)", "while (false)", FIT, "-k", "uniform"),
+    kernel("pan.hpp", "a coin decides by its first byte", "if (drawn != mine) return drawn < mine;", "return drawn < mine;", "tests/unit/pan/test_kernel.py"),
+    kernel("pan.hpp", "an announcement leaves the bits", "bits_[i] = response.again(bits_[i], random);", "bits_[i] = bits_[i];", "tests/unit/pan/test_kernel.py",
+           "tests/statistical/test_pan_coverage.py", "-k", "announce or announced or rerandomise"),
+]  # fmt: skip
+
+MUTANTS: list[Mutant] = [*CENTRAL, *CONTINUAL, *PAN, *MULTIPARTY, *PRIVACY, *NOISE, *KERNELS]
