@@ -268,4 +268,69 @@ KERNELS = [
            "tests/statistical/test_pan_coverage.py", "-k", "announce or announced or rerandomise"),
 ]  # fmt: skip
 
-MUTANTS: list[Mutant] = [*CENTRAL, *CONTINUAL, *PAN, *MULTIPARTY, *PRIVACY, *NOISE, *KERNELS]
+
+def audit_notices(file: str, name: str, old: str, new: str, *words: str) -> Mutant:
+    """A break that `discreet audit --quick` must notice, of the rows that contain these words."""
+    return Mutant(f"audit: {name}", file, old, new, ("audit", *words))
+
+
+BREAKS = [
+    audit_notices("src/discreet/noise/source.py", "discrete Laplace 10 % too narrow",
+           "return self._draw(laws.laplace_law(_scale(\"scale\", scale)), size)",
+           "return self._draw(laws.laplace_law(_scale(\"scale\", scale) * Fraction(9, 10)), size)", "samplers"),
+    audit_notices("src/discreet/noise/source.py", "sigma 7 % too small",
+           "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma)), size)",
+           "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma) * Fraction(93, 100)), size)", "samplers"),
+    audit_notices("src/discreet/noise/source.py", "every noise of a batch comes twice",
+           "        values = law.draw(self._source, 1 if size is None else _size(size))",
+           "        values = np.repeat(law.draw(self._source, 1 if size is None else -(-_size(size) // 2)), 2)[: size or 1]",
+           "samplers"),
+    audit_notices("src/discreet/noise/offset.py", "noise on the first thousand counters only",
+           "v = counters + alpha + source.discrete_laplace(scale, len(counters))",
+           "v = counters + alpha + source.discrete_laplace(scale, len(counters)) * (np.arange(len(counters)) < 1000)",
+           "samplers", "offset"),
+    audit_notices("src/discreet/central/stability.py", "half the noise on large counts",
+           "noisy = raw.counts + draw(self.scale, len(raw))",
+           "noisy = raw.counts + draw(self.scale, len(raw)) // np.where(raw.counts > 1000, 2, 1)",
+           "samplers", "stability"),
+    audit_notices("src/discreet/central/stability.py", "half the noise on texts",
+           "noisy = raw.counts + draw(self.scale, len(raw))",
+           "noisy = raw.counts + draw(self.scale, len(raw)) // (2 if \"string\" in str(raw.items.type) else 1)",
+           "samplers", "stability"),
+    audit_notices("src/discreet/central/_base.py", "the number of counters in the guarantee",
+           "dataclasses.replace(self.guarantee, seeded=source.seeded),\n            self.error_model,",
+           "dataclasses.replace(self.guarantee, seeded=source.seeded, assumptions=(str(len(raw)),)),\n            self.error_model,",
+           "offset"),
+    audit_notices("src/discreet/multiparty/separation.py", "a message's width follows the true number of light items",
+           "width = self.width(min(max(n - int(noisy.sum()), 0), n))",
+           "width = self.width(n - int(_counts_of(heavy, found, counts).sum()))", "separation"),
+    audit_notices("src/discreet/multiparty/merged_misra_gries.py", "a message's entries in the order of the counters",
+           "return write_entries(found, np.minimum(noisy, self._bound(len(words))) - self.cut)",
+           "return write_entries(found, np.minimum(noisy + (len(places) == self.capacity), self._bound(len(words))) - self.cut)",
+           "mergedmisragries"),
+    audit_notices("src/discreet/continual/_factors.py", "a node of the tree keeps the noise of the one before",
+           "        noises[:level] = 0\n", "        noises[: max(level - 1, 0)] = 0\n", "counter"),
+    audit_notices("cpp/include/discreet/misra_gries.hpp", "zero counters are replaced out of order",
+           "return a.hash < b.hash;", "return a.hash > b.hash;", "offset", "privatemisragries"),
+    audit_notices("cpp/include/discreet/misra_gries.hpp", "the smallest zero counter is not replaced, but the next",
+           "const auto [victim_hash, victim] = zeros_[next_zero_++];",
+           "const auto [victim_hash, victim] = zeros_[zeros_.size() - ++next_zero_ == 0 ? 0 : next_zero_ - 1];",
+           "offset"),
+    audit_notices("cpp/include/discreet/misra_gries.hpp", "a decrement leaves out counters of 1",
+           "n += counts[first + i] == alpha_;", "n += counts[first + i] == alpha_ && (alpha_ & 3) != 3;", "offset"),
+    audit_notices("cpp/include/discreet/space_saving.hpp", "the least recent of the smallest is evicted",
+           "return last_[a] < last_[b];", "return last_[a] > last_[b];", "spacesaving"),
+    audit_notices("cpp/include/discreet/user_misra_gries.hpp", "one decrement too late",
+           "if (size_ > capacity_) decrement_all();", "if (size_ > capacity_ + 1) decrement_all();", "userrelease"),
+    audit_notices("cpp/include/discreet/random_source.hpp", "every source starts from the same seed",
+           "system_random(buffer_.data() + first, (buffer_.size() - first) * sizeof buffer_[0]);",
+           "std::mt19937_64 fixed(1); for (std::size_t i = first; i < buffer_.size(); ++i) buffer_[i] = fixed();",
+           "samplers"),
+    audit_notices("cpp/include/discreet/noise.hpp", "a shuffle never leaves an element in its place",
+           "const std::size_t j = source.below(i + 1);", "const std::size_t j = i ? source.below(i) : 0;", "samplers"),
+    audit_notices("cpp/include/discreet/pan.hpp", "an element that comes twice leaves its bit",
+           "if (!bits_.empty()) bits_[i] = response.draw_seen(random);",
+           "if (!bits_.empty() && !bits_[i]) bits_[i] = response.draw_seen(random);", "density"),
+]  # fmt: skip
+
+MUTANTS: list[Mutant] = [*CENTRAL, *CONTINUAL, *PAN, *MULTIPARTY, *PRIVACY, *NOISE, *KERNELS, *BREAKS]

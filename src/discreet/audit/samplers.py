@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +25,13 @@ import pyarrow as pa
 from discreet import _native
 from discreet.audit.findings import Finding
 from discreet.audit.registry import AuditCase, Effort, Twin, cases, register
-from discreet.central import OffsetRelease
-from discreet.noise import RandomSource, system_source
+from discreet.audit.sabotage import sabotaged
+from discreet.central import OffsetRelease, PrivateSpaceSaving, StabilityHistogram
+from discreet.noise import RandomSource, fresh_source, system_source
 from discreet.noise.universe import noisy_places
 from discreet.pan.responses import ONE, Response, response_weights, square_threshold
 from discreet.privacy import Budget, Unit
-from discreet.summaries import MisraGries, UserMisraGries
+from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, UserMisraGries
 
 __all__ = ["REJECT", "Sampler", "Samplers", "draws_needed"]
 
@@ -264,6 +266,50 @@ def _released(source: RandomSource, scale: Fraction, count: int) -> Any:
     return release.counts - 1000
 
 
+def _of_release(name: str, mechanism: Any, summary: Any, text: bool, larger: int = 100) -> Sampler:
+    """The noise in the counts that a release publishes, whatever their size, their place and the kind of their items.
+
+    Half of the items are far above the cut, and half `larger` times as far. 15 % too little noise must be seen.
+    """
+    items, noise = 2000, mechanism.error_model.noise
+    low = int(mechanism.threshold + 15 * mechanism.scale) + 1
+    truth = np.where(np.arange(items) % 2, larger * low, low)
+    column = np.repeat(np.arange(items), truth)
+    summary.update(pa.array([f"item {i}" for i in range(items)]).take(column) if text else column)
+
+    def draw_by(made: Any) -> Draw:
+        def draw(source: RandomSource, scale: Fraction, count: int) -> Any:
+            found = []
+            for _ in range(-(-count // items)):
+                release = made(summary)
+                places = [int(str(item).rpartition(" ")[2]) for item in release.items]
+                found.append(release.counts - truth[places])
+            return np.concatenate(found)
+
+        return draw
+
+    law, reach = (_laplace, 17.0) if noise.law == "laplace" else (_gaussian, 5.5)
+    twin = sabotaged(mechanism, "", scale=lambda original: original.scale * Fraction(17, 20)).mechanism
+    broken = (f"{name}: 15 % too little noise", draw_by(twin))
+    ends = _ends(reach * float(noise.scale) + 2)
+    return Sampler(name, law, draw_by(mechanism), Fraction(noise.scale), ends, 20_000, broken, False)
+
+
+def _releases() -> Iterator[Sampler]:
+    many = _laplace_sampler(Fraction(2), _released)
+    yield replace(many, name="offset release, a million counters", independent=False)
+    budget = Budget(1.0, 0.02)
+    yield _of_release("offset release", OffsetRelease(budget, capacity=2000), MisraGries(2000), False)
+    yield _of_release("stability histogram", StabilityHistogram(budget), ExactCounts(), False)
+    # Half of the counters of a full SpaceSaving are below its cut: it has many more than it needs.
+    room, length = 32_000, 1_500_000
+    saving = PrivateSpaceSaving(budget, room, stream_length=length)
+    yield _of_release("private SpaceSaving", saving, SpaceSaving(room), False, larger=10)
+    gaussian = StabilityHistogram(budget, noise="gaussian")
+    yield _of_release("Gaussian stability histogram of texts", gaussian, ExactCounts(), True)
+    yield _of_release("offset release of texts", OffsetRelease(budget, capacity=2000), MisraGries(2000), True)
+
+
 def _all_places(source: RandomSource, scale: Fraction, count: int) -> Any:
     """How many places of an empty universe are shown."""
     none = np.zeros(0, np.int64)
@@ -309,8 +355,9 @@ def _byte_values(source: RandomSource, parameter: Fraction, count: int) -> Any:
 
 
 def _repeated_words(source: RandomSource, parameter: Fraction, count: int) -> Any:
-    """1 if one of many 64-bit words comes twice (2^32 / 2^65 = 1e-10 for chance), else 0."""
-    words = np.frombuffer(source.bytes(8 * count), np.uint64)
+    """1 if one of many 64-bit words comes twice (2^32 / 2^65 = 1e-10 for chance), from this source or fresh ones."""
+    sources = (source, fresh_source(), fresh_source(), fresh_source())
+    words = np.frombuffer(b"".join(some.bytes(2 * count) for some in sources), np.uint64)
     return [int(len(np.unique(words)) < len(words))]
 
 
@@ -469,6 +516,7 @@ def _choose(source: RandomSource, rate: Fraction, count: int) -> Any:
     return source.exponential_mechanism(scores, 2 * rate, k=count)
 
 
+@lru_cache(maxsize=1)
 def _examples() -> Sequence[Samplers]:
     one, zero = Fraction(1), np.array([0.0])
     exceed = _binomial(10**6, lambda scale: _laplace_tail(scale, 36))
@@ -582,10 +630,7 @@ def _examples() -> Sequence[Samplers]:
                 Sampler("squares", _listed(_square_law), _pan_squares, Fraction(3), _ends(5, 0), independent=False),
             ),
         ),
-        Samplers(
-            "a release of many counters",
-            (replace(_laplace_sampler(Fraction(2), _released), name="offset release, scale 2", independent=False),),
-        ),
+        Samplers("noise of whole releases", tuple(_releases())),
     )
 
 
