@@ -8,6 +8,7 @@ DiscreetError
 ├── IncompatibleSummaryError         summaries that cannot be merged, or a summary a mechanism's proof does not cover
 ├── CorruptStateError                bytes that are not a state this version can read
 └── LedgerError                      the ledger itself cannot be read or written
+    └── OldStateError                a state that is behind what the ledger knows to be published
 
 Messages say what was given and what is allowed. They never contain items or true counts.
 """
@@ -24,6 +25,7 @@ __all__ = [
     "IncompatibleSummaryError",
     "LedgerError",
     "MessageError",
+    "OldStateError",
     "ParameterError",
 ]
 
@@ -87,3 +89,22 @@ class CorruptStateError(DiscreetError):
 
 class LedgerError(DiscreetError):
     """The ledger cannot be read or written, or was asked for something that does not exist."""
+
+
+class OldStateError(LedgerError):
+    """A state is not at the end of what was published from it: it is an older copy, or a copy went on meanwhile.
+
+    ``tick`` is the state's latest step, ``known`` the latest one that was published. Nothing was drawn.
+    """
+
+    def __init__(self, message: str, *, tick: int = 0, known: int = 0) -> None:
+        super().__init__(message)
+        self.tick = tick
+        self.known = known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_old_state_error, (str(self), self.tick, self.known))
+
+
+def _old_state_error(message: str, tick: int, known: int) -> OldStateError:
+    return OldStateError(message, tick=tick, known=known)

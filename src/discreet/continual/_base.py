@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.errors import LedgerError, ParameterError
+from discreet.errors import LedgerError, OldStateError, ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee
 from discreet.privacy.checks import whole_number
+from discreet.privacy.ledger import new_charge_id
+from discreet.privacy.steps import Steps
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Account
+    from discreet.privacy.ledger import Account, Step
 
 __all__ = ["Continual", "approximate_budget", "budget_rho"]
 
@@ -59,14 +62,15 @@ class Continual:
         charge_id: str | None,
         source: RandomSource | None,
     ) -> None:
-        from discreet.privacy.ledger import new_charge_id
-
         self.horizon = None if horizon is None else whole_number("horizon", horizon, 1, MAX_HORIZON)
         self.budget = budget
         self.tick = 0
         self._ledger = ledger
         self._charge_id = new_charge_id() if charge_id is None else charge_id
+        self._charge_is_named = charge_id is not None
         self._token = uuid.uuid4().hex
+        self._steps = Steps(self._charge_id)
+        self._unpublished = False  # whether the latest tick was drawn and the ledger does not know it yet
         self._paid = False
         # Whether the ledger that is given now was asked. A state that it paid for costs nothing; one that was begun
         # without a ledger, or with another, is charged.
@@ -114,6 +118,81 @@ class Continual:
             raise ParameterError(f"the horizon of {self.horizon} ticks is used up; a new one needs a new budget")
         return False
 
+    # ---- what the mechanisms have to say about their latest release -----------------------------------------------
+
+    def _latest(self) -> Any:
+        """The latest release as users see it."""
+        raise NotImplementedError
+
+    def _pack_latest(self) -> bytes:
+        """The latest release as bytes."""
+        raise NotImplementedError
+
+    def _unpack_latest(self, data: bytes) -> None:
+        """Make the release in `data` the latest one."""
+        raise NotImplementedError
+
+    def _renew(self) -> None:
+        """Draw anew what is hidden in the state and does not follow from the data and what was published."""
+
+    # ---- ticks ----------------------------------------------------------------------------------------------------
+
+    def _step(self, draw: Callable[[], None], save: Callable[[Any], None] | None) -> Any:
+        """The order of a tick: charged, looked up, drawn, saved, registered in the ledger, returned."""
+        self._pay()
+        known = self._next_known()
+        if known is None and self._steps.charge_id != self._charge_id:
+            raise LedgerError(
+                f"the ledger lacks steps of charge {self._steps.charge_id!r} that it had: it is an old copy"
+            )
+        draw()
+        if known is not None:
+            self._unpack_latest(known.payload)
+            self._steps.took(known)
+        elif self._ledger is not None:
+            self._steps.drawn()
+            self._unpublished = True
+        if save is not None:
+            save(self._latest())
+        return self._published()
+
+    def _published(self) -> Any:
+        """The latest release, once the ledger has it."""
+        if self._unpublished:
+            assert self._ledger is not None
+            self._steps.store(self._ledger, self.tick, self._pack_latest())
+            self._unpublished = False
+        return self._latest()
+
+    def _next_known(self) -> Step | None:
+        """In a second run the next tick, if it was published; refuses a state that is behind."""
+        if self._ledger is None:
+            return None
+        known = self._steps.follow(self._ledger, self._charge_id)
+        if known is None and self._steps.charge_id == self._charge_id:
+            self._steps.look(self._ledger, self.tick, self._pack_latest() if self.tick else None)
+            self._unpublished = False
+        return known
+
+    def _resume(self, restored: bool) -> None:
+        """Check a state that was read against the ledger; a second run begins here, if that is what is wanted."""
+        if self._ledger is None:
+            if restored:
+                raise ParameterError("a restored state pays for a second run: give the ledger's account")
+            if self._steps.number:
+                raise ParameterError("the ticks of this state are registered in a ledger: give the ledger's account")
+            return
+        try:
+            self._next_known()
+        except OldStateError:
+            if not restored:
+                raise
+            stored = self._steps.settle(self._ledger)
+            if stored is not None:
+                self._unpack_latest(stored)
+            self._charge_id, self._token, self._paid = new_charge_id(), uuid.uuid4().hex, False
+            self._renew()
+
     def _pay(self) -> None:
         """Charge the whole horizon, once. On disk before the first noise is drawn."""
         if self._ledger is not None and not self._charged:
@@ -121,11 +200,15 @@ class Continual:
             # states saved from it. A second object under the same id would publish everything a second time.
             stored = self._ledger.begin(self._charge_id, self.budget, mechanism=self.mechanism_name, unit=Event())
             if stored is None:
+                if self._steps.charge_id == self._charge_id:
+                    self._steps = Steps(self._charge_id)  # the ticks so far were paid elsewhere
                 stored = self._ledger.store(self._charge_id, self._token.encode())
             if stored != self._token.encode():
                 raise LedgerError(
                     f"the charge {self._charge_id!r} paid for another continual release; restore that one's state"
                 )
+            if self._steps.charge_id != self._charge_id:
+                self._steps.claim(self._ledger, self._charge_id)
         self._paid = self._charged = True
         self._seeded = self._seeded or self._source.seeded
 
@@ -138,6 +221,8 @@ class Continual:
             "token": self._token,
             "paid": self._paid,
             "seeded": self._seeded,
+            # Only where a ledger has any: without one, states are as they always were.
+            **({"steps": self._steps.to_dict()} if self._steps != Steps(self._charge_id) else {}),
         }
 
     def _restore(self, header: dict[str, Any]) -> None:
@@ -146,6 +231,7 @@ class Continual:
         self._token = str(header["token"])
         self._paid = bool(header["paid"])
         self._seeded = self._seeded or bool(header["seeded"])
+        self._steps = Steps.from_dict(header["steps"]) if "steps" in header else Steps(self._charge_id)
 
 
 def saved_budget(values: dict[str, Any]) -> Budget:

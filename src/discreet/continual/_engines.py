@@ -35,6 +35,13 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published: ...
 
+    def renew(self, source: RandomSource) -> None:  # noqa: B027
+        """Draw anew what is hidden in the state and does not follow from the counts and what was published.
+
+        Nothing, but for `Sparse`: noises that are in use follow from the counts and what their proofs take for
+        published.
+        """
+
     @abc.abstractmethod
     def error(self, tick: int) -> float:
         """The standard deviation of a published count."""
@@ -207,6 +214,11 @@ class Sparse(Engine):
             if len(others) and (others + source.discrete_laplace(4 * self._tau1, len(others)) > level).any():
                 self._choose(total, tick, source)
         return self.top, self._noisy(total)
+
+    def renew(self, source: RandomSource) -> None:
+        # The noisy level is used until a choice is made, and never shown: two runs must not share it.
+        if self.top.size:
+            self.level_noise = source.discrete_laplace(2 * self._tau1, 1)
 
     def _noisy(self, total: Integers) -> Integers:
         noise = self.state["levels"].sum(axis=0) if "levels" in self.state else self.state["noise"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from discreet.continual._base import Continual, budget_rho, saved_budget
 from discreet.continual._factors import METHODS, Factor, make_factor
 from discreet.continual._state import load_state, save_state
-from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
 from discreet.privacy.checks import whole_number
@@ -105,28 +106,48 @@ class Counter(Continual):
         """The factorisation in use."""
         return self._run.factor.name
 
-    def step(self, x: int | npt.ArrayLike, tick: int | None = None) -> Any:
+    def step(
+        self, x: int | npt.ArrayLike, tick: int | None = None, *, save: Callable[[Any], None] | None = None
+    ) -> Any:
         """Add what one tick counted and return the private total up to it.
 
         With `tick`, the number of the tick (from 1), a tick that was published is returned as it was and `x` is
         ignored: there is no second noise for it. Only the latest tick is kept.
+
+        With a ledger the tick is registered there before it is returned, and a state from before is refused from then
+        on. `save` is called in between, with the release: whoever writes `to_bytes()` to disk there never loses a tick.
         """
         if self._is_repeated(tick):
             return self.last
         added = self._checked(x)
-        self._pay()
-        noise = self._noise(self.tick + 1)
-        self._total = self._total + added
-        self._last = self._total + noise
-        self.tick += 1
-        return self.last
+
+        def draw() -> None:
+            noise = self._noise(self.tick + 1)
+            self._total = self._total + added
+            self._last = self._total + noise
+            self.tick += 1
+
+        return self._step(draw, save)
 
     @property
     def last(self) -> Any:
         """The latest release; None before the first tick."""
+        return self._published()
+
+    def _latest(self) -> Any:
         if self._last is None:
             return None
         return int(self._last[0]) if self.size is None else self._last.copy()
+
+    def _pack_latest(self) -> bytes:
+        assert self._last is not None
+        return self._last.astype("<i8").tobytes()
+
+    def _unpack_latest(self, data: bytes) -> None:
+        last = np.frombuffer(data, "<i8").astype(np.int64)
+        if last.shape != self._total.shape:
+            raise LedgerError("the ledger has a release of other counters under this charge")
+        self._last = last
 
     def error(self, t: int) -> float:
         """The standard deviation of the release at tick t, to a relative 1e-3 (rounding on the lattice) or better.
@@ -181,8 +202,20 @@ class Counter(Continual):
         return save_state(FAMILY, header, arrays, {})
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, ledger: Account | None = None, source: RandomSource | None = None) -> Self:
-        """Restore a state; the next tick is drawn as if nothing had happened. `ledger` as before, for the charge."""
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        ledger: Account | None = None,
+        source: RandomSource | None = None,
+        restored: bool = False,
+    ) -> Self:
+        """Restore a state; the next tick is drawn as if nothing had happened. `ledger` as before, for the charge.
+
+        A ledger that knows later ticks refuses an older state (`OldStateError`). With `restored` it goes on as a second
+        run, charged once more at the next step: ticks that were published are returned as they were, whatever their
+        events are, and new ones are drawn after the last of them.
+        """
         header, arrays, _ = load_state(data, FAMILY)
         try:
             counter = cls(
@@ -208,6 +241,7 @@ class Counter(Continual):
                     raise CorruptStateError("the state has arrays of another size")
         except (KeyError, TypeError, ValueError, IndexError):
             raise CorruptStateError("the state is not one of a continual counter") from None
+        counter._resume(restored)
         return counter
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,6 +25,7 @@ from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel, Noise
 from discreet.privacy.histogram import Histogram
 from discreet.summaries import ExactCounts, MisraGries
+from discreet.summaries._base import RawCounts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -117,26 +119,45 @@ class HeavyHitters(Continual):
     @property
     def last(self) -> Histogram | None:
         """The latest release; None before the first tick."""
+        return self._published()  # type: ignore[no-any-return]
+
+    def _latest(self) -> Histogram | None:
         return self._last
+
+    def _pack_latest(self) -> bytes:
+        assert self._last is not None
+        return self._last.to_payload()
+
+    def _unpack_latest(self, data: bytes) -> None:
+        self._last = Histogram.from_payload(data)
 
     @property
     def memory_bytes(self) -> int:
         """Bytes held by the sketches."""
         return sum(sketch.memory_bytes for sketch in self._sketches)
 
-    def step(self, items: Any, tick: int | None = None, *, nulls: str = "error") -> Histogram:
+    def step(
+        self,
+        items: Any,
+        tick: int | None = None,
+        *,
+        nulls: str = "error",
+        save: Callable[[Histogram], None] | None = None,
+    ) -> Histogram:
         """Add the events of one tick, one item each, and return the private counts up to it.
 
         `items` is a column or an iterable as for `MisraGries.update`. With `tick`, its number from 1, a tick that was
-        published is returned as it was, and `items` are ignored.
+        published is returned as it was, and `items` are ignored. `save` as for `Counter.step`.
         """
         if self._is_repeated(tick):
-            assert self._last is not None
-            return self._last
+            assert self.last is not None
+            return self.last
         counted = ExactCounts(seed=self._order)
         counted.update(items, nulls=nulls)
         raw = counted.not_private_counts()
-        self._pay()
+        return self._step(lambda: self._draw(raw), save)  # type: ignore[no-any-return]
+
+    def _draw(self, raw: RawCounts) -> None:
         # The highest level first: it has seen whatever the others have, so what it accepts all accept.
         for sketch in reversed(self._sketches):
             sketch.update_counts(raw.items, raw.counts)
@@ -150,7 +171,6 @@ class HeavyHitters(Continual):
         self._forget(now)
         self.tick = now
         self._last = self._sum(self._cover(now))
-        return self._last
 
     def _new_sketch(self) -> MisraGries:
         return MisraGries(self.capacity, seed=self._seed)
@@ -228,8 +248,15 @@ class HeavyHitters(Continual):
         return save_state(FAMILY, header, {}, blobs)
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, ledger: Account | None = None, source: RandomSource | None = None) -> Self:
-        """Restore a state; the next tick is drawn as if nothing had happened. `ledger` as before, for the charge."""
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        ledger: Account | None = None,
+        source: RandomSource | None = None,
+        restored: bool = False,
+    ) -> Self:
+        """Restore a state; the next tick is drawn as if nothing had happened. `ledger`, `restored` as for `Counter`."""
         header, _, blobs = load_state(data, FAMILY)
         try:
             hitters = cls(
@@ -252,6 +279,7 @@ class HeavyHitters(Continual):
             hitters._last = Histogram.from_payload(blobs["last"]) if hitters.tick else None
         except (KeyError, TypeError, ValueError, IndexError):
             raise CorruptStateError("the state is not one of continual heavy hitters") from None
+        hitters._resume(restored)
         return hitters
 
     def __repr__(self) -> str:

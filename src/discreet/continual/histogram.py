@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -200,28 +200,45 @@ class Histogram(Continual):
     @property
     def last(self) -> release.Histogram | None:
         """The latest release; None before the first tick."""
+        return self._published()  # type: ignore[no-any-return]
+
+    def _latest(self) -> release.Histogram | None:
         return self._last
+
+    def _pack_latest(self) -> bytes:
+        assert self._last is not None
+        return self._last.to_payload()
+
+    def _unpack_latest(self, data: bytes) -> None:
+        self._last = release.Histogram.from_payload(data)
+
+    def _renew(self) -> None:
+        self._engine.renew(self._source)
 
     def error(self, t: int) -> float:
         """The standard deviation of a published count at tick t."""
         return self._engine.error(whole_number("t", t, 1, self.horizon))
 
-    def step(self, events: Any, tick: int | None = None) -> release.Histogram:
+    def step(
+        self, events: Any, tick: int | None = None, *, save: Callable[[release.Histogram], None] | None = None
+    ) -> release.Histogram:
         """Add the events of one tick and return the private histogram up to it.
 
         `events` is an Arrow list column or an iterable of iterables, one set of items an event; a plain column or an
         iterable of items holds events of one item each. With `tick`, its number from 1, a tick that was published is
-        returned as it was, and `events` are ignored.
+        returned as it was, and `events` are ignored. `save` as for `Counter.step`.
         """
         from discreet.continual._events import event_counts
 
         if self._is_repeated(tick):
-            assert self._last is not None
-            return self._last
+            assert self.last is not None
+            return self.last
         domain = None if self._domain is None else self._index
         items, counts = event_counts(events, self.max_items_per_event, domain)
         self._check_kind(items)
-        self._pay()
+        return self._step(lambda: self._draw(items, counts), save)  # type: ignore[no-any-return]
+
+    def _draw(self, items: pa.Array, counts: Integers) -> None:
         positions = self._register(items)
         added = np.zeros(len(self._items), np.int64)
         added[positions] = counts
@@ -229,7 +246,6 @@ class Histogram(Continual):
         where, noisy = self._engine.step(self._total, added, self.tick + 1, self._rank, self._source)
         self.tick += 1
         self._last = self._publish(where, noisy)
-        return self._last
 
     def _check_kind(self, items: pa.Array) -> None:
         if len(items) and self._items and type(items[0].as_py()) is not type(self._items[0]):
@@ -289,8 +305,15 @@ class Histogram(Continual):
         return save_state(FAMILY, header, arrays, blobs)
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, ledger: Account | None = None, source: RandomSource | None = None) -> Self:
-        """Restore a state; the next tick is drawn as if nothing had happened. `ledger` as before, for the charge."""
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        ledger: Account | None = None,
+        source: RandomSource | None = None,
+        restored: bool = False,
+    ) -> Self:
+        """Restore a state; the next tick is drawn as if nothing had happened. `ledger`, `restored` as for `Counter`."""
         header, arrays, blobs = load_state(data, FAMILY)
         try:
             items = [bytes.fromhex(item) for item in header["items"]] if header["bytes"] else header["items"]
@@ -320,6 +343,7 @@ class Histogram(Continual):
             histogram._last = release.Histogram.from_payload(blobs["last"]) if histogram.tick else None
         except (KeyError, TypeError, ValueError, IndexError):
             raise CorruptStateError("the state is not one of a continual histogram") from None
+        histogram._resume(restored)
         return histogram
 
     def __repr__(self) -> str:

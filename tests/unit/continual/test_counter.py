@@ -244,8 +244,9 @@ def test_the_whole_horizon_is_charged_once(tmp_path):
     counter.step(1)
     restored = dc.continual.Counter.from_bytes(counter.to_bytes(), ledger=account)
     restored.step(1)
-    # A state saved before the first tick knows its charge again.
-    dc.continual.Counter.from_bytes(saved_before, ledger=account).step(1)
+    # A state saved before the first tick knows its charge, and that its ticks were published.
+    with pytest.raises(dc.errors.OldStateError, match="step 0, and step 3 was published"):
+        dc.continual.Counter.from_bytes(saved_before, ledger=account)
     assert account.spent().rho == pytest.approx(0.5)
     second = dc.continual.Counter(10, RHO, ledger=account, charge_id="clicks of 2026")
     with pytest.raises(dc.LedgerError, match="another continual release"):

@@ -1,0 +1,232 @@
+"""Ticks in a ledger: a copy of a state never publishes a second version of a tick, and a restored one pays again."""
+
+import copy
+import uuid
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import LedgerError, OldStateError
+from discreet.privacy.steps import Steps
+
+BUDGET = dc.Budget(1.0, 1e-6)
+
+
+def counter(**options):
+    return dc.continual.Counter(8, BUDGET, **options)
+
+
+def counters(**options):
+    return dc.continual.Counter(8, BUDGET, size=3, **options)
+
+
+def unknown_horizon(**options):
+    return dc.continual.Counter(None, BUDGET, **options)
+
+
+def hitters(**options):
+    return dc.continual.HeavyHitters(8, BUDGET, 16, **options)
+
+
+def histogram(**options):
+    return dc.continual.Histogram(8, BUDGET, max_items_per_event=1, **options)
+
+
+def sparse(**options):
+    return dc.continual.Histogram(8, BUDGET, domain=["a", "b", "c"], k=1, mechanism="sparse", **options)
+
+
+def events(made):
+    if isinstance(made, dc.continual.Counter):
+        return 50 if made.size is None else [50, 20, 0]
+    return ["a"] * 50 + ["b"] * 20
+
+
+def shown(release):
+    if release is None or isinstance(release, int):
+        return release
+    return release.tolist() if isinstance(release, np.ndarray) else release.to_payload()
+
+
+@pytest.fixture
+def account(tmp_path):
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("rows", dc.Budget(4.0, 1e-4))
+    return ledger.account("rows")
+
+
+@pytest.fixture(params=[counter, counters, unknown_horizon, hitters, histogram, sparse])
+def make(request):
+    return request.param
+
+
+def charges(account):
+    return [event.charge_id for event in account.history() if event.kind == "charge"]
+
+
+def test_a_copy_is_refused_before_anything_is_drawn(make, account):
+    made = make(ledger=account)
+    made.step(events(made))
+    old = made.to_bytes()
+    made.step(events(made))
+    made.step(events(made))
+    with pytest.raises(OldStateError, match=r"state is at step 1, and step 3 was published") as refused:
+        type(made).from_bytes(old, ledger=account)
+    assert (refused.value.tick, refused.value.known) == (1, 3)
+    assert len(charges(account)) == 1
+
+
+def test_of_two_copies_that_race_one_publishes(make, account):
+    """The second looks before the first stores, and draws: what it drew is not handed out, now or later."""
+    made = make(ledger=account)
+    made.step(events(made))
+    state = made.to_bytes()
+    twin = type(made).from_bytes(state, ledger=account)
+    published = []
+
+    def meanwhile(release):
+        published.append(shown(made.step(events(made))))
+
+    with pytest.raises(OldStateError, match="another version of step 2"):
+        twin.step(events(twin), save=meanwhile)
+    with pytest.raises(OldStateError):
+        _ = twin.last
+    with pytest.raises(OldStateError):
+        twin.step(events(twin))
+    with pytest.raises(OldStateError, match="another version of step 2"):
+        type(made).from_bytes(twin.to_bytes(), ledger=account)
+    assert shown(made.last) == published[0]
+    assert type(made).from_bytes(made.to_bytes(), ledger=account).tick == 2
+
+
+def test_a_tick_that_was_saved_and_not_registered_is_registered_later(make, account):
+    class CrashError(Exception):
+        pass
+
+    made, kept = make(ledger=account), []
+
+    def crash(release):
+        kept.append((made.to_bytes(), shown(release)))
+        raise CrashError
+
+    for tick in (1, 2):
+        with pytest.raises(CrashError):
+            made.step(events(made), save=crash)
+        assert (account.last_step(made.charge_id) or Steps("")).number == tick - 1
+        made = type(made).from_bytes(kept[-1][0], ledger=account)
+        assert shown(made.last) == kept[-1][1]
+        assert account.last_step(made.charge_id).number == tick
+    assert len(charges(account)) == 1
+
+
+def test_a_restored_state_hands_out_what_was_published_and_pays_again(make, account):
+    made = make(ledger=account)
+    states, published = [made.to_bytes()], [None]
+    for _ in range(4):
+        published.append(shown(made.step(events(made))))
+        states.append(made.to_bytes())
+    for behind in (0, 2):
+        known = len(published) - 1
+        again = type(made).from_bytes(states[behind], ledger=account, restored=True)
+        assert again.charge_id not in charges(account)
+        # Saved and read before it goes on: the charge is that of the state.
+        again = type(made).from_bytes(again.to_bytes(), ledger=account)
+        for tick in range(behind + 1, known + 1):
+            assert shown(again.step(events(again))) == published[tick]
+            again = type(made).from_bytes(again.to_bytes(), ledger=account)
+            assert again.tick == tick
+        published.append(shown(again.step(events(again))))
+        # Nobody else goes on there: neither the newest state of the first run, nor the old ones, nor any copy.
+        for state in states:
+            with pytest.raises(OldStateError):
+                type(made).from_bytes(state, ledger=account)
+        assert shown(type(made).from_bytes(again.to_bytes(), ledger=account).last) == published[-1]
+    assert len(charges(account)) == 3
+
+
+def test_a_restored_state_that_drew_another_version_takes_the_published_one(account):
+    made = counter(ledger=account)
+    made.step(50)
+    twin = counter().from_bytes(made.to_bytes(), ledger=account)
+    with pytest.raises(OldStateError):
+        twin.step(50, save=lambda _: made.step(50))
+    made.step(50)
+    third = made.last
+    again = counter().from_bytes(twin.to_bytes(), ledger=account, restored=True)
+    assert again.last == total_of(account, made.charge_id, 2)
+    assert again.step(50) == third
+    again.step(50)
+    assert len(charges(account)) == 2
+
+
+def total_of(account, charge_id, number):
+    return int.from_bytes(account.step(charge_id, number).payload, "little", signed=True)
+
+
+def test_a_state_that_is_up_to_date_is_not_charged_again(make, account):
+    made = make(ledger=account)
+    made.step(events(made))
+    again = type(made).from_bytes(made.to_bytes(), ledger=account, restored=True)
+    again.step(events(again))
+    assert len(charges(account)) == 1
+
+
+def test_restored_when_the_budget_is_used_up(tmp_path):
+    ledger = dc.Ledger(tmp_path / "small.sqlite")
+    ledger.grant("rows", BUDGET)
+    account = ledger.account("rows")
+    made = counter(ledger=account)
+    old = made.to_bytes()
+    made.step(50)
+    again = counter().from_bytes(old, ledger=account, restored=True)
+    with pytest.raises(dc.BudgetExceededError):
+        again.step(50)
+    made.step(50)  # nothing was claimed
+
+
+def test_what_needs_a_ledger(account):
+    made = counter(ledger=account)
+    made.step(50)
+    with pytest.raises(dc.ParameterError, match="registered in a ledger"):
+        counter().from_bytes(made.to_bytes())
+    with pytest.raises(dc.ParameterError, match="second run"):
+        counter().from_bytes(counter().to_bytes(), restored=True)
+
+
+def test_a_state_begun_without_a_ledger_or_with_another(account, tmp_path):
+    made = counter()
+    made.step(50)
+    made = counter().from_bytes(made.to_bytes(), ledger=account)
+    made.step(50)
+    made.step(50)
+    assert account.last_step(made.charge_id).number == 2
+    other = dc.Ledger(tmp_path / "other.sqlite")
+    other.grant("rows", BUDGET)
+    moved = counter().from_bytes(made.to_bytes(), ledger=other.account("rows"))
+    moved.step(50)
+    assert other.account("rows").last_step(made.charge_id).number == 1
+    assert len(charges(other.account("rows"))) == 1
+
+
+def test_an_old_copy_of_the_ledger_is_refused(account, tmp_path):
+    made = counter(ledger=account)
+    made.step(50)
+    made.step(50)
+    ahead = copy.deepcopy(made._steps)
+    ahead.number, ahead.token, ahead.previous = 4, uuid.uuid4().hex, uuid.uuid4().hex
+    with pytest.raises(LedgerError, match="ledger is an old copy"):
+        ahead.look(account, 4, b"")
+
+
+def test_the_level_of_sparse_is_drawn_anew_in_a_second_run(account):
+    made = dc.continual.Histogram(
+        8, dc.Budget(1e-2, 1e-6), domain=["a", "b", "c"], k=1, mechanism="sparse", ledger=account
+    )
+    made.step(["a"])
+    old = made.to_bytes()
+    made.step(["a"])
+    again = type(made).from_bytes(old, ledger=account, restored=True)
+    # Its scale is beyond 1,000, so that two draws are the same with a probability of less than 1 in 1,000 each.
+    fresh = {type(made).from_bytes(old, ledger=account, restored=True)._engine.level_noise[0] for _ in range(5)}
+    assert len({*fresh, made._engine.level_noise[0], again._engine.level_noise[0]}) >= 3
