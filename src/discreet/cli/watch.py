@@ -67,6 +67,14 @@ def watch(
     ] = False,
     ledger: Annotated[Path | None, typer.Option(help="The ledger that keeps the budget.", show_default=False)] = None,
     account: AccountName = None,
+    restored: Annotated[
+        bool,
+        typer.Option(
+            "--restored",
+            help="The state is an older copy and the newer one is lost: pay the budget once more and go on after the "
+            "last tick that the ledger knows.",
+        ),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Publish at every tick from a growing file or standard input.
@@ -96,7 +104,7 @@ def watch(
     from discreet.io.durable import locked
 
     with locked(state) as kept, closing(reader):
-        watcher = Watcher.open(kept, settings, budget, payer, reader, ticks)
+        watcher = Watcher.open(kept, settings, budget, payer, reader, ticks, restored)
         if watcher.resumed and not quiet:
             note(f"going on after tick {watcher.tick} of {horizon}")
         try:
@@ -146,8 +154,9 @@ class Ticks:
 class Watcher:
     """The mechanism, the input and the file that keeps both together.
 
-    A tick is drawn, then the state with its release and the position after its rows is on disk, and only then is it
-    printed. So what was printed is never drawn again, and rows of a tick that was not printed are read again.
+    A tick is drawn, then the state with its release and the position after its rows is on disk, then the ledger has it,
+    if there is one, and only then is it printed. So what was printed is never drawn again, and rows of a tick that was
+    not printed are read again.
     """
 
     kept: StateFile
@@ -170,7 +179,14 @@ class Watcher:
 
     @classmethod
     def open(
-        cls, kept: StateFile, settings: dict[str, Any], budget: Any, payer: Account | None, reader: Rows, ticks: Ticks
+        cls,
+        kept: StateFile,
+        settings: dict[str, Any],
+        budget: Any,
+        payer: Account | None,
+        reader: Rows,
+        ticks: Ticks,
+        restored: bool = False,
     ) -> Watcher:
         from discreet import continual
 
@@ -182,10 +198,15 @@ class Watcher:
             header, payload = _read_state(kept)
             if header["settings"] != described:
                 raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings")
-            mechanism = kind.from_bytes(payload, ledger=payer)
-            return cls(
+            mechanism = kind.from_bytes(payload, ledger=payer, restored=restored)
+            watcher = cls(
                 kept, described, mechanism, reader, ticks, header["position"], header["now"], header["published"], True
             )
+            if restored and watcher.published is not None:
+                watcher.published = watcher._shown(mechanism.last, watcher.published.get("start"))
+            if restored:
+                watcher.save()  # before the second charge, for the same reason as below
+            return watcher
         mechanism = kind(**named, budget=budget, ledger=payer)
         watcher = cls(kept, described, mechanism, reader, ticks)
         watcher.save()  # before the charge: whoever restarts knows its id
@@ -204,6 +225,10 @@ class Watcher:
             yield self.published
         self.reader.open(self.position)
         self._after = self.position
+        if self.reader.file == "-" or (self.ticks.rows is None and not self.ticks.by_column):
+            # Of a second run: ticks that were published, whose rows are gone or whose time is over.
+            while self.mechanism.next_is_published:
+                self._release()
         horizon = int(self.mechanism.horizon)
         started = time.monotonic()
         while self.tick < horizon:
@@ -289,22 +314,28 @@ class Watcher:
 
     def _release(self, now: int | None = None) -> dict[str, Any]:
         start = self._start()  # before anything is drawn
-        with uninterrupted():
-            if self.settings["class"] == "Counter":
-                value = self.mechanism.step(self._events)
-                error = self.mechanism.error(self.tick)
-                release = {"total": value, "standard_deviation": error, "guarantee": self.mechanism.guarantee.to_dict()}
-            else:
-                release = self.mechanism.step(self._items()).to_dict()
-            release["guarantee"]["assumptions"].append(self.ticks.assumption)
+
+        def keep(release: Any) -> None:
             self._held, self._count, self._events = [], 0, 0
             self.position = self._after
             self.now = now if now is not None else self.now
-            self.published = {"tick": self.tick, **release}
-            if start is not None:
-                self.published["start"] = start
+            self.published = self._shown(release, start)
             self.save()
+
+        with uninterrupted():
+            self.mechanism.step(self._events if self.settings["class"] == "Counter" else self._items(), save=keep)
+        assert self.published is not None
         return self.published
+
+    def _shown(self, release: Any, start: str | None) -> dict[str, Any]:
+        """The release of the latest tick, as it is printed."""
+        if self.settings["class"] == "Counter":
+            error = self.mechanism.error(self.tick)
+            shown = {"total": release, "standard_deviation": error, "guarantee": self.mechanism.guarantee.to_dict()}
+        else:
+            shown = release.to_dict()
+        shown["guarantee"]["assumptions"].append(self.ticks.assumption)
+        return {"tick": self.tick, **shown} if start is None else {"tick": self.tick, **shown, "start": start}
 
     def _start(self) -> str | None:
         """When the open tick began, if ticks are by a column of times."""

@@ -106,6 +106,11 @@ class Continual:
         """The id under which the whole horizon is charged."""
         return self._charge_id
 
+    def _name_charge(self, charge_id: str) -> None:
+        """The id of the charge, before anything was charged."""
+        assert not self._charged
+        self._charge_id, self._steps = charge_id, Steps(charge_id)
+
     def _is_repeated(self, tick: int | None) -> bool:
         """Whether `tick` was published already; the latest one may be asked for again, the next one be made."""
         if tick is not None:
@@ -173,6 +178,11 @@ class Continual:
             self._steps.look(self._ledger, self.tick, self._pack_latest() if self.tick else None)
             self._unpublished = False
         return known
+
+    @property
+    def next_is_published(self) -> bool:
+        """Whether the next tick was published before: a restored state hands it out as it was."""
+        return self._ledger is not None and self._steps.follow(self._ledger, self._charge_id) is not None
 
     def _resume(self, restored: bool) -> None:
         """Check a state that was read against the ledger; a second run begins here, if that is what is wanted."""

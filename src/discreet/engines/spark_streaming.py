@@ -53,6 +53,10 @@ class Ticks:
         state: The file that holds the state, on a disk that outlives the driver. NOT PRIVATE: it holds true counts.
         deliver: Called with the release and the batch id.
         nulls: "error" refuses a batch with nulls, "skip" leaves them out.
+        restored: State and checkpoint are older copies of one time, and the newer ones are lost: go on as a second run,
+            which the mechanism's ledger pays for; batches that were released are handed out as they were.
+
+    With a ledger, a batch is registered there before it is delivered, and an old state is refused (`OldStateError`).
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Ticks:
         deliver: Callable[[Release, int], None],
         *,
         nulls: str = "error",
+        restored: bool = False,
     ) -> None:
         if not isinstance(mechanism, (HeavyHitters, Histogram)):
             raise ParameterError(
@@ -79,6 +84,7 @@ class Ticks:
         self._path = Path(state)
         self._deliver = deliver
         self._nulls = nulls
+        self._restored = restored
         self._current: tuple[bytes, HeavyHitters | Histogram] | None = (
             None  # what is on disk, and the same as an object
         )
@@ -106,9 +112,9 @@ class Ticks:
     def _step(self, mechanism: HeavyHitters | Histogram, events: pa.Array, kept: StateFile) -> Release:
         """One tick, on disk before it is returned. If anything fails, what is on disk counts and nothing was seen."""
         assert self._current is not None
-        before, self._current = self._current[0], None
-        release = mechanism.step(events, mechanism.tick + 1)
-        self._save(_split(before)[0], mechanism, kept)
+        header, self._current = _split(self._current[0])[0], None
+        release = mechanism.step(events, mechanism.tick + 1, save=lambda _: kept.replace(_joined(header, mechanism)))
+        self._current = kept.read(), mechanism
         return release
 
     def _events(self, batch: Any, kind: str, nested: bool) -> pa.Array:
@@ -130,9 +136,12 @@ class Ticks:
 
     def _open(self, query: str | None, kept: StateFile) -> HeavyHitters | Histogram:
         """The mechanism as the state on disk has it; a first state is written before anything is charged."""
+        fresh = self._fresh
         if not kept.exists:
-            self._save({"settings": self._settings(), "query": query}, self._fresh, kept)
-            self._current = None  # the fresh one stays as it is
+            if query is not None and not fresh._charge_is_named:
+                # Whoever loses the state and starts again does not get a second release of the same batches.
+                fresh._name_charge(f"spark-{query}-{_digest(self._settings())[:16]}")
+            kept.replace(_joined({"settings": self._settings(), "query": query}, fresh))
         data = kept.read()
         if self._current is not None and self._current[0] == data:
             return self._current[1]
@@ -143,16 +152,11 @@ class Ticks:
             raise ParameterError(
                 f"the state {str(self._path)!r} belongs to another query, or its checkpoint was deleted"
             )
-        fresh = self._fresh
-        mechanism = type(fresh).from_bytes(state, ledger=fresh._ledger, source=fresh._source)
-        self._current = data, mechanism
+        mechanism = type(fresh).from_bytes(state, ledger=fresh._ledger, source=fresh._source, restored=self._restored)
+        if self._restored:
+            kept.replace(_joined(header, mechanism))  # with the id of the second charge, before that is made
+        self._current = kept.read(), mechanism
         return mechanism
-
-    def _save(self, header: dict[str, Any], mechanism: HeavyHitters | Histogram, kept: StateFile) -> None:
-        text = json.dumps(header, sort_keys=True).encode()
-        data = seal_state(FAMILY, 1, len(text).to_bytes(8, "little") + text + mechanism.to_bytes())
-        kept.replace(data)
-        self._current = data, mechanism
 
     def _settings(self) -> dict[str, Any]:
         fresh = self._fresh
@@ -161,12 +165,21 @@ class Ticks:
             "class": type(fresh).__name__,
             "column": self._column,
             "budget": str(fresh.budget),
-            "domain": None if domain is None else hashlib.sha256(repr(domain.to_pylist()).encode()).hexdigest(),
+            "domain": None if domain is None else _digest(domain.to_pylist()),
             **{name: getattr(fresh, name, None) for name in _NAMES},
         }
 
     def __repr__(self) -> str:
         return f"Ticks({self._fresh!r}, {self._column!r}, {str(self._path)!r})"
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()
+
+
+def _joined(header: dict[str, Any], mechanism: HeavyHitters | Histogram) -> bytes:
+    text = json.dumps(header, sort_keys=True).encode()
+    return seal_state(FAMILY, 1, len(text).to_bytes(8, "little") + text + mechanism.to_bytes())
 
 
 def _split(data: bytes) -> tuple[dict[str, Any], bytes]:

@@ -140,8 +140,8 @@ class Steps:
         else:
             what = f"a copy of the state published another version of step {tick}"
         return OldStateError(
-            f"{what}. Use the newer state. If it is lost, going on from this one is a second run that needs as much "
-            "budget again",
+            f"{what}. Use the newer state. If it is lost, going on from this one (restored=True, --restored) is a "
+            "second run and costs the whole budget once more",
             tick=tick,
             known=known,
         )
