@@ -7,18 +7,20 @@ import pytest
 
 import discreet as dc
 
+TICK = 1000  # rows: well above the threshold, so that versions of a tick differ
+
 
 @pytest.fixture
 def folder(tmp_path):
     ledger = dc.Ledger(tmp_path / "ledger.sqlite")
     ledger.grant("rows", dc.Budget(2.0, 1e-3))
-    (tmp_path / "rows.txt").write_text("a\n" * 10)
+    (tmp_path / "rows.txt").write_text("a\n" * 2 * TICK)
     return tmp_path
 
 
 def watch_command(folder, state):
     pays = ["--ledger", folder / "ledger.sqlite", "--account", "rows", "--epsilon", 1, "--delta", 1e-6]
-    return ["watch", folder / "rows.txt", "--rows", 5, "--horizon", 50, "--once", "--state", folder / state, *pays]
+    return ["watch", folder / "rows.txt", "--rows", TICK, "--horizon", 50, "--once", "--state", folder / state, *pays]
 
 
 def printed(output):
@@ -27,7 +29,7 @@ def printed(output):
 
 def more_rows(folder, ticks):
     with (folder / "rows.txt").open("a") as file:
-        file.write("a\n" * 5 * ticks)
+        file.write("a\n" * TICK * ticks)
 
 
 def charges(folder):

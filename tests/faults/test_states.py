@@ -72,7 +72,7 @@ def test_aggregators_at_once_lose_no_report(run, race, rounds, tmp_path):
 
 def watch_command(folder, state):
     budget = ["--epsilon", 1, "--delta", 1e-6]
-    return ["watch", folder / "rows.txt", "--rows", 5, "--horizon", 50, "--once", "--state", state, *budget]
+    return ["watch", folder / "rows.txt", "--rows", 500, "--horizon", 50, "--once", "--state", state, *budget]
 
 
 def ticks(output):
@@ -80,7 +80,7 @@ def ticks(output):
 
 
 def test_a_link_to_a_state_is_followed_and_stays_a_link(run, tmp_path):
-    (tmp_path / "rows.txt").write_text("a\n" * 20)
+    (tmp_path / "rows.txt").write_text("a\n" * 2000)
     (tmp_path / "elsewhere").mkdir()
     state, link = tmp_path / "elsewhere" / "state", tmp_path / "link"
     link.symlink_to(state)
@@ -89,7 +89,7 @@ def test_a_link_to_a_state_is_followed_and_stays_a_link(run, tmp_path):
     assert link.is_symlink()
     assert state.stat().st_mode & 0o777 == 0o600
     with (tmp_path / "rows.txt").open("a") as file:
-        file.write("a\n" * 20)
+        file.write("a\n" * 2000)
     printed = ticks(first.stdout)
     for name in (link, state, link):
         again = run(*watch_command(tmp_path, name))
@@ -101,7 +101,7 @@ def test_a_link_to_a_state_is_followed_and_stays_a_link(run, tmp_path):
 
 
 def test_a_state_under_two_names_is_refused(run, pan, tmp_path):
-    (tmp_path / "rows.txt").write_text("a\n" * 20)
+    (tmp_path / "rows.txt").write_text("a\n" * 2000)
     state = tmp_path / "state"
     assert run(*watch_command(tmp_path, state)).returncode == 0
     os.link(state, tmp_path / "twin")

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -199,3 +200,63 @@ def test_the_example_of_the_documentation_runs(spark, tmp_path):
         assert seen.wait(300)
     finally:
         names["query"].stop()
+
+
+def test_an_old_state_and_checkpoint_copied_back(spark, make, tmp_path):
+    """With a ledger the batches that were released are not drawn again; a second run hands them out and pays."""
+    budget = dc.Budget(1.0, 1e-6)
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("rows", dc.Budget(3.0, 1e-5))
+    account = ledger.account("rows")
+    seen = []
+
+    def ticks(restored=False):
+        mechanism = dc.continual.HeavyHitters(8, budget, 16, ledger=account)
+        deliver = lambda release, batch_id: seen.append((batch_id, release.to_payload()))  # noqa: E731
+        return make(mechanism, "value", tmp_path / "state", deliver, restored=restored)
+
+    write(tmp_path, ["a"] * 500, ["a"] * 500)
+    run(spark, tmp_path, ticks())
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "old checkpoint")
+    shutil.copy(tmp_path / "state", tmp_path / "old state")
+    write(tmp_path, ["a"] * 500, ["a"] * 500)
+    run(spark, tmp_path, ticks())
+    published = dict(seen)
+    assert sorted(published) == [0, 1, 2, 3]
+    shutil.rmtree(tmp_path / "checkpoint")
+    shutil.copytree(tmp_path / "old checkpoint", tmp_path / "checkpoint")
+    shutil.copy(tmp_path / "old state", tmp_path / "state")
+    seen.clear()
+    with pytest.raises(Exception, match="at step 2, and step 4 was published"):
+        run(spark, tmp_path, ticks())
+    assert not seen
+    write(tmp_path, ["a"] * 500)
+    run(spark, tmp_path, ticks(restored=True))
+    assert [batch_id for batch_id, _ in seen] == [2, 3, 4]
+    assert dict(seen)[2] == published[2]
+    assert dict(seen)[3] == published[3]
+    assert [event.kind for event in account.history()].count("charge") == 2
+
+
+def test_a_state_that_is_lost_after_the_first_delivery(spark, make, tmp_path):
+    """Spark repeats batch 0, whose commit it did not write: no second release of it, and no second charge."""
+    write(tmp_path, [])
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("rows", dc.Budget(800.0, 2e-2))
+    seen = []
+
+    def failing(release, batch_id):
+        seen.append(release)
+        raise RuntimeError("the network is down")
+
+    def ticks():
+        mechanism = dc.continual.HeavyHitters(8, PLENTY, 16, ledger=ledger.account("rows"))
+        return make(mechanism, "value", tmp_path / "state", failing)
+
+    with pytest.raises(Exception, match="network is down"):
+        run(spark, tmp_path, ticks())
+    (tmp_path / "state").unlink()
+    with pytest.raises(Exception, match="at step 0, and step 1 was published"):
+        run(spark, tmp_path, ticks())
+    assert len(seen) == 1
+    assert [event.kind for event in ledger.history("rows")].count("charge") == 1

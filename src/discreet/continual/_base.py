@@ -138,7 +138,11 @@ class Continual:
         raise NotImplementedError
 
     def _renew(self) -> None:
-        """Draw anew what is hidden in the state and does not follow from the data and what was published."""
+        """Begin a second run at the latest tick: it must share no noise with the first that was not published as such.
+
+        docs/privacy/continual.md, "Restored states".
+        """
+        raise NotImplementedError
 
     # ---- ticks ----------------------------------------------------------------------------------------------------
 

@@ -35,12 +35,9 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published: ...
 
-    def renew(self, source: RandomSource) -> None:  # noqa: B027
-        """Draw anew what is hidden in the state and does not follow from the counts and what was published.
-
-        Nothing, but for `Sparse`: noises that are in use follow from the counts and what their proofs take for
-        published.
-        """
+    @abc.abstractmethod
+    def renew(self, tick: int, source: RandomSource) -> None:
+        """Go on after `tick` as a second run, whose noise has the law of the first run's and shares none with it."""
 
     @abc.abstractmethod
     def error(self, tick: int) -> float:
@@ -71,6 +68,9 @@ class Factored(Engine):
 
     def error(self, tick: int) -> float:
         return self.factor.error(tick, self.sigma)
+
+    def renew(self, tick: int, source: RandomSource) -> None:
+        self.state = self.factor.join(len(self.factor.latest(self.state)), tick, self.sigma, source)
 
     def arrays(self) -> dict[str, Integers]:
         return dict(self.state)
@@ -163,6 +163,9 @@ class Meta(Engine):
             nodes += digit
         return math.sqrt(nodes) * self._sigma
 
+    def renew(self, tick: int, source: RandomSource) -> None:
+        """Nothing: the noise of a node is drawn when it is released, and what was released is public."""
+
     def arrays(self) -> dict[str, Integers]:
         return {"open": self.open, "sums": self.sums, "seen": self.seen}
 
@@ -215,14 +218,13 @@ class Sparse(Engine):
                 self._choose(total, tick, source)
         return self.top, self._noisy(total)
 
-    def renew(self, source: RandomSource) -> None:
-        # The noisy level is used until a choice is made, and never shown: two runs must not share it.
-        if self.top.size:
+    def renew(self, tick: int, source: RandomSource) -> None:
+        if tick:
+            self.state = self.factor.join(len(self.top), tick, self.sigma, source)
             self.level_noise = source.discrete_laplace(2 * self._tau1, 1)
 
     def _noisy(self, total: Integers) -> Integers:
-        noise = self.state["levels"].sum(axis=0) if "levels" in self.state else self.state["noise"]
-        return np.asarray(total[self.top] + self.factor.to_counts(noise))
+        return np.asarray(total[self.top] + self.factor.to_counts(self.factor.latest(self.state)))
 
     def error(self, tick: int) -> float:
         return self.factor.error(tick, self.sigma)

@@ -104,6 +104,10 @@ class Factor(abc.ABC):
     def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
         """The state of `size` noises after `tick` ticks, with the law of noises that ran from the start."""
 
+    def latest(self, state: dict[str, Integers]) -> Integers:
+        """The noises of the latest tick, on the lattice."""
+        return np.asarray(state["levels"].sum(axis=0) if "levels" in state else state["noise"])
+
     @abc.abstractmethod
     def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
         """An M with P[published noise at t >= M] <= probability, never understated."""

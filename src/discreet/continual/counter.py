@@ -149,6 +149,15 @@ class Counter(Continual):
             raise LedgerError("the ledger has a release of other counters under this charge")
         self._last = last
 
+    def _renew(self) -> None:
+        """All noise in use is drawn anew, as if another run had come as far."""
+        if self.horizon is not None or not self.tick:
+            self._run.renew(self.tick)
+            return
+        epoch = self.tick.bit_length() - 1
+        self._run.renew(self.tick - 2**epoch + 1)
+        self._before = self._epochs.renew(epoch)
+
     def error(self, t: int) -> float:
         """The standard deviation of the release at tick t, to a relative 1e-3 (rounding on the lattice) or better.
 
@@ -260,6 +269,11 @@ class _Run:
 
     def advance(self, tick: int) -> Integers:
         return self.factor.to_counts(self.factor.advance(self.state, tick, self.sigma, self._owner._source))
+
+    def renew(self, tick: int) -> Integers:
+        """The state after `tick` ticks of a run of its own; its noise in counts."""
+        self.state = self.factor.join(self._owner.size or 1, tick, self.sigma, self._owner._source)
+        return self.factor.to_counts(self.factor.latest(self.state))
 
     def error(self, t: int) -> float:
         return self.factor.error(t, self.sigma)

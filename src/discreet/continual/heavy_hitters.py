@@ -131,6 +131,9 @@ class HeavyHitters(Continual):
     def _unpack_latest(self, data: bytes) -> None:
         self._last = Histogram.from_payload(data)
 
+    def _renew(self) -> None:
+        """Nothing: the noise of a node is drawn when it is released, and what was released is public."""
+
     @property
     def memory_bytes(self) -> int:
         """Bytes held by the sketches."""

@@ -213,7 +213,7 @@ class Histogram(Continual):
         self._last = release.Histogram.from_payload(data)
 
     def _renew(self) -> None:
-        self._engine.renew(self._source)
+        self._engine.renew(self.tick, self._source)
 
     def error(self, t: int) -> float:
         """The standard deviation of a published count at tick t."""
