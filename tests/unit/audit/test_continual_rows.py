@@ -66,6 +66,7 @@ def test_every_example(mechanism):
         Histogram(9, BUDGET, None, 1, mechanism="limit", limit=4),
         Histogram(9, BUDGET, None, 3, mechanism="meta", limit=4),
         Histogram(9, BUDGET, ["a", "b", "c"], None, 2, mechanism="sparse", switches=2, margin=5),
+        Histogram(9, dc.Budget.zcdp(1.0), range(40), None, 30, mechanism="sparse", switches=2),
         HeavyHitters(1, BUDGET, 1),
         used(HeavyHitters(5, dc.Budget(3.0, 1e-3), 8, window=5), ["a", "b"]),
     ],
@@ -73,6 +74,14 @@ def test_every_example(mechanism):
 )
 def test_unusual_configurations(mechanism):
     audited(mechanism)
+
+
+def test_runs_of_above_threshold_are_checked_beside_many_choices():
+    """Sixty counters and choices: half the noise of a run would be one part in two hundred of the whole."""
+    report = check(Histogram(9, dc.Budget.zcdp(1.0), range(40), None, 30, mechanism="sparse", switches=2))
+    twin = next(twin for twin in report.twins if "AboveThreshold" in twin.name)
+    assert twin.caught_by.check == "runs of AboveThreshold"
+    assert twin.caught_by.measured > 3.9 * twin.caught_by.claimed
 
 
 def test_the_literal_theorem_3_is_caught():
