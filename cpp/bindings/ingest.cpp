@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "discreet/arrow_checks.hpp"
 #include "discreet/wipe.hpp"
 
 namespace discreet {
@@ -261,13 +262,16 @@ class ArrowStreamSource : public Source {
  public:
   explicit ArrowStreamSource(nb::handle capsule) : schema_(std::make_shared<SchemaHolder>()) {
     holder_.stream = take<ArrowArrayStream>(capsule, "arrow_array_stream");
+    if (!holder_.stream.get_schema || !holder_.stream.get_next) throw DataError("the Arrow stream has no callbacks");
   }
   bool next(Chunk& chunk) override {
     if (!schema_->schema.release && holder_.stream.get_schema(&holder_.stream, &schema_->schema) != 0) fail();
+    if (!schema_->schema.release) fail();
     auto array = std::make_shared<ArrayHolder>();
     array->schema = schema_;
     if (holder_.stream.get_next(&holder_.stream, &array->array) != 0) fail();
     if (!array->array.release) return false;
+    check_arrow(schema_->schema, array->array);
     chunk = convert(schema_->schema, array->array, array);
     return true;
   }
@@ -291,6 +295,7 @@ class ArrowArraySource : public Source {
   }
   bool next(Chunk& chunk) override {
     if (!array_) return false;
+    check_arrow(array_->schema->schema, array_->array);
     chunk = convert(array_->schema->schema, array_->array, array_);
     array_.reset();
     return true;
