@@ -25,7 +25,9 @@ __all__ = ["Histogram"]
 Counts = npt.NDArray[np.int64]
 
 PAYLOAD_VERSION = 1
+PEOPLE_VERSION = 3  # with what was counted, what bounding left out, and noise of every item's own size
 SHARDED_VERSION = 2  # with the shards and their offsets; a histogram without them is written as version 1
+COUNTED = ("events", "people", "rows")
 _ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary")
 
 
@@ -45,6 +47,11 @@ class Histogram:
         shards: For a release in shards: which one each item belongs to, int32, read-only. Otherwise None.
         shard_offsets: For a release in shards: the noisy offset of each. Otherwise None.
         total: The noisy length of the stream, when a share of the budget was spent on it; otherwise None.
+        steps: Where items have noise of different sizes: how much of each item's count one unit of the noise is, float64,
+            read-only. Otherwise None.
+        counted: What a count is of: "events", "people" who have the item, or "rows" of people.
+        left_out: Where contributions of people were bounded: the share of them that is missing in the counts, an
+            `Estimate`. The bounds are for what was counted; the lower one holds for the truth, too. Otherwise None.
         error_model: The laws from which `bounds` follow. All of it is public.
     """
 
@@ -61,6 +68,9 @@ class Histogram:
         shard_offsets: Sequence[int] | None = None,
         total: int | None = None,
         total_noise: Noise | None = None,
+        steps: npt.NDArray[np.float64] | None = None,
+        counted: str = "events",
+        left_out: Estimate | None = None,
     ) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -75,6 +85,8 @@ class Histogram:
                 raise ParameterError("every item must belong to one of the shards")
         if (total is None) != (total_noise is None):
             raise ParameterError("a total needs the law of its noise, and only a total has one")
+        if counted not in COUNTED:
+            raise ParameterError(f"counted must be one of {', '.join(COUNTED)}, not {counted!r}")
         counts = np.asarray(counts, dtype=np.int64)
         # The order is a function of what is published: noisy count, then item.
         order = pc.sort_indices(
@@ -94,6 +106,11 @@ class Histogram:
         self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
         self.total = total
         self.total_noise = total_noise
+        self.steps = None if steps is None else np.asarray(steps, dtype=np.float64)[np.asarray(order)]
+        if self.steps is not None:
+            self.steps.setflags(write=False)
+        self.counted = counted
+        self.left_out = left_out
 
     @property
     def items(self) -> list[Any]:
@@ -115,14 +132,16 @@ class Histogram:
 
     def _with(self, **changes: Any) -> Histogram:
         names = ("counts", "guarantee", "error_model", "threshold", "offset", "shards", "shard_offsets", "total")
-        fields = {name: getattr(self, name) for name in (*names, "total_noise")}
+        more = ("total_noise", "steps", "counted", "left_out")
+        fields = {name: getattr(self, name) for name in (*names, *more)}
         return Histogram(**{"items": self._items, **fields, **changes})
 
     def head(self, k: int) -> Histogram:
         """The first k items: a function of the release, so it costs nothing."""
         k = whole_number("k", k, 0)
         shards = None if self.shards is None else self.shards[:k]
-        return self._with(items=self._items[:k], counts=self.counts[:k], shards=shards)
+        steps = None if self.steps is None else self.steps[:k]
+        return self._with(items=self._items[:k], counts=self.counts[:k], shards=shards, steps=steps)
 
     def bounds(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """(lower, upper) for every item: with probability `confidence` all of them hold at once.
@@ -139,6 +158,8 @@ class Histogram:
             below, above = np.array([needed[offset] for offset in self.shard_offsets])[self.shards].T
         else:
             below, above = self.error_model.distances(confidence, self.offset)
+        if self.steps is not None:
+            below, above = below * self.steps + 0.5, above * self.steps + 0.5  # counts are rounded
         lower = np.maximum(self.counts - below, float(self.error_model.lowest))
         return lower, np.maximum(self.counts + above, lower)
 
@@ -200,6 +221,10 @@ class Histogram:
             "confidence": confidence,
             "items": items,
         }
+        if self.counted != "events":
+            out["counted"] = self.counted
+        if self.left_out is not None:
+            out["left_out"] = _estimate_to_dict(self.left_out)
         if self.shards is not None and self.shard_offsets is not None:
             out["shard_offsets"] = list(self.shard_offsets)
             for row, shard in zip(items, self.shards.tolist(), strict=True):
@@ -243,6 +268,13 @@ class Histogram:
         if self.shards is not None and self.shard_offsets is not None:
             more = {"shards": self.shards.tolist(), "shard_offsets": list(self.shard_offsets)}
             fields = {**fields, "version": SHARDED_VERSION, **more}
+        if self.counted != "events":
+            more = {
+                "counted": self.counted,
+                "steps": None if self.steps is None else self.steps.tolist(),
+                "left_out": None if self.left_out is None else _estimate_to_dict(self.left_out),
+            }
+            fields = {**fields, "version": PEOPLE_VERSION, **more}
         return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode("ascii")
 
     @classmethod
@@ -252,21 +284,22 @@ class Histogram:
 
         try:
             fields = json.loads(payload)
-            sharded = fields["version"] == SHARDED_VERSION
-            if fields["release"] != "histogram" or not (sharded or fields["version"] == PAYLOAD_VERSION):
-                raise CorruptStateError(
-                    f"the payload is not a histogram of version {PAYLOAD_VERSION} or {SHARDED_VERSION}"
-                )
+            version = fields["version"]
+            sharded, people = version == SHARDED_VERSION, version == PEOPLE_VERSION
+            if fields["release"] != "histogram" or version not in (PAYLOAD_VERSION, SHARDED_VERSION, PEOPLE_VERSION):
+                raise CorruptStateError(f"the payload is not a histogram of version {PAYLOAD_VERSION} to {PEOPLE_VERSION}")
             kind = fields["item_type"]
             if kind not in _ITEM_TYPES:
                 raise CorruptStateError("the payload has items of an unknown type")
             values = fields["items"]
             if kind == "large_binary":
                 values = [bytes.fromhex(value) for value in values]
+            guarantee = Guarantee.from_dict(fields["guarantee"])
+            left_out = fields["left_out"] if people else None
             return cls(
                 pa.array(values, type=getattr(pa, kind)()),
                 np.array(fields["counts"], dtype=np.int64),
-                Guarantee.from_dict(fields["guarantee"]),
+                guarantee,
                 ErrorModel.from_dict(fields["error_model"]),
                 threshold=fields["threshold"],
                 offset=fields["offset"],
@@ -274,6 +307,9 @@ class Histogram:
                 shard_offsets=fields["shard_offsets"] if sharded else None,
                 total=fields["total"],
                 total_noise=None if fields["total_noise"] is None else Noise.from_dict(fields["total_noise"]),
+                steps=np.array(fields["steps"], dtype=np.float64) if people and fields["steps"] is not None else None,
+                counted=fields["counted"] if people else "events",
+                left_out=None if left_out is None else Estimate(**left_out, guarantee=guarantee),
             )
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, pa.ArrowException):
             # Without the cause: it may quote an item.
@@ -290,6 +326,10 @@ class Histogram:
 
     def __repr__(self) -> str:
         return f"Histogram({len(self)} items; {self.guarantee.sentence()})"
+
+
+def _estimate_to_dict(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
 
 
 def _number(value: float) -> int | float | None:

@@ -34,14 +34,20 @@ class Event(Unit):
 
 @dataclass(frozen=True, slots=True)
 class User(Unit):
-    """Neighbouring streams differ by adding or removing all events of one user, at most `max_items` of them."""
+    """Neighbouring streams differ by adding or removing all events of one user.
 
-    max_items: int
+    With `max_items` there are at most so many of them; without, any number (for the mechanisms that need no bound).
+    """
+
+    max_items: int | None = None
 
     def __post_init__(self) -> None:
-        whole_number("max_items", self.max_items)
+        if self.max_items is not None:
+            whole_number("max_items", self.max_items)
 
     def describe(self) -> str:
+        if self.max_items is None:
+            return "one person, with all of their rows, added to or removed from the data"
         return f"one user with at most {self.max_items} items added to or removed from the stream"
 
 

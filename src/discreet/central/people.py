@@ -1,0 +1,347 @@
+"""Discover, then count: the frequent items of people, each hidden with all of their rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.central._base import Mechanism, approximate, published_type
+from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Estimate, Unit, User
+from discreet.privacy.checks import whole_number
+from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.histogram import Histogram
+from discreet.summaries.people import LENGTH, Counts, People
+
+__all__ = ["PeopleRelease"]
+
+Array = npt.NDArray[np.float64]
+
+MOST_ITEMS = 256
+"""Of more different items of a person a random choice of so many takes part in discovery."""
+LOOKS = (6, 7)
+"""Parts of the first and of the second look at the items, of PARTS; the second is left out where the first finds enough."""
+SIZES, PARTS = Fraction(2, 5), 20  # 2 % for the sizes; what is left is for the counts
+CANDIDATES, ENOUGH = Fraction(3, 2), Fraction(5, 4)
+FINEST = 1024
+"""Weights of items are whole numbers up to this."""
+
+
+@dataclass(frozen=True)
+class PeopleRelease(Mechanism):
+    """What people have, with all rows of a person hidden; nobody has to say how many items that are.
+
+    Unit: one person with all of their rows, added or removed (`User()`; `User(m)` fixes the bound of step 3).
+    Guarantee: (epsilon, delta).
+    Noise: a person is one vector over the items. Whatever is asked of the data is a sum over people of whole vectors of
+        length at most L = 2^24, plus discrete Gaussian noise of L/mu_i on every coordinate; sum_i mu_i^2 = mu^2.
+        1. Discover: presence, each of a person's d items has 1/sqrt(d) (of more than 256 a random 256). Noise on every
+           item that somebody has, and a cut T. Where fewer than 1.25 k pass, a second look at the same sums:
+           both looks are averaged, as if they had been one with the mu^2 of both. The 1.5 k largest that pass are
+           public from here on.
+        2. Sizes: how many people have vectors of which length over those items, in a fixed grid; one person, one bin.
+        3. Count: vectors over the discovered items, weighted so that frequent ones get more noise, and scaled to length
+           at most C, which is chosen from the private sizes. No cut; the k largest are listed.
+    Threshold: T, in units of one person who has one item. An item all of whose people have d items needs about
+        T sqrt(d) people to be listed.
+    Error: what scaling leaves out of a count is never negative and stated as `left_out`; the noise of an item is
+        Gaussian of C/(mu_3 a_x).
+    Argument: docs/privacy/people.md. delta is exact for the joint law: the larger of both directions over all numbers j
+        of the person's d items that nobody else has, pi + (1 - pi) delta_G(epsilon - ln(1 - pi), mu'), where pi is the
+        chance that one of the j passes a cut and mu'^2 = mu^2 (1 - s_1 j/d) what is left of the rest.
+
+    Args:
+        k: How many items to list at most.
+        rows: Count how often, instead of how many people. All rows of a person are hidden either way.
+    """
+
+    name: ClassVar[str] = "discovery and count of people's items"
+    reference: ClassVar[str] = "docs/privacy/people.md"
+    accepts: ClassVar[tuple[type, ...]] = (People,)  # type: ignore[assignment]
+
+    budget: Budget
+    k: int
+    unit: Unit = User()  # noqa: RUF009 - frozen
+    rows: bool = False
+
+    def __post_init__(self) -> None:
+        approximate(self.budget, self.name)
+        whole_number("k", self.k, 1, 2**30)
+        if not isinstance(self.unit, User):
+            raise ParameterError(f"{self.name} protects dc.User(); got {type(self.unit).__name__}")
+
+    @property
+    def calibration(self) -> Calibration:
+        """Noise and cuts."""
+        return calibrated(*approximate(self.budget, self.name), self.most_candidates)
+
+    @property
+    def most_candidates(self) -> int:
+        """How many items are counted at most."""
+        return math.ceil(CANDIDATES * self.k)
+
+    @property
+    def threshold(self) -> float:
+        return self.calibration.threshold(second=True)
+
+    @property
+    def error_model(self) -> ErrorModel:
+        """The least noise of a count: that of one item a person. The release has the noise of every item."""
+        return ErrorModel(Noise("gaussian", self.calibration.sigma_of(self.calibration.counts(True)), self.most_candidates))
+
+    def check(self, summary: Any) -> None:
+        if not isinstance(summary, People):
+            raise IncompatibleSummaryError(f"{self.name} takes people, not {type(summary).__name__}")
+
+    def _publish(self, people: People, source: RandomSource) -> Histogram:
+        places, sizes, second = self._discover(people, source)
+        weights = _weights(sizes)
+        longest, left_out = self._choose_length(people, places, weights, sizes, second, source)
+        sigma = self.calibration.sigma_of(self.calibration.counts(second))
+        noisy = people.scaled_sums(places, weights, longest) + source.discrete_gaussian(sigma, len(places))
+        # One person who has an item and is not scaled down adds LENGTH * weight / longest steps to it.
+        one = LENGTH * weights / longest
+        counts = np.rint(noisy / one).astype(np.int64)
+        keep = np.flatnonzero(counts >= 1)
+        listed = Histogram(
+            published_type(people.items(places[keep])),
+            counts[keep],
+            dataclasses.replace(self.guarantee, seeded=source.seeded),
+            ErrorModel(Noise("gaussian", sigma, max(len(places), 1))),
+            threshold=self.threshold,
+            steps=1.0 / one[keep],
+            counted="rows" if self.rows else "people",
+            left_out=left_out and dataclasses.replace(left_out, guarantee=self.guarantee),
+        )
+        return listed.head(self.k)
+
+    def _discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
+        """(places, noisy weights, whether there was a second look) of the largest items that pass."""
+        calibration = self.calibration
+        weights = people.discovery_weights(MOST_ITEMS)
+        noisy = weights + source.discrete_gaussian(calibration.sigma_of(LOOKS[0]), len(weights))
+        passed = noisy >= calibration.cuts[0]
+        second = int(passed.sum()) < ENOUGH * self.k
+        if second:
+            again = weights + source.discrete_gaussian(calibration.sigma_of(LOOKS[1]), len(weights))
+            both = LOOKS[0] * noisy + LOOKS[1] * again
+            passed |= both >= calibration.cuts[1]
+            noisy = both // sum(LOOKS)
+        places = np.flatnonzero(passed)
+        order = np.argsort(-noisy[places], kind="stable")[: self.most_candidates]
+        return places[order], noisy[places[order]], second
+
+    def _choose_length(
+        self, people: People, places: Counts, weights: Counts, sizes: Counts, second: bool, source: RandomSource
+    ) -> tuple[float, Estimate | None]:
+        """C, and the share that scaling to it leaves out: both from a private histogram of lengths."""
+        if not len(places):
+            return 1.0, None
+        # Squared lengths over presence lie between the smallest weight and all of them; over rows they have no end.
+        edges = _edges(weights, self.rows)
+        squared, times = people.lengths(places, weights)
+        true = np.bincount(np.searchsorted(edges, squared), times, len(edges) + 1)[: len(edges)].astype(np.int64)
+        spread = float(self.calibration.sigma_of(SIZES)) / LENGTH
+        noisy = (LENGTH * true + source.discrete_gaussian(self.calibration.sigma_of(SIZES), len(edges))) / LENGTH
+        sizes_law = Sizes(edges, noisy, spread, float(np.mean(weights)), self.rows)
+        assert isinstance(self.unit, User)
+        if self.unit.max_items is not None:
+            largest = np.sort(weights)[::-1][: self.unit.max_items]
+            longest = float(np.sqrt(np.sum(largest.astype(np.float64) ** 2)))
+        else:
+            noise = float(self.calibration.sigma_of(self.calibration.counts(second))) / LENGTH
+            longest = sizes_law.best_length(noise, weights, sizes, self.k)
+        return longest, sizes_law.left_out(longest)
+
+
+def _weights(sizes: Counts) -> Counts:
+    """a_x: whole weights of the discovered items, larger for rarer ones.
+
+    Noise on a count is in proportion to 1/a_x, what a person's vector is long by to a_x^2: for n_x people the sum of
+    squared errors is least for a_x in proportion to n_x^(-1/4).
+    """
+    if not len(sizes):
+        return np.zeros(0, np.int64)
+    relative = np.maximum(sizes, 1) ** -0.25
+    return np.maximum(np.rint(FINEST * relative / relative.max()), 1).astype(np.int64)
+
+
+def _edges(weights: Counts, rows: bool) -> Counts:
+    """The upper ends of the bins of squared lengths; what is longer than the last is counted in none."""
+    smallest, everything = int(weights.min()) ** 2, int(np.sum(weights * weights))
+    edges = [smallest]
+    while edges[-1] < everything or (rows and edges[-1] < 2**62 // 4):
+        edges.append(edges[-1] * (4 if rows else 2))
+        if edges[-1] >= 2**61:
+            break
+    return np.array(edges, np.int64)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A private histogram of the lengths of people's vectors: noisy counts with the standard deviation `spread`.
+
+    `mass` of a bin is how many (person, item) pairs, or at least how many rows, one person in it has.
+    """
+
+    edges: Counts
+    noisy: Array
+    spread: float
+    weight: float  # a typical weight of an item
+    rows: bool
+
+    @property
+    def lengths(self) -> Array:
+        """A typical length of each bin: in the middle of its logarithms."""
+        return np.asarray(np.sqrt(self.edges / math.sqrt(4.0 if self.rows else 2.0)))
+
+    @property
+    def mass(self) -> Array:
+        relative = self.lengths / self.weight
+        return relative if self.rows else relative**2
+
+    @property
+    def people(self) -> Array:
+        """The bins that stand out of the noise; the others count as empty, or noise would invent long vectors."""
+        from scipy.special import ndtri
+
+        stand_out = -ndtri(0.003 / len(self.edges)) * self.spread
+        return np.where(self.noisy >= stand_out, self.noisy, 0.0)
+
+    def kept(self, longest: float) -> Array:
+        """The share of a person's vector that is left, for each bin."""
+        return np.asarray(np.minimum(1.0, longest / self.lengths))
+
+    def best_length(self, noise: float, weights: Counts, sizes: Counts, k: int) -> float:
+        """The C that makes (what scaling loses) + (mean noise) least, both in proportion to the counts of the first k."""
+        people = self.people
+        total = float(np.sum(people * self.mass))
+        if total <= 0.0:
+            return 2.0 * float(weights.max())
+        relative = sizes[:k] / np.sum(sizes)
+        best, least = 0.0, math.inf
+        for longest in float(weights.min()) * 2.0 ** np.arange(0.0, 32.0, 0.125):
+            loses = 1.0 - float(np.sum(people * self.mass * self.kept(longest))) / total
+            mean = math.sqrt(2.0 / math.pi) * noise * float(np.mean(longest / weights[:k] / (relative * total)))
+            if loses + mean < least:
+                best, least = longest, loses + mean
+            if loses == 0.0:
+                break
+        return best
+
+    def left_out(self, longest: float, confidence: float = 0.95) -> Estimate:
+        """The share of the contributions that scaling to `longest` leaves out, with an interval.
+
+        The interval is around the sum over all bins, small ones too, which errs on neither side; the value
+        leaves small bins out, as the choice of the length does, where that lies inside the interval.
+        """
+        from scipy.special import ndtri
+
+        lost = self.mass * (1.0 - self.kept(longest))
+        around = -ndtri((1.0 - confidence) / 2.0) * self.spread
+        everything = max(float(np.sum(np.maximum(self.noisy, 0.0) * self.mass)), 1e-9)
+        middle, half = float(np.sum(self.noisy * lost)), around * math.sqrt(float(np.sum(lost**2)))
+        low, high = (min(max(side / everything, 0.0), 1.0) for side in (middle - half, middle + half))
+        seen = float(np.sum(self.people * lost)) / max(float(np.sum(self.people * self.mass)), 1e-9)
+        return Estimate(min(max(seen, low), high), low, high)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """mu of all steps together, and the cuts of both looks in steps of the lattice (the second for the weighted sum)."""
+
+    mu: float
+    z: float
+    cuts: tuple[int, int]
+
+    def sigma_of(self, part: int | Fraction) -> Fraction:
+        """The noise of a step that has this part of mu^2: L/mu_i, rounded up."""
+        return Fraction(math.ceil(LENGTH / (self.mu * math.sqrt(part / PARTS)) * (1.0 + 1e-12)))
+
+    def counts(self, second: bool) -> Fraction:
+        """The part of mu^2 that is left for the counts."""
+        return PARTS - SIZES - (sum(LOOKS) if second else LOOKS[0])
+
+    def threshold(self, second: bool) -> float:
+        """The cut of a look, in units of one person who has one item."""
+        return self.cuts[1] / sum(LOOKS) / LENGTH if second else self.cuts[0] / LENGTH
+
+
+def gaussian_delta(epsilon: Array, mu: Array) -> Array:
+    """delta of Gaussian noise at every real epsilon: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu); never understated."""
+    from scipy.special import log_ndtr
+
+    first = log_ndtr(mu / 2.0 - epsilon / mu)
+    second = epsilon + log_ndtr(-mu / 2.0 - epsilon / mu)
+    return np.asarray(np.exp(first) * (-np.expm1(np.minimum(0.0, second - first)) + 1e-11))
+
+
+def joint_delta(epsilon: float, mu: float, z: float, most_items: int = MOST_ITEMS, only_isolated: bool = False) -> float:
+    """delta of all steps together, cuts at z standard deviations.
+
+    A person has d items, j of which nobody else has. pi: one of the j passes a cut in one of the looks (a union bound of
+    the two). If none does, what is left is Gaussian: the looks at the d - j others, sizes, counts.
+    """
+    from scipy.special import ndtr
+
+    share = LOOKS[0] / PARTS  # of the second look too, were it certain to happen; where it does not, counts have its part
+    sigmas = [1.0 / (mu * math.sqrt(part / PARTS)) for part in (LOOKS[0], sum(LOOKS))]
+    d = np.arange(1, most_items + 1, dtype=np.float64)[:, None]
+    j = d if only_isolated else np.arange(0, most_items + 1, dtype=np.float64)[None, :]
+    passes = sum(ndtr(1.0 / (np.sqrt(d) * sigma) - z) for sigma in sigmas)
+    log_none = j * np.log1p(-np.minimum(passes, 0.5))
+    pi = -np.expm1(log_none)
+    rest = mu * np.sqrt(1.0 - share * np.minimum(j, d) / d)
+    with_person = pi + (1.0 - pi) * gaussian_delta(epsilon - log_none, rest)
+    without = gaussian_delta(epsilon + log_none, rest)
+    return float(np.max(np.where(j <= d, np.maximum(with_person, without), 0.0)))
+
+
+@lru_cache(maxsize=64)
+def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
+    """The least noise for the steps together, at 95 % of delta, and the lowest cuts that all of it allows.
+
+    Noise is discrete: on the N coordinates that one person touches its law is within a factor exp(N (200 + 1/8)/sigma^2)
+    of that of rounded continuous noise (docs/privacy/people.md), which is taken off epsilon.
+    """
+    touched = 2 * MOST_ITEMS + 1 + candidates
+
+    def passes(mu: float) -> bool:
+        lattice = touched * 201.0 * (mu / LENGTH) ** 2
+        least = epsilon - lattice
+        return least > 0.0 and float(gaussian_delta(np.array(least), np.array(mu))) <= 0.95 * delta
+
+    low, high = 0.0, 1.0
+    while passes(high):
+        low, high = high, 2.0 * high
+        if high > 1e6:
+            break
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    mu = low
+    if mu < 1e-6:
+        raise ParameterError(f"epsilon={epsilon:g}, delta={delta:g} is too small a budget for people")
+    least = epsilon - touched * 201.0 * (mu / LENGTH) ** 2
+    most = delta * (1.0 - 1e-6)
+    low, high = 0.0, 64.0
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if joint_delta(least, mu, middle, only_isolated=True) <= most else (middle, high)
+    z = high
+    while joint_delta(least, mu, z) > most:
+        z *= 1.0001
+        if z > 64.0:
+            raise ParameterError(f"epsilon={epsilon:g}, delta={delta:g} is too small a budget for people")
+    sigma = [float(Calibration(mu, z, (0, 0)).sigma_of(part)) for part in (LOOKS[0], sum(LOOKS))]
+    # Rounding of the noise to whole steps moves a sum by less than one step.
+    cuts = math.ceil(z * sigma[0]) + 1, sum(LOOKS) * (math.ceil(z * sigma[1]) + 1)
+    return Calibration(mu, z, cuts)

@@ -1,0 +1,130 @@
+"""People and their items, counted exactly: what the releases that protect people are drawn from. NOT private."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["LENGTH", "ListedPeople", "People"]
+
+Counts = npt.NDArray[np.int64]
+
+LENGTH = 2**24
+"""The length, in steps of the lattice, that no person's vector exceeds. Vectors are whole numbers of steps."""
+_WHOLE = LENGTH - 1  # what is divided: the difference covers every rounding of the division
+
+
+class People(abc.ABC):
+    """Which person has which items, and how often. NOT private.
+
+    One person is one vector over the items, and every method gives a sum over people of vectors of whole numbers whose
+    euclidean length is at most `LENGTH`, or a count of people: adding or removing a person moves what is returned by
+    one such vector, or one count by one. Items are known by their places, 0, 1, ... in an order of the engine's own.
+
+    All of it is exact in whole numbers: it does not depend on how an engine splits the work.
+    """
+
+    @abc.abstractmethod
+    def discovery_weights(self, most_items: int) -> Counts:
+        """For every item that somebody has: the sum of its people's weights.
+
+        A person with d items gives each trunc(LENGTH/sqrt(d)); of more than `most_items` different ones it has that
+        many take part, chosen without regard to other people.
+        """
+
+    @abc.abstractmethod
+    def items(self, places: Counts) -> pa.Array:
+        """The items at these places."""
+
+    @abc.abstractmethod
+    def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
+        """(squared lengths, how many people have each): of the vectors v = weight * (1 or rows) over these items.
+
+        People who have none of the items are left out.
+        """
+
+    @abc.abstractmethod
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        """For each of these items the sum over people of trunc(LENGTH v / max(longest, |v|))."""
+
+
+def discovery_weight(items: npt.NDArray[Any]) -> Counts:
+    """What a person with so many items gives each of them: trunc(LENGTH/sqrt(d)), rounded down."""
+    return np.asarray(np.floor(_WHOLE / np.sqrt(items)), dtype=np.int64)
+
+
+def scaled(values: npt.NDArray[Any], squared_lengths: npt.NDArray[Any], longest: float) -> Counts:
+    """Entries of vectors scaled to length at most `LENGTH`; a vector of length `longest` or less keeps its shape."""
+    return np.asarray(np.trunc(_WHOLE * values / np.maximum(np.sqrt(squared_lengths), longest)), dtype=np.int64)
+
+
+class ListedPeople(People):
+    """People given as lists of items, in memory: for small data, tests and audits. NOT private.
+
+    Args:
+        people: For every person the items of their rows, in any order.
+        rows: Whether vectors say how often a person has an item, instead of whether.
+        choice: Seeds the choice of items of a person who has too many.
+    """
+
+    def __init__(self, people: Iterable[Sequence[Any]], *, rows: bool = False, choice: int = 0) -> None:
+        import pyarrow as pa
+
+        lists = [list(items) for items in people]
+        flat = [item for items in lists for item in items]
+        encoded = pa.array(flat).dictionary_encode() if flat else None
+        self._names = pa.array([], pa.large_string()) if encoded is None else encoded.dictionary
+        places = np.zeros(0, np.int64) if encoded is None else np.asarray(encoded.indices).astype(np.int64)
+        owner = np.repeat(np.arange(len(lists)), [len(items) for items in lists])
+        pairs, times = np.unique(owner * max(len(self._names), 1) + places, return_counts=True)
+        self._owner, self._place = np.divmod(pairs, max(len(self._names), 1))
+        self._times = times if rows else np.ones_like(times)
+        self._choice = choice
+
+    def __repr__(self) -> str:
+        return "ListedPeople() [NOT PRIVATE]"
+
+    def discovery_weights(self, most_items: int) -> Counts:
+        d = np.bincount(self._owner) if len(self._owner) else np.zeros(0, np.int64)
+        # A key of the person's own items decides which of too many take part.
+        key = np.random.default_rng(self._choice).permutation(len(self._names))[self._place]
+        order = np.lexsort((key, self._owner))
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(d) - d, d)
+        part = rank < most_items
+        weight = discovery_weight(np.minimum(d, most_items)[self._owner[part]])
+        return np.asarray(np.bincount(self._place[part], weight, len(self._names)), dtype=np.int64)
+
+    def items(self, places: Counts) -> pa.Array:
+        return self._names.take(places)
+
+    def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
+        _, squared = self._vectors(places, weights)[2:]
+        values, counts = np.unique(squared[squared > 0], return_counts=True)
+        return values.astype(np.int64), counts.astype(np.int64)
+
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        owner, index, values, squared = self._vectors(places, weights)
+        entries = scaled(values, squared[owner], longest)
+        sums = np.zeros(len(places), np.int64)
+        np.add.at(sums, index, entries)
+        return sums
+
+    def _vectors(self, places: Counts, weights: Counts) -> tuple[Counts, Counts, Counts, Counts]:
+        """(person, index into places, entry) of the vectors over these places, and every person's squared length."""
+        where = np.full(len(self._names), -1, np.int64)
+        where[places] = np.arange(len(places))
+        index = where[self._place]
+        there = index >= 0
+        owner, index = self._owner[there], index[there]
+        values = self._times[there] * weights[index]
+        squared = np.zeros(int(self._owner.max(initial=-1)) + 1, np.int64)
+        np.add.at(squared, owner, values * values)
+        return owner, index, values, squared
