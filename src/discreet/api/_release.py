@@ -167,7 +167,7 @@ def split(budget: Budget, share: float, unit: Unit) -> tuple[Budget, Noise]:
         raise ParameterError(f"total_share must be greater than 0 and less than 1, not {share!r}")
     if not isinstance(unit, (Event, User)):
         raise ParameterError(f"total_share needs the unit dc.Event() or dc.User(m), not {type(unit).__name__}")
-    m = unit.max_items if isinstance(unit, User) else 1
+    m = unit.limit if isinstance(unit, User) else 1
     if budget.rho is not None:
         rho = budget.rho * share
         return Budget.zcdp(_remainder(budget.rho, rho)), Noise("gaussian", _sigma(m, rho))

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import Any
 
 from discreet.api._choose import mechanism_class, takes_length
+from discreet.api._people import top_k_of_people
 from discreet.api._plan import published_from, sketch_shape
 from discreet.api._release import prepare, release
 from discreet.api._users import items_of_users
@@ -32,10 +33,15 @@ __all__ = ["top_k"]
 
 
 def top_k(
-    column: Any,
+    data: Any,
     k: int,
     budget: Budget,
     *,
+    column: str | None = None,
+    user: str | None = None,
+    max_items: int | None = None,
+    count: str = "users",
+    memory: str | None = None,
     unit: Unit | None = None,
     capacity: int | None = None,
     mechanism: str | Mechanism | type[Mechanism] = "auto",
@@ -50,6 +56,13 @@ def top_k(
 ) -> Histogram:
     """The most frequent items of a column, privately: at most k of them, largest noisy count first.
 
+        top_k(table, 100, budget, column="url", user="visitor")     # hides people, with all of their rows
+        top_k(column, 100, budget)                                  # hides a row
+
+    With `user` the whole of a person is hidden, whatever they did, and nobody has to say how many items that are
+    (`PeopleRelease`: two passes, exact counts by DuckDB). A count is then of people, and `left_out` says how much of
+    it bounding a person's part left out.
+
     The contract: every item well above the threshold is listed with high probability; there may be fewer than k; an
     item that did not occur is never listed. `plan` says beforehand how frequent an item must be.
 
@@ -60,11 +73,17 @@ def top_k(
     A flat column under `User(m)` has group privacy: the caller sees to it that no user has more than m rows.
 
     Args:
-        column: What `MisraGries.update` takes (an Arrow, NumPy, pandas or polars column, or an iterable of int, str or
+        data: What `MisraGries.update` takes (an Arrow, NumPy, pandas or polars column, or an iterable of int, str or
             bytes), a list column or an iterable of lists, a table of one column, a record batch reader, or an
             iterable of such columns or record batches: they are read one at a time and once.
         k: How many items to list at most.
         budget: What the release may spend.
+        column: Of a table: the column of the items.
+        user: Of a table: the column that says whose row it is. It protects people.
+        max_items: With `user`: a person with at most so many items is counted in full. By default this is chosen
+            privately.
+        count: With `user`: "users" who have an item, or "rows" with it (all rows of a person are hidden either way).
+        memory: With `user`: a size such as "2GB"; what does not fit goes to a private folder on disk.
         unit: Whose presence is hidden; `Event()` by default.
         capacity: The number of counters; by default as `plan` says.
         mechanism: As for `release`.
@@ -89,11 +108,28 @@ def top_k(
         raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
     if nulls not in ("error", "skip"):
         raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
+    if user is not None:
+        others = {"unit": unit, "capacity": capacity, "total_share": total_share, "stream_length": stream_length}
+        for name, value in {**others, "grouped": grouped}.items():
+            if value is not None:
+                raise ParameterError(f"{name} is not for people: user={user!r} protects them without it")
+        if column is None or mechanism != "auto":
+            raise ParameterError('user protects people by mechanism="auto", and needs the column of the items')
+        return top_k_of_people(
+            data, k, budget, column=column, user=user, max_items=max_items, count=count, nulls=nulls, memory=memory,
+            workers=workers, ledger=ledger, charge_id=charge_id, source=source,
+        )  # fmt: skip
+    if max_items is not None or memory is not None or count != "users":
+        raise ParameterError(
+            "max_items, count and memory are for people: give user, the column that says whose row it is"
+        )
+    if column is not None:
+        data = column_of(data, column)
     if unit is None:
         unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
     if stream_length is not None:
         stream_length = whole_number("stream_length", stream_length)
-    nested = _nested_type(column)
+    nested = _nested_type(data)
     if grouped is None:
         grouped = isinstance(unit, User) if nested is None else nested
     summary = _summary(grouped, k, budget, unit, capacity, mechanism, stream_length)
@@ -102,10 +138,10 @@ def top_k(
     # An hour of reading must not end in a parameter that could have been refused before.
     length = stream_length if takes_length(summary, mechanism, unit) else None
     prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, length, source)
-    batches = _batches(column)
+    batches = _batches(data)
     if grouped and not isinstance(summary, UserMisraGries):
         assert isinstance(unit, User)
-        batches = _flat(batches, unit.max_items, nulls)
+        batches = _flat(batches, unit.limit, nulls)
     if isinstance(summary, ShardedMisraGries):
         summary.update_batches(batches, nulls=nulls)
     else:
@@ -124,6 +160,23 @@ def top_k(
         source=source,
     )
     return histogram.head(k)
+
+
+def column_of(table: Any, name: str) -> Any:
+    """One column of a table, or of the batches of a reader."""
+    import pyarrow as pa
+
+    from discreet.engines.duckdb import as_arrow
+
+    data = as_arrow(table)
+    if data.schema.names.count(name) != 1:
+        names = ", ".join(map(repr, data.schema.names))
+        raise DataError(f"the table has not one column {name!r}; its columns are {names}")
+    if isinstance(data, pa.RecordBatchReader):
+        return pa.RecordBatchReader.from_batches(
+            pa.schema([data.schema.field(name)]), (batch.select([name]) for batch in data)
+        )
+    return data.column(name)
 
 
 def _summary(
@@ -150,7 +203,7 @@ def _summary(
         capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen)
     if issubclass(kind, UserMisraGries):
         assert isinstance(unit, User)
-        return kind(capacity, unit.max_items, oversized="sample")
+        return kind(capacity, unit.limit, oversized="sample")
     if isinstance(mechanism, (CountMinHeavyHitters, CountSketchHeavyHitters)) and issubclass(kind, LinearSketch):
         return kind(mechanism.width, mechanism.depth, tracked=capacity, max_key_bytes=mechanism.max_key_bytes)
     if issubclass(kind, LinearSketch):

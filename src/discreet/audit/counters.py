@@ -47,7 +47,7 @@ def claim(mechanism: Any) -> tuple[float, float]:
 
 def items_of(mechanism: Any) -> int:
     """How many events one unit of privacy may have."""
-    return mechanism.unit.max_items if isinstance(mechanism.unit, User) else 1
+    return mechanism.unit.limit if isinstance(mechanism.unit, User) else 1
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class CounterAudit:
         if self.summary == "space-saving":
             return SpaceSaving(mechanism.capacity, seed=_SEED)
         if self.summary == "users":
-            return UserMisraGries(mechanism.capacity, mechanism.unit.max_items, seed=_SEED)
+            return UserMisraGries(mechanism.capacity, mechanism.unit.limit, seed=_SEED)
         return MisraGries(mechanism.capacity, seed=_SEED)
 
     def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:

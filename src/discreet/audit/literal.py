@@ -54,7 +54,7 @@ def noise_for_one_counter(mechanism: Any) -> Sequence[Twin]:
 
 def noise_for_the_items_of_a_user(mechanism: Any) -> Sequence[Twin]:
     """A user-level sketch released as if a user of m items moved m counters: one decrement moves all k."""
-    return _calibrated_for(mechanism, mechanism.unit.max_items, "noise for m counters instead of k")
+    return _calibrated_for(mechanism, mechanism.unit.limit, "noise for m counters instead of k")
 
 
 def length_of_the_data(mechanism: Any) -> Sequence[Twin]:

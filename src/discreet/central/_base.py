@@ -62,7 +62,7 @@ def require_event_or_user(unit: Unit, mechanism: str) -> None:
 
 def items_of(unit: Unit) -> int:
     """m: how many events one unit of privacy may have."""
-    return unit.max_items if isinstance(unit, User) else 1
+    return unit.limit if isinstance(unit, User) else 1
 
 
 def per_event(epsilon: float, delta: float, items: int) -> tuple[float, float]:

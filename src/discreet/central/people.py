@@ -27,8 +27,8 @@ Array = npt.NDArray[np.float64]
 
 MOST_ITEMS = 256
 """Of more different items of a person a random choice of so many takes part in discovery."""
-LOOKS = (6, 7)
-"""Parts of the first and of the second look at the items, of PARTS; the second is left out where the first finds enough."""
+LOOK = 6
+"""Parts of mu^2, of PARTS, for each look at the items; the second is left out where the first finds enough."""
 SIZES, PARTS = Fraction(2, 5), 20  # 2 % for the sizes; what is left is for the counts
 CANDIDATES, ENOUGH = Fraction(3, 2), Fraction(5, 4)
 FINEST = 1024
@@ -65,7 +65,7 @@ class PeopleRelease(Mechanism):
 
     name: ClassVar[str] = "discovery and count of people's items"
     reference: ClassVar[str] = "docs/privacy/people.md"
-    accepts: ClassVar[tuple[type, ...]] = (People,)  # type: ignore[assignment]
+    accepts: ClassVar[tuple[type, ...]] = (People,)
 
     budget: Budget
     k: int
@@ -95,7 +95,9 @@ class PeopleRelease(Mechanism):
     @property
     def error_model(self) -> ErrorModel:
         """The least noise of a count: that of one item a person. The release has the noise of every item."""
-        return ErrorModel(Noise("gaussian", self.calibration.sigma_of(self.calibration.counts(True)), self.most_candidates))
+        return ErrorModel(
+            Noise("gaussian", self.calibration.sigma_of(self.calibration.counts(True)), self.most_candidates)
+        )
 
     def check(self, summary: Any) -> None:
         if not isinstance(summary, People):
@@ -127,14 +129,13 @@ class PeopleRelease(Mechanism):
         """(places, noisy weights, whether there was a second look) of the largest items that pass."""
         calibration = self.calibration
         weights = people.discovery_weights(MOST_ITEMS)
-        noisy = weights + source.discrete_gaussian(calibration.sigma_of(LOOKS[0]), len(weights))
+        noisy = weights + source.discrete_gaussian(calibration.sigma_of(LOOK), len(weights))
         passed = noisy >= calibration.cuts[0]
         second = int(passed.sum()) < ENOUGH * self.k
         if second:
-            again = weights + source.discrete_gaussian(calibration.sigma_of(LOOKS[1]), len(weights))
-            both = LOOKS[0] * noisy + LOOKS[1] * again
-            passed |= both >= calibration.cuts[1]
-            noisy = both // sum(LOOKS)
+            again = weights + source.discrete_gaussian(calibration.sigma_of(LOOK), len(weights))
+            passed |= noisy + again >= calibration.cuts[1]
+            noisy = (noisy + again) // 2
         places = np.flatnonzero(passed)
         order = np.argsort(-noisy[places], kind="stable")[: self.most_candidates]
         return places[order], noisy[places[order]], second
@@ -171,7 +172,7 @@ def _weights(sizes: Counts) -> Counts:
     if not len(sizes):
         return np.zeros(0, np.int64)
     relative = np.maximum(sizes, 1) ** -0.25
-    return np.maximum(np.rint(FINEST * relative / relative.max()), 1).astype(np.int64)
+    return np.asarray(np.maximum(np.rint(FINEST * relative / relative.max()), 1), dtype=np.int64)
 
 
 def _edges(weights: Counts, rows: bool) -> Counts:
@@ -221,7 +222,7 @@ class Sizes:
         return np.asarray(np.minimum(1.0, longest / self.lengths))
 
     def best_length(self, noise: float, weights: Counts, sizes: Counts, k: int) -> float:
-        """The C that makes (what scaling loses) + (mean noise) least, both in proportion to the counts of the first k."""
+        """The C that makes (what scaling loses) + (mean noise) least, both relative to the counts of the first k."""
         people = self.people
         total = float(np.sum(people * self.mass))
         if total <= 0.0:
@@ -240,23 +241,24 @@ class Sizes:
     def left_out(self, longest: float, confidence: float = 0.95) -> Estimate:
         """The share of the contributions that scaling to `longest` leaves out, with an interval.
 
-        The interval is around the sum over all bins, small ones too, which errs on neither side; the value
-        leaves small bins out, as the choice of the length does, where that lies inside the interval.
+        Of the bins up to the first beyond the last that stands out. People with longer vectors are too few to be seen
+        in the noise, and no private statement tells what they contribute: they are not part of the share.
         """
         from scipy.special import ndtri
 
-        lost = self.mass * (1.0 - self.kept(longest))
-        around = -ndtri((1.0 - confidence) / 2.0) * self.spread
-        everything = max(float(np.sum(np.maximum(self.noisy, 0.0) * self.mass)), 1e-9)
-        middle, half = float(np.sum(self.noisy * lost)), around * math.sqrt(float(np.sum(lost**2)))
-        low, high = (min(max(side / everything, 0.0), 1.0) for side in (middle - half, middle + half))
-        seen = float(np.sum(self.people * lost)) / max(float(np.sum(self.people * self.mass)), 1e-9)
-        return Estimate(min(max(seen, low), high), low, high)
+        seen = int(np.flatnonzero(self.people)[-1]) + 2 if self.people.any() else 1
+        noisy, mass = self.noisy[:seen], self.mass[:seen]
+        lost = mass * (1.0 - self.kept(longest)[:seen])
+        everything = max(float(np.sum(np.maximum(noisy, 0.0) * mass)), 1e-9)
+        middle = float(np.sum(noisy * lost))
+        half = -float(ndtri((1.0 - confidence) / 2.0)) * self.spread * math.sqrt(float(np.sum(lost**2)))
+        low, value, high = (min(max(x / everything, 0.0), 1.0) for x in (middle - half, middle, middle + half))
+        return Estimate(value, low, high)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """mu of all steps together, and the cuts of both looks in steps of the lattice (the second for the weighted sum)."""
+    """mu of all steps together, and the cuts of both looks in steps of the lattice (the second for the sum of both)."""
 
     mu: float
     z: float
@@ -268,15 +270,15 @@ class Calibration:
 
     def counts(self, second: bool) -> Fraction:
         """The part of mu^2 that is left for the counts."""
-        return PARTS - SIZES - (sum(LOOKS) if second else LOOKS[0])
+        return PARTS - SIZES - (2 * LOOK if second else LOOK)
 
     def threshold(self, second: bool) -> float:
         """The cut of a look, in units of one person who has one item."""
-        return self.cuts[1] / sum(LOOKS) / LENGTH if second else self.cuts[0] / LENGTH
+        return self.cuts[1] / 2 / LENGTH if second else self.cuts[0] / LENGTH
 
 
 def gaussian_delta(epsilon: Array, mu: Array) -> Array:
-    """delta of Gaussian noise at every real epsilon: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu); never understated."""
+    """delta of Gaussian noise at any epsilon, never understated: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
     from scipy.special import log_ndtr
 
     first = log_ndtr(mu / 2.0 - epsilon / mu)
@@ -284,16 +286,18 @@ def gaussian_delta(epsilon: Array, mu: Array) -> Array:
     return np.asarray(np.exp(first) * (-np.expm1(np.minimum(0.0, second - first)) + 1e-11))
 
 
-def joint_delta(epsilon: float, mu: float, z: float, most_items: int = MOST_ITEMS, only_isolated: bool = False) -> float:
+def joint_delta(
+    epsilon: float, mu: float, z: float, most_items: int = MOST_ITEMS, only_isolated: bool = False
+) -> float:
     """delta of all steps together, cuts at z standard deviations.
 
-    A person has d items, j of which nobody else has. pi: one of the j passes a cut in one of the looks (a union bound of
-    the two). If none does, what is left is Gaussian: the looks at the d - j others, sizes, counts.
+    A person has d items, j of which nobody else has. pi: one of the j passes a cut in one of the looks (a union bound
+    of the two). If none does, what is left is Gaussian: the looks at the d - j others, sizes, counts.
     """
     from scipy.special import ndtr
 
-    share = LOOKS[0] / PARTS  # of the second look too, were it certain to happen; where it does not, counts have its part
-    sigmas = [1.0 / (mu * math.sqrt(part / PARTS)) for part in (LOOKS[0], sum(LOOKS))]
+    share = LOOK / PARTS  # of the second look too, were it certain to happen; where it does not, counts have its part
+    sigmas = [1.0 / (mu * math.sqrt(part / PARTS)) for part in (LOOK, 2 * LOOK)]
     d = np.arange(1, most_items + 1, dtype=np.float64)[:, None]
     j = d if only_isolated else np.arange(0, most_items + 1, dtype=np.float64)[None, :]
     passes = sum(ndtr(1.0 / (np.sqrt(d) * sigma) - z) for sigma in sigmas)
@@ -309,8 +313,8 @@ def joint_delta(epsilon: float, mu: float, z: float, most_items: int = MOST_ITEM
 def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
     """The least noise for the steps together, at 95 % of delta, and the lowest cuts that all of it allows.
 
-    Noise is discrete: on the N coordinates that one person touches its law is within a factor exp(N (200 + 1/8)/sigma^2)
-    of that of rounded continuous noise (docs/privacy/people.md), which is taken off epsilon.
+    Noise is discrete: on the N coordinates that one person touches its law is within a factor
+    exp(N (200 + 1/8)/sigma^2) of that of rounded continuous noise (docs/privacy/people.md), which is taken off epsilon.
     """
     touched = 2 * MOST_ITEMS + 1 + candidates
 
@@ -341,7 +345,7 @@ def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
         z *= 1.0001
         if z > 64.0:
             raise ParameterError(f"epsilon={epsilon:g}, delta={delta:g} is too small a budget for people")
-    sigma = [float(Calibration(mu, z, (0, 0)).sigma_of(part)) for part in (LOOKS[0], sum(LOOKS))]
+    sigma = [float(Calibration(mu, z, (0, 0)).sigma_of(part)) for part in (LOOK, 2 * LOOK)]
     # Rounding of the noise to whole steps moves a sum by less than one step.
-    cuts = math.ceil(z * sigma[0]) + 1, sum(LOOKS) * (math.ceil(z * sigma[1]) + 1)
+    cuts = math.ceil(z * sigma[0]) + 1, 2 * (math.ceil(z * sigma[1]) + 1)
     return Calibration(mu, z, cuts)

@@ -63,7 +63,7 @@ def choose_capacity(
     Gaussian noise on all counters grows with the root of their number, Chan's with their number: 8 for each item asked
     for and at least 256. With a declared length: about where noise and sketch error balance.
     """
-    items = unit.max_items if isinstance(unit, User) else 1
+    items = unit.limit if isinstance(unit, User) else 1
     if issubclass(kind, (UserRelease, MergedRelease, ChanMisraGries)):
         return _balanced_capacity(k, budget, items, length, kind)
     usual = _power_of_two(max(SMALLEST_CAPACITY, COUNTERS_PER_ITEM * k))

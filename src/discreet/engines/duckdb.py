@@ -1,4 +1,4 @@
-"""People counted exactly by DuckDB: from files or tables of any order, on all cores, out of core under a memory limit."""
+"""People counted exactly by DuckDB: files and tables of any order, on all cores, out of core under a memory limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ try:
 except ImportError as error:
     raise ImportError("counting people needs DuckDB: pip install duckdb") from error
 
-__all__ = ["DuckPeople", "people_of_files", "people_of_table"]
+__all__ = ["DuckPeople", "as_arrow", "people_of_files", "people_of_table"]
 
 MAX_KEY_BYTES = 4096
 MOST_ROWS = 2**20
@@ -152,7 +152,8 @@ class DuckPeople(People):
                 "JOIN (SELECT i, index, weight FROM items JOIN wanted USING (place)) USING (i)"
             )
             self._run(
-                "CREATE OR REPLACE TEMP TABLE long AS SELECT u, sum(v::HUGEINT * v)::HUGEINT AS q FROM chosen GROUP BY u"
+                "CREATE OR REPLACE TEMP TABLE long AS "
+                "SELECT u, sum(v::HUGEINT * v)::HUGEINT AS q FROM chosen GROUP BY u"
             )
         self._chosen = asked
 
@@ -188,7 +189,7 @@ def people_of_table(
         memory: A size such as "2GB"; what does not fit goes to a private folder on disk.
         threads: How many; all cores by default.
     """
-    data = _arrow(table)
+    data = as_arrow(table)
     names = list(data.schema.names)
     for name in (column, user):
         if name is not None and names.count(name) != 1:
@@ -265,7 +266,7 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([batch.column(field.name).cast(field.type) for field in schema], schema=schema)
 
 
-def _arrow(table: Any) -> Any:
+def as_arrow(table: Any) -> Any:
     """What DuckDB can read in one go: an Arrow table or a reader."""
     if isinstance(table, (pa.Table, pa.RecordBatchReader)):
         return table

@@ -234,7 +234,7 @@ class _Request:
     def _held(self) -> Any:
         """The frame of summaries, one row each, with their items; lazy."""
         plan, mechanism = self.plan, self.plan.mechanism
-        m = self.unit.max_items if isinstance(self.unit, User) else None
+        m = self.unit.limit if isinstance(self.unit, User) else None
         sets = isinstance(mechanism, UserRelease)
         recipe = tasks.Recipe(plan.capacity, secrets.randbits(63), self.nulls, m if sets else None, sample=self.nested)
         rows = self._rows(secrets.randbits(63), m, sets)

@@ -47,8 +47,8 @@ class Histogram:
         shards: For a release in shards: which one each item belongs to, int32, read-only. Otherwise None.
         shard_offsets: For a release in shards: the noisy offset of each. Otherwise None.
         total: The noisy length of the stream, when a share of the budget was spent on it; otherwise None.
-        steps: Where items have noise of different sizes: how much of each item's count one unit of the noise is, float64,
-            read-only. Otherwise None.
+        steps: Where items have noise of different sizes: how much of each item's count one unit of the noise is,
+            float64, read-only. Otherwise None.
         counted: What a count is of: "events", "people" who have the item, or "rows" of people.
         left_out: Where contributions of people were bounded: the share of them that is missing in the counts, an
             `Estimate`. The bounds are for what was counted; the lower one holds for the truth, too. Otherwise None.
@@ -287,7 +287,9 @@ class Histogram:
             version = fields["version"]
             sharded, people = version == SHARDED_VERSION, version == PEOPLE_VERSION
             if fields["release"] != "histogram" or version not in (PAYLOAD_VERSION, SHARDED_VERSION, PEOPLE_VERSION):
-                raise CorruptStateError(f"the payload is not a histogram of version {PAYLOAD_VERSION} to {PEOPLE_VERSION}")
+                raise CorruptStateError(
+                    f"the payload is not a histogram of version {PAYLOAD_VERSION} to {PEOPLE_VERSION}"
+                )
             kind = fields["item_type"]
             if kind not in _ITEM_TYPES:
                 raise CorruptStateError("the payload has items of an unknown type")

@@ -45,6 +45,13 @@ class User(Unit):
         if self.max_items is not None:
             whole_number("max_items", self.max_items)
 
+    @property
+    def limit(self) -> int:
+        """max_items, for the mechanisms that need it; ParameterError where there is none."""
+        if self.max_items is None:
+            raise ParameterError("this mechanism must know how many items a user has at most: give dc.User(max_items)")
+        return self.max_items
+
     def describe(self) -> str:
         if self.max_items is None:
             return "one person, with all of their rows, added to or removed from the data"
