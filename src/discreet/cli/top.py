@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import io
 import json
+import math
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from discreet.cli.output import (
     write_standard_output,
 )
 from discreet.errors import DataError, DiscreetError, ParameterError
+from discreet.privacy.unit import User
 
 if TYPE_CHECKING:
     from discreet.privacy.histogram import Histogram
@@ -39,6 +41,19 @@ class Nulls(str, enum.Enum):
 
     error = "error"
     skip = "skip"
+
+
+class Counted(str, enum.Enum):
+    """What is counted of people."""
+
+    users = "users"
+    rows = "rows"
+
+
+class Hidden(str, enum.Enum):
+    """What is hidden where no column says whose row it is."""
+
+    row = "row"
 
 
 class ReleaseFormat(str, enum.Enum):
@@ -74,15 +89,30 @@ def top(
     user_column: Annotated[
         str | None,
         typer.Option(
-            help="The column that says whose event it is, to protect users instead of events.", show_default=False
+            help="The column that says whose row it is: protects people, with all of their rows.", show_default=False
         ),
     ] = None,
     max_items_per_user: Annotated[
         int | None,
         typer.Option(
-            help="Protect users: of each user the first so many distinct items count. Needs --user-column, or a column "
-            "of lists with one row a user, of which a random sample counts.",
+            help="With --user-column: a person with at most so many items is counted in full; by default this is "
+            "chosen privately. Without it: the column holds lists, one row a person.",
             show_default=False,
+        ),
+    ] = None,
+    count: Annotated[
+        Counted, typer.Option(help="With --user-column: count the people who have an item, or their rows with it.")
+    ] = Counted.users,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="With --user-column: 2GB or 512MB; what does not fit goes to a private folder.", show_default=False
+        ),
+    ] = None,
+    unit: Annotated[
+        Hidden | None,
+        typer.Option(
+            help="'row' says you know that without --user-column a row is hidden, not a person.", show_default=False
         ),
     ] = None,
     capacity: Annotated[
@@ -142,14 +172,21 @@ def top(
     payer = _account(ledger, account, charge_id)
     if payer is not None and charge_id is None:
         payer.check(budget)  # before reading, which may take long
-    from discreet import User, top_k
+    from discreet import top_k
     from discreet.io import open_stream
     from discreet.privacy.checks import probability
     from discreet.privacy.ledger import new_charge_id
 
     probability("confidence", confidence)
-    if user_column is not None and max_items_per_user is None:
-        raise ParameterError("--user-column needs --max-items-per-user: how many items of a user count")
+    people = user_column is not None and mechanism == "auto"
+    if people:
+        _refuse_for_people(capacity=capacity, length=length, total_share=total_share)
+    elif user_column is not None and max_items_per_user is None:
+        raise ParameterError("--user-column with a --mechanism of your own needs --max-items-per-user")
+    elif count is not Counted.users or memory is not None:
+        raise ParameterError("--count and --memory are for people: give --user-column")
+    if unit is not None and (user_column is not None or max_items_per_user is not None):
+        raise ParameterError("--unit row is for rows: --user-column and --max-items-per-user protect people")
     stream = open_stream(
         files,
         column=column,
@@ -176,24 +213,35 @@ def top(
             # Reading is over. What follows is charged, and must not be lost to a Ctrl-C.
             cleanup.enter_context(uninterrupted())
 
-        release = top_k(
-            batches(),
-            k,
-            budget,
-            unit=None if max_items_per_user is None else User(max_items_per_user),
-            grouped=max_items_per_user is not None,
-            capacity=capacity,
-            stream_length=length,
-            mechanism=mechanism,
-            workers=workers,
-            total_share=total_share,
-            ledger=payer,
-            charge_id=charge_id,
-        )
+        if people:
+            release = _of_people(
+                stream, k, budget, max_items_per_user, count, nulls, memory, workers, payer, charge_id, cleanup
+            )
+        else:
+            release = top_k(
+                batches(),
+                k,
+                budget,
+                unit=None if max_items_per_user is None else User(max_items_per_user),
+                grouped=max_items_per_user is not None,
+                capacity=capacity,
+                stream_length=length,
+                mechanism=mechanism,
+                workers=workers,
+                total_share=total_share,
+                ledger=payer,
+                charge_id=charge_id,
+            )
         if payer is not None and not quiet:
             note(f"charged to {payer.name!r}: {budget} (charge id {charge_id})")
         with _kept_for_later(None if payer is None else charge_id):
             _write(release, written_as, confidence, target)
+            remarks = _remarks(release, k, unit is not None)
+            if written_as is ReleaseFormat.table and target is None:
+                print("".join(textwrap.fill(remark, 100) + "\n" for remark in remarks), end="", flush=True)
+            elif not quiet:
+                for remark in remarks:
+                    note(remark)
             if picture is not None:
                 picture.fill(lambda file: release.plot(file, confidence=confidence))
             if explain:
@@ -210,6 +258,39 @@ def _kept_for_later(charge_id: str | None) -> Iterator[None]:
             raise
         again = f"it is charged and kept in the ledger: the same command with --charge-id {charge_id} gives it again"
         raise DiscreetError(f"{error}; {again}") from error
+
+
+def _refuse_for_people(**options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ParameterError(
+                f"--{name.replace('_', '-')} is not for people: --user-column protects them without it"
+            )
+
+
+def _of_people(
+    stream: Any,
+    k: int,
+    budget: Any,
+    max_items: int | None,
+    count: Counted,
+    nulls: Nulls,
+    memory: str | None,
+    workers: int | None,
+    payer: Account | None,
+    charge_id: str | None,
+    cleanup: ExitStack,
+) -> Histogram:
+    """Read the people, then release what they have."""
+    from discreet.api._people import prepare_people, release_people
+    from discreet.engines.duckdb import people_of_files
+
+    mechanism = prepare_people(k, budget, max_items=max_items, count=count.value, ledger=payer, charge_id=charge_id)
+    people = people_of_files(stream, rows=mechanism.rows, nulls=nulls.value, memory=memory, threads=workers)
+    cleanup.callback(people.close)
+    # Reading is over. What follows is charged, and must not be lost to a Ctrl-C.
+    cleanup.enter_context(uninterrupted())
+    return release_people(people, mechanism, ledger=payer, charge_id=charge_id)
 
 
 def _format(format: ReleaseFormat | None, output: Path | None) -> ReleaseFormat:
@@ -314,10 +395,31 @@ def _table(release: Histogram, confidence: float) -> bytes:
     if "everything_else" in rows:
         rest = rows["everything_else"]
         lines.append(("(everything else)", f"{rest['count']:,}", _interval(rest)))
-    text = table_text(["item", "estimate", f"{100 * confidence:g}% interval"], lines, right=[1, 2])
-    if not len(release):
-        text += "No item passed the threshold.\n"
+    counted = {"events": "estimate"}.get(release.counted, release.counted)
+    text = table_text(["item", counted, f"{100 * confidence:g}% interval"], lines, right=[1, 2])
     return f"{text}{textwrap.fill(release.guarantee.sentence(), 100)}\n".encode()
+
+
+def _remarks(release: Histogram, k: int, row_known: bool) -> list[str]:
+    """What a reader should know beside the guarantee: who is hidden, what is missing, why the list is short."""
+    told = release.notes()
+    if release.counted == "events" and not row_known and not isinstance(release.guarantee.unit, User):
+        told.append(
+            "It hides one row: a person with many rows can put their own text on this list. --user-column hides people "
+            "(--unit row says that you know)."
+        )
+    if len(release) < k:
+        short = f"{len(release)} of at most {k} items are listed" if len(release) else "No item passed the threshold"
+        told.append(f"{short}: {_needed(release)}, and twice the epsilon about half of that.")
+    return told
+
+
+def _needed(release: Histogram) -> str:
+    cut = math.ceil(release.threshold or 0)
+    if release.counted == "events":
+        return f"an item needs about {cut:,} rows{' more than the offset' if release.offset is not None else ''}"
+    many = math.ceil(math.sqrt(50) * (release.threshold or 0))
+    return f"an item needs about {cut:,} people who have nothing else, {many:,} if each of them has 50 items"
 
 
 def _interval(row: dict[str, Any]) -> str:

@@ -207,32 +207,17 @@ def people_of_table(
 
 
 def people_of_files(
-    files: Sequence[str],
-    column: str | None,
-    user: str | None,
+    stream: Any,
     *,
     rows: bool = False,
     nulls: str = "error",
     memory: str | None = None,
     threads: int | None = None,
-    stream: Any = None,
 ) -> DuckPeople:
-    """People from files. Parquet is read by DuckDB itself; `stream`, of `discreet.io.open_stream`, reads the others."""
-    if stream is None:
-        people = DuckPeople(memory, threads, rows=rows)
-        try:
-            listed = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-            assert column is not None
-            people.read(f"read_parquet([{listed}])", _quoted(column), None if user is None else _quoted(user), nulls)
-        except BaseException:
-            people.close()
-            raise
-        return people
+    """People from the batches of `discreet.io.open_stream`: with a column "user", or with lists, one row a person."""
     reader = _reader(stream)
-    lists = user is None
-    return people_of_table(
-        reader, "item", None if lists else "user", rows=rows, nulls=nulls, memory=memory, threads=threads
-    )
+    user = "user" if "user" in reader.schema.names else None
+    return people_of_table(reader, "item", user, rows=rows, nulls=nulls, memory=memory, threads=threads)
 
 
 def _reader(stream: Any) -> pa.RecordBatchReader:

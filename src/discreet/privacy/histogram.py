@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -187,6 +188,20 @@ class Histogram:
             max(self.total + around - float(lower.sum()), float(value)),
             self.guarantee,
         )
+
+    def notes(self) -> list[str]:
+        """What was counted and what is missing, in plain sentences; nothing for counts of events."""
+        if self.counted == "events":
+            return []
+        of = "people who have the item" if self.counted == "people" else "rows that people have with the item"
+        told = [
+            f"Counts are of {of}. The intervals are for what was counted; their lower ends hold for the truth, too."
+        ]
+        if self.left_out is not None:
+            low, high = math.floor(100 * self.left_out.lower), math.ceil(100 * self.left_out.upper)
+            about = "less than 1" if self.left_out.value < 0.01 else f"about {100 * self.left_out.value:.0f}"
+            told.append(f"Counts are low by {about} % ({low} to {high} %): people with many items are counted in part.")
+        return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """A table with item, count, lower and upper."""
