@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,8 +94,11 @@ class ListedPeople(People):
 
     def discovery_weights(self, most_items: int) -> Counts:
         d = np.bincount(self._owner) if len(self._owner) else np.zeros(0, np.int64)
-        # A key of the person's own items decides which of too many take part.
-        key = np.random.default_rng(self._choice).permutation(len(self._names))[self._place]
+        # Which of too many take part is decided by the items themselves: nobody else's items may matter.
+        keys = [
+            blake2b(repr((self._choice, name)).encode(), digest_size=7).digest() for name in self._names.to_pylist()
+        ]
+        key = np.array([int.from_bytes(digest, "big") for digest in keys], np.int64)[self._place]
         order = np.lexsort((key, self._owner))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(d) - d, d)

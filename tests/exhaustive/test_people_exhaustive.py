@@ -1,0 +1,202 @@
+"""People: what one of them can move, over all small data sets with the real code, and what all steps cost together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import discreet as dc
+from discreet.central import people as mechanism
+from discreet.central.people import PeopleRelease, calibrated, gaussian_delta, joint_delta
+from discreet.noise import seeded_source
+from discreet.summaries.people import LENGTH, ListedPeople
+
+ITEMS = "abc"
+SETS = [list(items) for size in (1, 2, 3) for items in itertools.combinations(ITEMS, size)]
+DATA = [list(people) for size in (0, 1, 2) for people in itertools.combinations_with_replacement(SETS, size)]
+
+
+def by_item(people: ListedPeople, values: np.ndarray) -> dict[str, int]:
+    return dict(zip(people.items(np.arange(len(values))).to_pylist(), values.tolist(), strict=True))
+
+
+def moved(with_person: dict[str, int], without: dict[str, int]) -> float:
+    return math.sqrt(sum((with_person.get(x, 0) - without.get(x, 0)) ** 2 for x in {*with_person, *without}))
+
+
+def discovery(people: ListedPeople, most_items: int = 256) -> dict[str, int]:
+    return by_item(people, people.discovery_weights(most_items))
+
+
+def sums(people: ListedPeople, weights: dict[str, int], longest: float) -> dict[str, int]:
+    names = people.items(np.arange(len(people.discovery_weights(256)))).to_pylist()
+    places = np.array([names.index(x) for x in weights if x in names], np.int64)
+    values = np.array([weights[x] for x in weights if x in names], np.int64)
+    there = [x for x in weights if x in names]
+    return dict(zip(there, people.scaled_sums(places, values, longest).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("most_items", [1, 2, 256])
+def test_one_person_moves_the_discovery_by_one_length(most_items):
+    worst = 0.0
+    for data in DATA:
+        before = discovery(ListedPeople(data), most_items)
+        for person in SETS:
+            # Which items of a person with too many take part must not depend on the others.
+            after = discovery(ListedPeople([*data, person]), most_items)
+            worst = max(worst, moved(after, before))
+    assert worst <= LENGTH
+    assert worst > 0.999 * LENGTH  # nothing is wasted, either
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("longest", [1.0, 900.0, 1500.0, 5000.0])
+def test_one_person_moves_the_counts_by_one_length(rows, longest):
+    weights = {"a": 300, "b": 700, "c": 1024}
+    worst = 0.0
+    for data in DATA:
+        before = sums(ListedPeople(data, rows=rows), weights, longest)
+        for person in SETS:
+            for times in (1, 1000):
+                after = sums(ListedPeople([*data, person * times], rows=rows), weights, longest)
+                worst = max(worst, moved(after, before))
+    assert worst <= LENGTH
+    if longest < 1000 or rows:
+        assert worst > 0.999 * LENGTH  # nothing is wasted, either
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_one_person_is_in_one_bin_of_the_sizes(rows):
+    weights, places = np.array([300, 700, 1024]), np.arange(3)
+    for data in DATA:
+        base = [*data, ["a", "b", "c"]]  # so that all items have places
+        before = dict(zip(*ListedPeople(base, rows=rows).lengths(places, weights), strict=True))
+        for person in SETS:
+            after = dict(zip(*ListedPeople([*base, person], rows=rows).lengths(places, weights), strict=True))
+            changes = [after.get(q, 0) - before.get(q, 0) for q in {*after, *before}]
+            assert sorted(change for change in changes if change) == [1]
+
+
+def test_sabotaged_vectors_are_noticed(monkeypatch):
+    def unscaled(items):
+        return np.full(len(items), LENGTH - 1)
+
+    monkeypatch.setattr("discreet.summaries.people.discovery_weight", unscaled)
+    assert moved(discovery(ListedPeople([["a", "b"]])), {}) > LENGTH
+
+    def by_the_sum(values, squared, longest):  # scaled as if the length were that of one entry
+        return np.trunc((LENGTH - 1) * values / np.maximum(np.abs(values), longest)).astype(np.int64)
+
+    monkeypatch.setattr("discreet.summaries.people.scaled", by_the_sum)
+    assert moved(sums(ListedPeople([["a", "b", "c"]]), {"a": 300, "b": 700, "c": 1024}, 1.0), {}) > LENGTH
+
+
+# ---- what the steps cost together ----------------------------------------------------------------------------------
+
+
+def exact_delta(epsilon: float, mu: float, shift: float, passes: float) -> float:
+    """The hockey-stick divergence, by integration over the privacy loss: a Gaussian of `shift` = mu', and a mark that
+    only the data with the person can show, with probability `passes`."""
+
+    def density(loss: float) -> float:
+        return stats.norm.pdf(loss, shift**2 / 2, shift)
+
+    # Without the mark the loss is that of the Gaussian plus log(1 - passes); with it, infinite.
+    start = epsilon - math.log1p(-passes)
+    part, _ = integrate.quad(
+        lambda loss: (1 - passes) * density(loss) * -math.expm1(start - loss), start, start + 60 * shift, limit=500
+    )
+    other_start = epsilon + math.log1p(-passes)
+    other, _ = integrate.quad(
+        lambda loss: density(loss) * -math.expm1(other_start - loss), other_start, other_start + 60 * shift, limit=500
+    )
+    assert mu >= shift
+    return max(passes + part, other)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("delta", [1e-2, 1e-6])
+def test_the_joint_loss_of_all_steps(epsilon, delta):
+    """Every number of items and of isolated ones among them, integrated, against what is claimed."""
+    calibration = calibrated(epsilon, delta, 150)
+    mu, share = calibration.mu, mechanism.LOOK / mechanism.PARTS
+    sigmas = [float(calibration.sigma_of(part)) for part in (mechanism.LOOK, 2 * mechanism.LOOK)]
+    cuts = [calibration.cuts[0], calibration.cuts[1] / 2]
+    worst = 0.0
+    for d in (1, 2, 3, 16, 255, 256):
+        weight = math.floor(LENGTH / math.sqrt(d))
+        one = sum(float(stats.norm.sf((cut - weight - 1) / sigma)) for cut, sigma in zip(cuts, sigmas, strict=True))
+        for j in {0, 1, d // 2, d}:
+            passes = -math.expm1(j * math.log1p(-one))
+            worst = max(worst, exact_delta(epsilon, mu, mu * math.sqrt(1 - share * j / d), passes))
+    assert worst <= delta
+    assert worst > 0.9 * delta  # tight
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_a_lower_cut_or_less_noise_costs_more_than_delta(epsilon):
+    calibration = calibrated(epsilon, 1e-6, 150)
+    assert joint_delta(epsilon, calibration.mu, calibration.z) <= 1e-6
+    assert joint_delta(epsilon, calibration.mu, calibration.z - 0.01) > 1e-6
+    assert joint_delta(epsilon, 1.05 * calibration.mu, calibration.z) > 1e-6
+    assert float(gaussian_delta(np.array(epsilon), np.array(2.0 * calibration.mu))) > 1e-5  # half the noise
+
+
+class Recorder:
+    """A random source that notes the noise it is asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self._source = seeded_source(seed)
+        self.seeded = True
+        self.asked: list[tuple[float, int]] = []
+
+    def discrete_gaussian(self, sigma, size):
+        self.asked.append((float(sigma), size))
+        return self._source.discrete_gaussian(sigma, size)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_noise_of_all_steps_adds_up_to_mu(many):
+    """With a second look and without one, the release asks for noise of exactly the whole budget."""
+    budget = dc.Budget(1.0, 1e-6)
+    people = ListedPeople([["a", "b", "c", "d"]] * 3000 if many else [["a"]] * 300)
+    source = Recorder(1)
+    release = PeopleRelease(budget, 1)
+    release._publish(people, source)
+    looks = 1 if many else 2
+    assert len(source.asked) == looks + 2
+    spent = sum((LENGTH / sigma) ** 2 for sigma, _ in source.asked)
+    mu = release.calibration.mu
+    assert spent <= mu**2
+    assert spent > 0.999999 * mu**2
+
+
+@pytest.mark.parametrize("d", [1, 16])
+def test_how_often_a_person_alone_is_listed(d):
+    """The compiled release on one person whose items nobody else has, against the computed chance, both ways.
+
+    A false alarm has a chance below 1e-7 (seeded, so it does not happen); noise or cuts a few percent off are noticed.
+    """
+    release = PeopleRelease(dc.Budget(1.0, 0.2), 40)
+    calibration = release.calibration
+    people = ListedPeople([[f"own {i}" for i in range(d)]])
+    runs = 3000
+    source = seeded_source(7)
+    listed = sum(len(release._discover(people, source)[0]) > 0 for _ in range(runs))
+    sigmas = [float(calibration.sigma_of(part)) / LENGTH for part in (mechanism.LOOK, 2 * mechanism.LOOK)]
+    first, second = calibration.threshold(False), calibration.threshold(True)
+    weight = 1 / math.sqrt(d)
+    # Both looks together, exactly: the mean of both is second noise around the first.
+    inner, _ = integrate.quad(
+        lambda z: stats.norm.pdf(z) * stats.norm.cdf((2 * (second - weight) - z * sigmas[0]) / sigmas[0]),
+        -12,
+        (first - weight) / sigmas[0],
+    )
+    chance = 1 - inner**d
+    low, high = stats.binom.ppf([1e-8, 1 - 1e-8], runs, chance)
+    assert low <= listed <= high
+    assert chance <= 0.2
