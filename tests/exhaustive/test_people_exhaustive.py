@@ -200,3 +200,17 @@ def test_how_often_a_person_alone_is_listed(d):
     low, high = stats.binom.ppf([1e-8, 1 - 1e-8], runs, chance)
     assert low <= listed <= high
     assert chance <= 0.2
+
+
+def test_items_beyond_the_choice_cannot_pass():
+    """Of 300 items of one person 256 take part: the others have no second chance, whatever the noise."""
+
+    class Loud:
+        seeded = True
+
+        def discrete_gaussian(self, sigma, size):
+            return np.full(size, 10**12)
+
+    people = ListedPeople([[str(i) for i in range(300)]])
+    places, _, _ = PeopleRelease(dc.Budget(1.0, 1e-6), 1000)._discover(people, Loud())
+    assert len(places) == 256

@@ -136,7 +136,7 @@ class PeopleRelease(Mechanism):
             again = weights + source.discrete_gaussian(calibration.sigma_of(LOOK), len(weights))
             passed |= noisy + again >= calibration.cuts[1]
             noisy = (noisy + again) // 2
-        places = np.flatnonzero(passed)
+        places = np.flatnonzero(passed & (weights > 0))  # an item that took no part cannot pass
         order = np.argsort(-noisy[places], kind="stable")[: self.most_candidates]
         return places[order], noisy[places[order]], second
 
