@@ -68,7 +68,7 @@ def write_every_format(directory):
 
 def test_every_format_and_compression_in_one_list(discreet, tmp_path):
     names, items = write_every_format(tmp_path)
-    done = discreet("top", *names, "--column", "query", *BUDGET, *SURE, "--format", "json", cwd=tmp_path)
+    done = discreet("top", *names, "--column", "query", *BUDGET, *SURE, "--format", "json", "--quiet", cwd=tmp_path)
     release = release_of(done)
     assert {row["item"] for row in release["items"]} == set(items)
     for row in release["items"]:
@@ -115,7 +115,7 @@ def test_files_of_every_kind(discreet, tmp_path):
     path = tmp_path / "log.txt"
     path.write_text("cats\n" * 300 + "dogs\n" * 200)
     for name, plot in (("out.json", ["--plot", "p.png"]), ("out.csv", []), ("out.parquet", []), ("out.txt", [])):
-        done = discreet("top", path, *BUDGET, "--output", tmp_path / name, *plot, cwd=tmp_path)
+        done = discreet("top", path, *BUDGET, "--output", tmp_path / name, *plot, "--quiet", cwd=tmp_path)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     jsonschema.validate(json.loads((tmp_path / "out.json").read_text()), SCHEMA)
@@ -144,18 +144,45 @@ def test_plots_as_svg_and_integers(discreet, tmp_path):
     assert b"<svg" in (tmp_path / "p.svg").read_bytes()
 
 
-def test_users_are_capped_to_their_first_items(discreet, tmp_path):
-    """1000 users have the items a to e, several times; with at most 3 items each only a, b and c are counted."""
+def people(tmp_path):
+    """1000 people have the items a to e, several times, and one has 2000 rows of an item of their own."""
     path = tmp_path / "log.csv"
     rows = [f"user {user},{item}" for _ in range(2) for item in "abcde" for user in range(1000)]
-    path.write_text("user,query\n" + "\n".join(rows))
-    users = ("--user-column", "user", "--max-items-per-user", 3)
-    release = release_of(discreet("top", path, "--column", "query", *users, *BUDGET, *SURE, "--format", "json"))
-    assert {row["item"] for row in release["items"]} == {"a", "b", "c"}
+    path.write_text("user,query\n" + "\n".join([*rows, *["somebody,my own words"] * 2000]))
+    return path
+
+
+def test_people_are_hidden_without_a_guess(discreet, tmp_path):
+    asked = ("top", people(tmp_path), "--column", "query", "--user-column", "user", *BUDGET, *SURE)
+    release = release_of(done := discreet(*asked, "--format", "json"))
+    assert {row["item"] for row in release["items"]} == set("abcde")
+    low, high = release["left_out"]["lower"], release["left_out"]["upper"]
     for row in release["items"]:
-        assert row["lower"] <= 1000 <= row["upper"]
-    assert release["guarantee"]["unit"]["name"] == "User"
-    assert release["guarantee"]["unit"]["max_items"] == 3
+        assert row["lower"] <= 1000
+        assert row["upper"] >= 1000 * (1 - high) or low > 0
+    assert (release["guarantee"]["unit"]["name"], release["counted"]) == ("User", "people")
+    assert "5 of at most 100 items are listed" in done.stderr
+    table = discreet(*asked).stdout
+    assert "people" in table.splitlines()[0]
+    assert "it hides one person, with all of their rows" in " ".join(table.split())
+    assert "my own words" not in table
+
+
+def test_a_bound_of_items_scales_those_who_have_more(discreet, tmp_path):
+    """With a bound of one item, five items of a person count 1/sqrt(5) each."""
+    users = ("--user-column", "user", "--max-items-per-user", 1)
+    asked = ("top", people(tmp_path), "--column", "query", *users, *BUDGET, *SURE, "--format", "json")
+    release = release_of(discreet(*asked))
+    for row in release["items"]:
+        assert row["lower"] <= 1000 / 5**0.5 <= row["upper"]
+    assert 0.3 < release["left_out"]["value"] < 0.8
+    assert release["guarantee"]["unit"]["max_items"] == 1
+
+
+def test_rows_say_that_they_hide_rows(discreet, tmp_path):
+    asked = ("top", people(tmp_path), "--column", "query", *BUDGET, "-k", 3)
+    assert "a person with many rows can put their own text on this list" in " ".join(discreet(*asked).stdout.split())
+    assert "their own text" not in " ".join(discreet(*asked, "--unit", "row").stdout.split())
 
 
 def test_lists_are_sets_of_users(discreet, tmp_path):
@@ -307,7 +334,11 @@ def bad(tmp_path):
         (["good.txt", "--input-format", "xlsx"], 2),
         (["good.txt", "--nulls", "maybe"], 2),
         (["good.txt", "--bad-rows", "maybe"], 2),
-        (["good.csv", "--column", "query", "--user-column", "user"], 2),
+        (["good.csv", "--column", "query", "--user-column", "user", "--mechanism", "user"], 2),
+        (["good.csv", "--column", "query", "--user-column", "user", "--capacity", "64"], 2),
+        (["good.csv", "--column", "query", "--user-column", "user", "--memory", "much"], 2),
+        (["good.csv", "--column", "query", "--count", "rows"], 2),
+        (["good.csv", "--column", "query", "--user-column", "user", "--unit", "row"], 2),
         (["good.txt", "--output", "no/such/file.json"], 1),
         (["good.txt", "--output", "good.txt/file.json"], 1),
         (["good.txt", "--output", "."], 1),

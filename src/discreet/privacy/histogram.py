@@ -160,7 +160,7 @@ class Histogram:
         else:
             below, above = self.error_model.distances(confidence, self.offset)
         if self.steps is not None:
-            below, above = below * self.steps + 0.5, above * self.steps + 0.5  # counts are rounded
+            below, above = (np.ceil(side * self.steps + 0.5) for side in (below, above))  # counts are rounded
         lower = np.maximum(self.counts - below, float(self.error_model.lowest))
         return lower, np.maximum(self.counts + above, lower)
 
