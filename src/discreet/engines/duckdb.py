@@ -81,7 +81,11 @@ class DuckPeople(People):
             if user is None:
                 source = f"(SELECT row_number() OVER () AS person, unnest({item}) AS thing FROM {source})"
                 item, user = "thing", "person"
-            kind = str(self._run(f"DESCRIBE SELECT {item} AS x FROM {source}").fetchall()[0][1])
+            described = self._run(f"DESCRIBE SELECT {item} AS x, {user} AS y FROM {source}").fetchall()
+            kind, whose = (str(row[1]) for row in described)
+            for role, found in (("items", kind), ("people", whose)):
+                if found.endswith("]") or found.startswith(("STRUCT", "MAP", "UNION")):
+                    raise DataError(f"the column of {role} must hold single values, not nested ones")
             thing, fits, self._type = _item_expression(kind, item)
             self._run(
                 f"CREATE TEMP TABLE pairs AS SELECT {user} AS u, {thing} AS i, count(*) AS n FROM {source} "

@@ -1,0 +1,151 @@
+"""The release of people's items: what it says, pays and refuses, and how good it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.central.people import PeopleRelease, Sizes, calibrated
+from discreet.noise import seeded_source
+from discreet.summaries.people import ListedPeople
+
+BUDGET = dc.Budget(1.0, 1e-6)
+
+
+def visits(people=6000, seed=0):
+    """Most people have a few of 300 items, some have very many."""
+    random = np.random.default_rng(seed)
+    popularity = 1 / np.arange(1, 301) ** 0.8
+    popularity /= popularity.sum()
+    sizes = np.minimum(random.geometric(0.2, people) + 80 * (random.random(people) < 0.01), 200)
+    return [random.choice(300, size, replace=False, p=popularity).tolist() for size in sizes]
+
+
+@pytest.fixture(scope="module")
+def data():
+    lists = visits()
+    return ListedPeople(lists), np.bincount([item for items in lists for item in items], minlength=300)
+
+
+def test_most_of_the_top_is_found_with_small_errors(data):
+    people, truth = data
+    release = PeopleRelease(BUDGET, 30)(people, seeded_source(1))
+    assert len({*release.items} & {*np.argsort(-truth)[:30].tolist()}) >= 25
+    relative = np.abs(release.counts - truth[release.items]) / truth[release.items]
+    assert relative.mean() < 0.08
+    assert release.counted == "people"
+
+
+def test_intervals_hold_and_say_for_what(data):
+    """200 seeded releases at 80 %: lower ends for the truth, both for what was counted; all at once."""
+    people, truth = data
+    held = 0
+    for seed in range(200):
+        release = PeopleRelease(BUDGET, 20)(people, seeded_source(seed))
+        lower, upper = release.bounds(0.8)
+        assert (lower <= release.counts).all()
+        held += bool((lower <= truth[release.items]).all())
+        assert release.left_out is not None
+        assert 0.0 <= release.left_out.lower <= release.left_out.value <= release.left_out.upper <= 1.0
+    assert held >= 160
+    assert (upper - lower).min() > 0
+
+
+def test_what_is_left_out_is_within_its_interval(data):
+    """95 % intervals of the share that scaling loses, over 100 seeded releases, allowing for bins of width two."""
+    people, truth = data
+    good = 0
+    for seed in range(100):
+        release = PeopleRelease(dc.Budget(2.0, 1e-6), 20, dc.User(2))(people, seeded_source(seed))
+        share = 1 - release.counts.sum() / truth[release.items].sum()
+        good += release.left_out.lower - 0.1 <= share <= release.left_out.upper + 0.1
+    assert good >= 90
+
+
+def test_rows_count_all_rows_and_hide_all_of_a_person():
+    lists = [["a"] * 3 + ["b"]] * 800 + [["own"] * 50_000]
+    release = PeopleRelease(BUDGET, 5, rows=True)(ListedPeople(lists, rows=True), seeded_source(2))
+    assert release.items == ["a", "b"]
+    assert release.counted == "rows"
+    assert abs(release.counts[0] - 2400) < 600
+    assert "rows that people have" in release.notes()[0]
+
+
+def test_nothing_in_nothing_out():
+    for lists in ([], [["only"]], [[f"own {i}" for i in range(300)]]):
+        release = PeopleRelease(BUDGET, 5)(ListedPeople(lists), seeded_source(0))
+        assert len(release) == 0
+        assert release.to_dict()["items"] == []
+        assert (
+            release.to_arrow().schema == PeopleRelease(BUDGET, 5)(ListedPeople([]), seeded_source(1)).to_arrow().schema
+        )
+
+
+def test_a_stored_release_is_the_same(tmp_path):
+    table = pa.table({"who": [str(i // 2) for i in range(2000)], "what": ["a", "b"] * 1000})
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("visits", dc.Budget(1.5, 1e-5))
+    asked = {"column": "what", "user": "who", "ledger": ledger.account("visits"), "charge_id": "one"}
+    first = dc.top_k(table, 5, BUDGET, **asked)
+    again = dc.top_k(table, 5, BUDGET, **asked)
+    assert first.to_payload() == again.to_payload()
+    assert (again.counted, again.left_out) == ("people", first.left_out)
+    assert [side.tolist() for side in again.bounds()] == [side.tolist() for side in first.bounds()]
+    with pytest.raises(dc.BudgetExceededError):
+        dc.top_k(table, 5, BUDGET, **{**asked, "charge_id": "two"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"budget": dc.Budget(1.0)}, "a known universe"),
+        ({"budget": dc.Budget.zcdp(0.1)}, "a known universe"),
+        ({"k": 0}, "k must be"),
+        ({"count": "clicks"}, "count must be"),
+        ({"max_items": 0}, "max_items must be"),
+        ({"capacity": 64}, "capacity is not for people"),
+        ({"unit": dc.Event()}, "unit is not for people"),
+        ({"column": None}, "needs the column"),
+        ({"mechanism": "offset"}, "auto"),
+        ({"nulls": "some"}, "nulls must be"),
+        ({"memory": "much"}, "memory must be"),
+    ],
+)
+def test_bad_parameters(options, message):
+    table = pa.table({"who": ["a"], "what": ["x"]})
+    with pytest.raises(dc.ParameterError, match=message):
+        dc.top_k(table, **{"k": 5, "budget": BUDGET, "column": "what", "user": "who", **options})
+
+
+def test_options_of_people_need_people():
+    for option in ({"max_items": 3}, {"count": "rows"}, {"memory": "2GB"}):
+        with pytest.raises(dc.ParameterError, match="are for people"):
+            dc.top_k(["a"], 5, BUDGET, **option)
+
+
+def test_a_column_of_a_table_by_rows():
+    table = pa.table({"who": [str(i) for i in range(500)], "what": ["a"] * 500})
+    release = dc.top_k(table, 5, BUDGET, column="what")
+    assert release.items == ["a"]
+    assert release.counted == "events"
+    with pytest.raises(dc.DataError, match="'nothing'"):
+        dc.top_k(table, 5, BUDGET, column="nothing")
+
+
+def test_more_budget_means_lower_cuts_and_less_noise():
+    cuts = [calibrated(epsilon, 1e-6, 150).threshold(True) for epsilon in (0.01, 0.1, 0.5, 1.0, 2.0, 8.0, 30.0)]
+    assert cuts == sorted(cuts, reverse=True)
+    assert calibrated(1.0, 1e-6, 150).threshold(True) == pytest.approx(32.26, abs=0.01)
+    assert calibrated(1.0, 1e-9, 150).cuts[0] > calibrated(1.0, 1e-6, 150).cuts[0]
+
+
+def test_noise_in_the_bins_of_long_vectors_invents_nobody():
+    """Bins that do not stand out count as empty when the length is chosen."""
+    edges = 2 ** np.arange(10)
+    noisy = np.array([1000.0, 800.0, 400.0, 150.0, 5.0, -20.0, 60.0, -50.0, 70.0, 65.0])
+    sizes = Sizes(edges, noisy, 30.0, 1.0, False)
+    assert np.flatnonzero(sizes.people).tolist() == [0, 1, 2, 3]
+    weights, sums = np.full(20, 1), np.full(20, 100)
+    assert sizes.best_length(4.0, weights, sums, 20) < 4.0

@@ -1,0 +1,187 @@
+"""DuckDB counts people as the plain lists do, whatever the order, the threads, the memory and the kind of table."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import tempfile
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.central.people import PeopleRelease
+from discreet.engines.duckdb import people_of_table
+from discreet.noise import seeded_source
+from discreet.summaries.people import ListedPeople
+
+BUDGET = dc.Budget(1.0, 1e-6)
+
+
+def made_up(rows=6000, seed=0):
+    random = np.random.default_rng(seed)
+    users = random.integers(0, 900, rows)
+    items = np.minimum(random.zipf(1.3, rows), 400)
+    return pa.table({"who": [f"u{user}" for user in users], "what": [f"i{item}" for item in items]})
+
+
+def lists_of(table, who="who", what="what"):
+    people = {}
+    for user, item in zip(table[who].to_pylist(), table[what].to_pylist(), strict=True):
+        people.setdefault(user, []).append(item)
+    return list(people.values())
+
+
+def everything(people, rows):
+    """All that a release may ask, by item."""
+    weights = people.discovery_weights(256)
+    names = people.items(np.arange(len(weights))).to_pylist()
+    chosen = np.array(sorted(range(len(names)), key=lambda place: names[place]), np.int64)
+    factors = 1 + np.arange(len(chosen), dtype=np.int64) % 1000
+    return (
+        dict(zip(names, weights.tolist(), strict=True)),
+        [values.tolist() for values in people.lengths(chosen, factors)],
+        [people.scaled_sums(chosen, factors, longest).tolist() for longest in (1.0, 700.0, 1e6)],
+        rows,
+    )
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_the_same_as_plain_lists(rows):
+    table = made_up()
+    with people_of_table(table, "what", "who", rows=rows) as people:
+        assert everything(people, rows) == everything(ListedPeople(lists_of(table), rows=rows), rows)
+
+
+def test_neither_order_nor_threads_nor_memory_matter():
+    table = made_up()
+    shuffled = table.take(np.random.default_rng(1).permutation(len(table)))
+    results, releases = [], []
+    for data, threads, memory in ((table, 1, None), (shuffled, 8, None), (shuffled.to_reader(17), 2, "200MB")):
+        with people_of_table(data, "what", "who", threads=threads, memory=memory) as people:
+            results.append(everything(people, False))
+        data = table if threads == 1 else shuffled
+        with people_of_table(data, "what", "who", threads=threads) as people:
+            releases.append(PeopleRelease(BUDGET, 10)(people, seeded_source(3)).to_payload())
+    assert results[0] == results[1] == results[2]
+    assert len({*releases}) == 1
+
+
+def test_of_a_person_with_many_items_256_take_part():
+    table = pa.table({"who": ["one"] * 400, "what": [str(i) for i in range(400)]})
+    with people_of_table(table, "what", "who") as people:
+        weights = people.discovery_weights(256)
+        assert len(weights) == 256
+        assert {*weights.tolist()} == {(2**24 - 1) // 16}
+
+
+def test_any_table():
+    table = made_up(500)
+    frame = table.to_pandas()
+    expected = None
+    for data in (
+        table,
+        table.to_reader(),
+        frame,
+        pl.from_arrow(table),
+        pl.from_arrow(table).lazy(),
+        frame.to_dict("list"),
+    ):
+        with people_of_table(data, "what", "who") as people:
+            found = everything(people, False)
+        expected = expected or found
+        assert found == expected
+
+
+def test_lists_are_people():
+    lists = [["a", "b", "a"], ["a"], [], ["c"]]
+    with people_of_table(pa.table({"tags": lists}), "tags") as people:
+        assert everything(people, False) == everything(ListedPeople(lists), False)
+
+
+@pytest.mark.parametrize(
+    ("values", "published"),
+    [
+        ([1, -2], [1, -2]),
+        ([2**63, 5], [2**63, 5]),
+        ([b"x", b"\xff"], [b"x", b"\xff"]),
+        ([True, False], ["true", "false"]),
+        ([datetime.date(2026, 1, 2), datetime.date(1969, 12, 31)], ["2026-01-02", "1969-12-31"]),
+        ([1.5, float("nan")], ["1.5", "nan"]),
+    ],
+)
+def test_items_and_people_of_any_scalar_type(values, published):
+    kind = pa.uint64() if values[0] == 2**63 else None
+    table = pa.table({"who": pa.array(np.repeat(values, 2).tolist(), kind), "what": pa.array(values * 2, kind)})
+    with people_of_table(table, "what", "who") as people:
+        weights = people.discovery_weights(256)
+        assert sorted(map(str, people.items(np.arange(len(weights))).to_pylist())) == sorted(map(str, published))
+
+
+def test_long_items_are_left_out():
+    table = pa.table({"who": ["a", "a"], "what": ["x" * 4097, "y" * 4096]})
+    with people_of_table(table, "what", "who") as people:
+        assert len(people.discovery_weights(256)) == 1
+
+
+@pytest.mark.parametrize("column", ["who", "what"])
+def test_nulls(column):
+    table = pa.table({"who": ["a", "b", "c"], "what": ["x", "y", "z"]})
+    values = table[column].to_pylist()
+    values[1] = None
+    table = table.set_column(table.column_names.index(column), column, pa.array(values))
+    with pytest.raises(dc.DataError, match="nulls"):
+        people_of_table(table, "what", "who")
+    with people_of_table(table, "what", "who", nulls="skip") as people:
+        assert len(people.discovery_weights(256)) == 2
+
+
+def test_bad_input_says_nothing_of_the_data():
+    secret = "my-secret-item"
+    for bad in (
+        lambda: people_of_table(pa.table({"who": [secret], "what": [[{"a": secret}]]}), "what", "who"),
+        lambda: people_of_table({"who": [secret, 1], "what": [b"x", secret]}, "what", "who"),
+        lambda: people_of_table(pd.DataFrame({"who": [secret, 7], "what": ["a", "b"]}), "what", "who"),
+        lambda: people_of_table([secret], "what", "who"),
+        lambda: people_of_table(secret, "what", "who"),
+        lambda: people_of_table(pa.table({"what": [secret]}), "what", "nobody"),
+    ):
+        with pytest.raises(dc.DiscreetError) as caught:
+            bad()
+        assert secret not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("memory", ["", "much", "2", "-1GB", "2GB; drop table x"])
+def test_memory_must_be_a_size(memory):
+    with pytest.raises(dc.ParameterError, match="memory must be a size"):
+        people_of_table(made_up(10), "what", "who", memory=memory)
+
+
+def test_too_little_memory_is_said():
+    table = made_up(200_000)
+    try:
+        people_of_table(table, "what", "who", memory="1MB").close()
+    except dc.DiscreetError as error:
+        assert "memory limit of 1MB is too small" in str(error)  # noqa: PT017 - a small machine may also manage
+
+
+def test_the_private_folder_goes_also_after_a_crash(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    child = os.fork()
+    if child == 0:
+        people_of_table(made_up(10), "what", "who")
+        os._exit(9)  # no clean-up
+    os.waitpid(child, 0)
+    (left,) = tmp_path.iterdir()
+    assert left.stat().st_mode & 0o077 == 0
+    with people_of_table(made_up(10), "what", "who"):
+        (mine,) = tmp_path.iterdir()
+        assert mine != left
+        with people_of_table(made_up(10), "what", "who"):
+            assert Path(mine).exists()  # another's folder in use stays
+    assert not list(tmp_path.iterdir())
