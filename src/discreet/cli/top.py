@@ -208,14 +208,22 @@ def top(
 
         def batches() -> Iterator[Any]:
             yield from _read(stream, user_column is not None, max_items_per_user, quiet)
-            if stream.bad_rows and not quiet:
-                note(f"{stream.bad_rows:,} rows could not be read and were left out (not private: for your eyes alone)")
             # Reading is over. What follows is charged, and must not be lost to a Ctrl-C.
             cleanup.enter_context(uninterrupted())
 
         if people:
             release = _of_people(
-                stream, k, budget, max_items_per_user, count, nulls, memory, workers, payer, charge_id, cleanup
+                _batches(stream, quiet),
+                k,
+                budget,
+                max_items_per_user,
+                count,
+                nulls,
+                memory,
+                workers,
+                payer,
+                charge_id,
+                cleanup,
             )
         else:
             release = top_k(
@@ -269,7 +277,7 @@ def _refuse_for_people(**options: object) -> None:
 
 
 def _of_people(
-    stream: Any,
+    batches: Iterator[Any],
     k: int,
     budget: Any,
     max_items: int | None,
@@ -283,10 +291,10 @@ def _of_people(
 ) -> Histogram:
     """Read the people, then release what they have."""
     from discreet.api._people import prepare_people, release_people
-    from discreet.engines.duckdb import people_of_files
+    from discreet.engines.duckdb import people_of_batches
 
     mechanism = prepare_people(k, budget, max_items=max_items, count=count.value, ledger=payer, charge_id=charge_id)
-    people = people_of_files(stream, rows=mechanism.rows, nulls=nulls.value, memory=memory, threads=workers)
+    people = people_of_batches(batches, rows=mechanism.rows, nulls=nulls.value, memory=memory, threads=workers)
     cleanup.callback(people.close)
     # Reading is over. What follows is charged, and must not be lost to a Ctrl-C.
     cleanup.enter_context(uninterrupted())
@@ -322,29 +330,38 @@ def _picture(path: Path) -> AtomicFile:
     return AtomicFile(path)
 
 
+def _batches(stream: Any, quiet: bool) -> Iterator[Any]:
+    """The batches of a stream, with progress; at the end, what was left out is told."""
+    from discreet.cli.progress import ReadingProgress
+
+    rows = 0
+    with ReadingProgress(stream.bytes_total, quiet) as progress:
+        for batch in stream:
+            rows += len(batch)
+            progress.update(rows, stream.bytes_read)
+            yield batch
+    if stream.bad_rows and not quiet:
+        note(f"{stream.bad_rows:,} rows could not be read and were left out (not private: for your eyes alone)")
+
+
 def _read(stream: Any, has_users: bool, max_items: int | None, quiet: bool) -> Iterator[Any]:
     """The columns to count: items, or one list of items a user."""
     import pyarrow as pa
 
-    from discreet.cli.progress import ReadingProgress
     from discreet.io.users import UserSets
 
     sets = UserSets(max_items) if has_users and max_items is not None else None
-    rows = 0
-    with ReadingProgress(stream.bytes_total, quiet) as progress:
-        for batch in stream:
-            items = batch.column("item")
-            lists = pa.types.is_list(items.type) or pa.types.is_large_list(items.type)
-            if lists and (has_users or max_items is None):
-                raise DataError("the column holds lists: give --max-items-per-user, and no --user-column")
-            if not lists and max_items is not None and not has_users:
-                raise DataError("--max-items-per-user needs --user-column, or a column of lists with one row a user")
-            rows += len(items)
-            progress.update(rows, stream.bytes_read)
-            if sets is None:
-                yield items
-            else:
-                sets.add(batch.column("user"), items)
+    for batch in _batches(stream, quiet):
+        items = batch.column("item")
+        lists = pa.types.is_list(items.type) or pa.types.is_large_list(items.type)
+        if lists and (has_users or max_items is None):
+            raise DataError("the column holds lists: give --max-items-per-user, and no --user-column")
+        if not lists and max_items is not None and not has_users:
+            raise DataError("--max-items-per-user needs --user-column, or a column of lists with one row a user")
+        if sets is None:
+            yield items
+        else:
+            sets.add(batch.column("user"), items)
     if sets is not None:
         yield from sets.lists()
 

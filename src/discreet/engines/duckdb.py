@@ -24,7 +24,7 @@ try:
 except ImportError as error:
     raise ImportError("counting people needs DuckDB: pip install duckdb") from error
 
-__all__ = ["DuckPeople", "as_arrow", "people_of_files", "people_of_table"]
+__all__ = ["DuckPeople", "as_arrow", "people_of_batches", "people_of_table"]
 
 MAX_KEY_BYTES = 4096
 MOST_ROWS = 2**20
@@ -36,8 +36,8 @@ _FOLDER = "discreet-people-"
 class DuckPeople(People):
     """People and their items in tables of DuckDB. NOT private. Close it, or use it in a `with` statement.
 
-    Made by `people_of_files` and `people_of_table`. Rows may come in any order; what is returned depends neither on it
-    nor on the number of threads.
+    Made by `people_of_batches` and `people_of_table`. Rows may come in any order; what is returned depends neither on
+    it nor on the number of threads.
     """
 
     def __init__(self, memory: str | None = None, threads: int | None = None, *, rows: bool = False) -> None:
@@ -210,8 +210,8 @@ def people_of_table(
     return people
 
 
-def people_of_files(
-    stream: Any,
+def people_of_batches(
+    batches: Iterator[pa.RecordBatch],
     *,
     rows: bool = False,
     nulls: str = "error",
@@ -219,14 +219,13 @@ def people_of_files(
     threads: int | None = None,
 ) -> DuckPeople:
     """People from the batches of `discreet.io.open_stream`: with a column "user", or with lists, one row a person."""
-    reader = _reader(stream)
+    reader = _reader(batches)
     user = "user" if "user" in reader.schema.names else None
     return people_of_table(reader, "item", user, rows=rows, nulls=nulls, memory=memory, threads=threads)
 
 
-def _reader(stream: Any) -> pa.RecordBatchReader:
-    """The batches of a stream as one reader; the first one says of which kind items and users are."""
-    batches = iter(stream)
+def _reader(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+    """The batches as one reader; the first one says of which kind items and users are."""
     first = next(batches, None)
     if first is None:
         empty = pa.schema([("item", pa.large_string()), ("user", pa.large_string())])
