@@ -1,0 +1,177 @@
+"""What protecting people costs: how much of the true top is found, with which error, and how long it takes.
+
+    python benchmarks/people.py accuracy [--baskets FILE] [--pairs FILE.tsv] [--repeats 10]
+    python benchmarks/people.py speed [--rows 10000000] [--rounds 3] [--memory 2GB]
+
+accuracy: k = 100, delta = 1e-6, nobody says how many items a person has. Data: made up in four shapes (few and many
+items a person, flat and skewed), and files if given: `--baskets` has the items of one person a line, `--pairs` a
+header and a person and an item a line. Of the true top 100, how many are listed; how many are listed at all; the mean
+relative error of what is listed; the share left out, as it is and as it is stated.
+speed: the whole command `discreet top --user-column` beside DuckDB's own count(distinct user) by item, in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+K, DELTA = 100, 1e-6
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+
+DUCKDB = """
+import sys, duckdb
+connection = duckdb.connect()
+connection.execute("SET threads = " + sys.argv[2])
+query = f"SELECT url, count(DISTINCT visitor) AS n FROM '{sys.argv[1]}' GROUP BY url ORDER BY n DESC LIMIT 100"
+print(len(connection.execute(query).fetchall()))
+"""
+
+
+def shapes() -> Iterator[tuple[str, list[list[int]]]]:
+    """Made-up people: how many items they have, and how popular those are."""
+    random = np.random.default_rng(1)
+    for name, people, mean, items, exponent in (
+        ("few items, skewed", 50_000, 4, 20_000, 1.2),
+        ("few items, flat", 50_000, 4, 2_000, 0.4),
+        ("many items, skewed", 5_000, 60, 20_000, 1.0),
+        ("one item each", 100_000, 1, 5_000, 1.0),
+    ):
+        popularity = 1.0 / np.arange(1, items + 1) ** exponent
+        cumulative = np.cumsum(popularity / popularity.sum())
+        sizes = np.ones(people, int) if mean == 1 else random.geometric(1 / mean, people)
+        drawn = np.searchsorted(cumulative, random.random(int(sizes.sum())))
+        yield name, [np.unique(part).tolist() for part in np.split(drawn, np.cumsum(sizes)[:-1])]
+
+
+def baskets(path: Path) -> list[list[int]]:
+    return [sorted({int(item) for item in line.split()}) for line in path.read_text().splitlines()]
+
+
+def pairs(path: Path) -> list[list[str]]:
+    people: dict[str, set[str]] = {}
+    for line in path.read_text().splitlines()[1:]:
+        person, item, *_ = line.split("\t")
+        people.setdefault(person, set()).add(item)
+    return [sorted(items) for items in people.values()]
+
+
+def accuracy(options: argparse.Namespace) -> None:
+    import discreet as dc
+    from discreet.central.people import PeopleRelease
+    from discreet.summaries.people import ListedPeople
+
+    data = list(shapes())
+    if options.baskets:
+        data.append((options.baskets.name, baskets(options.baskets)))
+    if options.pairs:
+        data.append((options.pairs.name, pairs(options.pairs)))
+    print(f"{'data':24} {'people':>8} {'epsilon':>7} {'of top':>7} {'listed':>7} {'error':>7} left out  stated")
+    for name, lists in data:
+        truth = Counter(item for items in lists for item in items)
+        top = {item for item, _ in truth.most_common(K)}
+        people = ListedPeople(lists)
+        for epsilon in EPSILONS:
+            rows = []
+            for _ in range(options.repeats):
+                release = PeopleRelease(dc.Budget(epsilon, DELTA), K)(people)
+                exact = np.array([truth[item] for item in release.items])
+                error = float(np.mean(np.abs(release.counts - exact) / exact)) if len(release) else 0.0
+                missing = 1.0 - release.counts.sum() / exact.sum() if len(release) else 0.0
+                stated = release.left_out.value if release.left_out else 0.0
+                rows.append((len(top & {*release.items}), len(release), error, missing, stated))
+            of, listed, error, missing, stated = np.mean(rows, axis=0)
+            print(
+                f"{name:24} {len(lists):>8,} {epsilon:>7g} {of:>7.1f} {listed:>7.1f} {error:>7.1%} {missing:>9.1%} "
+                f"{stated:>7.1%}",
+                flush=True,
+            )
+
+
+def write_visits(path: Path, rows: int) -> None:
+    """A made-up log: 500,000 visitors, a million pages, both with heavy tails."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    random = np.random.default_rng(0)
+    popularity = 1.0 / np.arange(1, 1_000_001) ** 1.1
+    cumulative = np.cumsum(popularity / popularity.sum())
+    urls = np.searchsorted(cumulative, random.random(rows)).astype(np.int32)
+    visitors = ((random.pareto(1.2, rows) * 20_000).astype(np.int64) % 500_000).astype(np.int32)
+    names = pa.array([f"https://example.org/p/{page:07d}" for page in range(1_000_001)])
+    people = pa.array([f"visitor-{visitor:08d}" for visitor in range(500_000)])
+    table = pa.table(
+        {
+            "visitor": pa.DictionaryArray.from_arrays(pa.array(visitors), people).cast(pa.string()),
+            "url": pa.DictionaryArray.from_arrays(pa.array(urls), names).cast(pa.string()),
+        }
+    )
+    pq.write_table(table, path, row_group_size=1_000_000)
+
+
+def run(command: list[str]) -> tuple[float, float, float]:
+    """(seconds, CPU seconds, MiB at the peak) of a process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    measured = [sys.executable, "-c", "import os,resource,subprocess,sys\n"
+                "p=subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL)\n"
+                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(p.returncode)"]  # fmt: skip
+    done = subprocess.run([*measured, *command], check=True, capture_output=True, text=True)
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, cpu, int(done.stdout.splitlines()[-1]) / 1024
+
+
+def speed(options: argparse.Namespace) -> None:
+    script = str(Path(sysconfig.get_path("scripts")) / "discreet")
+    cores = os.cpu_count() or 1
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "visits.parquet"
+        write_visits(path, options.rows)
+        ours = [script, "top", str(path), "--column", "url", "--user-column", "visitor", "-k", "100", "--epsilon", "1",
+                "--delta", "1e-6", "--memory", options.memory, "--quiet", "--format", "json"]  # fmt: skip
+        theirs = [sys.executable, "-c", DUCKDB, str(path), str(cores)]
+        rows: dict[str, list[tuple[float, float, float]]] = {"discreet top": [], "DuckDB count(distinct)": []}
+        for _ in range(options.rounds):
+            rows["discreet top"].append(run(ours))
+            rows["DuckDB count(distinct)"].append(run(theirs))
+        print(
+            f"{options.rows:,} rows, {cores} cores, load {os.getloadavg()[0]:.1f}, medians of {options.rounds} in turns"
+        )
+        medians = {name: np.median(values, axis=0) for name, values in rows.items()}
+        for name, (seconds, cpu, peak) in medians.items():
+            print(f"{name:24} {seconds:6.2f} s {cpu:6.2f} s CPU {peak:7.0f} MiB")
+        ratio, cpu, _ = medians["discreet top"] / medians["DuckDB count(distinct)"]
+        print(f"ratio {ratio:.2f} (CPU {cpu:.2f}); the aim is at most 1.3")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("accuracy")
+    one.add_argument("--baskets", type=Path)
+    one.add_argument("--pairs", type=Path)
+    one.add_argument("--repeats", type=int, default=10)
+    one.set_defaults(run=accuracy)
+    two = commands.add_parser("speed")
+    two.add_argument("--rows", type=int, default=10_000_000)
+    two.add_argument("--rounds", type=int, default=3)
+    two.add_argument("--memory", default="2GB")
+    two.set_defaults(run=speed)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()
