@@ -61,11 +61,13 @@ def explanation(guarantee: dict[str, Any]) -> list[str]:
 def _protected(guarantee: dict[str, Any]) -> str:
     unit = guarantee["unit"]
     most = unit.get("max_items")
+    used = "" if most is None else f" (at most {most} of them were used)"
     whom = {
         "Event": "each single event, that is each row of the input. What can be learned about whether a given row "
         "was there is limited as stated below. A person with many rows is protected for each of them, not for all at "
-        "once: for n rows of one person the promise below is n times weaker, or more.",
-        "User": f"each person, with all of their items (at most {most} of them were used). What can be learned "
+        "once: for n rows of one person the promise below is n times weaker, or more, and a person with many rows can "
+        "put their own text on a list.",
+        "User": f"each person, with all of their {'rows' if most is None else 'items'}{used}. What can be learned "
         "about whether a given person was in the data at all is limited as stated below.",
         "Element": "everything about one element of the universe, however often it occurred.",
         "Replace": "the value of each single item. How many items there were is public.",

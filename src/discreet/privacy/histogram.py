@@ -200,7 +200,8 @@ class Histogram:
         if self.left_out is not None:
             low, high = math.floor(100 * self.left_out.lower), math.ceil(100 * self.left_out.upper)
             about = "less than 1" if self.left_out.value < 0.01 else f"about {100 * self.left_out.value:.0f}"
-            told.append(f"Counts are low by {about} % ({low} to {high} %): people with many items are counted in part.")
+            span = f" ({low} to {high} %)" if high > 1 else ""
+            told.append(f"Counts are low by {about} %{span}: people with many items are counted in part.")
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
@@ -342,7 +343,8 @@ class Histogram:
         return plot_histogram(self, path, confidence=confidence, most=most)
 
     def __repr__(self) -> str:
-        return f"Histogram({len(self)} items; {self.guarantee.sentence()})"
+        of = "items" if self.counted == "events" else f"items, counts of {self.counted}"
+        return f"Histogram({len(self)} {of}; {self.guarantee.sentence()})"
 
 
 def _estimate_to_dict(estimate: Estimate) -> dict[str, float]:

@@ -37,7 +37,8 @@ def plot_histogram(histogram: Histogram, path: str | os.PathLike[str] | None, *,
     above = np.where(np.isfinite(upper), np.clip(upper - shown.counts, 0.0, None), 0.0)
     axes.errorbar(shown.counts, places, xerr=[below, above], fmt="none", ecolor="#222222", elinewidth=1, capsize=2)
     axes.set_yticks(places, labels)
-    axes.set_xlabel(f"private count, with intervals that hold together at {confidence:.0%} confidence")
+    counted = {"events": "count", "people": "number of people", "rows": "number of rows"}[histogram.counted]
+    axes.set_xlabel(f"private {counted}, with intervals that hold together at {confidence:.0%} confidence")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlim(left=0)
     for side in ("top", "right"):
