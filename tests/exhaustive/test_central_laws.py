@@ -88,6 +88,16 @@ def users(capacity, most):
     return summarise
 
 
+def merged_users(capacity, most):
+    def summarise(parts):
+        sketches = [users(capacity, most)(part) for part in parts]
+        for other in sketches[1:]:
+            sketches[0].merge(other)
+        return sketches[0]
+
+    return summarise
+
+
 def no_key_in_common():
     """A pair in state S6 for two counters: (y, x, z, x, y, z, w) with and without the second x, in the hash's order."""
     for y, x, z, w in itertools.permutations(range(4)):
@@ -130,6 +140,19 @@ def sketched_user_pairs():
         yield ((0, 1), (2,)) * count + ((3,),), ((0, 1), (2,)) * count
 
 
+def pairs_of_two_lists():
+    """One user more, with a list in both of two parts that are merged, or with two lists in one of them."""
+    few = [part for length in (0, 1) for part in itertools.product(SETS, repeat=length)]
+    for one, two in itertools.combinations_with_replacement(few, 2):
+        for first, second in itertools.product([(0,), (3,), (0, 1), (3, 4)], repeat=2):
+            yield ((*one, first), (*two, second)), (one, two)
+    for first in SETS:
+        yield ((first, (3, 4), (3, 4)),), ((first,),)
+    # The item 2 in both takes two from each of two counters, far above the cut and around it.
+    for count in (3, 12):
+        yield (((0, 1),) * count + ((2,),),) * 2, (((0, 1),) * count,) * 2
+
+
 def budget(delta):
     return dc.Budget(EPSILON, delta)
 
@@ -162,6 +185,11 @@ CASES = {
     "merged": (MergedRelease(budget(0.015), 2), merged(2), lambda: merging_pairs(tall=(5, 6, 7))),
     "not merged": (MergedRelease(budget(0.015), 2), misra_gries(2), lambda: streams(tall=(5, 6, 7))),
     "users": (UserRelease(budget(0.015), 3, dc.User(2)), users(3, 2), sketched_user_pairs),
+    "users in two parts": (
+        UserRelease(budget(0.018), 2, dc.User(2), parts_per_user=2),
+        merged_users(2, 2),
+        pairs_of_two_lists,
+    ),
     "chan": (ChanMisraGries(budget(0.0099), 2), merged(2), lambda: merging_pairs(tall=(6, 7, 8))),
     "space saving": (PrivateSpaceSaving(budget(S4), 2, stream_length=5), space_saving(2), lambda: streams(5)),
     "space saving, noisy length": (
@@ -210,7 +238,7 @@ def test_the_release_passes_and_its_twins_are_caught(name):
     """Gaussian noise is calibrated to delta itself: the enumeration leaves half a percent of play."""
     mechanism, summarise, pairs = CASES[name]
     delta = 1.005 * mechanism.budget.delta
-    assert worst(mechanism, summarise, pairs, cutoff=1e-7 if name == "users" else 1e-6).upper <= delta
+    assert worst(mechanism, summarise, pairs, cutoff=1e-7 if name.startswith("users") else 1e-6).upper <= delta
     assert worst(cut_one_lower(mechanism), summarise, pairs).lower > delta
     assert worst(half_the_noise(mechanism), summarise, pairs).lower > delta
 
@@ -226,6 +254,13 @@ def test_a_cut_two_lower_in_the_reduced_release_is_caught():
     mechanism, summarise, pairs = BOUNDS["reduced"]
     assert worst(sabotaged(mechanism, _cut=lambda cut: cut - 2), summarise, pairs).lower > mechanism.budget.delta
     assert worst(half_the_noise(mechanism), summarise, pairs).lower > mechanism.budget.delta
+
+
+def test_noise_for_users_of_one_part_is_caught():
+    """The release for parts_per_user=1 on users that have a list in each of two parts."""
+    mechanism = UserRelease(budget(0.018), 2, dc.User(2))
+    assert worst(mechanism, merged_users(2, 2), pairs_of_two_lists).lower > 0.2
+    assert "one list" in mechanism.guarantee.assumptions[-1]
 
 
 def test_the_published_private_space_saving_is_caught():

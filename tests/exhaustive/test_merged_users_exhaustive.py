@@ -9,6 +9,8 @@ import itertools
 import pytest
 
 import discreet as dc
+from discreet.central import UserRelease
+from discreet.privacy.calibration import discrete_gaussian_delta
 
 ITEMS = "abcd"
 SETS = [set(chosen) for size in (1, 2) for chosen in itertools.combinations(ITEMS, size)]
@@ -84,3 +86,32 @@ def test_two_users_are_noticed():
     """The check is one that a larger distance fails."""
     pairs = [(sketch([{"a"}, {"a"}, {"b"}], 2), sketch([{"b"}], 2))]
     assert worst(pairs, states(2, 1))[0] == 2
+
+
+def test_a_user_in_both_parts_moves_counters_by_two_in_either_direction():
+    """Over short parts and lists of a user in both: up by u and down by d with u + d = 2, and two is reached."""
+    parts = [users for length in range(3) for users in itertools.product(SETS, repeat=length)]
+    seen = set()
+    for one, two in itertools.combinations_with_replacement(parts[::3], 2):
+        without = merged(sketch(one, 2), sketch(two, 2))
+        for first, second in itertools.combinations_with_replacement([{"a"}, {"d"}, {"a", "d"}, {"c", "d"}], 2):
+            having = merged(sketch([*one, first], 2), sketch([*two, second], 2))
+            moves = [having.get(item, 0) - without.get(item, 0) for item in {*having, *without}]
+            up, down = max([0, *moves]), max([0, *(-move for move in moves)])
+            assert up + down <= 2
+            seen.add((up, down))
+    assert seen >= {(2, 0), (1, 1), (1, 0), (0, 1)}
+
+
+def test_both_counters_of_two_parts_lose_two():
+    """What one more user with one item does to two parts of 100 users, and what its release is calibrated for."""
+    users, one = [{1, 2}] * 100, [{3}]
+    having = merged(*(sketch([*users, *one], 2) for _ in range(2)))
+    assert having == {1: 198, 2: 198}
+    assert merged(*(sketch(users, 2) for _ in range(2))) == {1: 200, 2: 200}
+    epsilon, delta = 1.0, 1e-6
+    for parts, claimed in ((1, False), (2, True)):
+        mechanism = UserRelease(dc.Budget(epsilon, delta), 2, dc.User(2), parts_per_user=parts)
+        exact = discrete_gaussian_delta(epsilon, float(mechanism.scale), changes=2, height=2)
+        assert (exact <= delta) == claimed
+        assert exact <= delta or exact > 4e-3

@@ -54,11 +54,14 @@ def choose(
     mechanism: str | Mechanism | type[Mechanism],
     unit: Unit,
     stream_length: int | None,
+    parts_per_user: int | None = None,
 ) -> Choice:
     """The mechanism to release a summary with. Reads public facts of it: its class, capacity, was_merged."""
     if isinstance(mechanism, Mechanism):
         if stream_length is not None:
             raise ParameterError("stream_length belongs to the mechanism, which is given ready-made")
+        if parts_per_user is not None:
+            raise ParameterError("parts_per_user belongs to the mechanism, which is given ready-made")
         if mechanism.budget != budget:
             # With `total_share` the mechanism gets what is left.
             mechanism = dataclasses.replace(mechanism, budget=budget)  # type: ignore[type-var]
@@ -75,11 +78,17 @@ def choose(
         kind, because = mechanism_class(mechanism), "it was asked for"
         if kind is central.OffsetRelease and isinstance(summary, ShardedMisraGries):
             kind = central.ShardedOffsetRelease
+    if parts_per_user is not None and not issubclass(kind, central.UserRelease):
+        raise ParameterError(
+            f"{kind.name} counts rows or events, each in one part: leave parts_per_user out. It is for UserMisraGries"
+        )
     if issubclass(kind, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)):
         length = {} if stream_length is None else {"stream_length": stream_length}
         return Choice(kind.for_summary(summary, budget, unit=unit, **length), because)
     parts = [summary] if isinstance(summary, Summary) else summary
     options = {"sketches": len(parts)} if issubclass(kind, central.SummedRelease) else {}
+    if parts_per_user is not None:
+        options = {"parts_per_user": parts_per_user}
     if isinstance(summary, ShardedMisraGries) and issubclass(kind, central.ShardedOffsetRelease):
         options = {"shards": summary.shards}
     made = make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options)

@@ -15,6 +15,7 @@ from discreet.central.paying import check_noise, check_payer, pay_and_draw
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
+from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import Noise
 from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
@@ -33,6 +34,7 @@ def release(
     charge_id: str | None = None,
     total_share: float | None = None,
     stream_length: int | None = None,
+    parts_per_user: int | None = None,
     source: RandomSource | None = None,
 ) -> Histogram:
     """Publish a summary as a private histogram.
@@ -62,6 +64,8 @@ def release(
             `everything_else`. epsilons add: the mechanism gets the rest, and the guarantee states the sum.
         stream_length: For mechanisms that use it: a public number of at least as many events as there are. See
             docs/privacy/units.md.
+        parts_per_user: For merged sketches of users' sets: in how many of the parts one user may be, with a list in
+            each; 1 by default, which the guarantee states. The noise grows in proportion.
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
     parts = summary if isinstance(summary, (list, tuple)) and summary else [summary]
@@ -69,7 +73,9 @@ def release(
         if not isinstance(part, Summary):
             raise ParameterError(f"summary must be one of discreet's summaries, not {type(part).__name__}")
     summary = snapshot(summary)
-    prepared = prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, stream_length, source)
+    prepared = prepare(
+        summary, budget, mechanism, unit, ledger, charge_id, total_share, stream_length, source, parts_per_user
+    )
     return pay_and_draw(
         ledger,
         charge_id,
@@ -136,6 +142,7 @@ def prepare(
     total_share: float | None,
     stream_length: int | None,
     source: RandomSource | None,
+    parts_per_user: int | None = None,
 ) -> Prepared:
     """Check all arguments of a release, and calibrate. Whatever can be refused is refused here."""
     if not isinstance(budget, Budget):
@@ -148,26 +155,28 @@ def prepare(
         raise ParameterError(f"the mechanism was made for {mechanism.budget}, the release is to spend {budget}")
     rest, total_noise = budget, None
     if total_share is not None:
-        rest, total_noise = split(budget, total_share, unit)
-    choice = choose(summary, rest, mechanism, unit, stream_length)
+        lists = getattr(mechanism, "parts_per_user", None) if isinstance(mechanism, Mechanism) else parts_per_user
+        rest, total_noise = split(budget, total_share, unit, lists or 1)
+    choice = choose(summary, rest, mechanism, unit, stream_length, parts_per_user)
     chosen = choice.mechanism
     chosen.check(summary)
     check_noise(chosen, total_noise)
     return Prepared(budget, chosen, choice.because, total_share, total_noise)
 
 
-def split(budget: Budget, share: float, unit: Unit) -> tuple[Budget, Noise]:
+def split(budget: Budget, share: float, unit: Unit, lists: int = 1) -> tuple[Budget, Noise]:
     """What is left for the histogram, and the noise of the stream's length for the given share.
 
-    The length moves by at most m when a unit of m events comes or goes. Discrete Laplace noise of scale m/epsilon_n
-    makes it epsilon_n-DP, and by composition the release costs (epsilon_n + rest, delta). Of a zCDP budget: discrete
-    Gaussian noise with sigma^2 = m^2/(2 rho_n), and rhos add. The two parts never sum to more than the budget.
+    The length moves by at most m when a unit of m events (of all its `lists` together) comes or goes. Discrete Laplace
+    noise of scale m/epsilon_n makes it epsilon_n-DP, and by composition the release costs (epsilon_n + rest, delta).
+    Of a zCDP budget: discrete Gaussian noise with sigma^2 = m^2/(2 rho_n), and rhos add. The two parts never sum to
+    more than the budget.
     """
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0.0 < share < 1.0:
         raise ParameterError(f"total_share must be greater than 0 and less than 1, not {share!r}")
     if not isinstance(unit, (Event, User)):
         raise ParameterError(f"total_share needs the unit dc.Event() or dc.User(m), not {type(unit).__name__}")
-    m = unit.limit if isinstance(unit, User) else 1
+    m = unit.limit * whole_number("parts_per_user", lists) if isinstance(unit, User) else 1
     if budget.rho is not None:
         rho = budget.rho * share
         return Budget.zcdp(_remainder(budget.rho, rho)), Noise("gaussian", _sigma(m, rho))

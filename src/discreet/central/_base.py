@@ -127,6 +127,12 @@ class Mechanism(abc.ABC):
         return ()
 
     @property
+    def _assumed_of_users(self) -> tuple[str, ...]:
+        """What nothing in a summary of rows can check: whose they are."""
+        m = items_of(self.unit)
+        return (f"no user has more than {m} of the rows that are counted",) if isinstance(self.unit, User) else ()
+
+    @property
     def guarantee(self) -> Guarantee:
         """What a release by this mechanism promises."""
         return Guarantee(
@@ -136,7 +142,7 @@ class Mechanism(abc.ABC):
             rho=self.budget.rho,
             mechanism=self.name,
             reference=self.reference,
-            assumptions=self.assumptions,
+            assumptions=(*self.assumptions, *self._assumed_of_users),
         )
 
     def error_bound(self, beta: float) -> float:

@@ -14,24 +14,26 @@ import numpy as np
 from discreet.central._base import published_type
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Guarantee
+from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel, Noise
 from discreet.privacy.histogram import Histogram
 
 __all__ = ["merge_releases"]
 
 
-def merge_releases(releases: Sequence[Histogram]) -> Histogram:
+def merge_releases(releases: Sequence[Histogram], *, parts_per_user: int = 1) -> Histogram:
     """The sum of releases of different streams, item by item. Post-processing: it costs nothing more.
 
-    Unit: that of the releases; all events of a unit are in one stream, which the guarantee repeats. Then the parties
-        compose in parallel.
-    Guarantee: that of the weakest release.
+    Unit: that of the releases; all events of a unit are in one stream, or in `parts_per_user` of them, which the
+        guarantee repeats. Streams that a unit is not in tell nothing of it.
+    Guarantee: that of the weakest release; with p parts the p largest epsilons, deltas or rhos added up.
     Error: grows with the number of releases: every one adds its noise, and a stream in which an item stayed below the
         cut adds nothing to the sum but up to its cut to the upper bound. (So give whole releases, not their heads.)
     Follows [LT] section 7, untrusted aggregator.
     """
     if not releases or not all(isinstance(release, Histogram) for release in releases):
         raise ParameterError("merge_releases takes a list of one or more Histograms")
+    whole_number("parts_per_user", parts_per_user)
     units = {release.guarantee.unit for release in releases}
     if len(units) > 1 or len({release.guarantee.rho is None for release in releases}) > 1:
         raise IncompatibleSummaryError("the releases promise different things: another unit or kind of budget")
@@ -47,25 +49,34 @@ def merge_releases(releases: Sequence[Histogram]) -> Histogram:
     return Histogram(
         published_type(pa.array(list(total), kind)),
         np.array(list(total.values()), np.int64),
-        _weakest(releases),
+        _weakest(releases, parts_per_user),
         _summed_errors(releases),
         offset=None if any(r.offset is None for r in releases) else sum(r.offset or 0 for r in releases),
     )
 
 
-def _weakest(releases: Sequence[Histogram]) -> Guarantee:
+def _weakest(releases: Sequence[Histogram], parts: int) -> Guarantee:
     promises = [release.guarantee for release in releases]
     first = promises[0]
+    in_one = "all events of a unit are in one stream"
+    where = in_one if parts == 1 else f"the events of a unit are in at most {parts} of the streams"
     rests_on = dict.fromkeys(assumption for promise in promises for assumption in promise.assumptions)
     return replace(
         first,
-        epsilon=None if first.epsilon is None else max(p.epsilon or 0.0 for p in promises),
-        delta=max(p.delta for p in promises),
-        rho=None if first.rho is None else max(p.rho or 0.0 for p in promises),
+        epsilon=None if first.epsilon is None else _largest(parts, [p.epsilon or 0.0 for p in promises]),
+        delta=_largest(parts, [p.delta for p in promises]),
+        rho=None if first.rho is None else _largest(parts, [p.rho or 0.0 for p in promises]),
         mechanism=f"sum of {len(releases)} releases ({first.mechanism})",
-        assumptions=(*rests_on, "all events of a unit are in one stream"),
+        assumptions=(*rests_on, where),
         seeded=any(p.seeded for p in promises),
     )
+
+
+def _largest(parts: int, values: list[float]) -> float:
+    """The sum of the largest `parts` of them, rounded up."""
+    exact = sum(map(Fraction, sorted(values)[-parts:]), start=Fraction(0))
+    total = float(exact)
+    return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
 
 
 def _summed_errors(releases: Sequence[Histogram]) -> ErrorModel:

@@ -30,17 +30,21 @@ __all__ = ["UserRelease"]
 class UserRelease(Mechanism):
     """Gaussian noise on the counters of a sketch over users' sets, and a cut.
 
-    Unit: one user with any set of at most m items (`User(m)`, m the summary's `max_items_per_user`).
+    Unit: one user with at most p lists (`parts_per_user`), each of at most m items (`User(m)`, m the summary's
+        `max_items_per_user`).
     Guarantee: (epsilon, delta), also for merged sketches.
-    Noise: c_x + Z_x for c_x > 0, Z discrete Gaussian of sigma. A user moves up to k counters, not m: by Lemma 27 each
-        by at most 1, all in the same direction, and the keys of one sketch contain those of the other.
+    Noise: c_x + Z_x for c_x > 0, Z discrete Gaussian of sigma. A list moves up to k counters, not m: by Lemma 27 each
+        by at most 1, all in the same direction, and the keys of one sketch contain those of the other. p lists are p
+        such steps: every counter may move by p, and a key that one sketch alone holds may have a count of p.
     Threshold: published iff the noisy count is at least it. (sigma, threshold) is the pair with the smallest threshold
-        that the exact form of Theorem 23 allows for l = k.
+        that the exact form of Theorem 23 allows for l = k and steps of p; both grow about in proportion to p.
     Error: f - N/(k+1) <= c <= f, with N the distinct items of all users together, plus one noise.
     Argument: [LT] Lemma 27, Corollary 28, Theorem 30; docs/privacy/central.md.
 
     Args:
         stream_length: N, where it is public; it makes the upper bounds finite.
+        parts_per_user: p, how many lists one user may have, in all the sketches that were merged together: 1 if every
+            user is in one of them, 2 if rows of a user are in two nodes, or on two days. The guarantee repeats it.
     """
 
     name: ClassVar[str] = "Gaussian release of a user-level Misra-Gries sketch"
@@ -52,9 +56,11 @@ class UserRelease(Mechanism):
     capacity: int
     unit: Unit
     stream_length: int | None = None
+    parts_per_user: int = 1
 
     def __post_init__(self) -> None:
         approximate(self.budget, self.name)
+        whole_number("parts_per_user", self.parts_per_user)
         whole_number("capacity", self.capacity)
         check_length(self.stream_length)
         if not isinstance(self.unit, User):
@@ -63,11 +69,15 @@ class UserRelease(Mechanism):
     @property
     def scale(self) -> Fraction:
         """Sigma of the discrete Gaussian noise."""
-        return Fraction(gshm_calibration(*approximate(self.budget, self.name), self.capacity)[0])
+        return Fraction(self._calibrated[0])
 
     @property
     def threshold(self) -> int:
-        return gshm_calibration(*approximate(self.budget, self.name), self.capacity)[1]
+        return self._calibrated[1]
+
+    @property
+    def _calibrated(self) -> tuple[float, int]:
+        return gshm_calibration(*approximate(self.budget, self.name), self.capacity, self.parts_per_user)
 
     @property
     def error_model(self) -> ErrorModel:
@@ -79,6 +89,12 @@ class UserRelease(Mechanism):
     @property
     def assumptions(self) -> tuple[str, ...]:
         return length_assumptions(self.stream_length)
+
+    @property
+    def _assumed_of_users(self) -> tuple[str, ...]:
+        if self.parts_per_user == 1:
+            return ("every user is one list, in one of the sketches if several were merged",)
+        return (f"no user has more than {self.parts_per_user} lists in all the sketches that were merged",)
 
     def check(self, summary: Any) -> None:
         super().check(summary)

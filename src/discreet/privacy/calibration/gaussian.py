@@ -1,11 +1,13 @@
 """Gaussian noise: tails of the discrete Gaussian, exact divergences, and sigma for (epsilon, delta).
 
 The discrete Gaussian of parameter sigma has P[Z = z] proportional to exp(-z^2 / (2 sigma^2)) on the integers. When j
-counts differ by 1, the privacy loss depends on the noise through the sum S of j noises alone, and
+counts differ by h each, the privacy loss depends on the noise through the sum S of j noises alone, and
 
-    delta_j(x) = P[S >= m] - e^x P[S >= m + j],     m = the smallest integer greater than x sigma^2 - j/2,
+    delta_j(x) = P[S >= m] - e^x P[S >= m + j h],     m = the smallest integer greater than x sigma^2/h - j h/2,
 
-is the hockey-stick divergence at e^x, for every real x. For j = 1 that is [CKS20], Theorem 7. For j > 1 the law of S is
+is the hockey-stick divergence at e^x, for every real x. Counts that differ by less cost less: given the others, the
+best test of one count is a cut (the ratio of the law to its shift is monotone), and what passes a cut grows with the
+shift. For j = h = 1 that is [CKS20], Theorem 7. For j > 1 the law of S is
 within a factor kappa_j of the discrete Gaussian of parameter sqrt(j) sigma (see `_log_kappa`), so that
 delta_j(x) <= kappa_j (...) with that law in its place; kappa_j - 1 is below 1e-9 from sigma = 1.5 on.
 """
@@ -153,13 +155,13 @@ def _log_kappa(sigma: float, changes: Array) -> Array:
     return np.asarray(total[index] + np.maximum(changes - 1.0 - len(each), 0.0) * each[-1])
 
 
-def unit_change_delta(x: Array, sigma: float, changes: Array) -> Array:
+def unit_change_delta(x: Array, sigma: float, changes: Array, height: int = 1) -> Array:
     """delta_j(x) for arrays of x and j >= 1: upper bounds, exact to about 1e-11 when sigma is 1.5 or more."""
     s = np.sqrt(changes) * sigma
-    m = np.floor(x * sigma * sigma - changes / 2.0) + 1.0
+    m = np.floor(x * sigma * sigma / height - changes * height / 2.0) + 1.0
     # Rounding may move m by one when the two terms of the sum at m cancel: the difference is far below the margin.
     upper = _tail_bounds(m, s)[1]
-    lower = _tail_bounds(m + changes, s)[0]
+    lower = _tail_bounds(m + changes * height, s)[0]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         exceeds = upper - np.exp(x) * lower
         # Where e^x overflows or the bounds are too wide to subtract, the first term alone is a bound.
@@ -167,11 +169,11 @@ def unit_change_delta(x: Array, sigma: float, changes: Array) -> Array:
         return np.asarray(np.minimum(1.0, np.maximum(exceeds, 0.0) * np.exp(_log_kappa(sigma, changes))))
 
 
-def discrete_gaussian_delta(epsilon: float, sigma: float, *, changes: int = 1) -> float:
-    """delta at epsilon of discrete Gaussian noise on integers of which `changes` differ by 1."""
+def discrete_gaussian_delta(epsilon: float, sigma: float, *, changes: int = 1, height: int = 1) -> float:
+    """delta at epsilon of discrete Gaussian noise on integers of which `changes` differ, by up to `height` each."""
     j = np.array([float(whole_number("changes", changes))])
     x = np.array([positive_number("epsilon", epsilon)])
-    return float(unit_change_delta(x, positive_number("sigma", sigma), j)[0])
+    return float(unit_change_delta(x, positive_number("sigma", sigma), j, whole_number("height", height))[0])
 
 
 def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> float:
@@ -207,8 +209,8 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     return smallest_sigma(lambda sigma: gaussian_delta(epsilon, sigma, D) <= delta, D / epsilon)
 
 
-def discrete_gaussian_sigma(epsilon: float, delta: float, *, changes: int = 1) -> float:
-    """The smallest sigma of discrete Gaussian noise when at most `changes` counts differ, each by 1.
+def discrete_gaussian_sigma(epsilon: float, delta: float, *, changes: int = 1, height: int = 1) -> float:
+    """The smallest sigma of discrete Gaussian noise when at most `changes` counts differ, each by up to `height`.
 
     The bounds of a few nearby sigmas may cross (the lattice makes delta slightly uneven), so what is returned is a
     sigma that passes and below which the search found one that does not.
@@ -217,9 +219,9 @@ def discrete_gaussian_sigma(epsilon: float, delta: float, *, changes: int = 1) -
     j = whole_number("changes", changes)
 
     def passes(sigma: float) -> bool:
-        return discrete_gaussian_delta(epsilon, sigma, changes=j) <= delta
+        return discrete_gaussian_delta(epsilon, sigma, changes=j, height=height) <= delta
 
-    return smallest_sigma(passes, gaussian_sigma(epsilon, delta, math.sqrt(j)))
+    return smallest_sigma(passes, gaussian_sigma(epsilon, delta, height * math.sqrt(j)))
 
 
 def discrete_gaussian_sigma_any(epsilon: float, delta: float, sensitivity: float) -> float:
