@@ -100,7 +100,11 @@ _counters(
 )
 _counters(
     UserRelease,
-    lambda: (UserRelease(_LARGE, capacity=3, unit=User(2)), UserRelease(_SMALL, capacity=64, unit=User(8))),
+    lambda: (
+        UserRelease(_LARGE, capacity=3, unit=User(2)),
+        UserRelease(_SMALL, capacity=64, unit=User(8)),
+        UserRelease(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
+    ),
     CounterAudit("users"),
     noise_for_the_items_of_a_user,
 )

@@ -163,7 +163,8 @@ class CounterAudit:
             # Far from the ends the divergence changes slowly with the split: look at the ends and at powers of two.
             some = sorted({0, 1, 2, most, *(2**e for e in range(most.bit_length())), *(most - 2**e for e in range(4))})
             splits = [(most - j, j) for j in some if 0 <= j <= most]
-        worst = max(gaussian_split_delta(noise, i, j, mechanism.threshold, epsilon / steps) for i, j in splits)
+        parts = getattr(mechanism, "parts_per_user", 1)
+        worst = max(gaussian_split_delta(noise, i, j, mechanism.threshold, epsilon / steps, parts) for i, j in splits)
         return Finding(
             "exact",
             f"up to {most} counters, isolated or common",

@@ -243,15 +243,16 @@ def _one_rounded_key(key: Key, noise: NoiseLaw, least: int, cut: int) -> tuple[A
     return laws[0], laws[1]
 
 
-def _sum_divergence(sigma: float, changes: int, x: float) -> float:
-    """D_j(x) = sum_s (P[S = s] - e^x P[S = s + j])^+ for the sum S of j discrete Gaussians, to a relative 1e-12.
+def _sum_divergence(sigma: float, changes: int, x: float, height: int) -> float:
+    """D_j(x) = sum_s (P[S = s] - e^x P[S = s + j h])^+ for the sum S of j discrete Gaussians, to a relative 1e-12.
 
-    The terms are positive from about s = x sigma^2 - j/2 on, which may be far out. The law is multiplied by
+    The terms are positive from about s = x sigma^2/h - j h/2 on, which may be far out. The law is multiplied by
     exp(theta z) so that it is centred there (that keeps it a Gaussian on the integers), its j-th power is taken by
     FFT, where the rounding is relative to the new centre, and the factor is taken out again. 16 standard deviations
     are kept on either side; exp(-128) of the centre's mass lies beyond.
     """
-    centre = x * sigma * sigma - changes / 2.0
+    moved = changes * height
+    centre = x * sigma * sigma / height - moved / 2.0
     theta = centre / (changes * sigma * sigma)
     middle = round(theta * sigma * sigma)
     width = math.ceil(16.0 * sigma) + 2
@@ -262,38 +263,40 @@ def _sum_divergence(sigma: float, changes: int, x: float) -> float:
     weight = np.exp(log_weight - highest)
     untilted = -(z * z) / (2.0 * sigma * sigma)
     log_norm = math.log(math.fsum(np.exp(untilted)))
-    spread = math.ceil(16.0 * sigma * math.sqrt(changes)) + changes + 2
+    spread = math.ceil(16.0 * sigma * math.sqrt(changes)) + moved + 2
     size = 1 << (2 * spread + 2 * width).bit_length()
     padded = np.zeros(size)
     padded[(z.astype(np.int64)) % size] = weight / weight.sum()
     power = np.fft.irfft(np.fft.rfft(padded) ** changes, size)
-    s = np.arange(-spread + changes, spread - changes + 1)
-    both = [np.maximum(power[(s + shift) % size], 0.0) for shift in (0, changes)]
+    s = np.arange(-spread + moved, spread - moved + 1)
+    both = [np.maximum(power[(s + shift) % size], 0.0) for shift in (0, moved)]
     # P[S = s + j middle] = power[s] (sum of weights)^j e^(j highest) e^(-theta (s + j middle)) / norm^j
     log_scale = changes * (math.log(float(weight.sum())) + highest - log_norm)
     place = s + float(changes * middle)
     with np.errstate(over="ignore", under="ignore"):
         first = both[0] * np.exp(log_scale - theta * place)
-        second = both[1] * np.exp(x + log_scale - theta * (place + changes))
+        second = both[1] * np.exp(x + log_scale - theta * (place + moved))
     positive = place > centre
     return float(np.maximum(first - second, 0.0)[positive].sum())
 
 
-def gaussian_split_delta(noise: NoiseLaw, isolated: int, common: int, threshold: int, epsilon: float) -> float:
-    """delta of Gaussian noise when `common` counters are 1 higher in one state and `isolated` keys of count 1 are only
-    there: the larger of the two directions.
+def gaussian_split_delta(
+    noise: NoiseLaw, isolated: int, common: int, threshold: int, epsilon: float, height: int = 1
+) -> float:
+    """delta of Gaussian noise when `common` counters are `height` higher in one state and `isolated` keys of that count
+    are only there: the larger of the two directions.
 
-    The likelihood ratio of j counters that all differ by 1 depends on the sum of their noises alone, so the law of the
+    The likelihood ratio of j counters that all differ by h depends on the sum of their noises alone, so the law of the
     sum gives the divergence D_j(x) at e^x. With F the chance that an isolated key is hidden, the directions are
     1 - F^i + F^i D_j(epsilon - i log F) and D_j(epsilon + i log F).
     """
-    shown = noise.shown(threshold - 1)
+    shown = noise.shown(threshold - height)
     log_hidden = isolated * math.log1p(-shown) if isolated else 0.0
 
     def change(x: float) -> float:
         if common == 0:
             return max(0.0, 1.0 - math.exp(x))
-        return _sum_divergence(noise.scale, common, x)
+        return _sum_divergence(noise.scale, common, x, height)
 
     forward = -math.expm1(log_hidden) + math.exp(log_hidden) * change(epsilon - log_hidden)
     total = max(forward, change(epsilon + log_hidden))

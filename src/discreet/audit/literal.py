@@ -43,7 +43,8 @@ def _calibrated_for(mechanism: Any, changes: int, name: str) -> Sequence[Twin]:
     if changes >= mechanism.capacity:
         return ()
     guarantee = mechanism.guarantee
-    sigma, cut = gshm_calibration(guarantee.epsilon, guarantee.delta, changes)
+    height = getattr(mechanism, "parts_per_user", 1)
+    sigma, cut = gshm_calibration(guarantee.epsilon, guarantee.delta, changes, height)
     return (sabotaged(mechanism, name, scale=lambda original: Fraction(sigma), threshold=lambda original: cut),)
 
 
@@ -53,8 +54,17 @@ def noise_for_one_counter(mechanism: Any) -> Sequence[Twin]:
 
 
 def noise_for_the_items_of_a_user(mechanism: Any) -> Sequence[Twin]:
-    """A user-level sketch released as if a user of m items moved m counters: one decrement moves all k."""
-    return _calibrated_for(mechanism, mechanism.unit.limit, "noise for m counters instead of k")
+    """A user-level sketch released as if a user of m items moved m counters: one decrement moves all k. And as if a
+    user of several parts moved them by one: every part does."""
+    twins = _calibrated_for(mechanism, mechanism.unit.limit, "noise for m counters instead of k")
+    if mechanism.parts_per_user == 1:
+        return twins
+    once = dataclasses.replace(mechanism, parts_per_user=1)
+    name = "noise for users of one part"
+    return (
+        *twins,
+        sabotaged(mechanism, name, scale=lambda original: once.scale, threshold=lambda original: once.threshold),
+    )
 
 
 def length_of_the_data(mechanism: Any) -> Sequence[Twin]:

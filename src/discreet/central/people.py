@@ -93,6 +93,10 @@ class PeopleRelease(Mechanism):
         return self.calibration.threshold(second=True)
 
     @property
+    def _assumed_of_users(self) -> tuple[str, ...]:
+        return ()  # whose a row is, is known, and all of a person's rows are hidden
+
+    @property
     def error_model(self) -> ErrorModel:
         """The least noise of a count: that of one item a person. The release has the noise of every item."""
         return ErrorModel(
