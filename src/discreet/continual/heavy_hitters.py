@@ -212,6 +212,18 @@ class HeavyHitters(Continual):
             first = cover[-1].last + 1
         return cover
 
+    def _check_nodes(self) -> None:
+        """That the nodes of a state are those from which later ticks are made up."""
+        firsts = sorted(node.first for node in self._nodes if node.first <= node.last <= self.tick)
+        if self.window is None:
+            follow = [1, *(node.last + 1 for node in self._nodes)]
+            whole = [*firsts, self.tick + 1] == follow
+        else:  # one begins at every tick of the window
+            oldest = max(1, self.tick - self.window + 1)
+            whole = not self.tick or (firsts[0] == oldest and len(set(firsts)) == self.tick - oldest + 1)
+        if len(firsts) != len(self._nodes) or not whole:
+            raise CorruptStateError("the state has nodes of other ticks")
+
     def _sum(self, nodes: list[_Node]) -> Histogram:
         total: dict[Item, int] = {}
         for node in nodes:
@@ -279,6 +291,7 @@ class HeavyHitters(Continual):
                 raise CorruptStateError("the state has sketches of another kind")
             hitters._sketches = sketches
             hitters._nodes = [_Node(int(n[0]), int(n[1]), int(n[2]), _counts(*n[3:])) for n in header["nodes"]]
+            hitters._check_nodes()
             hitters._last = Histogram.from_payload(blobs["last"]) if hitters.tick else None
         except (KeyError, TypeError, ValueError, IndexError):
             raise CorruptStateError("the state is not one of continual heavy hitters") from None

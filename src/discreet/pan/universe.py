@@ -36,9 +36,10 @@ class Universe:
             if given.step != 1 or not given:
                 raise ParameterError("universe must be a range with step 1 and at least one element")
             _signed(given[0], given[-1])
-            if len(given) > 2**63:
+            size = given.stop - given.start  # len() does not know sizes of more than 63 bits
+            if size > 2**63:
                 raise ParameterError("universe must have at most 2**63 elements")
-            return cls(len(given), "integer", given[0])
+            return cls(size, "integer", given[0])
         if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
             raise ParameterError(f"universe must be a size, a range or a list of elements, not {type(given).__name__}")
         elements = _plain(given)

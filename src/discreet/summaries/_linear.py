@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import ParameterError
+from discreet.errors import CorruptStateError, ParameterError
 from discreet.privacy.calibration.collisions import digest_collision_probability
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
@@ -15,12 +16,14 @@ from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from typing_extensions import Self
 
 __all__ = ["LinearSketch"]
 
 MAX_WIDTH = 2**30
 MAX_DEPTH = 255
 MAX_CELLS = 2**31
+MAX_EMPTY_BYTES = 2**30
 
 
 class LinearSketch(Summary):
@@ -45,6 +48,28 @@ class LinearSketch(Summary):
             raise ParameterError(f"width times depth must be at most 2**31 cells, not {width} * {depth}")
         tracked = whole_number("tracked", tracked, 0, MAX_CAPACITY)
         self._native = self._native_class(width, depth, tracked, *self._check_common(max_key_bytes, seed))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, max_bytes: int | None = MAX_EMPTY_BYTES) -> Self:
+        """Restore a state; it continues exactly where it was. Raises `CorruptStateError` for anything else.
+
+        A state of an empty sketch has no cells in it: a few bytes can ask for all the memory there is with the first
+        item. So `max_bytes` limits the cells of an empty sketch (1 GiB; None for a state that is trusted).
+        """
+        sketch = super().from_bytes(data)
+        size = 8 * sketch.width * sketch.depth
+        if max_bytes is not None and sketch.key_type is None and size > whole_number("max_bytes", max_bytes, 0):
+            raise CorruptStateError(
+                f"state is of an empty sketch that would take {size} bytes, more than max_bytes={max_bytes}"
+            )
+        return sketch
+
+    def copy(self) -> Self:
+        """An independent summary with the same state."""
+        return type(self).from_bytes(self.to_bytes(), max_bytes=None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (partial(type(self).from_bytes, max_bytes=None), (self.to_bytes(),))
 
     @staticmethod
     def _check_depth(depth: int) -> int:
