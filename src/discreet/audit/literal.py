@@ -68,7 +68,7 @@ def noise_for_the_items_of_a_user(mechanism: Any) -> Sequence[Twin]:
 
 
 def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
-    """[SS] Algorithm 3 as printed: the cut is computed from the number of events, which is private."""
+    """[SS] Algorithm 3 where |X| counts events: the cut is computed from their number, which is private."""
     if not isinstance(mechanism.stream_length, int):
         return ()
 

@@ -37,7 +37,7 @@ class PrivateSpaceSaving(Mechanism):
     """One noise on every counter and a cut above what the smallest counter can be.
 
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy).
-    Guarantee: (epsilon, delta). Algorithm 3 takes its cut from the number of events, which is private: two neighbours
+    Guarantee: (epsilon, delta). Algorithm 3 takes its cut from |X|. If that counts events it is private: two neighbours
         then have different cuts and k counters near them. Here `stream_length` says where the length comes from:
         a number: it is public, at least the number of events of both neighbours;
         "noisy": `length_share` of epsilon is spent on n + Z_n, which is published through the offset.
@@ -45,7 +45,8 @@ class PrivateSpaceSaving(Mechanism):
     Threshold: public n: published iff C_x + Z_x >= floor((n-1)/k) + 1 + t; noisy: with offset = floor((n + Z_n)/k),
         iff C_x + Z_x - offset >= 1 + t. t is the smallest whose exact delta (states S1 to S4 of [SS], both
         directions, the noise of the length included) is at most delta. calibration="paper": more than
-        n/k + 1 + ln(2/delta)/epsilon, public n only; for integer noise its delta is at most delta/2.
+        n/k + 1 + ln(2/delta)/epsilon, public n only; for integer noise its delta is at most delta/2. (Of the two terms
+        of the printed cut the one that privacy needs, k its k~; the other, |X|/k - gamma, only lists less.)
     Error: f <= C <= f + n/k, plus one noise.
     Argument: privacy/calibration/space_saving.py and docs/privacy/central.md.
     """
