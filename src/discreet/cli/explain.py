@@ -61,7 +61,7 @@ def explanation(guarantee: dict[str, Any]) -> list[str]:
 def _protected(guarantee: dict[str, Any]) -> str:
     unit = guarantee["unit"]
     most = unit.get("max_items")
-    used = "" if most is None else f" (at most {most} of them were used)"
+    used = "" if most is None else f" that were used, as long as these are at most {most}"
     whom = {
         "Event": "each single event, that is each row of the input. What can be learned about whether a given row "
         "was there is limited as stated below. A person with many rows is protected for each of them, not for all at "
