@@ -1,8 +1,8 @@
 """What several releases cost together.
 
-A `Charge` is what one release spends. `total_cost(charges, delta)` is the epsilon of all of them at a delta, and
-`fits(charges, budget)` says whether they stay within a budget. Four bounds are computed, all valid, and the smallest
-is returned:
+A `Charge` is what one release spends, a `Tally` all that was spent so far. `total_cost(charges, delta)` is the epsilon
+of all charges at a delta, and `fits(charges, budget)` says whether they stay within a budget. Four bounds are computed,
+all valid, and the smallest is returned:
 
 * basic composition: epsilons and deltas add;
 * zCDP: an epsilon-DP release is (epsilon^2/2)-zCDP, an (epsilon, delta)-DP one is so except for a probability of
@@ -11,6 +11,14 @@ is returned:
   guarantee (for an epsilon alone that is discrete Laplace noise on a count, nothing is lost there), Gaussian noise as
   what it is;
 * the last two, each on the charges it suits, the delta shared between them.
+
+The worst (epsilon, delta) mechanism reveals everything with probability delta and is randomised response otherwise
+(Kairouz, Oh, Viswanath 2015). So n charges reveal everything with probability m = 1 - prod(1 - delta_i) <= sum delta_i,
+and otherwise they are randomised responses: at delta they cost what those cost at (delta - m)/(1 - m). The deltas need
+nothing but a sum, Gaussians compose to one of the sum of their rhos, and the losses of n responses of one epsilon are
+binomial. What is left is a set of epsilons with their numbers, and of those a tally keeps at most 64: beyond that a
+neighbouring pair becomes the larger of the two, which costs more and so is safe. A tally therefore has one size
+whatever was spent, and its sums are exact.
 
 What it rests on: the data and queries of a release may depend on earlier releases, but the parameters (epsilon,
 delta, rho) of the charges are not chosen by looking at what earlier releases published. For parameters chosen that
@@ -21,11 +29,13 @@ al. 2016), rho charges add up against a zCDP budget (Feldman and Zrnic 2021), an
 from __future__ import annotations
 
 import math
-from collections import Counter
+import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal
 
 from discreet.errors import ParameterError
@@ -33,15 +43,17 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.calibration.zcdp import pure_rho, zcdp_epsilon
 from discreet.privacy.rounding import rounded_up
 
-__all__ = ["Charge", "compose", "fits", "total_cost"]
+__all__ = ["Charge", "Tally", "compose", "fits", "is_loaded", "total_cost"]
 
 # Sums are exact. The limit may be passed by this factor, so that charges made as shares of a budget (0.1 and 0.9 of
 # 1.1, each rounded to a float) still compose to it.
 SLACK = Fraction(1, 10**12)
 # Added to the delta of a privacy loss distribution: well above the error of the FFTs that compose it.
 FFT_ERROR = 1e-12
-_BINS = 1 << 16
+# The largest loss that matters, in steps of the grid: every epsilon loses at most one step to it.
+_BINS = 1 << 15
 _LARGEST_PLD_EPSILON = 100.0
+_MOST_EPSILONS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,104 +87,234 @@ class Charge:
         return cls(epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho)
 
 
-def _sum(values: Iterable[float]) -> Fraction:
-    return sum((Fraction(value) for value in values), Fraction(0))
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Charges added up: exact sums, and the epsilons as a set with numbers, rounded up where there are too many.
+
+    ``epsilons`` has pairs (epsilon, how many), in order. ``epsilon``, ``delta`` and ``rho`` are the sums over the
+    charges that have an epsilon (rho: epsilon^2/2 each), ``gaussian`` that over Gaussian noise, and ``other_rho`` and
+    ``other_delta`` those over all other zCDP charges.
+    """
+
+    charges: int = 0
+    epsilons: tuple[tuple[float, int], ...] = ()
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    gaussian: Fraction = Fraction(0)
+    other_rho: Fraction = Fraction(0)
+    other_delta: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, charges: Iterable[Charge]) -> Tally:
+        """The tally of these charges."""
+        tally = cls()
+        for charge in charges:
+            tally = tally.plus(charge)
+        return tally
+
+    def plus(self, charge: Charge) -> Tally:
+        """With one more charge."""
+        if not (charge.epsilon or charge.rho or charge.delta):
+            return self
+        one_more = self.charges + 1
+        if charge.rho is None:
+            assert charge.epsilon is not None
+            return replace(
+                self,
+                charges=one_more,
+                epsilons=_with_epsilon(self.epsilons, charge.epsilon) if charge.epsilon else self.epsilons,
+                epsilon=self.epsilon + Fraction(charge.epsilon),
+                delta=self.delta + Fraction(charge.delta),
+                rho=self.rho + (Fraction(pure_rho(charge.epsilon)) if charge.epsilon else 0),
+            )
+        if charge.noise == "gaussian":
+            return replace(self, charges=one_more, gaussian=self.gaussian + Fraction(charge.rho))
+        return replace(
+            self,
+            charges=one_more,
+            other_rho=self.other_rho + Fraction(charge.rho),
+            other_delta=self.other_delta + Fraction(charge.delta),
+        )
+
+    @property
+    def total_delta(self) -> Fraction:
+        """The sum of all deltas."""
+        return self.delta + self.other_delta
+
+    @property
+    def total_rho(self) -> Fraction:
+        """The sum of all rhos, those of epsilons among them."""
+        return self.rho + self.gaussian + self.other_rho
+
+    def cost(self, delta: float, *, adaptive: bool = False, more: Charge | None = None) -> float:
+        """The epsilon of all charges, and of `more`, at `delta`; infinite when no epsilon is enough.
+
+        ``cost(delta, more=charge)`` may differ from ``plus(charge).cost(delta)`` in what is rounded up, and is much
+        quicker when many are tried on one tally.
+        """
+        if not 0.0 <= delta < 1.0:
+            raise ParameterError(f"delta must be at least 0 and less than 1, not {delta!r}")
+        sums = self if more is None else self.plus(more)
+        best = _basic(sums, delta)
+        if adaptive:
+            if sums.gaussian or sums.other_rho:
+                raise ParameterError("zCDP charges with adaptively chosen parameters need a zCDP budget")
+            return best
+        best = min(best, _concentrated(sums.total_rho, sums.total_delta, delta))
+        if sums.charges <= 1 and not sums.gaussian:
+            return best
+        if not (sums.epsilons or sums.gaussian):
+            return best
+        key = (self.epsilons, rounded_up(self.gaussian))
+        if not (sums.other_rho or sums.other_delta):
+            return min(best, _by_loss_distribution(key, more, sums.delta, delta))
+        for share in (0.5, 0.1, 0.9):
+            parts = (
+                _by_loss_distribution(key, more, sums.delta, delta * share),
+                _concentrated(sums.other_rho, sums.other_delta, delta * (1.0 - share)),
+            )
+            best = min(best, sum(parts) * (1.0 + 1e-9))
+        return best
+
+    def fits(self, budget: Budget, *, adaptive: bool = False, more: Charge | None = None) -> bool:
+        """Whether all charges, and `more`, stay within the budget together.
+
+        Against a zCDP budget rhos add up (an epsilon-DP charge counts epsilon^2/2); a charge with a delta never fits.
+        """
+        sums = self if more is None else self.plus(more)
+        if budget.rho is not None:
+            return not sums.total_delta and _within(sums.total_rho, budget.rho)
+        assert budget.epsilon is not None
+        limit = budget.epsilon * (1.0 + float(SLACK))
+        # Sums first: most charges fit or fail by them, and then nothing heavy is imported or computed.
+        if _basic(sums, budget.delta) <= limit:
+            return True
+        if not adaptive and _concentrated(sums.total_rho, sums.total_delta, budget.delta) <= limit:
+            return True
+        return self.cost(budget.delta, adaptive=adaptive, more=more) <= limit
+
+
+def _with_epsilon(epsilons: tuple[tuple[float, int], ...], epsilon: float) -> tuple[tuple[float, int], ...]:
+    """One more response of this epsilon. Of too many the two neighbours are joined whose squares grow least by it."""
+    at = bisect_left(epsilons, (epsilon, 0))
+    if at < len(epsilons) and epsilons[at][0] == epsilon:
+        return (*epsilons[:at], (epsilon, epsilons[at][1] + 1), *epsilons[at + 1 :])
+    several = [*epsilons[:at], (epsilon, 1), *epsilons[at:]]
+    if len(several) > _MOST_EPSILONS:
+        growth = [times * (above * above - low * low) for (low, times), (above, _) in pairwise(several)]
+        least = growth.index(min(growth))
+        (_, fewer), (above, times) = several[least : least + 2]
+        several[least : least + 2] = [(above, fewer + times)]
+    return tuple(several)
 
 
 def _within(total: Fraction, limit: float) -> bool:
     return total <= Fraction(limit) * (1 + SLACK)
 
 
-def _rho(charge: Charge) -> float:
-    if charge.rho is not None:
-        return charge.rho
-    assert charge.epsilon is not None
-    return pure_rho(charge.epsilon) if charge.epsilon else 0.0
-
-
-def _basic(charges: Sequence[Charge], delta: float) -> float:
-    if any(charge.rho for charge in charges) or not _within(_sum(charge.delta for charge in charges), delta):
+def _basic(tally: Tally, delta: float) -> float:
+    if tally.gaussian or tally.other_rho or not _within(tally.total_delta, delta):
         return math.inf
-    return rounded_up(_sum(charge.epsilon for charge in charges if charge.epsilon is not None))
+    return rounded_up(tally.epsilon)
 
 
-def _concentrated(charges: Sequence[Charge], delta: float) -> float:
-    left = Fraction(delta) - _sum(charge.delta for charge in charges)
-    rho = rounded_up(_sum(_rho(charge) for charge in charges))
-    if rho == 0.0:
+def _concentrated(rho: Fraction, spent: Fraction, delta: float) -> float:
+    left = Fraction(delta) - spent
+    if rho == 0:
         return 0.0 if left >= 0 else math.inf
-    return zcdp_epsilon(rho, float(left)) if float(left) > 0.0 else math.inf
+    return zcdp_epsilon(rounded_up(rho), float(left)) if float(left) > 0.0 else math.inf
 
 
-def _loss_distribution(charge: Charge, interval: float) -> Any:
-    from dp_accounting.pld import common
+def _interval(epsilons: Sequence[tuple[float, int]], gaussian: float) -> float:
+    """The grid of the losses: exact for one epsilon (and for multiples of the smallest, if it is not too small).
+
+    It reaches to 12 standard deviations above the mean, or to the largest loss that is possible.
+    """
+    if len(epsilons) == 1 and not gaussian:
+        return epsilons[0][0]
+    mean = math.fsum(times * epsilon * epsilon / 2.0 for epsilon, times in epsilons) + gaussian
+    reach = mean + 12.0 * math.sqrt(2.0 * mean)
+    if not gaussian:
+        reach = min(reach, math.fsum(times * epsilon for epsilon, times in epsilons))
+    coarse = reach / _BINS
+    smallest = epsilons[0][0] if epsilons else 0.0
+    return smallest / math.floor(smallest / coarse) if smallest > coarse else coarse
+
+
+def _responses(epsilon: float, times: int, interval: float) -> Any:
+    """The losses of so many randomised responses: (2 i - n) epsilon with i binomial, rounded up to the grid once."""
+    import numpy as np
+    from dp_accounting.pld import privacy_loss_distribution as pld
+    from scipy import stats
+
+    law = stats.binom(times, 1.0 / (1.0 + math.exp(-epsilon)))
+    reach = 12.0 * float(law.std()) + 50.0
+    low, high = max(0, math.floor(law.mean() - reach)), min(times, math.ceil(law.mean() + reach))
+    successes = np.arange(low, high + 1)
+    masses = law.pmf(successes)
+    masses[0] += law.cdf(low - 1)  # the losses below count as this one, those above as infinite
+    losses = np.ceil((2 * successes - times) * (epsilon / interval) - _FUZZ).astype(np.int64)
+    cells = np.bincount(losses - losses[0], weights=masses)
+    used = np.flatnonzero(cells)
+    table = dict(zip((used + losses[0]).tolist(), cells[used].tolist(), strict=True))
+    return pld.PrivacyLossDistribution.create_from_rounded_probability(table, float(law.sf(high)), interval)
+
+
+# So much of a step of the grid is forgiven where a loss is a whole number of steps but for rounding; paid at the end.
+_FUZZ = 1e-9
+
+
+@lru_cache(maxsize=16)
+def _composed(epsilons: tuple[tuple[float, int], ...], gaussian: float, interval: float) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    if charge.noise == "gaussian" and charge.rho:
-        return pld.from_gaussian_mechanism(
-            1.0 / math.sqrt(2.0 * charge.rho), value_discretization_interval=interval, pessimistic_estimate=True
+    parts = [_responses(epsilon, times, interval) for epsilon, times in epsilons]
+    if gaussian:
+        parts.append(
+            pld.from_gaussian_mechanism(
+                1.0 / math.sqrt(2.0 * gaussian), value_discretization_interval=interval, pessimistic_estimate=True
+            )
         )
-    assert charge.epsilon is not None
-    return pld.from_privacy_parameters(
-        common.DifferentialPrivacyParameters(charge.epsilon, charge.delta), value_discretization_interval=interval
-    )
+    while len(parts) > 1:  # in pairs: only the last few are long
+        pairs = [first.compose(second) for first, second in zip(parts[::2], parts[1::2], strict=False)]
+        parts = [*pairs, *parts[2 * len(pairs) :]]
+    return parts[0]
 
 
-def _interval(charges: Sequence[Charge]) -> float:
-    """The grid of the losses: fine enough that rounding up costs little, and exact when all epsilons are equal."""
-    sizes = [charge.epsilon if charge.rho is None else math.sqrt(2.0 * charge.rho) for charge in charges]
-    known = [size for size in sizes if size]
-    smallest = min(known)
-    if all(charge.rho is None and charge.epsilon == smallest for charge in charges):
-        return smallest
-    coarse = sum(known) / _BINS
-    return smallest / max(1, math.floor(smallest / coarse)) if smallest > coarse else coarse
-
-
-@lru_cache(maxsize=256)
-def _by_loss_distribution(counted: tuple[tuple[Charge, int], ...], delta: float) -> float:
-    charges = [charge for charge, times in counted for _ in range(times)]
-    if delta <= 2.0 * FFT_ERROR or any((c.epsilon or c.rho or 0.0) > _LARGEST_PLD_EPSILON for c in charges):
+def _by_loss_distribution(
+    key: tuple[tuple[tuple[float, int], ...], float], more: Charge | None, spent: Fraction, delta: float
+) -> float:
+    """The epsilon at delta of the responses and Gaussians of a key, and of `more`, all of whose deltas sum to spent."""
+    epsilons, gaussian = key
+    extra = 0.0
+    if more is not None and more.epsilon:
+        extra = more.epsilon
+    if more is not None and more.noise == "gaussian" and more.rho:
+        gaussian += more.rho * (1.0 + 1e-15)
+    if spent >= Fraction(delta):
         return math.inf
-    interval = _interval(charges)
-    total: Any = None
-    for charge, times in counted:
-        one = _loss_distribution(charge, interval)
-        several = one if times == 1 else one.self_compose(times)
-        total = several if total is None else total.compose(several)
-    return float(total.get_epsilon_for_delta(delta - FFT_ERROR)) * (1.0 + 1e-9)
+    left = float((Fraction(delta) - spent) / (1 - spent)) * (1.0 - 1e-15) - FFT_ERROR
+    largest = max([*(epsilon for epsilon, _ in epsilons), gaussian, extra])
+    if left <= FFT_ERROR or largest > _LARGEST_PLD_EPSILON:
+        return math.inf
+    if not (epsilons or gaussian):
+        epsilons, extra = ((extra, 1),), 0.0
+    interval = _interval(epsilons, gaussian)
+    total = _composed(epsilons, gaussian, interval)
+    if extra:
+        total = total.compose(_responses(extra, 1, interval))
+    return float(total.get_epsilon_for_delta(left)) * (1.0 + 1e-9) + (len(epsilons) + 1) * _FUZZ * interval
 
 
-def _suits_loss_distribution(charge: Charge) -> bool:
-    return charge.rho is None or charge.noise == "gaussian"
+def is_loaded() -> bool:
+    """Whether the library behind tight composition is in memory; it takes a second to load."""
+    return "dp_accounting" in sys.modules
 
 
 def total_cost(charges: Sequence[Charge], delta: float, *, adaptive: bool = False) -> float:
     """The epsilon of all the charges together at `delta`; infinite when no epsilon is enough."""
-    if not 0.0 <= delta < 1.0:
-        raise ParameterError(f"delta must be at least 0 and less than 1, not {delta!r}")
-    spent = [charge for charge in charges if charge.epsilon or charge.rho or charge.delta]
-    if not spent:
-        return 0.0
-    best = _basic(spent, delta)
-    if adaptive:
-        if any(charge.rho for charge in spent):
-            raise ParameterError("zCDP charges with adaptively chosen parameters need a zCDP budget")
-        return best
-    best = min(best, _concentrated(spent, delta))
-    if len(spent) == 1 and spent[0].noise == "any":
-        return best
-    counted = Counter(charge for charge in spent if _suits_loss_distribution(charge))
-    key = tuple(sorted(counted.items(), key=repr))
-    others = [charge for charge in spent if not _suits_loss_distribution(charge)]
-    if not key:
-        return best
-    if not others:
-        return min(best, _by_loss_distribution(key, delta))
-    for share in (0.5, 0.1, 0.9):
-        parts = _by_loss_distribution(key, delta * share), _concentrated(others, delta * (1.0 - share))
-        best = min(best, sum(parts) * (1.0 + 1e-9))
-    return best
+    return Tally.of(charges).cost(delta, adaptive=adaptive)
 
 
 def compose(charges: Sequence[Charge], delta: float, *, adaptive: bool = False) -> Charge:
@@ -184,14 +326,5 @@ def compose(charges: Sequence[Charge], delta: float, *, adaptive: bool = False) 
 
 
 def fits(charges: Sequence[Charge], budget: Budget, *, adaptive: bool = False) -> bool:
-    """Whether the charges together stay within the budget.
-
-    Against a zCDP budget rhos add up (an epsilon-DP charge counts epsilon^2/2); a charge with a delta never fits one.
-    """
-    if budget.rho is not None:
-        deltas = any(charge.delta for charge in charges)
-        return not deltas and _within(_sum(_rho(charge) for charge in charges), budget.rho)
-    assert budget.epsilon is not None
-    limit = budget.epsilon * (1.0 + float(SLACK))
-    # Sums first: most charges fit or fail by them, and then nothing heavy is imported.
-    return _basic(charges, budget.delta) <= limit or total_cost(charges, budget.delta, adaptive=adaptive) <= limit
+    """Whether the charges together stay within the budget; see `Tally.fits`."""
+    return Tally.of(charges).fits(budget, adaptive=adaptive)

@@ -1,15 +1,18 @@
 """Composition: ours against closed forms and against dp-accounting, and the rounding to the safe side."""
 
 import math
+import random
 import subprocess
 import sys
+from fractions import Fraction
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from discreet.errors import ParameterError
 from discreet.privacy import Budget
-from discreet.privacy.accounting import Charge, compose, fits, total_cost
+from discreet.privacy.accounting import Charge, Tally, compose, fits, total_cost
 
 
 def _exact_delta(epsilon: float, delta: float, times: int, total_epsilon: float) -> float:
@@ -85,6 +88,83 @@ def test_mixed_charges_are_bounded_by_their_parts():
     parts = total_cost(laplace, 5e-7) + total_cost(concentrated, 5e-7)
     assert total <= parts * (1 + 1e-6)
     assert total >= max(total_cost(laplace, 1e-6), total_cost(concentrated, 1e-6))
+
+
+@pytest.mark.parametrize("noise", ["any", "gaussian"])
+def test_delta_is_spent_once_where_epsilons_and_rhos_mix(noise):
+    """Each kind is affordable at the whole delta, both together are not: 4e-7 and 4e-7 are more than 6e-7.
+
+    And where the sum is affordable, each part pays with its share: more than any part alone at what the other leaves.
+    """
+    responses, concentrated = [Charge(0.01, 2e-7)] * 2, [Charge(None, 4e-7, rho=1e-4)]
+    gaussians = [Charge(None, rho=1e-6, noise="gaussian")] if noise == "gaussian" else []
+    for part in (responses, concentrated, gaussians):
+        assert total_cost(part, 6e-7) < math.inf
+    assert total_cost(responses + concentrated + gaussians, 6e-7) == math.inf
+    assert not fits([*responses, *concentrated], Budget(50.0, 6e-7))
+    both = total_cost([*responses, *concentrated], 9e-7)
+    assert max(total_cost(responses, 5e-7), total_cost(concentrated, 5e-7)) < both < math.inf
+
+
+def test_the_shared_delta_covers_what_is_lost_exactly():
+    """Leaks and Gaussian noise, the exact delta: 1 - (1 - 5e-7) (1 - delta of the noise) at the epsilon claimed."""
+    leaks, rho = [Charge(1e-9, 2.5e-7)] * 2, 0.05
+    claimed = total_cost([*leaks, Charge(None, rho=rho)], 6e-7)
+    mu = math.sqrt(2 * rho)
+    lost = stats.norm.cdf(mu / 2 - claimed / mu) - math.exp(claimed) * stats.norm.cdf(-mu / 2 - claimed / mu)
+    assert 5e-7 + lost <= 6e-7
+    # The whole delta for the noise would claim at most this much:
+    assert claimed > total_cost([Charge(None, rho=rho)], 6e-7)
+
+
+def test_many_different_epsilons_are_rounded_up_a_little():
+    """4,000 different epsilons are kept as 64: never below the exact cost, and at most 2 percent above."""
+    generator = random.Random(5)
+    epsilons = [generator.uniform(0.005, 0.02) for _ in range(4000)]
+    tally = Tally.of(Charge(epsilon) for epsilon in epsilons)
+    assert len(tally.epsilons) == 64
+    assert sum(times for _, times in tally.epsilons) == 4000
+    assert tally.epsilon == sum(map(Fraction, epsilons))
+    for kept, true in zip(_expanded(tally), sorted(epsilons), strict=True):
+        assert kept >= true
+    # The law of the losses of 4,000 nearly equal responses is normal but for 1e-3; its variance is sum epsilon^2.
+    rho = sum(epsilon**2 for epsilon in epsilons) / 2
+    mu = math.sqrt(2 * rho)
+    total = tally.cost(1e-6)
+    lost = stats.norm.cdf(mu / 2 - total / mu) - math.exp(total) * stats.norm.cdf(-mu / 2 - total / mu)
+    assert lost < 1.0e-6
+    total /= 1.02
+    lost = stats.norm.cdf(mu / 2 - total / mu) - math.exp(total) * stats.norm.cdf(-mu / 2 - total / mu)
+    assert lost > 1.0e-6
+
+
+def _expanded(tally):
+    return [epsilon for epsilon, times in tally.epsilons for _ in range(times)]
+
+
+def test_different_epsilons_meet_the_exact_law():
+    """All losses of twelve responses and their probabilities, enumerated."""
+    epsilons = [0.11, 0.23, 0.29, 0.31, 0.37, 0.41, 0.43, 0.47, 0.53, 0.59, 0.61, 0.67]
+    losses, masses = np.zeros(1), np.ones(1)
+    for epsilon in epsilons:
+        up = 1 / (1 + math.exp(-epsilon))
+        losses = np.concatenate([losses + epsilon, losses - epsilon])
+        masses = np.concatenate([masses * up, masses * (1 - up)])
+
+    def exact(total):
+        above = losses > total
+        return float(np.sum(masses[above] * -np.expm1(total - losses[above])))
+
+    for delta in (1e-2, 1e-4, 1e-6):
+        total = total_cost([Charge(epsilon) for epsilon in epsilons], delta)
+        assert exact(total) <= delta < exact(0.995 * total)
+
+
+def test_one_more_charge_costs_what_the_sum_costs():
+    tally = Tally.of([Charge(0.1, 1e-9)] * 20 + [Charge(0.07)] * 5)
+    for more in (Charge(0.2), Charge(0.05, 1e-8), Charge(None, rho=0.01), Charge(None, rho=0.01, noise="gaussian")):
+        assert tally.cost(1e-6, more=more) == pytest.approx(tally.plus(more).cost(1e-6), rel=2e-3)
+        assert tally.cost(1e-6, more=more) > tally.cost(1e-6)
 
 
 def test_budgets_are_neither_exceeded_nor_refused_by_rounding():
