@@ -60,7 +60,7 @@ class BudgetExceededError(DiscreetError):
     """A charge would spend more than the account was granted. Nothing was spent.
 
     ``requested`` is the refused budget, ``spent`` and ``remaining`` are amounts (``epsilon``, ``delta``, ``rho``), and
-    ``charges`` holds the ids of the charges that used the account up, oldest first.
+    ``charges`` holds the ids of the charges that used the account up, oldest first (of more than 100 the latest 100).
     """
 
     def __init__(

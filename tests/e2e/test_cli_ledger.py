@@ -43,6 +43,39 @@ def test_grant_show_history_export(discreet, path, tmp_path):
     assert out.read_text().splitlines() == lines
 
 
+def test_verify_and_backup(discreet, path, tmp_path):
+    ledger = dc.Ledger(path)
+    ledger.grant("searches", dc.Budget(1.0))
+    ledger.account("searches").charge(dc.Budget(0.5))
+    verified = discreet("ledger", "verify", "--ledger", path)
+    assert (verified.returncode, verified.stdout.split()[:2]) == (0, ["2", "events:"])
+    copy = tmp_path / "copy.sqlite"
+    done = discreet("ledger", "backup", "--ledger", path, "--output", copy)
+    assert done.returncode == 0, done.stderr
+    assert dc.Ledger(copy).history() == ledger.history()
+    ledger.account("searches").charge(dc.Budget(0.25))
+    again = discreet("ledger", "backup", "--ledger", path, "--output", copy)
+    assert again.returncode == 1
+    assert "never replaces" in again.stderr
+    assert len(dc.Ledger(copy).history()) == 2
+
+
+def test_what_is_said_is_said_once(discreet, path):
+    """`show` and a refusal use the same words, with spent rounded up and remaining down."""
+    ledger = dc.Ledger(path)
+    ledger.grant("a", dc.Budget(4.0, 1e-8))
+    account = ledger.account("a")
+    account.charge(dc.Budget(1.0, 1e-9))
+    assert "epsilon=1, delta=1e-09" in discreet("ledger", "show", "--ledger", path).stdout  # not the grant's delta
+    account.charge(dc.Budget(1 / 3, 1e-9))
+    shown = discreet("ledger", "show", "--ledger", path).stdout
+    assert "epsilon=1.33334, delta=2e-09   epsilon=2.66666, delta=8e-09" in shown
+    with pytest.raises(dc.BudgetExceededError) as caught:
+        account.charge(dc.Budget(3.0, 1e-9))
+    message = str(caught.value)
+    assert "spent epsilon=1.33334, delta=2e-09 in 2 charges, remaining epsilon=2.66666, delta=8e-09" in message
+
+
 def test_an_adaptive_grant(discreet, path):
     grant = ["ledger", "grant", "--ledger", path, "--account", "a", "--epsilon", 1]
     done = discreet(*grant, "--adaptive")
@@ -75,7 +108,12 @@ def test_a_zcdp_grant(discreet, path):
         (["grant", "--ledger", "{path}", "--account", "a", "--epsilon", "1", "--rho", "1"], 2),
         (["grant", "--ledger", "{path}", "--account", "", "--epsilon", "1"], 2),
         (["grant", "--ledger", "{path}", "--account", "spent", "--epsilon", "0.1"], 1),
-        (["export", "--ledger", "{path}", "--output", "no/such/directory.jsonl"], 2),
+        (["export", "--ledger", "{path}", "--output", "no/such/directory.jsonl"], 1),
+        (["backup", "--ledger", "{path}", "--output", "no/such/directory.sqlite"], 1),
+        (["backup", "--ledger", "{path}", "--output", "{path}"], 1),
+        (["backup", "--ledger", "{path}"], 2),
+        (["verify", "--ledger", "garbage.sqlite"], 1),
+        (["verify", "--ledger", "missing.sqlite"], 1),
         (["reset", "--ledger", "{path}"], 2),
     ],
 )

@@ -228,8 +228,13 @@ def test_charges_refusals_and_retries(discreet, tmp_path):
     assert discreet("ledger", "grant", *pay[:4], "--epsilon", 2, "--delta", 1e-8).returncode == 0
     first = discreet("top", log, *BUDGET, *pay, "--charge-id", "monday")
     release_of(first)
-    assert "charged to 'searches'" in first.stderr
+    told, charged = first.stderr.index("charge id monday:"), first.stderr.index("charged to 'searches'")
+    assert told < charged
     log.write_text("dogs\n" * 300)
+    replayed = discreet("top", log, *BUDGET, *pay, "--charge-id", "monday")
+    assert replayed.stdout == first.stdout
+    assert "replayed, not charged" in replayed.stderr
+    assert "charged to" not in replayed.stderr.replace("not charged to", "")
     again = discreet("top", log, *BUDGET, *pay, "--charge-id", "monday", "--quiet")
     assert (again.stdout, again.stderr) == (first.stdout, "")
     assert discreet("top", log, *BUDGET, *pay).returncode == 0
@@ -242,6 +247,33 @@ def test_charges_refusals_and_retries(discreet, tmp_path):
     assert (refused.returncode, refused.stdout) == (1, "")
     kinds = [event.kind for event in dc.Ledger(ledger).account("searches").history()]
     assert kinds == ["grant", "charge", "release", "charge", "release"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [["-k", 5], ["--column", "page"], ["--capacity", 999], ["--nulls", "skip"], ["--length", 100_000], ["other.csv"]],
+)
+def test_a_charge_id_stands_for_one_request(discreet, tmp_path, other):
+    """Another file, column or parameter under a used id is an error, not the release of other data."""
+    for name in ("log.csv", "other.csv"):
+        (tmp_path / name).write_text("item,page\n" + "cats,dogs\n" * 300)
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("a", dc.Budget(4.0, 1e-6))
+    common = [*BUDGET, "--ledger", "budgets.sqlite", "--account", "a", "--charge-id", "monday"]
+    asked = {"file": "log.csv", "--column": "item", "-k": 3}
+
+    def run(**changes):
+        now = {**asked, **changes}
+        options = [part for name, value in now.items() if name != "file" for part in (name, value)]
+        return discreet("top", now["file"], *options, *common, cwd=tmp_path)
+
+    first = run()
+    assert first.returncode == 0, first.stderr
+    changed = run(file="other.csv") if len(other) == 1 else run(**{other[0]: other[1]})
+    assert (changed.returncode, changed.stdout) == (1, "")
+    assert "another request" in changed.stderr or "another budget, mechanism" in changed.stderr
+    assert run().stdout == first.stdout
+    assert [event.kind for event in ledger.history()] == ["grant", "charge", "release"]
 
 
 def test_a_full_disk_is_named_and_the_release_can_be_had_again(discreet, tmp_path):

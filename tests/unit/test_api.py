@@ -343,6 +343,32 @@ def test_a_repeated_charge_id_returns_the_stored_release(account):
     assert [event.kind for event in account.history()].count("charge") == 2
 
 
+def test_a_charge_id_stands_for_one_request(account):
+    """Other k, other words about the source: not the release of something else. The payment says what happened."""
+    column = ["cats"] * 300 + ["dogs"] * 200
+    asked = {"k": 2, "budget": BUDGET, "ledger": account, "charge_id": "monday", "request": "monday.csv"}
+    first = dc.top_k(column, **asked)
+    assert first.payment == "charged"
+    again = dc.top_k(column, **asked)
+    assert (again.payment, again.to_json()) == ("replayed", first.to_json())
+    for other in ({"k": 1}, {"request": "tuesday.csv"}, {"request": None}, {"nulls": "skip"}):
+        with pytest.raises(dc.LedgerError, match="another request"):
+            dc.top_k(column, **{**asked, **other})
+    assert dc.top_k(column, 2, BUDGET).payment is None
+
+
+def test_a_failed_draw_says_which_charge_it_left(account, monkeypatch):
+    """And the charge is good for one release: drawn then, not charged again."""
+    monkeypatch.setattr(dc.Histogram, "to_payload", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        dc.release(filled(), BUDGET, ledger=account, charge_id="monday")
+    if hasattr(caught.value, "__notes__"):
+        assert "monday" in caught.value.__notes__[0]
+    monkeypatch.undo()
+    assert dc.release(filled(), BUDGET, ledger=account, charge_id="monday").payment == "charged before"
+    assert [event.kind for event in account.history()] == ["grant", "charge", "release"]
+
+
 def test_a_charge_id_stands_for_one_release(account):
     dc.release(filled(), BUDGET, ledger=account, charge_id="monday")
     for other in (
@@ -390,7 +416,7 @@ def test_a_crash_may_waste_budget_but_publishes_nothing_uncharged(account, monke
         raise Crash
 
     target = {
-        "charge": (dc.Account, "begin"),
+        "charge": (dc.Account, "pay"),
         "draw": (OffsetRelease, "_publish"),
         "payload": (dc.Histogram, "to_payload"),
         "store": (dc.Account, "store"),
@@ -618,7 +644,8 @@ def test_top_k_pays_and_retries_through_the_ledger(account):
     first = dc.top_k(WORDS, 2, BUDGET, ledger=account, charge_id="monday", total_share=0.1)
     again = dc.top_k(WORDS, 2, BUDGET, ledger=account, charge_id="monday", total_share=0.1)
     assert first.to_payload() == again.to_payload()
-    assert dc.top_k(WORDS, 1, BUDGET, ledger=account, charge_id="monday", total_share=0.1).items == ["a"]
+    with pytest.raises(dc.LedgerError, match="another request"):
+        dc.top_k(WORDS, 1, BUDGET, ledger=account, charge_id="monday", total_share=0.1)
     assert first.everything_else.value == first.total - first.counts.sum()
     assert account.spent().epsilon == 1.0
 

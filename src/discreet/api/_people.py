@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.central.paying import check_noise, check_payer, pay_and_draw
+from discreet.central.paying import check_noise, check_payer, pay_and_draw, top_k_request
 from discreet.central.people import PeopleRelease
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
@@ -50,13 +50,15 @@ def release_people(
     *,
     ledger: Account | None = None,
     charge_id: str | None = None,
+    request: str | None = None,
     source: RandomSource | None = None,
 ) -> Histogram:
     """Charge, draw and return."""
     mechanism.check(people)
     described = f"{mechanism.name}, {'rows' if mechanism.rows else 'people'}, k={mechanism.k}"
+    asked = {"request": request}
     return pay_and_draw(
-        ledger, charge_id, mechanism.budget, described, mechanism.unit, lambda: mechanism(people, source)
+        ledger, charge_id, mechanism.budget, described, mechanism.unit, lambda: mechanism(people, source), asked
     )
 
 
@@ -74,6 +76,7 @@ def top_k_of_people(
     workers: int | None = None,
     ledger: Account | None = None,
     charge_id: str | None = None,
+    request: str | None = None,
     source: RandomSource | None = None,
 ) -> Histogram:
     """What people of a table have; see `top_k`."""
@@ -85,4 +88,5 @@ def top_k_of_people(
     with people_of_table(
         table, column, user, rows=mechanism.rows, nulls=nulls, memory=memory, threads=workers
     ) as people:
-        return release_people(people, mechanism, ledger=ledger, charge_id=charge_id, source=source)
+        asked = top_k_request(k, nulls, request, column=column, user=user)
+        return release_people(people, mechanism, ledger=ledger, charge_id=charge_id, request=asked, source=source)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from discreet.api._choose import choose
 from discreet.central import Mechanism
 from discreet.central._base import snapshot
-from discreet.central.paying import check_noise, check_payer, pay_and_draw
+from discreet.central.paying import check_noise, check_payer, pay_and_draw, release_request
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
@@ -35,6 +35,7 @@ def release(
     total_share: float | None = None,
     stream_length: int | None = None,
     parts_per_user: int | None = None,
+    request: str | None = None,
     source: RandomSource | None = None,
 ) -> Histogram:
     """Publish a summary as a private histogram.
@@ -59,13 +60,16 @@ def release(
         unit: Whose presence is hidden; `Event()` by default, or the unit of a mechanism given as an instance.
         ledger: The account that pays: `Ledger(path).account(name)`.
         charge_id: Names the charge. Repeating an id returns the release stored under it, bit for bit, and charges
-            nothing; by default every release has a new one.
+            nothing; by default every release has a new one. An id stands for one request: with other parameters it is
+            a LedgerError. `payment` of the result says which it was: "charged", "charged before" or "replayed".
         total_share: A fraction of the budget for the stream's length: the release then has `total` and
             `everything_else`. epsilons add: the mechanism gets the rest, and the guarantee states the sum.
         stream_length: For mechanisms that use it: a public number of at least as many events as there are. See
             docs/privacy/units.md.
         parts_per_user: For merged sketches of users' sets: in how many of the parts one user may be, with a list in
             each; 1 by default, which the guarantee states. The noise grows in proportion.
+        request: What else the charge id stands for, in words that are public: the name of the file, the day. It must
+            not depend on the data. A repetition must say the same; the ledger keeps a digest of it.
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
     parts = summary if isinstance(summary, (list, tuple)) and summary else [summary]
@@ -83,6 +87,7 @@ def release(
         prepared.description,
         prepared.mechanism.unit,
         lambda: prepared.draw(summary, source),
+        release_request(summary, stream_length, request, parts_per_user),
     )
 
 

@@ -19,6 +19,7 @@ from discreet.central import (
     ShardedOffsetRelease,
     UserRelease,
 )
+from discreet.central.paying import top_k_request
 from discreet.central.sizing import choose_capacity
 from discreet.engines.local import check_workers
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
@@ -52,6 +53,7 @@ def top_k(
     stream_length: int | None = None,
     grouped: bool | None = None,
     workers: int | None = None,
+    request: str | None = None,
     source: RandomSource | None = None,
 ) -> Histogram:
     """The most frequent items of a column, privately: at most k of them, largest noisy count first.
@@ -101,6 +103,7 @@ def top_k(
             counters for them, and is released with the whole budget, since one event concerns one of them (parallel
             composition, docs/privacy/shards.md): as private as one thread, as accurate or better, with more memory.
             For the offset release, under `Event()` and `User(m)`. Best with an Arrow column or batches.
+        request: As for `release`.
         source: For tests and audits only.
     """
     k = whole_number("k", k)
@@ -117,7 +120,7 @@ def top_k(
             raise ParameterError('user protects people by mechanism="auto", and needs the column of the items')
         return top_k_of_people(
             data, k, budget, column=column, user=user, max_items=max_items, count=count, nulls=nulls, memory=memory,
-            workers=workers, ledger=ledger, charge_id=charge_id, source=source,
+            workers=workers, ledger=ledger, charge_id=charge_id, request=request, source=source,
         )  # fmt: skip
     if max_items is not None or memory is not None or count != "users":
         raise ParameterError(
@@ -157,6 +160,7 @@ def top_k(
         charge_id=charge_id,
         total_share=total_share,
         stream_length=length,
+        request=top_k_request(k, nulls, request, column=column, grouped=grouped, stream_length=stream_length),
         source=source,
     )
     return histogram.head(k)

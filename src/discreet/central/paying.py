@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 
 from discreet.central._base import Mechanism
 from discreet.errors import ParameterError
@@ -12,8 +15,9 @@ from discreet.privacy import Budget, Unit
 from discreet.privacy.error_model import Noise
 from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account, new_charge_id
+from discreet.summaries import Summary
 
-__all__ = ["check_noise", "check_payer", "is_stored", "pay_and_draw"]
+__all__ = ["check_noise", "check_payer", "is_stored", "pay_and_draw", "release_request", "top_k_request"]
 
 
 def check_payer(ledger: object, charge_id: object, source: object) -> None:
@@ -41,7 +45,7 @@ def is_stored(ledger: Account | None, charge_id: str | None) -> bool:
     """Whether a release was stored under this id, so that `pay_and_draw` would return it and draw nothing."""
     if ledger is None or charge_id is None:
         return False
-    return any(event.kind == "release" and event.charge_id == charge_id for event in ledger.history())
+    return ledger.is_stored(charge_id)
 
 
 def pay_and_draw(
@@ -51,12 +55,51 @@ def pay_and_draw(
     description: str,
     unit: Unit,
     draw: Callable[[], Histogram],
+    request: Mapping[str, object],
 ) -> Histogram:
-    """Charge, draw and store a release; or return the one that is stored under the charge id."""
+    """Charge, draw and store a release; or return the one that is stored under the charge id.
+
+    `request` is everything public that was asked for and that makes the release another one: parameters, names of
+    files and columns. A charge id stands for one request, so that nobody gets the release of other data under it; the
+    ledger keeps its digest. It must hold nothing of the data.
+    """
     if ledger is None:
         return draw()
     charge_id = new_charge_id() if charge_id is None else charge_id
-    stored = ledger.begin(charge_id, budget, mechanism=description, unit=unit)
+    payment = ledger.pay(charge_id, budget, mechanism=description, unit=unit, request=_digest(request))
+    stored = payment.payload
     if stored is None:
-        stored = ledger.store(charge_id, draw().to_payload())
-    return Histogram.from_payload(stored)
+        try:
+            stored = ledger.store(charge_id, draw().to_payload())
+        except BaseException as error:
+            if sys.version_info >= (3, 11):
+                error.add_note(f"charged, nothing published: the charge id {charge_id!r} is good for one release")
+            raise
+    histogram = Histogram.from_payload(stored)
+    if payment.charged:
+        histogram.payment = "charged"
+    else:
+        histogram.payment = "charged before" if payment.payload is None else "replayed"
+    return histogram
+
+
+def release_request(
+    summary: Summary | Sequence[Summary],
+    stream_length: int | None,
+    request: str | None,
+    parts_per_user: int | None = None,
+) -> dict[str, object]:
+    """What is public of a release of summaries beside the mechanism, which is part of the charge anyway."""
+    parts = [summary] if isinstance(summary, Summary) else summary
+    sizes = [[type(part).__name__, getattr(part, "capacity", None)] for part in parts]
+    lengths = {"stream_length": stream_length, "parts_per_user": parts_per_user}
+    return {"summary": sizes, **lengths, "request": request}
+
+
+def top_k_request(k: int, nulls: str, request: str | None, **more: object) -> str:
+    """What a list of k items adds: a repetition may not ask for more or fewer, either."""
+    return json.dumps([k, nulls, request, {name: value for name, value in more.items() if value is not None}])
+
+
+def _digest(request: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(request, sort_keys=True, default=repr).encode()).hexdigest()

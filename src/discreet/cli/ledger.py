@@ -1,4 +1,4 @@
-"""`discreet ledger`: grants, balances and history."""
+"""`discreet ledger`: grants, balances, history, verification and backups."""
 
 from __future__ import annotations
 
@@ -71,13 +71,12 @@ def show(ledger: LedgerPath, account: AccountName = None, format: Format = TextF
 
 
 def _report(account: Account) -> tuple[dict[str, Any], list[Any]]:
-    granted, spent, remaining = account.granted, account.spent(), account.remaining()
-    charges = sum(event.kind == "charge" for event in account.history())
-    report = {"account": account.name, "charges": charges, "adaptive": account.adaptive}
-    for name, amount in (("granted", granted), ("spent", spent), ("remaining", remaining)):
+    now = account.statement()
+    report = {"account": now.account, "charges": now.charges, "adaptive": now.adaptive}
+    for name, amount in (("granted", now.granted), ("spent", now.spent), ("remaining", now.remaining)):
         report[name] = {"epsilon": amount.epsilon, "delta": amount.delta, "rho": amount.rho}
-    how = f"{granted} (adaptive)" if account.adaptive else granted
-    return report, [account.name, how, spent, remaining, charges]
+    how = f"{now.granted} (adaptive)" if now.adaptive else now.granted
+    return report, [now.account, how, now.spent, now.remaining, now.charges]
 
 
 @app.command()
@@ -126,6 +125,27 @@ def export(
     else:
         with AtomicFile(output) as file:
             file.write(data)
+
+
+@app.command()
+def verify(ledger: LedgerPath) -> None:
+    """Check everything in a ledger: every event, every stored release, every running total.
+
+    A charge checks what it decides on. This reads all of it, and exits with 1 if anything was altered.
+    """
+    print(f"{_open(ledger).verify()} events: every one of them, what they store and what they add up to is as written")
+
+
+@app.command()
+def backup(
+    ledger: LedgerPath,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The new file.", show_default=False)],
+) -> None:
+    """Copy a ledger to a new file, verified, while others may be using it.
+
+    Do not put a backup in the place of a ledger that still exists: it has forgotten what was charged since.
+    """
+    note(f"{_open(ledger).backup(output)} events copied to {output}")
 
 
 def _readable(payload: bytes) -> Any:

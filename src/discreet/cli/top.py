@@ -8,7 +8,7 @@ import json
 import math
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -202,14 +202,20 @@ def top(
             refuse_same_file(option, path, [*stream.files, *kept])
     if payer is not None and charge_id is None:
         charge_id = new_charge_id()
+    request = json.dumps([list(map(str, files)), column, user_column, input_format, nulls.value, bad_rows.value])
     with ExitStack() as cleanup:
         target = cleanup.enter_context(AtomicFile(output)) if output is not None else None
         picture = cleanup.enter_context(_picture(plot)) if plot is not None else None
 
+        def reading_is_over() -> None:
+            """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
+            if payer is not None and not quiet:
+                note(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
+            cleanup.enter_context(uninterrupted())
+
         def batches() -> Iterator[Any]:
             yield from _read(stream, user_column is not None, max_items_per_user, quiet)
-            # Reading is over. What follows is charged, and must not be lost to a Ctrl-C.
-            cleanup.enter_context(uninterrupted())
+            reading_is_over()
 
         if people:
             release = _of_people(
@@ -223,7 +229,9 @@ def top(
                 workers,
                 payer,
                 charge_id,
+                request,
                 cleanup,
+                reading_is_over,
             )
         else:
             release = top_k(
@@ -239,9 +247,10 @@ def top(
                 total_share=total_share,
                 ledger=payer,
                 charge_id=charge_id,
+                request=request,
             )
         if payer is not None and not quiet:
-            note(f"charged to {payer.name!r}: {budget} (charge id {charge_id})")
+            note(f"{_PAYMENTS[release.payment]} {payer.name!r}: {budget} (charge id {charge_id})")
         with _kept_for_later(None if payer is None else charge_id):
             _write(release, written_as, confidence, target)
             remarks = _remarks(release, k, unit is not None)
@@ -254,6 +263,14 @@ def top(
                 picture.fill(lambda file: release.plot(file, confidence=confidence))
             if explain:
                 _explain(release, to_output=written_as is ReleaseFormat.table and target is None)
+
+
+_PAYMENTS = {
+    "charged": "charged to",
+    "charged before": "drawn for a charge made before, not charged again to",
+    "replayed": "replayed, not charged to",
+    None: "paid by",
+}
 
 
 @contextmanager
@@ -287,7 +304,9 @@ def _of_people(
     workers: int | None,
     payer: Account | None,
     charge_id: str | None,
+    request: str,
     cleanup: ExitStack,
+    reading_is_over: Callable[[], None],
 ) -> Histogram:
     """Read the people, then release what they have."""
     from discreet.api._people import prepare_people, release_people
@@ -296,9 +315,8 @@ def _of_people(
     mechanism = prepare_people(k, budget, max_items=max_items, count=count.value, ledger=payer, charge_id=charge_id)
     people = people_of_batches(batches, rows=mechanism.rows, nulls=nulls.value, memory=memory, threads=workers)
     cleanup.callback(people.close)
-    # Reading is over. What follows is charged, and must not be lost to a Ctrl-C.
-    cleanup.enter_context(uninterrupted())
-    return release_people(people, mechanism, ledger=payer, charge_id=charge_id)
+    reading_is_over()
+    return release_people(people, mechanism, ledger=payer, charge_id=charge_id, request=request)
 
 
 def _format(format: ReleaseFormat | None, output: Path | None) -> ReleaseFormat:

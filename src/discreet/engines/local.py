@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from discreet.central import ShardedOffsetRelease
-from discreet.central.paying import check_noise, check_payer, pay_and_draw
+from discreet.central.paying import check_noise, check_payer, pay_and_draw, release_request, top_k_request
 from discreet.central.sizing import choose_capacity
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
@@ -93,7 +93,7 @@ def top_k(
         capacity: The counters of every worker's shard; by default chosen from public numbers.
         nulls: "error" refuses nulls, "skip" leaves them out.
         ledger: The account that pays, after the columns were read and before noise is drawn.
-        charge_id: Names the charge. Repeating an id returns the release stored under it.
+        charge_id: Names the charge. Repeating an id with the same parameters returns the release stored under it.
         stream_length: A public number, at least as many as there are events; the capacity is chosen from it.
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
@@ -109,4 +109,6 @@ def top_k(
     check_noise(mechanism)
     summary = summarise(columns, capacity, workers, nulls=nulls)
     draw = partial(mechanism, summary, source)
-    return pay_and_draw(ledger, charge_id, budget, mechanism.name, unit, draw).head(k)
+    # As `discreet.top_k` says it, which may repeat this.
+    request = release_request(summary, None, top_k_request(k, nulls, None, grouped=False, stream_length=stream_length))
+    return pay_and_draw(ledger, charge_id, budget, mechanism.name, unit, draw, request).head(k)

@@ -214,7 +214,7 @@ class _Request:
         description = self.description if k is None else f"{self.description}, the {k} largest"
 
         def pay(draw: Callable[[], Histogram]) -> Histogram:
-            return pay_and_draw(ledger, charge_id, self.budget, description, self.unit, draw)
+            return pay_and_draw(ledger, charge_id, self.budget, description, self.unit, draw, self._asked())
 
         if is_stored(ledger, charge_id):
             return pay(_never)
@@ -224,6 +224,12 @@ class _Request:
             return pay(lambda: self._published(held, withheld, system_source() if source is None else source, k))
         finally:
             held.unpersist()
+
+    def _asked(self) -> dict[str, object]:
+        """What is public of the request beside the mechanism, which is part of the charge anyway."""
+        capacity, partitions = self.plan.capacity, self.plan.partitions
+        named = {"column": self.column, "user_column": self.user_column, "nulls": self.nulls}
+        return {**named, "capacity": capacity, "partitions": partitions}
 
     def _storage(self) -> Any:
         """A sketch is small and costs a pass over the data: where there is a second machine, it has a copy."""

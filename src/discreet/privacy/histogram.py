@@ -112,6 +112,9 @@ class Histogram:
             self.steps.setflags(write=False)
         self.counted = counted
         self.left_out = left_out
+        # How a ledger paid for it: "charged", "charged before" (and drawn now), "replayed" (and not drawn again), or
+        # None without a ledger. It is about this process, not part of what is published.
+        self.payment: str | None = None
 
     @property
     def items(self) -> list[Any]:
@@ -135,7 +138,9 @@ class Histogram:
         names = ("counts", "guarantee", "error_model", "threshold", "offset", "shards", "shard_offsets", "total")
         more = ("total_noise", "steps", "counted", "left_out")
         fields = {name: getattr(self, name) for name in (*names, *more)}
-        return Histogram(**{"items": self._items, **fields, **changes})
+        changed = Histogram(**{"items": self._items, **fields, **changes})
+        changed.payment = self.payment
+        return changed
 
     def head(self, k: int) -> Histogram:
         """The first k items: a function of the release, so it costs nothing."""

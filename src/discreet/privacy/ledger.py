@@ -4,39 +4,53 @@ Order of a release: the charge is committed to disk, then noise is drawn, then t
 returned. A crash at any point may waste budget; it never publishes anything uncharged. Nothing resets or refunds.
 
 An account stands for one dataset and one privacy unit. All its charges are composed (tightly, see `accounting`) and
-must fit in its latest grant. `discreet.privacy.ledger_store` keeps the file.
+must fit in its latest grant. `discreet.privacy.balance` is what they add up to, `discreet.privacy.ledger_store` keeps
+the file.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import BudgetExceededError, LedgerError, ParameterError
+from discreet.privacy.accounting import is_loaded
+from discreet.privacy.balance import Amount, Balance, Limit, budget_to_dict
 from discreet.privacy.budget import Budget
-from discreet.privacy.ledger_store import EventLog, LedgerEvent
+from discreet.privacy.ledger_store import ChargeEvents, EventLog, LedgerEvent, LogReader
 from discreet.privacy.unit import Event, Unit
 
-__all__ = ["Account", "Amount", "Ledger", "LedgerEvent", "Step", "new_charge_id"]
+__all__ = ["Account", "Amount", "Ledger", "LedgerEvent", "Payment", "Statement", "Step", "new_charge_id"]
+
+# So many ids does a refusal name.
+_MOST_IDS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
-    """An amount of privacy. Unlike a Budget it may be zero."""
+class Statement:
+    """Where an account stands: its latest grant, what its charges cost together, a charge that still fits."""
 
-    epsilon: float | None
-    delta: float = 0.0
-    rho: float | None = None
+    account: str
+    granted: Budget
+    adaptive: bool
+    spent: Amount
+    remaining: Amount
+    charges: int
 
-    def __str__(self) -> str:
-        if self.rho is not None:
-            return f"rho={self.rho:.6g} (zCDP)"
-        return f"epsilon={self.epsilon:.6g}" + (f", delta={self.delta:.6g}" if self.delta else "")
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What came of asking to pay for a release.
+
+    ``payload`` is the release that is stored under the charge's id; None means: draw it now. ``charged`` says whether
+    this call charged the account: not if it was charged before.
+    """
+
+    payload: bytes | None
+    charged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +98,18 @@ class Ledger:
         if adaptive is not None and not isinstance(adaptive, bool):
             raise ParameterError(f"adaptive must be True, False or None, not {adaptive!r}")
         with self._log.writing(create=True) as log:
-            state = _State(account, log.events)
-            before = state.limit is not None and state.limit.adaptive
+            balance = log.balance(account) or Balance()
+            before = balance.limit is not None and balance.limit.adaptive
             if before and adaptive is False:
                 raise LedgerError(
                     f"account {account!r} is adaptive: its budgets may have been chosen from its releases"
                 )
-            limit = _Limit(budget, before if adaptive is None else adaptive)
-            if state.limit == limit:
+            limit = Limit(budget, before if adaptive is None else adaptive)
+            if balance.limit == limit:
                 return
-            if not limit.pays(state.budgets):
+            if not limit.pays(balance.tally):
                 raise LedgerError(f"account {account!r} has spent more than the grant of {limit} would allow")
-            details: dict[str, Any] = {"budget": _budget_to_dict(budget)}
+            details: dict[str, Any] = {"budget": budget_to_dict(budget)}
             if limit.adaptive:
                 # Programs that only know version 1 would compose tightly: they must refuse the ledger.
                 log.append(account, "grant", None, {**details, "adaptive": True}, version=2)
@@ -106,22 +120,43 @@ class Ledger:
         """The account of that name. Raises LedgerError if it was never granted a budget."""
         _check_name("account", name)
         account = Account(self._log, name)
-        account._state()
+        account._balance()
         return account
 
     def accounts(self) -> list[Account]:
         """All accounts, by name."""
-        return [Account(self._log, name) for name in sorted({event.account for event in self._log.events()})]
+        with self._log.reading() as log:
+            return [Account(self._log, name) for name in log.accounts()]
 
     def history(self, account: str | None = None) -> list[LedgerEvent]:
-        """All events (of one account), oldest first."""
-        return [event for event in self._log.events() if account in (None, event.account)]
+        """All events (of one account), oldest first; the chain of all of them is checked."""
+        with self._log.reading() as log:
+            return [event for event in log.events() if account in (None, event.account)]
+
+    def verify(self) -> int:
+        """Read everything there is, and return how many events that are; LedgerError if anything was altered.
+
+        A charge checks what it decides on, at a cost that does not grow. This checks all of it: SQLite's pages, the
+        chain of digests from the first event to the last, every stored release, and that the running totals are what
+        the events add up to.
+        """
+        with self._log.reading() as log:
+            return log.verify()
+
+    def backup(self, path: str | os.PathLike[str]) -> int:
+        """Copy the ledger to a new file while others may be using it; the copy is verified. Returns its events.
+
+        A backup is for looking at, or for the loss of the ledger. Put back in its place it has forgotten what was
+        charged since.
+        """
+        return self._log.backup(path)
 
     def release_payload(self, event: LedgerEvent) -> bytes:
         """What an event of kind "release" or "step" stored: that which was published."""
         if event.kind not in ("release", "step"):
             raise LedgerError(f"event {event.seq} is a {event.kind}; only a release or a step stores a payload")
-        return self._log.payload(event)
+        with self._log.reading() as log:
+            return log.payload(event)
 
 
 class Account:
@@ -137,12 +172,12 @@ class Account:
     @property
     def granted(self) -> Budget:
         """The account's latest grant."""
-        return self._state().granted.budget
+        return self._balance().granted.budget
 
     @property
     def adaptive(self) -> bool:
         """Whether budgets may be chosen by looking at earlier releases: charges are then added up."""
-        return self._state().granted.adaptive
+        return self._balance().granted.adaptive
 
     def charge(
         self, budget: Budget, charge_id: str | None = None, *, mechanism: str = "", unit: Unit | None = None
@@ -160,11 +195,20 @@ class Account:
     def check(self, budget: Budget) -> None:
         """Raise BudgetExceededError if a charge of `budget` would be refused now. Charges nothing, promises nothing."""
         _check_budget(budget)
-        state = self._state()
-        if not state.granted.pays([*state.budgets, budget]):
-            raise _refusal(self.name, state, budget)
+        with self._log.reading() as log:
+            balance, charges = self._read(log), log.latest_charges(self.name, _MOST_IDS)
+        if not balance.pays(budget):
+            raise self._refusal(balance, budget, charges)
 
-    def begin(self, charge_id: str, budget: Budget, *, mechanism: str = "", unit: Unit | None = None) -> bytes | None:
+    def begin(
+        self,
+        charge_id: str,
+        budget: Budget,
+        *,
+        mechanism: str = "",
+        unit: Unit | None = None,
+        request: str | None = None,
+    ) -> bytes | None:
         """Charge for a release that `store` will keep, or return the release already stored under this id.
 
         None means: the charge is on disk, draw the release now, `store` it, and publish what `store` returns.
@@ -174,8 +218,33 @@ class Account:
         charge has been seen by anyone: the charge is still good for one release and None is returned without
         charging again. A LedgerError is raised if the earlier charge had another budget, mechanism or unit, or was
         made by `charge`, whose release may have been published without the ledger's knowledge.
+
+        `request` stands for what else was asked, the files and columns for example: a digest of it, as `paying` makes
+        one, since what is written here is shown by `history`. An id stands for one request. Charges that were made
+        without one (by earlier versions) may be repeated with any.
         """
-        return self._charge(charge_id, budget, _charge_details(charge_id, budget, mechanism, unit, stores_release=True))
+        return self.pay(charge_id, budget, mechanism=mechanism, unit=unit, request=request).payload
+
+    def pay(
+        self,
+        charge_id: str,
+        budget: Budget,
+        *,
+        mechanism: str = "",
+        unit: Unit | None = None,
+        request: str | None = None,
+    ) -> Payment:
+        """`begin`, which also says whether the account was charged now."""
+        details = _charge_details(charge_id, budget, mechanism, unit, stores_release=True)
+        if request is not None:
+            _check_name("request", request)
+            details["request"] = request
+        return self._charge(charge_id, budget, details)
+
+    def is_stored(self, charge_id: str) -> bool:
+        """Whether a release is stored under this id."""
+        with self._log.reading() as log:
+            return log.charge(self.name, charge_id).release is not None
 
     def store(self, charge_id: str, payload: bytes) -> bytes:
         """Keep the release of a charge made by `begin`, and return the one release that may be published.
@@ -187,10 +256,9 @@ class Account:
         if not isinstance(payload, bytes):
             raise ParameterError(f"payload must be bytes, not {type(payload).__name__}")
         with self._log.writing() as log:
-            state = _State(self.name, log.events)
-            self._check_begun(state, charge_id)
-            if charge_id in state.releases:
-                return log.payload(state.releases[charge_id])
+            events = self._begun(log, charge_id)
+            if events.release is not None:
+                return log.payload(events.release)
             log.append(self.name, "release", charge_id, {}, payload)
         return payload
 
@@ -219,13 +287,12 @@ class Account:
         if not isinstance(payload, bytes):
             raise ParameterError(f"payload must be bytes, not {type(payload).__name__}")
         with self._log.writing() as log:
-            state = _State(self.name, log.events)
-            self._check_begun(state, charge_id)
-            steps = state.steps.get(charge_id, {})
-            if number in steps:
-                return _as_step(steps[number], log.payload(steps[number]))
-            highest = max(steps, default=0)
-            if number != highest + 1 or previous != (steps[highest].details["token"] if steps else None):
+            last = self._begun(log, charge_id).step
+            stored = log.step(self.name, charge_id, number)
+            if stored is not None:
+                return _as_step(stored, log.payload(stored))
+            highest, its_token = (0, None) if last is None else (last.details["number"], last.details["token"])
+            if number != highest + 1 or previous != its_token:
                 raise LedgerError(
                     f"step {number} of charge {charge_id!r} does not follow step {highest}, the last one published: "
                     "the state is a copy, or was put back from an older one"
@@ -234,9 +301,12 @@ class Account:
         return Step(number, token, payload)
 
     def spent(self) -> Amount:
-        """What all charges of the account cost together: epsilon at the grant's delta, or rho of a zCDP grant."""
-        state = self._state()
-        return _spent(state.budgets, state.granted)
+        """What all charges of the account cost together: a guarantee that they have.
+
+        The sums of their epsilons and deltas, unless tight composition says notably less: then that epsilon, at the
+        grant's delta. Of a zCDP grant the sum of the rhos.
+        """
+        return self._balance().spent()
 
     def remaining(self, delta: float | None = None) -> Amount:
         """A charge that still fits, of the given delta and the largest epsilon (to 0.1 percent, rounded down).
@@ -244,177 +314,85 @@ class Account:
         Without `delta`: all of the delta that is left, unless so many small charges were made that tight composition
         leaves more epsilon to one more charge with the last one's delta. Of a zCDP grant: the rho that is left.
         """
-        state = self._state()
-        return _remaining(state.budgets, state.granted, delta)
+        return self._balance().remaining(delta)
+
+    def statement(self) -> Statement:
+        """All of these at one moment."""
+        balance = self._balance()
+        limit = balance.granted
+        return Statement(self.name, limit.budget, limit.adaptive, balance.spent(), balance.remaining(), balance.charges)
 
     def history(self) -> list[LedgerEvent]:
         """All events of the account, oldest first."""
-        return [event for event in self._log.events() if event.account == self.name]
+        with self._log.reading() as log:
+            return [event for event in log.events() if event.account == self.name]
 
-    def _state(self) -> _State:
-        state = _State(self.name, self._log.events())
-        if state.limit is None:
+    def _balance(self) -> Balance:
+        with self._log.reading() as log:
+            return self._read(log)
+
+    def _read(self, log: LogReader) -> Balance:
+        balance = log.balance(self.name)
+        if balance is None:
             raise LedgerError(f"the ledger {self._log.path} has no account {self.name!r}")
-        return state
+        return balance
 
     def _read_step(self, charge_id: str, number: int | None) -> Step | None:
-        steps = self._state().steps.get(charge_id, {})
-        event = steps.get(max(steps, default=0) if number is None else number)
-        return None if event is None else _as_step(event, self._log.payload(event))
+        with self._log.reading() as log:
+            last = log.charge(self.name, charge_id).step
+            event = last if number is None else log.step(self.name, charge_id, number)
+            return None if event is None else _as_step(event, log.payload(event))
 
-    def _check_begun(self, state: _State, charge_id: str) -> None:
-        charge = state.charges.get(charge_id)
-        if charge is None or not charge.details["stores_release"]:
+    def _begun(self, log: LogReader, charge_id: str) -> ChargeEvents:
+        events = log.charge(self.name, charge_id)
+        if events.charge is None or not events.charge.details["stores_release"]:
             raise LedgerError(f"account {self.name!r} has no charge {charge_id!r} that was begun for a release")
+        return events
 
-    def _charge(self, charge_id: str, budget: Budget, details: dict[str, Any]) -> bytes | None:
-        # A first look without the lock: it loads the accounting library, so that others need not wait for that.
-        before = self._state()
-        before.granted.pays([*before.budgets, budget])
+    def _charge(self, charge_id: str, budget: Budget, details: dict[str, Any]) -> Payment:
+        if not is_loaded():
+            # A first look without the lock: if it needs the accounting library, others need not wait for that.
+            self._balance().pays(budget)
         with self._log.writing() as log:
-            state = _State(self.name, log.events)
-            earlier = state.charges.get(charge_id)
-            if earlier is not None:
-                if not details["stores_release"]:
-                    raise LedgerError(f"account {self.name!r} already has a charge with the id {charge_id!r}")
-                if earlier.details != details:
-                    raise LedgerError(
-                        f"charge {charge_id!r} of account {self.name!r} was made with another budget, mechanism or unit"
-                    )
-                return log.payload(state.releases[charge_id]) if charge_id in state.releases else None
-            for other in state.charges.values():
-                if other.details["unit"] != details["unit"]:
-                    raise LedgerError(
-                        f"account {self.name!r} has charges for the unit {other.details['unit']}, which do not compose "
-                        f"with one for {details['unit']}: use another account"
-                    )
-            if fits := state.granted.pays([*state.budgets, budget]):
+            balance, events = self._read(log), log.charge(self.name, charge_id)
+            if events.charge is not None:
+                self._check_repeated(charge_id, events.charge.details, details)
+                return Payment(None if events.release is None else log.payload(events.release), charged=False)
+            if balance.unit is not None and balance.unit != details["unit"]:
+                raise LedgerError(
+                    f"account {self.name!r} has charges for the unit {balance.unit}, which do not compose "
+                    f"with one for {details['unit']}: use another account"
+                )
+            if fits := balance.pays(budget):
                 log.append(self.name, "charge", charge_id, details)
+            charges = () if fits else log.latest_charges(self.name, _MOST_IDS)
         if not fits:
-            raise _refusal(self.name, state, budget)
-        return None
+            raise self._refusal(balance, budget, charges)
+        return Payment(None, charged=True)
 
+    def _check_repeated(self, charge_id: str, earlier: dict[str, Any], asked: dict[str, Any]) -> None:
+        if not asked["stores_release"]:
+            raise LedgerError(f"account {self.name!r} already has a charge with the id {charge_id!r}")
+        if any(earlier[name] != asked[name] for name in ("budget", "mechanism", "unit", "stores_release")):
+            raise LedgerError(
+                f"charge {charge_id!r} of account {self.name!r} was made with another budget, mechanism or unit"
+            )
+        if "request" in earlier and earlier["request"] != asked.get("request"):
+            raise LedgerError(
+                f"charge {charge_id!r} of account {self.name!r} was made for another request (other files, columns or "
+                "parameters): its release is not the one asked for. Ask as before, or use another charge id"
+            )
 
-@dataclass(frozen=True)
-class _Limit:
-    """A grant: how much, and whether it is for budgets that may be chosen by looking at earlier releases."""
-
-    budget: Budget
-    adaptive: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.budget}{' (adaptive)' if self.adaptive else ''}"
-
-    def pays(self, budgets: Sequence[Budget]) -> bool:
-        """Whether charges of these budgets stay within it together."""
-        from discreet.privacy.accounting import Charge, fits
-
-        return fits([Charge.of(budget) for budget in budgets], self.budget, adaptive=self.adaptive)
-
-
-class _State:
-    """What the events of one account add up to."""
-
-    def __init__(self, account: str, events: Sequence[LedgerEvent]) -> None:
-        self.limit: _Limit | None = None
-        self.charges: dict[str, LedgerEvent] = {}
-        self.releases: dict[str, LedgerEvent] = {}
-        self.steps: dict[str, dict[int, LedgerEvent]] = {}
-        for event in events:
-            if event.account != account:
-                continue
-            if event.kind == "grant":
-                self.limit = _Limit(_budget_from_dict(event.details["budget"]), event.details.get("adaptive", False))
-            elif event.charge_id is not None and event.kind == "step":
-                self.steps.setdefault(event.charge_id, {})[event.details["number"]] = event
-            elif event.charge_id is not None:
-                (self.charges if event.kind == "charge" else self.releases)[event.charge_id] = event
-
-    @property
-    def granted(self) -> _Limit:
-        if self.limit is None:
-            raise LedgerError("the account was never granted a budget")
-        return self.limit
-
-    @property
-    def budgets(self) -> list[Budget]:
-        return [_budget_from_dict(event.details["budget"]) for event in self.charges.values()]
-
-
-def _spent(budgets: Sequence[Budget], limit: _Limit) -> Amount:
-    from discreet.privacy.accounting import Charge, total_cost
-
-    if limit.budget.rho is not None:
-        return Amount(None, 0.0, _total_rho(budgets))
-    if not budgets:
-        return Amount(0.0)
-    charges, delta = [Charge.of(budget) for budget in budgets], limit.budget.delta
-    return Amount(total_cost(charges, delta, adaptive=limit.adaptive), delta)
-
-
-def _total_rho(budgets: Sequence[Budget]) -> float:
-    """The rho of charges that fit a zCDP grant: those of a rho, and of an epsilon alone."""
-    from discreet.privacy.calibration.zcdp import pure_rho
-
-    return math.fsum(budget.rho or pure_rho(budget.epsilon or 0.0) for budget in budgets)
-
-
-def _remaining(budgets: Sequence[Budget], limit: _Limit, delta: float | None) -> Amount:
-    if limit.budget.rho is not None:
-        rho = limit.budget.rho - _total_rho(budgets)
-        while rho > 0.0 and not limit.pays([*budgets, Budget.zcdp(rho)]):
-            rho = math.nextafter(rho, 0.0) * (1 - 1e-15)
-        return Amount(None, 0.0, max(rho, 0.0))
-    unspent = max(0.0, limit.budget.delta - math.fsum(budget.delta for budget in budgets))
-    if delta is not None:
-        return _largest(budgets, limit, Budget(1.0, delta).delta)
-    everything = _largest(budgets, limit, unspent)
-    if budgets and budgets[-1].delta < unspent:
-        usual = _largest(budgets, limit, budgets[-1].delta)
-        assert usual.epsilon is not None
-        assert everything.epsilon is not None
-        if usual.epsilon > 1.001 * everything.epsilon:
-            return usual
-    return everything
-
-
-def _largest(budgets: Sequence[Budget], limit: _Limit, delta: float) -> Amount:
-    """The charge of this delta with the largest epsilon that fits, up to a thousandth of the grant."""
-    most = limit.budget.epsilon
-    assert most is not None
-
-    def fits(epsilon: float) -> bool:
-        return epsilon > 0.0 and limit.pays([*budgets, Budget(epsilon, delta)])
-
-    # What plain addition leaves is exact and nearly always the answer; bisect only where composition gives more.
-    low = most - math.fsum(budget.epsilon or 0.0 for budget in budgets)
-    for _ in range(4):
-        if fits(low):
-            break
-        low = math.nextafter(low, 0.0)
-    else:
-        low = 0.0
-    high, tolerance = most, 1e-3 * most
-    if low < high and not fits(low + tolerance):
-        high = low
-    while high - low > tolerance:
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return Amount(low, delta)
-
-
-def _refusal(account: str, state: _State, requested: Budget) -> BudgetExceededError:
-    limit = state.granted
-    spent = _spent(state.budgets, limit)
-    remaining = _remaining(state.budgets, limit, None if requested.is_zcdp else requested.delta)
-    return BudgetExceededError(
-        f"account {account!r} cannot pay {requested}: granted {limit}, spent {spent} in {len(state.charges)} charges, "
-        f"remaining {remaining}",
-        requested=requested,
-        spent=spent,
-        remaining=remaining,
-        charges=tuple(state.charges),
-    )
+    def _refusal(self, balance: Balance, requested: Budget, charges: tuple[str, ...]) -> BudgetExceededError:
+        spent, remaining = balance.spent(), balance.remaining()
+        return BudgetExceededError(
+            f"account {self.name!r} cannot pay {requested}: granted {balance.granted}, spent {spent} in "
+            f"{balance.charges} charges, remaining {remaining}",
+            requested=requested,
+            spent=spent,
+            remaining=remaining,
+            charges=charges,
+        )
 
 
 def _charge_details(
@@ -428,7 +406,7 @@ def _charge_details(
     if not isinstance(unit, Unit):
         raise ParameterError(f"unit must be one of discreet's units, not {type(unit).__name__}")
     return {
-        "budget": _budget_to_dict(budget),
+        "budget": budget_to_dict(budget),
         "mechanism": mechanism,
         "unit": {"name": type(unit).__name__, **dataclasses.asdict(unit)},
         "stores_release": stores_release,
@@ -452,13 +430,3 @@ def _as_step(event: LedgerEvent, payload: bytes) -> Step:
 def _check_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
         raise ParameterError(f"budget must be a Budget, not {type(budget).__name__}")
-
-
-def _budget_to_dict(budget: Budget) -> dict[str, float | None]:
-    return {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
-
-
-def _budget_from_dict(values: dict[str, Any]) -> Budget:
-    if values["rho"] is not None:
-        return Budget.zcdp(values["rho"])
-    return Budget(values["epsilon"], values["delta"])

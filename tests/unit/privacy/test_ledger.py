@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import discreet as dc
-from discreet.privacy.ledger import Step, new_charge_id
+from discreet.privacy.ledger import Amount, Payment, Step, new_charge_id
 
 
 @pytest.fixture
@@ -74,6 +74,30 @@ def test_a_check_refuses_like_a_charge_and_spends_nothing(account):
         account.check(dc.Budget(2.0))
     account.check(dc.Budget(1.0))
     assert kinds(account) == ["grant", "charge"]
+
+
+def test_what_was_spent_is_said_in_sums_unless_composition_says_less(ledger, account):
+    account.charge(dc.Budget(1.0, 1e-9))
+    assert (account.spent().epsilon, account.spent().delta) == (1.0, 1e-9)
+    assert str(account.spent()) == "epsilon=1, delta=1e-09"
+    assert str(account.remaining()) == "epsilon=3, delta=9.9e-08"
+    ledger.grant("many", dc.Budget(4.0, 1e-6))
+    many = ledger.account("many")
+    for _ in range(60):
+        many.charge(dc.Budget(0.1, 1e-9))
+    spent = many.spent()
+    assert spent.delta == 1e-6
+    assert spent.epsilon < 0.9 * 6.0
+
+
+def test_figures_are_rounded_to_the_safe_side():
+    assert str(Amount(1.0000001, 1.0000001e-9)) == "epsilon=1.00001, delta=1.00001e-09"
+    assert str(Amount(1.9999999, 1.9999999e-9, None, "down")) == "epsilon=1.99999, delta=1.99999e-09"
+    assert str(Amount(None, 0.0, 0.1234561)) == "rho=0.123457 (zCDP)"
+    assert str(Amount(None, 0.0, 0.1234569, "down")) == "rho=0.123456 (zCDP)"
+    assert str(Amount(0.1 + 0.2)) == "epsilon=0.3"  # what sums of floats add is forgiven when it is charged, too
+    assert str(Amount(1e-7 - 3e-9, 0.0, None, "down")) == "epsilon=9.7e-08"
+    assert str(Amount(0.0)) == "epsilon=0"
 
 
 def test_delta_is_a_budget_too(account):
@@ -271,6 +295,28 @@ def test_an_id_stands_for_one_budget_mechanism_and_unit(account, other):
         account.begin("day 1", **{**same, **other})
 
 
+def test_an_id_stands_for_one_request(account):
+    """Where the earlier charge has none (it was made by an earlier version), there is nothing to compare with."""
+    account.begin("day 1", dc.Budget(1.0), request="digest of this")
+    account.store("day 1", b"release")
+    assert account.begin("day 1", dc.Budget(1.0), request="digest of this") == b"release"
+    for other in ("digest of that", None):
+        with pytest.raises(dc.LedgerError, match="another request"):
+            account.begin("day 1", dc.Budget(1.0), request=other)
+    account.begin("day 2", dc.Budget(1.0))
+    account.store("day 2", b"release")
+    assert account.begin("day 2", dc.Budget(1.0), request="digest of this") == b"release"
+
+
+def test_a_payment_says_whether_it_charged(account):
+    assert account.pay("day 1", dc.Budget(1.0)) == Payment(None, charged=True)
+    assert account.pay("day 1", dc.Budget(1.0)) == Payment(None, charged=False)
+    assert not account.is_stored("day 1")
+    account.store("day 1", b"release")
+    assert account.is_stored("day 1")
+    assert account.pay("day 1", dc.Budget(1.0)) == Payment(b"release", charged=False)
+
+
 def test_a_bare_charge_cannot_be_repeated_or_turned_into_a_release(account):
     account.charge(dc.Budget(1.0), charge_id="bare")
     with pytest.raises(dc.LedgerError, match="already has a charge"):
@@ -460,7 +506,7 @@ def test_the_file_is_durable_and_append_only(account, path):
     account.store("day 1", b"release")
     connection = sqlite3.connect(path)
     try:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         for statement in (
             "UPDATE events SET body = '{}' WHERE seq = 2",
             "DELETE FROM events WHERE seq = 2",

@@ -1,0 +1,125 @@
+"""What a charge costs as the ledger grows: it should be the same at 10 charges and at 100,000.
+
+python benchmarks/ledger.py [--most 100000] [--folder .]
+
+Charges are made in bulk up to each size (many in one transaction, which the ledger itself never does), then single ones
+are timed as a program makes them. "sync" is the time of the commit of one row in a bare SQLite file on this disk, with
+the same settings: what no ledger can do without. The grants are generous, so that sums decide; "tight" is an account
+that only composition by privacy loss distributions can pay, and "different" one with 4,000 different epsilons.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import discreet as dc
+from discreet.privacy.balance import budget_to_dict
+
+TIMES = 15
+
+
+def milliseconds(work: Callable[[], object], times: int = TIMES) -> float:
+    """The median of several runs."""
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken) * 1e3
+
+
+def grow(ledger: dc.Ledger, account: str, budgets: list[dc.Budget], start: int) -> None:
+    """Make many charges, each with a release, in one transaction."""
+    unit = {"name": "Event"}
+    with ledger._log.writing() as log:
+        for number, budget in enumerate(budgets, start):
+            details = {"budget": budget_to_dict(budget), "mechanism": "bulk", "unit": unit, "stores_release": True}
+            log.append(account, "charge", f"bulk {number}", details)
+            log.append(account, "release", f"bulk {number}", {}, b"x" * 200)
+
+
+def release(account: dc.Account, budget: dc.Budget, name: str) -> None:
+    """All that a release asks of the ledger."""
+    assert account.begin(name, budget) is None
+    account.store(name, b"x" * 200)
+
+
+def sync(folder: Path) -> float:
+    """The commit of one row, as durable as a charge."""
+    path = folder / "bare.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous=EXTRA")
+        connection.execute("CREATE TABLE rows (value)")
+        return milliseconds(lambda: connection.execute("INSERT INTO rows VALUES (1)"))
+
+
+def flat(folder: Path, most: int) -> None:
+    """One charge, one release, one look and one replay at each size."""
+    ledger = dc.Ledger(folder / "flat.sqlite")
+    ledger.grant("a", dc.Budget(1e9, 1e-2))
+    account = ledger.account("a")
+    small = dc.Budget(0.01, 1e-12)
+    print("charges   sync ms  charge ms  release ms  remaining ms  replay ms  verify s  MiB")
+    made, size = 0, 10
+    while size <= most:
+        grow(ledger, "a", [small] * (size - made), made)
+        made = size
+        charge = milliseconds(lambda: account.charge(small))
+        whole = milliseconds(lambda: release(account, small, str(random.random())))
+        left = milliseconds(account.remaining)
+        replay = milliseconds(lambda: account.begin("bulk 5", small, mechanism="bulk"))
+        start = time.perf_counter()
+        ledger.verify()
+        verified = time.perf_counter() - start
+        mebibytes = (folder / "flat.sqlite").stat().st_size / 2**20
+        row = f"{size:7d} {sync(folder):9.1f} {charge:10.1f} {whole:11.1f} {left:13.1f} {replay:10.1f} {verified:9.2f}"
+        print(f"{row} {mebibytes:4.0f}", flush=True)
+        (folder / "bare.sqlite").unlink()
+        size *= 10
+
+
+def composed(folder: Path) -> None:
+    """Accounts that plain sums do not pay."""
+    generator = random.Random(3)
+    cases = {
+        "tight": ([dc.Budget(0.01)] * 4000, dc.Budget(3.0, 1e-6)),
+        "different": ([dc.Budget(generator.uniform(0.005, 0.015)) for _ in range(4000)], dc.Budget(3.2, 1e-6)),
+    }
+    print("account    charges  charge ms  remaining ms  refusal ms")
+    for name, (budgets, grant) in cases.items():
+        ledger = dc.Ledger(folder / f"{name}.sqlite")
+        ledger.grant(name, grant)
+        grow(ledger, name, budgets, 0)
+        account = ledger.account(name)
+        account.spent()
+        charge = milliseconds(lambda account=account: account.charge(dc.Budget(0.001)))  # type: ignore[misc]
+        left = milliseconds(account.remaining, 5)
+        refusal = milliseconds(lambda account=account: refused(account), 5)  # type: ignore[misc]
+        print(f"{name:10} {len(budgets):7d} {charge:10.1f} {left:13.1f} {refusal:11.1f}", flush=True)
+
+
+def refused(account: dc.Account) -> None:
+    """A charge that does not fit."""
+    try:
+        account.charge(dc.Budget(3.0))
+    except dc.BudgetExceededError:
+        return
+    raise AssertionError("the charge should not fit")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--most", type=int, default=100_000)
+    parser.add_argument("--folder", default=".", help="on the disk that is to be measured")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        flat(Path(folder), arguments.most)
+        composed(Path(folder))

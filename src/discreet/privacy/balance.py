@@ -1,0 +1,201 @@
+"""What the grants and charges of one account add up to: a running total of one size, whatever was charged.
+
+A balance is a fold over the account's events, so that it can be kept beside them and made again from them: the ledger
+does the first at every charge and compares the two when it is asked to `verify`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any, Literal
+
+from discreet.errors import LedgerError
+from discreet.privacy.accounting import SLACK, Charge, Tally
+from discreet.privacy.budget import Budget
+from discreet.privacy.rounding import rounded_up
+
+__all__ = ["Amount", "Balance", "Limit", "budget_from_dict", "budget_to_dict"]
+
+# A thousandth: how much more epsilon another way to say it must leave, to be preferred to plain sums.
+_NOTABLY = 1.001
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An amount of privacy. Unlike a Budget it may be zero.
+
+    As text it has six digits, rounded to the safe side: what was spent up, what remains down.
+    """
+
+    epsilon: float | None
+    delta: float = 0.0
+    rho: float | None = None
+    rounded: Literal["up", "down"] = field(default="up", compare=False)
+
+    def __str__(self) -> str:
+        if self.rho is not None:
+            return f"rho={self._digits(self.rho)} (zCDP)"
+        assert self.epsilon is not None
+        return f"epsilon={self._digits(self.epsilon)}" + (f", delta={self._digits(self.delta)}" if self.delta else "")
+
+    def _digits(self, value: float) -> str:
+        # What accounting forgives is forgiven here: 0.1 + 0.2 spent is 0.3, not 0.300001.
+        slack = Decimal(SLACK.numerator) / Decimal(SLACK.denominator)
+        slack = -slack if self.rounded == "up" else slack
+        six = Context(prec=6, rounding=ROUND_CEILING if self.rounded == "up" else ROUND_FLOOR)
+        return f"{float(six.create_decimal(Decimal(value) * (1 + slack))):g}" if math.isfinite(value) else f"{value:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A grant: how much, and whether it is for budgets that may be chosen by looking at earlier releases."""
+
+    budget: Budget
+    adaptive: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.budget}{' (adaptive)' if self.adaptive else ''}"
+
+    def pays(self, tally: Tally) -> bool:
+        """Whether the charges of a tally stay within it together."""
+        return tally.fits(self.budget, adaptive=self.adaptive)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """One account: its latest grant, the unit of its charges, and their tally."""
+
+    limit: Limit | None = None
+    unit: dict[str, Any] | None = None
+    charges: int = 0
+    last: Budget | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def after(self, kind: str, details: dict[str, Any]) -> Balance:
+        """With one more grant or charge."""
+        budget = budget_from_dict(details["budget"])
+        if kind == "grant":
+            return replace(self, limit=Limit(budget, details.get("adaptive", False)))
+        return replace(
+            self,
+            unit=details["unit"] if self.unit is None else self.unit,
+            charges=self.charges + 1,
+            last=budget,
+            tally=self.tally.plus(Charge.of(budget)),
+        )
+
+    @property
+    def granted(self) -> Limit:
+        """The latest grant."""
+        if self.limit is None:
+            raise LedgerError("the account was never granted a budget")
+        return self.limit
+
+    def pays(self, budget: Budget) -> bool:
+        """Whether the grant pays one more charge."""
+        return self.granted.pays(self.tally.plus(Charge.of(budget)))
+
+    def spent(self) -> Amount:
+        """What all charges cost together: a guarantee that they have.
+
+        Plain sums of epsilons and deltas, unless tight composition says notably less: then that epsilon, at the
+        grant's delta. Of a zCDP grant the sum of the rhos.
+        """
+        limit, tally = self.granted, self.tally
+        if limit.budget.rho is not None:
+            return Amount(None, 0.0, rounded_up(tally.total_rho))
+        tight = tally.cost(limit.budget.delta, adaptive=limit.adaptive)
+        if not tally.total_rho - tally.rho and rounded_up(tally.epsilon) <= _NOTABLY * tight:
+            return Amount(rounded_up(tally.epsilon), rounded_up(tally.delta))
+        return Amount(tight, limit.budget.delta)
+
+    def remaining(self, delta: float | None = None) -> Amount:
+        """A charge that still fits, of this delta and the largest epsilon (to 0.1 percent of the grant, rounded down).
+
+        Without `delta`: all of the delta that is left, unless so many small charges were made that tight composition
+        leaves notably more epsilon to one more charge with the last one's delta. Of a zCDP grant: the rho that is left.
+        """
+        budget = self.granted.budget
+        if budget.rho is not None:
+            rho = _rounded_down(Fraction(budget.rho) - self.tally.total_rho)
+            return Amount(None, 0.0, rho, "down")
+        if delta is not None:
+            return self._largest(Budget(1.0, delta).delta)
+        unspent = _rounded_down(Fraction(budget.delta) - self.tally.total_delta)
+        everything = self._largest(unspent)
+        if self.last is not None and self.last.delta < unspent:
+            usual = self._largest(self.last.delta)
+            assert usual.epsilon is not None
+            assert everything.epsilon is not None
+            if usual.epsilon > _NOTABLY * everything.epsilon:
+                return usual
+        return everything
+
+    def _largest(self, delta: float) -> Amount:
+        """The charge of this delta with the largest epsilon that fits, up to a thousandth of the grant."""
+        limit = self.granted
+        most = limit.budget.epsilon
+        assert most is not None
+
+        def seems_to_fit(epsilon: float) -> bool:
+            return self.tally.fits(limit.budget, adaptive=limit.adaptive, more=Charge(epsilon, delta))
+
+        # What plain addition leaves is exact and nearly always the answer; bisect only where composition gives more.
+        low = _rounded_down(Fraction(most) - self.tally.epsilon)
+        if not (low and self.pays(Budget(low, delta))):
+            low = 0.0
+        high, tolerance, sums = most, 1e-3 * most, low
+        if low < high and not seems_to_fit(low + tolerance):
+            high = low
+        while high - low > tolerance:
+            middle = (low + high) / 2
+            low, high = (middle, high) if seems_to_fit(middle) else (low, middle)
+        while low > sums and not self.pays(Budget(low, delta)):  # what seemed to fit was computed on another grid
+            low = max(sums, low - tolerance)
+        return Amount(low, delta, None, "down")
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form; sums as exact fractions."""
+        tally = {
+            one.name: str(value) if isinstance(value := getattr(self.tally, one.name), Fraction) else value
+            for one in fields(Tally)
+        }
+        return {
+            "granted": None if self.limit is None else budget_to_dict(self.limit.budget),
+            "adaptive": self.limit is not None and self.limit.adaptive,
+            "unit": self.unit,
+            "charges": self.charges,
+            "last": None if self.last is None else budget_to_dict(self.last),
+            "tally": {**tally, "epsilons": [list(pair) for pair in self.tally.epsilons]},
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Balance:
+        """What `to_dict` described."""
+        tally: dict[str, Any] = {
+            name: Fraction(value) if isinstance(value, str) else value for name, value in values["tally"].items()
+        }
+        tally["epsilons"] = tuple((epsilon, times) for epsilon, times in tally["epsilons"])
+        limit = None if values["granted"] is None else Limit(budget_from_dict(values["granted"]), values["adaptive"])
+        last = None if values["last"] is None else budget_from_dict(values["last"])
+        return cls(limit, values["unit"], values["charges"], last, Tally(**tally))
+
+
+def _rounded_down(value: Fraction) -> float:
+    """The largest float that is not more than `value`, and not less than 0."""
+    return max(0.0, -rounded_up(-value))
+
+
+def budget_to_dict(budget: Budget) -> dict[str, float | None]:
+    """A budget as the ledger writes it down."""
+    return {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
+
+
+def budget_from_dict(values: dict[str, Any]) -> Budget:
+    """The budget that was written down."""
+    if values["rho"] is not None:
+        return Budget.zcdp(values["rho"])
+    return Budget(values["epsilon"], values["delta"])

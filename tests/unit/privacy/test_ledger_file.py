@@ -1,0 +1,446 @@
+"""The ledger's file: one name, one file, durable, read-only where it must be, and every fact recorded twice."""
+
+import os
+import random
+import shutil
+import sqlite3
+import stat
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import discreet as dc
+from discreet.privacy import ledger_store
+from discreet.privacy.ledger import Step
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "ledger-v1.db"
+posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budgets.sqlite"
+
+
+@pytest.fixture
+def account(path):
+    """Two accounts; six releases, a stream of three steps, a charge that was begun, a bare one."""
+    ledger = dc.Ledger(path)
+    ledger.grant("searches", dc.Budget(8.0, 1e-7))
+    account = ledger.account("searches")
+    for day in range(6):
+        account.begin(f"day {day}", dc.Budget(0.5, 1e-9))
+        account.store(f"day {day}", b"release %d" % day)
+    account.begin("stream", dc.Budget(1.0))
+    for number, previous in ((1, None), (2, "token 1"), (3, "token 2")):
+        account.store_step("stream", number, f"token {number}", b"step %d" % number, previous=previous)
+    account.begin("begun", dc.Budget(0.25))
+    account.charge(dc.Budget(0.25), charge_id="bare")
+    ledger.grant("clicks", dc.Budget(1.0))
+    ledger.account("clicks").charge(dc.Budget(0.5), charge_id="a click")
+    return account
+
+
+# --- one name
+
+
+@posix
+def test_a_second_hard_link_is_refused_under_every_name(account, path, tmp_path):
+    other = tmp_path / "other.sqlite"
+    os.link(path, other)
+    for name in (path, other):
+        with pytest.raises(dc.LedgerError, match="hard links"):
+            dc.Ledger(name)
+    with pytest.raises(dc.LedgerError, match="hard links"):
+        account.charge(dc.Budget(0.1))
+    other.unlink()
+    account.charge(dc.Budget(0.1))
+
+
+@posix
+def test_symbolic_links_lead_to_one_ledger(account, path, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.sqlite"
+    link.symlink_to(path)
+    spent = account.spent().epsilon
+    dc.Ledger(link).account("searches").charge(dc.Budget(0.25))
+    assert account.spent().epsilon == spent + 0.25
+    assert os.listdir(link.parent) == ["link.sqlite"]
+    assert link.is_symlink()
+    dangling = tmp_path / "elsewhere" / "new.sqlite"
+    dangling.symlink_to(tmp_path / "real.sqlite")
+    dc.Ledger(dangling).grant("a", dc.Budget(1.0))
+    assert dc.Ledger(tmp_path / "real.sqlite").account("a").granted == dc.Budget(1.0)
+
+
+def test_nothing_is_outside_the_file_once_a_charge_has_returned(account, path, tmp_path):
+    """Also while another connection is open, which is when a write-ahead log would stay. A copy of the file has it."""
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("SELECT count(*) FROM events").fetchall()
+        spent = account.spent().epsilon
+        account.charge(dc.Budget(0.25))
+        assert os.listdir(tmp_path) == ["budgets.sqlite"]
+        shutil.copy(path, tmp_path / "copy.sqlite")
+        assert dc.Ledger(tmp_path / "copy.sqlite").account("searches").spent().epsilon == spent + 0.25
+
+
+def test_a_write_ahead_log_of_an_earlier_version_is_taken_over(tmp_path, path):
+    """A charge that is in the log alone, because its process was killed, is not lost."""
+    source = tmp_path / "source.sqlite"
+    shutil.copy(GOLDEN, source)
+    keeper = sqlite3.connect(source, isolation_level=None)
+    keeper.execute("PRAGMA wal_autocheckpoint=0")
+    (count,) = keeper.execute("SELECT count(*) FROM events").fetchone()
+    seq, digest = keeper.execute("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1").fetchone()
+    body = keeper.execute("SELECT body FROM events WHERE charge_id = 'bare'").fetchone()[0]
+    fields = (seq + 1, 1, "2026-01-01T00:00:00.000+00:00", "searches", "charge", "in the log", body)
+    row = (*fields, ledger_store._digest(digest, fields), None)
+    keeper.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    for ending in ("", "-wal"):
+        shutil.copy(f"{source}{ending}", f"{path}{ending}")
+    keeper.close()
+    assert (tmp_path / "budgets.sqlite-wal").stat().st_size > 0
+    ledger = dc.Ledger(path)
+    assert len(ledger.history()) == count + 1
+    ledger.account("searches").charge(dc.Budget(0.25))
+    assert len(ledger.history()) == count + 2
+    assert sorted(name for name in os.listdir(tmp_path) if name.startswith("budgets")) == ["budgets.sqlite"]
+    assert ledger.verify() == count + 2
+
+
+# --- durable
+
+
+def test_every_connection_that_writes_syncs_the_file_and_its_directory(account, monkeypatch):
+    """synchronous=EXTRA (3): the journal's removal, which is what commits, is on disk before a charge returns."""
+    settings = []
+
+    class Watched(sqlite3.Connection):
+        def close(self):
+            mode = self.execute("PRAGMA journal_mode").fetchone()[0]
+            settings.append((self.execute("PRAGMA synchronous").fetchone()[0], mode))
+            super().close()
+
+    real = sqlite3.connect
+    monkeypatch.setattr(ledger_store.sqlite3, "connect", lambda *args, **more: real(*args, factory=Watched, **more))
+    account.begin("durable", dc.Budget(0.25))
+    account.store("durable", b"release")
+    account.store_step("stream", 4, "token 4", b"step 4", previous="token 3")
+    assert len(settings) >= 3
+    assert set(settings) == {(3, "delete")}
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_a_charge_is_synced_before_it_returns(account, path, tmp_path):
+    """What the system sees: the file is synced, then the journal removed, then the directory synced, then the print."""
+    import subprocess
+
+    script = (
+        "import sys, os, discreet as dc; a = dc.Ledger(sys.argv[1]).account('searches'); os.write(1, b'BEFORE\\n');"
+        "a.charge(dc.Budget(0.125)); os.write(1, b'AFTER\\n')"
+    )
+    trace = tmp_path / "trace"
+    watched = "trace=fsync,fdatasync,unlink,write,openat"
+    command = ["strace", "-f", "-y", "-o", trace, "-e", watched, sys.executable, "-c", script, path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0 and "ptrace" in done.stderr:
+        pytest.skip("strace is not allowed here")
+    assert done.returncode == 0, done.stderr
+    lines = trace.read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if "BEFORE" in line)
+    end = next(i for i, line in enumerate(lines) if "AFTER" in line)
+    calls = lines[start:end]
+    removed = max(i for i, line in enumerate(calls) if "unlink" in line and "-journal" in line)
+    synced = [i for i, line in enumerate(calls) if "sync(" in line]
+    assert any(i < removed and "budgets.sqlite>" in calls[i] for i in synced)
+    assert any(i > removed and f"<{tmp_path}>" in calls[i] for i in synced)
+
+
+@posix
+def test_new_ledgers_and_backups_are_their_owners_alone(tmp_path):
+    path, copy = tmp_path / "new.sqlite", tmp_path / "copy.sqlite"
+    before = os.umask(0)
+    try:
+        dc.Ledger(path).grant("a", dc.Budget(1.0))
+        dc.Ledger(path).backup(copy)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(copy.stat().st_mode) == 0o600
+
+
+# --- reading where nothing can be written
+
+
+def as_nobody(folder, work):
+    """Run `work` in a child that may not write, and return what it returned (as text)."""
+    folder.chmod(0o555)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            result = work()
+        except BaseException as error:
+            result = repr(error)
+        os.write(write, str(result).encode())
+        os._exit(0)
+    os.close(write)
+    with open(read) as file:
+        result = file.read()
+    os.waitpid(child, 0)
+    folder.chmod(0o755)
+    return result
+
+
+@posix
+@pytest.mark.parametrize("old", [False, True])
+def test_a_ledger_is_read_where_nothing_can_be_written(account, path, old):
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own directories are closed to others
+        check_reading(Path(folder), path, old)
+
+
+def check_reading(folder, path, old):
+    archived = folder / "budgets.sqlite"
+    shutil.copy(GOLDEN if old else path, archived)
+    archived.chmod(0o444)
+    here = dc.Ledger(archived).account("searches")
+    expected = f"{here.statement()} {len(here.history())}"
+
+    def work():
+        ledger = dc.Ledger(archived)
+        return f"{ledger.account('searches').statement()} {len(ledger.history('searches'))}"
+
+    assert as_nobody(folder, work) == expected
+    assert "LedgerError" in as_nobody(folder, lambda: dc.Ledger(archived).account("searches").charge(dc.Budget(0.1)))
+    assert os.listdir(folder) == ["budgets.sqlite"]
+
+
+# --- backups
+
+
+def test_a_backup_is_a_whole_ledger(account, path, tmp_path):
+    copy = tmp_path / "copy.sqlite"
+    ledger = dc.Ledger(path)
+    assert ledger.backup(copy) == len(ledger.history()) == dc.Ledger(copy).verify()
+    assert dc.Ledger(copy).history() == ledger.history()
+    account.charge(dc.Budget(0.25))
+    with pytest.raises(dc.LedgerError, match="never replaces"):
+        ledger.backup(copy)
+    with pytest.raises(dc.LedgerError, match="never replaces"):
+        ledger.backup(path)
+    with pytest.raises(dc.LedgerError, match="cannot be written"):
+        ledger.backup(tmp_path / "nowhere" / "copy.sqlite")
+    assert sorted(os.listdir(tmp_path)) == ["budgets.sqlite", "copy.sqlite"]
+    assert dc.Ledger(copy).verify() == len(ledger.history()) - 1
+
+
+def test_an_old_ledger_is_backed_up_as_it_is(tmp_path, path):
+    shutil.copy(GOLDEN, path)
+    dc.Ledger(path).backup(tmp_path / "copy.sqlite")
+    assert dc.Ledger(tmp_path / "copy.sqlite").history() == dc.Ledger(path).history()
+    with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+def test_a_damaged_ledger_has_no_backup(account, path, tmp_path):
+    tamper(path, "UPDATE events SET payload = x'00' WHERE charge_id = 'day 2' AND kind = 'release'")
+    with pytest.raises(dc.LedgerError, match="damaged"):
+        dc.Ledger(path).backup(tmp_path / "copy.sqlite")
+    assert os.listdir(tmp_path) == ["budgets.sqlite"]
+
+
+# --- what was altered is noticed
+
+
+def tamper(path, *statements):
+    """As someone would who drops the triggers first and puts them back."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid")
+        triggers = triggers.fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            assert connection.execute(statement).rowcount != 0
+        for _, sql in triggers:
+            connection.execute(sql)
+
+
+def stored(path, query):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchone()
+
+
+def charge(account):
+    account.charge(dc.Budget(0.125))
+
+
+def replay(account):
+    account.begin("day 2", dc.Budget(0.5, 1e-9))
+
+
+def go_on(account):
+    account.store_step("stream", 4, "token 4", b"step 4", previous="token 3")
+
+
+NOTICED = {
+    "a balance edited": (
+        ["UPDATE balances SET body = replace(body, '\"charges\": 9', '\"charges\": 1') WHERE account = 'searches'"],
+        [charge],
+    ),
+    "a balance lost": (["DELETE FROM balances WHERE account = 'searches'"], [charge]),
+    "the balance of another account": (
+        [
+            "UPDATE balances SET (body, digest) = (SELECT body, digest FROM balances WHERE account = 'clicks') "
+            "WHERE account = 'searches'"
+        ],
+        [charge],
+    ),
+    "the head lost": (["DELETE FROM balances WHERE account = ''"], [charge, replay, go_on]),
+    "the head edited": (
+        ["UPDATE balances SET body = replace(body, '\"accounts\": 2', '\"accounts\": 1') WHERE account = ''"],
+        [charge, replay, go_on],
+    ),
+    "the last event lost": (["DELETE FROM events WHERE charge_id = 'a click'"], [charge, replay, go_on]),
+    "the last charge lost": (["DELETE FROM events WHERE charge_id = 'bare'"], [charge]),
+    "the last charge made smaller": (
+        ["UPDATE events SET body = replace(body, '0.25', '0.05') WHERE charge_id = 'bare'"],
+        [charge],
+    ),
+    "a charge lost": (["DELETE FROM events WHERE charge_id = 'day 2' AND kind = 'charge'"], [replay]),
+    "a charge given to another id": (
+        ["UPDATE events SET charge_id = 'other' WHERE charge_id = 'day 2' AND kind = 'charge'"],
+        [replay],
+    ),
+    "a release lost": (["DELETE FROM events WHERE charge_id = 'day 2' AND kind = 'release'"], [replay]),
+    "a release altered": (
+        ["UPDATE events SET payload = x'00' WHERE charge_id = 'day 2' AND kind = 'release'"],
+        [replay],
+    ),
+    "a mark lost": (["DELETE FROM marks WHERE charge_id = 'day 2'"], [replay]),
+    "a mark edited": (
+        ["UPDATE marks SET body = replace(body, '\"release\": 7', '\"release\": null') WHERE charge_id = 'day 2'"],
+        [replay],
+    ),
+    "the mark of another charge": (
+        [
+            "UPDATE marks SET (body, digest) = (SELECT body, digest FROM marks WHERE charge_id = 'begun') "
+            "WHERE charge_id = 'day 2'"
+        ],
+        [replay],
+    ),
+    "the last step lost": (["DELETE FROM events WHERE charge_id = 'stream' AND number = 3"], [go_on]),
+    "a step renumbered": (["UPDATE events SET number = 4 WHERE charge_id = 'stream' AND number = 3"], [go_on]),
+    "steps forgotten by their mark": (["DELETE FROM marks WHERE charge_id = 'stream'"], [go_on]),
+}
+
+
+@pytest.mark.parametrize("name", NOTICED)
+def test_what_bears_on_a_decision_is_noticed_before_it(account, path, name):
+    statements, operations = NOTICED[name]
+    tamper(path, *statements)
+    for operation in operations:
+        with pytest.raises(dc.LedgerError, match="damaged"):
+            operation(account)
+    with pytest.raises(dc.LedgerError):
+        dc.Ledger(path).verify()
+
+
+@pytest.mark.parametrize("table", ["balances WHERE account = 'searches'", "balances WHERE account = ''"])
+def test_an_older_total_put_back_is_noticed(account, path, table):
+    body, digest = stored(path, f"SELECT body, digest FROM {table}")
+    account.charge(dc.Budget(0.5))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        name, _, where = table.partition(" ")
+        connection.execute(f"UPDATE {name} SET body = ?, digest = ? {where}", (body, digest))
+    with pytest.raises(dc.LedgerError, match="disagree"):
+        account.charge(dc.Budget(0.5))
+
+
+def test_an_older_mark_put_back_does_not_let_a_release_be_drawn_again(account, path):
+    body, digest = stored(path, "SELECT body, digest FROM marks WHERE charge_id = 'begun'")
+    account.store("begun", b"published")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE marks SET body = ?, digest = ? WHERE charge_id = 'begun'", (body, digest))
+    with pytest.raises(dc.LedgerError, match="disagree"):
+        account.begin("begun", dc.Budget(0.25))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET body = replace(body, '0.5', '0.1') WHERE charge_id = 'day 0' AND kind = 'charge'",
+        "DELETE FROM events WHERE charge_id = 'day 0'",
+        "UPDATE events SET payload = x'00' WHERE charge_id = 'day 0' AND kind = 'release'",
+        "DELETE FROM marks WHERE charge_id = 'day 0'",
+        "INSERT INTO marks SELECT account, 'new', body, digest FROM marks WHERE charge_id = 'day 0'",
+        "DELETE FROM balances WHERE account = 'clicks'",
+    ],
+)
+def test_what_is_left_for_verify_does_not_change_what_was_spent(account, path, statement):
+    """An old event or the records of another account: a charge does not read them, and does not need to."""
+    spent = account.spent()
+    tamper(path, statement)
+    assert account.spent() == spent
+    with pytest.raises(dc.LedgerError, match="damaged"):
+        dc.Ledger(path).verify()
+
+
+def test_events_of_an_unknown_version_are_refused(account, path, monkeypatch):
+    monkeypatch.setattr(ledger_store, "EVENT_VERSIONS", (1, 2, 3))
+    with dc.Ledger(path)._log.writing() as log:
+        log.append("clicks", "grant", None, {"budget": {"epsilon": 2.0, "delta": 0.0, "rho": None}}, version=3)
+    account.charge(dc.Budget(0.125))
+    monkeypatch.undo()
+    for operation in (charge, replay, go_on):  # although its event is not one of theirs, and not the last one
+        with pytest.raises(dc.LedgerError, match="version 3"):
+            operation(account)
+
+
+def test_a_flipped_bit_never_changes_a_decision(account, path):
+    """150 flips (seeded): every operation does what it did, or raises LedgerError; a charge is added or refused."""
+    content = path.read_bytes()
+    before, steps = account.statement(), [account.step("stream", number) for number in (1, 2, 3)]
+    generator = random.Random(7)
+    outcomes = {"same": 0, "refused": 0}
+    for _ in range(150):
+        damaged = bytearray(content)
+        damaged[generator.randrange(len(content))] ^= 1 << generator.randrange(8)
+        path.write_bytes(damaged)
+        for operation in (
+            lambda: account.statement() == before,
+            lambda: [account.step("stream", number) for number in (1, 2, 3)] == steps,
+            lambda: account.last_step("stream") == steps[-1],
+            lambda: account.begin("day 3", dc.Budget(0.5, 1e-9)) == b"release 3",
+            lambda: account.begin("begun", dc.Budget(0.25)) is None,
+            lambda: account.store_step("stream", 3, "z", b"other", previous="token 2") == Step(3, "token 3", b"step 3"),
+            lambda: account.charge(dc.Budget(0.5)) and account.spent().epsilon == before.spent.epsilon + 0.5,
+        ):
+            try:
+                assert operation()
+                outcomes["same"] += 1
+            except dc.LedgerError:
+                outcomes["refused"] += 1
+    assert min(outcomes.values()) > 50
+
+
+def test_verify_notices_flips_of_everything_that_is_read(account, path):
+    """300 flips (seeded): verify refuses, or everything in the file reads as before."""
+    content, history = path.read_bytes(), account.history()
+    generator = random.Random(8)
+    refused = 0
+    for _ in range(300):
+        damaged = bytearray(content)
+        damaged[generator.randrange(len(content))] ^= 1 << generator.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            ledger = dc.Ledger(path)
+            ledger.verify()
+            assert ledger.account("searches").history() == history
+        except dc.LedgerError:
+            refused += 1
+    assert refused > 50
