@@ -369,6 +369,27 @@ class HistogramOverTimeAudit:
             # Nothing at all is shown of the stream without them.
             bound = epsilon_lower_bound((groups, runs), (0, runs), delta, FALSE_ALARM)
             yield Finding("statistical", "items of one event appear", "epsilon", epsilon, bound, 1, f"{runs} runs")
+            yield from self._late_items(histogram, effort)
+
+    def _late_items(self, histogram: Any, effort: Effort) -> Iterator[Finding]:
+        """Items that come late have noise as if it ran from the start, or the noise tells since when they are counted.
+
+        The variance of n noises, which are normal but for rounding, has a relative deviation of sqrt(2/n); 7.5 of them
+        are exceeded with probability below 1e-12.
+        """
+        engine, ticks = histogram._engine, range(2, min(histogram.horizon, _TICKS) + 1)
+        if not ticks:
+            return
+        tick = max(ticks, key=engine.error)
+        high = engine.cut(tick) + math.ceil(20 * engine.error(tick))
+        items = max(500, min(side_by_side(effort) // 4, 10**6 // high))
+        made = self.anew(histogram)
+        for _ in range(tick - 1):
+            made.step([])
+        noise = made.step(np.repeat(np.arange(items), high)).counts - high
+        off = abs(float((noise.astype(np.float64) ** 2).mean()) / engine.error(tick) ** 2 - 1)
+        limit, detail = 7.5 * math.sqrt(2 / items), f"{items} items at tick {tick}"
+        yield Finding("statistical", "items that come late have all noise", "relative variance", limit, off, 1, detail)
 
     def _side_by_side(self, histogram: Any, effort: Effort) -> tuple[int, int, list[Any]]:
         """Every D items are a run of their own: their noises are independent, and far above any cut all are shown."""
