@@ -31,7 +31,7 @@ def speed(arguments: argparse.Namespace) -> None:
     import pyarrow.csv  # noqa: F401
 
     import discreet.io.lines  # noqa: F401
-    from discreet.cli.rows import Rows
+    from discreet.io.rows import Rows
 
     for name, line, options in (
         ("text", "item {1}\n", {}),

@@ -369,6 +369,11 @@ class PanTable:
     @property
     def rounds(self) -> int: ...
 
+def record_ends(text: bytes, delimiter: int, cell: int) -> tuple[bytes, int]:
+    """
+    The offsets (int64) after the records of delimited text, and how its last cell goes on: 0 at its start, 1 plain, 2 inside quotes, 3 after a quote that may have closed it.
+    """
+
 class ShardedMisraGries:
     def __init__(self, capacity: int, shards: int, max_key_bytes: int, seed: int) -> None: ...
 

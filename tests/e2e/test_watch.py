@@ -132,7 +132,8 @@ def test_charged_once_and_refusals(tmp_path):
 def test_no_item_in_errors(tmp_path):
     rows = tmp_path / "rows.csv"
     rows.write_text("a,b\nsecret,1,2\n")
-    bad = watch(rows, "--column", "a", "--state", tmp_path / "s", "--horizon", 5, "--rows", 1, "--once", *PLENTY)
+    options = ["--column", "a", "--state", tmp_path / "s", "--horizon", 5, "--rows", 1, "--once", *PLENTY]
+    bad = watch(rows, *options, "--bad-rows", "error")
     assert bad.returncode == 4
     assert "secret" not in bad.stderr
 
@@ -213,7 +214,9 @@ def test_totals_do_not_count_blank_rows(tmp_path):
 def test_times_in_milliseconds_are_refused_before_anything_is_drawn(tmp_path):
     rows, state = tmp_path / "rows.csv", tmp_path / "state"
     rows.write_text("when,what\n1700000000000,secret\n1700007200000,secret\n")
-    bad = watch(rows, "--state", state, "--horizon", 5, "--tick", "1h", "--time-column", "when", "--once", *PLENTY)
+    options = [rows, "--horizon", 5, "--tick", "1h", "--time-column", "when", "--once", *PLENTY]
+    assert not lines(watch(*options, "--state", tmp_path / "skips"))
+    bad = watch(*options, "--state", state, "--bad-rows", "error")
     assert bad.returncode == 4, bad.stderr
     assert "years 1 to 9999" in bad.stderr
     assert "secret" not in bad.stderr
@@ -223,8 +226,8 @@ def test_times_in_milliseconds_are_refused_before_anything_is_drawn(tmp_path):
 
 def test_the_first_and_the_last_dates_there_are(tmp_path):
     rows = tmp_path / "rows.csv"
-    rows.write_text("when,what\n0001-01-01T00:00:00Z,a\n9999-12-31T23:59:59Z,a\n")
+    rows.write_text("when,what\n0001-01-01T00:00:00Z,a\n0001-01-02T00:00:00Z,a\n" + "9999-12-31T23:59:59Z,a\n" * 2)
     options = [rows, "--state", tmp_path / "s", "--horizon", 2, "--tick", "5000d", "--time-column", "when", "--once"]
-    out = lines(watch(*options, *PLENTY))
+    out = lines(watch(*options, *PLENTY, "--ahead", "999999999d"))
     assert out[0]["start"] == "0001-01-01T00:00:00+00:00"
     assert len(out) == 2

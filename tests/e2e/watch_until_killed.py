@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 
 import discreet as dc
-from discreet.cli.rows import Rows
-from discreet.cli.watch import Ticks, Watcher
+from discreet.cli.watch import Watcher
 from discreet.continual import HeavyHitters
+from discreet.engines.ticks import Rule
 from discreet.io.durable import locked
+from discreet.io.rows import Rows
 from discreet.privacy.accounting import Charge, fits
 from discreet.privacy.ledger import Ledger
 
@@ -44,7 +45,7 @@ def child(folder: Path, horizon: int) -> None:
     settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": 16, "window": None}
     payer = Ledger(folder / "ledger.sqlite").account("rows")
     with locked(folder / "state") as kept:
-        watcher = Watcher.open(kept, settings, BUDGET, payer, reader, Ticks.of(None, None, 10))
+        watcher = Watcher.open(kept, settings, BUDGET, payer, reader, Rule(rows=10))
         for result in watcher.run(once=True):
             shown = {item["item"]: item["count"] for item in result["items"]}
             os.write(out, (repr((result["tick"], sorted(shown.items()))) + "\n").encode())

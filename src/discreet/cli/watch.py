@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import datetime
+import dataclasses
 import json
+import math
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli.interrupts import Interrupted, uninterrupted
-from discreet.cli.options import AccountName, Delta, Epsilon, Quiet, Rho, budget_of
+from discreet.cli.options import AccountName, BadRows, Delta, Epsilon, Quiet, Rho, budget_of
 from discreet.cli.output import note, printable, table_text
 from discreet.errors import CorruptStateError, ParameterError
 
 if TYPE_CHECKING:
-    from discreet.cli.rows import Batch, Rows
+    from discreet.engines.ticks import Add, End, Rule, Ticker
     from discreet.io.durable import StateFile
+    from discreet.io.rows import Rows
+    from discreet.privacy import Guarantee
     from discreet.privacy.ledger import Account
 
 __all__ = ["watch"]
 
 FAMILY = 150
 _POLL_SECONDS = 0.2
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def watch(
@@ -50,6 +53,25 @@ def watch(
         ),
     ] = None,
     rows: Annotated[int | None, typer.Option(help="A tick is so many rows.", show_default=False)] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help="The first tick, by --time-column; rows before are left out.", show_default=False),
+    ] = None,
+    late: Annotated[
+        str | None,
+        typer.Option(help="How long a tick waits for its rows, by --time-column: 0s, 10m.", show_default="0s"),
+    ] = None,
+    ahead: Annotated[
+        str | None,
+        typer.Option(help="Rows of times so far ahead of the clock are left out, by --time-column.", show_default="1h"),
+    ] = None,
+    by_clock: Annotated[
+        bool,
+        typer.Option("--by-clock", help="For live input: the clock ends the ticks of --time-column, not the rows."),
+    ] = False,
+    bad_rows: Annotated[
+        BadRows, typer.Option(help="What becomes of rows that cannot be read: skip leaves them out.")
+    ] = BadRows.skip,
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
@@ -57,13 +79,16 @@ def watch(
         bool, typer.Option("--total", help="Publish the number of rows instead of the top items.")
     ] = False,
     capacity: Annotated[int, typer.Option(help="The counters of each sketch.")] = 4096,
-    window: Annotated[int | None, typer.Option(help="Only the last so many ticks.", show_default=False)] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Count only the last so many ticks; by default all since the first.", show_default=False),
+    ] = None,
     k: Annotated[int, typer.Option("-k", "--k", help="How many items to print at most.")] = 20,
     input_format: Annotated[
         str | None, typer.Option(help="csv, tsv, jsonl or text; by default the name tells.", show_default=False)
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Stop at the end of the file; the last tick stays open.")
+        bool, typer.Option("--once", help="Stop at the end of the file, which is whole; the last tick stays open.")
     ] = False,
     ledger: Annotated[Path | None, typer.Option(help="The ledger that keeps the budget.", show_default=False)] = None,
     account: AccountName = None,
@@ -85,7 +110,9 @@ def watch(
     if (ledger is None) != (account is None):
         raise ParameterError("--ledger and --account go together")
     budget = budget_of(epsilon, delta, rho)
-    ticks = Ticks.of(tick, time_column, rows)
+    from discreet.engines.ticks import Rule
+
+    rule = Rule.of(tick, time_column, rows, late=late, ahead=ahead, start=start, by_clock=by_clock)
     if total and window is not None:
         raise ParameterError("--window is for the top items, not for --total")
     payer: Account | None = None
@@ -93,61 +120,42 @@ def watch(
         from discreet.privacy.ledger import Ledger
 
         payer = Ledger(ledger).account(account)
-    from discreet.cli.rows import Rows
+    from discreet.io.rows import Rows
 
-    counted = rows is not None  # a blank row has its place among the rows of a tick
-    reader = Rows(file, input_format, None if total else column, time_column, needs_items=not total, keep_blank=counted)
+    reader = Rows(
+        file,
+        input_format,
+        None if total else column,
+        time_column,
+        needs_items=not total,
+        keep_blank=rows is not None,  # a blank row has its place among the rows of a tick
+        skip_bad=bad_rows is BadRows.skip,
+        remark=(lambda message: None) if quiet else note,
+    )
     if total:
         settings: dict[str, Any] = {"class": "Counter", "horizon": horizon}
     else:
         settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": capacity, "window": window}
     from discreet.io.durable import locked
 
-    with locked(state) as kept, closing(reader):
-        watcher = Watcher.open(kept, settings, budget, payer, reader, ticks, restored)
+    with (
+        locked(state) as kept,
+        closing(reader),
+        closing(Watcher.open(kept, settings, budget, payer, reader, rule, restored)) as watcher,
+    ):
         if watcher.resumed and not quiet:
             note(f"going on after tick {watcher.tick} of {horizon}")
         try:
             for result in watcher.run(once):
-                _print(result, horizon, k)
+                _print(result, watcher, k)
+                if not quiet and sys.stderr.isatty():  # what is left out is for the operator's eyes alone
+                    _note_left_out(watcher)
         except Interrupted:
             if not quiet:
                 note(f"stopped after tick {watcher.tick} of {horizon}; the state file goes on from there")
             return
         if not quiet and watcher.tick >= horizon:
             note(f"the {horizon} ticks are used up")
-
-
-@dataclass
-class Ticks:
-    """Where one tick ends and the next begins."""
-
-    seconds: float | None
-    by_column: bool
-    rows: int | None
-
-    @classmethod
-    def of(cls, tick: str | None, time_column: str | None, rows: int | None) -> Ticks:
-        if (tick is None) == (rows is None):
-            raise ParameterError("say what a tick is: either --tick 1h or --rows 1000")
-        if rows is not None:
-            if rows < 1 or time_column is not None:
-                raise ParameterError("--rows must be at least 1, and goes without --time-column")
-            return cls(None, False, rows)
-        assert tick is not None
-        number, unit = tick[:-1], tick[-1:]
-        if not number.isdecimal() or int(number) < 1 or unit not in _UNITS:
-            raise ParameterError(f"--tick must be a whole number and s, m, h or d, as in 15m, not {tick!r}")
-        return cls(float(int(number) * _UNITS[unit]), time_column is not None, None)
-
-    @property
-    def assumption(self) -> str:
-        """What is public beside the releases."""
-        if self.rows is not None:
-            return "the number of rows is public: an event that is left out leaves a blank row"
-        if self.by_column:
-            return "the ends of ticks are public: rows come in the order of their times"
-        return "which tick a row is in is decided by the clock, not by other rows"
 
 
 @dataclass
@@ -163,15 +171,11 @@ class Watcher:
     settings: dict[str, Any]
     mechanism: Any
     reader: Rows
-    ticks: Ticks
-    position: int = 0
-    now: int | None = None  # the number of the current tick on the clock of the ticks
+    ticker: Ticker
+    input: Any = None  # what the reader needs to go on, beside the position
     published: dict[str, Any] | None = None
     resumed: bool = False
-    _held: list[Any] = field(default_factory=list)  # the items of the open tick, in pieces
-    _count: int = 0  # the rows of the open tick
-    _events: int = 0  # those of them that are not blank
-    _after: int = 0
+    _events: int = 0  # of the open tick
 
     @property
     def tick(self) -> int:
@@ -185,166 +189,126 @@ class Watcher:
         budget: Any,
         payer: Account | None,
         reader: Rows,
-        ticks: Ticks,
+        rule: Rule,
         restored: bool = False,
     ) -> Watcher:
         from discreet import continual
+        from discreet.engines.ticks import End, Ticker
 
         named = {key: value for key, value in settings.items() if key != "class"}
         kind = getattr(continual, settings["class"])
         described = {**settings, "budget": str(budget), "file": reader.file if reader.file == "-" else "file"}
-        described["ticks"] = [ticks.seconds, ticks.by_column, ticks.rows]
+        described["ticks"] = [rule.seconds, rule.by_column, rule.rows]
+        described["rule"] = [rule.by_clock, rule.late, rule.ahead, rule.start]
+        described["columns"], described["format"] = list(reader.columns), reader.format
+        described["bad_rows"] = "skip" if reader.skip_bad else "error"
         if kept.exists:
             header, payload = _read_state(kept)
-            if header["settings"] != described:
+            if {key: described.get(key) for key in header["settings"]} != header["settings"]:  # older ones say less
                 raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings")
             mechanism = kind.from_bytes(payload, ledger=payer, restored=restored)
-            watcher = cls(
-                kept, described, mechanism, reader, ticks, header["position"], header["now"], header["published"], True
+            position = header["position"]
+            ticker = Ticker(
+                rule, kept.path.parent, header["now"], position, header.get("read", position), header.get("then")
             )
+            watcher = cls(kept, described, mechanism, reader, ticker, header.get("input"), header["published"], True)
             if restored and watcher.published is not None:
-                watcher.published = watcher._shown(mechanism.last, watcher.published.get("start"))
+                dates = End(watcher.published.get("start"), watcher.published.get("end"))
+                watcher.published = watcher._shown(mechanism.last, dates)
             if restored:
                 watcher.save()  # before the second charge, for the same reason as below
             return watcher
         mechanism = kind(**named, budget=budget, ledger=payer)
-        watcher = cls(kept, described, mechanism, reader, ticks)
+        watcher = cls(kept, described, mechanism, reader, Ticker(rule, kept.path.parent))
         watcher.save()  # before the charge: whoever restarts knows its id
         return watcher
 
     def save(self) -> None:
         from discreet.summaries.state import seal_state
 
-        header = {"settings": self.settings, "position": self.position, "now": self.now, "published": self.published}
+        header = {"settings": self.settings, **self.ticker.saved(), "input": self.input, "published": self.published}
         text = json.dumps(header).encode()
         self.kept.replace(seal_state(FAMILY, 2, len(text).to_bytes(8, "little") + text + self.mechanism.to_bytes()))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all releases together promise, and what is public beside them."""
+        plain: Guarantee = self.mechanism.guarantee
+        return dataclasses.replace(plain, assumptions=(*plain.assumptions, self.ticker.rule.assumption))
 
     def run(self, once: bool) -> Iterator[dict[str, Any]]:
         """The releases, each after it is on disk; first the last one again, in case nobody saw it."""
         if self.published is not None:
             yield self.published
-        self.reader.open(self.position)
-        self._after = self.position
-        if self.reader.file == "-" or (self.ticks.rows is None and not self.ticks.by_column):
+        from discreet.engines.ticks import Add, End
+
+        self.reader.open(self.ticker.position, self.input)
+        if self.ticker.begin(time.time()):
+            self.save()
+        rule = self.ticker.rule
+        if self.reader.file == "-" or (rule.rows is None and not rule.by_column):
             # Of a second run: ticks that were published, whose rows are gone or whose time is over.
             while self.mechanism.next_is_published:
-                self._release()
+                self._release(End())
         horizon = int(self.mechanism.horizon)
-        started = time.monotonic()
         while self.tick < horizon:
-            for batch in self.reader.available():
-                yield from self._take(batch, horizon)
-                if self.tick >= horizon:
-                    return
-                if self._clock_is_due(started):
-                    started += self.ticks.seconds or 0.0
-                    yield self._release()
-            if self._clock_is_due(started):
-                started += self.ticks.seconds or 0.0
-                yield self._release()
-            elif self.reader.ended:
-                # Standard input cannot be read again. By the clock the last tick ends here, with rows or without:
-                # whether it is published must not tell whether it has any.
-                by_clock = self.ticks.rows is None and not self.ticks.by_column
-                if by_clock or self._count:
-                    yield self._release()
-                return
-            elif once and self.reader.file != "-":  # standard input that is silent has not ended
-                return
-            else:
+            for step in self._round(once):
+                if isinstance(step, Add):
+                    self._add(step)
+                else:
+                    yield self._release(step)
+                    if self.tick >= horizon:
+                        return
+            if self.reader.ended or (once and self.reader.file != "-" and not self.reader.more()):
+                return  # standard input that is silent has not ended
+            if not self.reader.more():
                 time.sleep(_POLL_SECONDS)
 
-    def _take(self, batch: Batch, horizon: int) -> Iterator[dict[str, Any]]:
-        """Add rows to the open tick; the releases of the ticks that end among them."""
-        import numpy as np
-
-        numbers = None
-        if self.ticks.by_column and batch.times is not None and self.ticks.seconds is not None:
-            numbers = np.floor_divide(batch.times, self.ticks.seconds).astype(np.int64)
-            self.now = int(numbers[0]) if self.now is None else self.now
-        first = 0
-        while first < len(batch) and self.tick < horizon:
-            last = len(batch)
-            if numbers is not None:
-                assert self.now is not None
-                later = np.flatnonzero(numbers[first:] > self.now)
-                last = first + int(later[0]) if len(later) else last
-            elif self.ticks.rows is not None:
-                last = min(last, first + self.ticks.rows - self._count)
-            if last > first:
-                self._hold(batch, first, last)
-                self._after = int(batch.ends[last - 1])
-            if numbers is not None and last < len(batch):
-                assert self.now is not None
-                while numbers[last] > self.now and self.tick < horizon:
-                    yield self._release(self.now + 1)
-            elif self.ticks.rows is not None and self._count >= self.ticks.rows:
-                yield self._release()
-            first = last
-
-    def _hold(self, batch: Batch, first: int, last: int) -> None:
-        """Add the rows from first to before last to the open tick."""
-        import pyarrow as pa
-
-        items = None if batch.items is None else batch.items[first:last]
-        self._count += last - first
-        if batch.there is None:
-            self._events += last - first
+    def _round(self, once: bool) -> Iterator[Add | End]:
+        """What there is at one moment: the rows that are there now, then the ticks that have ended by now."""
+        clock, ticker = time.time(), self.ticker
+        for batch in self.reader.available():
+            yield from ticker.take(batch, clock)
+        if once and self.reader.file != "-" and not self.reader.more():
+            for batch in self.reader.rest():
+                yield from ticker.take(batch, clock)
+        if self.reader.ended:
+            yield from ticker.finish(clock)
         else:
-            there = batch.there[first:last]
-            self._events += int(there.sum())
-            if isinstance(items, pa.Array):
-                items = items.filter(pa.array(there))
-            elif items is not None:
-                items = [item for item, is_there in zip(items, there, strict=True) if is_there]
-        if items is not None:
-            self._held.append(items)
+            yield from ticker.due(clock)
 
-    def _items(self) -> Any:
-        """What the open tick holds: a column if all of it came in columns."""
-        import pyarrow as pa
+    def close(self) -> None:
+        """Forget the rows that wait for their ticks: they are read again."""
+        self.ticker.close()
 
-        if self._held and all(isinstance(piece, pa.Array) for piece in self._held):
-            return pa.chunked_array(self._held)
-        return [item for piece in self._held for item in (piece.to_pylist() if isinstance(piece, pa.Array) else piece)]
+    def _add(self, rows: Add) -> None:
+        self._events += rows.events
+        if rows.items is not None and rows.events:
+            self.mechanism.add(rows.items)
 
-    def _clock_is_due(self, started: float) -> bool:
-        seconds = self.ticks.seconds
-        return not self.ticks.by_column and seconds is not None and time.monotonic() - started >= seconds
-
-    def _release(self, now: int | None = None) -> dict[str, Any]:
-        start = self._start()  # before anything is drawn
-
+    def _release(self, end: End) -> dict[str, Any]:
         def keep(release: Any) -> None:
-            self._held, self._count, self._events = [], 0, 0
-            self.position = self._after
-            self.now = now if now is not None else self.now
-            self.published = self._shown(release, start)
+            self._events = 0
+            self.input = self.reader.saved(self.ticker.saved()["position"])
+            self.published = self._shown(release, end)
             self.save()
 
         with uninterrupted():
-            self.mechanism.step(self._events if self.settings["class"] == "Counter" else self._items(), save=keep)
+            self.mechanism.step(self._events if self.settings["class"] == "Counter" else (), save=keep)
         assert self.published is not None
         return self.published
 
-    def _shown(self, release: Any, start: str | None) -> dict[str, Any]:
+    def _shown(self, release: Any, end: End) -> dict[str, Any]:
         """The release of the latest tick, as it is printed."""
         if self.settings["class"] == "Counter":
-            error = self.mechanism.error(self.tick)
-            shown = {"total": release, "standard_deviation": error, "guarantee": self.mechanism.guarantee.to_dict()}
+            numbers = {"total": release, "standard_deviation": self.mechanism.error(self.tick)}
         else:
-            shown = release.to_dict()
-        shown["guarantee"]["assumptions"].append(self.ticks.assumption)
-        return {"tick": self.tick, **shown} if start is None else {"tick": self.tick, **shown, "start": start}
-
-    def _start(self) -> str | None:
-        """When the open tick began, if ticks are by a column of times."""
-        if not self.ticks.by_column or self.now is None or self.ticks.seconds is None:
-            return None
-        from discreet.cli.rows import YEAR_1
-
-        seconds = max(self.now * self.ticks.seconds, YEAR_1)  # no date can say what is before, and no row is there
-        return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat()
+            numbers = release.to_dict()
+        window = self.settings.get("window")
+        first = 1 if window is None else max(1, self.tick - window + 1)
+        shown: dict[str, Any] = {"tick": self.tick, "covers": {"first_tick": first, "last_tick": self.tick}}
+        dates = {} if end.start is None else {"start": end.start, "end": end.end}
+        return {**shown, **dates, **numbers, "guarantee": self.guarantee.to_dict()}
 
 
 def _read_state(kept: StateFile) -> tuple[dict[str, Any], bytes]:
@@ -364,16 +328,42 @@ def _read_state(kept: StateFile) -> tuple[dict[str, Any], bytes]:
     return header, data[8 + length :]
 
 
-def _print(result: dict[str, Any], horizon: int, k: int) -> None:
+def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
     shown = {**result, "items": result["items"][:k]} if "items" in result else result
     if not sys.stdout.isatty():
         print(json.dumps(shown, ensure_ascii=False), flush=True)
         return
-    print("\x1b[2J\x1b[H", end="")  # a fresh screen
-    print(f"tick {result['tick']} of {horizon}", f"from {result['start']}" if "start" in result else "")
-    if "total" in shown and "items" not in shown:
-        print(f"{shown['total']:,} rows, standard deviation {shown['standard_deviation']:.1f}")
+    print("\x1b[2J\x1b[H" + screen(shown, int(watcher.mechanism.horizon), watcher.guarantee), flush=True)
+
+
+def screen(result: dict[str, Any], horizon: int, guarantee: Guarantee) -> str:
+    """A release for a terminal: what was counted, how far off it may be, and what is promised."""
+    when = f", from {result['start']} to {result['end']}" if "end" in result else ""
+    lines = [f"Tick {result['tick']} of {horizon}{when}."]
+    covers = result.get("covers")  # a release of an older state does not say it
+    if covers is not None:
+        first, last = covers["first_tick"], covers["last_tick"]
+        some = f"ticks {first} to {last} together" if first < last else f"tick {last} alone"
+        lines.append(f"Counts are of {some}{'' if first > 1 else ', all so far'}.")
+    if "items" in result:
+        heading = f"{result['confidence']:.0%} interval"
+        rows = [(printable(row["item"]), f"{row['count']:,}", _interval(row)) for row in result["items"]]
+        table = table_text(["item", "estimate", heading], rows, right=[1]) if rows else ""
+        lines += ["", table or "No item passed the threshold.\n"]
     else:
-        lines = [(printable(row["item"]), f"{row['count']:,}") for row in shown["items"]]
-        print(table_text(["item", "estimate"], lines, right=[1]) if lines else "No item passed the threshold.")
-    sys.stdout.flush()
+        spread = math.ceil(1.96 * result["standard_deviation"])
+        low, high = max(0, result["total"] - spread), result["total"] + spread
+        lines += ["", f"{result['total']:,} rows; 95% interval {low:,} to {high:,}.", ""]
+    return "\n".join(lines) + "\n" + textwrap.fill(guarantee.sentence(), 100)
+
+
+def _interval(row: dict[str, Any]) -> str:
+    low, high = ("" if row[end] is None else f"{math.floor(row[end]):,}" for end in ("lower", "upper"))
+    return f"{low or '0'} to {high}" if high else f"{low or '0'} or more"
+
+
+def _note_left_out(watcher: Watcher) -> None:
+    reasons = watcher.reader.bad + watcher.ticker.left_out
+    if reasons:
+        counts = ", ".join(f"{count:,}: {reason}" for reason, count in sorted(reasons.items()))
+        note(f"rows left out since the start (not private: do not publish): {counts}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.continual._base import Continual, approximate_budget, saved_budget
 from discreet.continual._factors import levels
@@ -139,15 +140,30 @@ class HeavyHitters(Continual):
         """Bytes held by the sketches."""
         return sum(sketch.memory_bytes for sketch in self._sketches)
 
+    def add(self, items: Any, *, nulls: str = "error") -> None:
+        """Take events of the tick that `step` will publish next, as they come; only the sketches are kept.
+
+        They are counted in the order in which they are added, so one event more is one inserted event, as the guarantee
+        needs, if the others come in the same order with it and without it.
+        """
+        self._is_repeated(None)
+        if hasattr(items, "__arrow_c_stream__"):  # every sketch reads it
+            items = pa.chunked_array(items)
+        elif isinstance(items, Iterator):
+            items = list(items)
+        # The highest level first: it has seen whatever the others have, so what it accepts all accept.
+        for sketch in reversed(self._sketches):
+            sketch.update(items, nulls=nulls)
+
     def step(
         self,
-        items: Any,
+        items: Any = (),
         tick: int | None = None,
         *,
         nulls: str = "error",
         save: Callable[[Histogram], None] | None = None,
     ) -> Histogram:
-        """Add the events of one tick, one item each, and return the private counts up to it.
+        """Add the events of one tick, one item each, after those of `add`, and return the private counts up to it.
 
         `items` is a column or an iterable as for `MisraGries.update`. With `tick`, its number from 1, a tick that was
         published is returned as it was, and `items` are ignored. `save` as for `Counter.step`.

@@ -1,0 +1,363 @@
+"""Which tick a row is in and when a tick ends: public rules, and what they assume.
+
+A row's tick should depend on that row and on what is public alone. Then an event more or less moves no other event, and
+all releases together are as private as the mechanism says. How far each rule gets, and what has to be assumed for
+the rest, is argued in docs/privacy/continual.md; `Rule.assumption` says it in every guarantee.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.io.rows import YEAR_1, Batch, seconds_of
+from discreet.io.spool import Spool
+
+__all__ = ["Add", "End", "Rule", "Ticker", "duration"]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_MOST_OPEN = 1000  # ticks that wait for late rows
+
+
+def duration(name: str, text: str, least: int = 1) -> float:
+    """The seconds of 30s, 15m, 1h or 1d."""
+    number, unit = text[:-1], text[-1:]
+    if not (number.isascii() and number.isdecimal()) or len(number) > 9 or int(number) < least or unit not in _UNITS:
+        raise ParameterError(f"{name} must be a whole number and s, m, h or d, as in 15m, not {text!r}")
+    return float(int(number) * _UNITS[unit])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a tick is: so many rows, or a time by the clock, or a time by a column of times."""
+
+    rows: int | None = None
+    seconds: float | None = None
+    by_column: bool = False
+    by_clock: bool = False  # whether the clock ends the ticks
+    late: float = 0.0  # how long after its end a tick waits for its rows
+    ahead: float = 3600.0  # how far the time of a row may be ahead of the clock
+    start: float | None = None  # the time of the first tick
+
+    @classmethod
+    def of(
+        cls,
+        tick: str | None = None,
+        time_column: str | None = None,
+        rows: int | None = None,
+        *,
+        late: str | None = None,
+        ahead: str | None = None,
+        start: str | None = None,
+        by_clock: bool = False,
+    ) -> Rule:
+        """The rule that the options of `discreet watch` state."""
+        if (tick is None) == (rows is None):
+            raise ParameterError("say what a tick is: either --tick 1h or --rows 1000")
+        if time_column is None and (late, ahead, start, by_clock) != (None, None, None, False):
+            raise ParameterError("--late, --ahead, --start and --by-clock are for ticks by a --time-column")
+        if rows is not None:
+            if rows < 1 or time_column is not None:
+                raise ParameterError("--rows must be at least 1, and goes without --time-column")
+            return cls(rows=rows)
+        assert tick is not None
+        seconds = duration("--tick", tick)
+        if time_column is None:
+            return cls(seconds=seconds, by_clock=True)
+        waits = 0.0 if late is None else duration("--late", late, 0)
+        leads = cls.ahead if ahead is None else duration("--ahead", ahead, 0)
+        if waits > _MOST_OPEN * seconds:
+            raise ParameterError(f"--late must be at most {_MOST_OPEN} ticks, not {late}")
+        begins = None if start is None else seconds_of(start)
+        if start is not None and begins is None:
+            raise ParameterError(f"--start must be a time in ISO 8601 or seconds since 1970, not {start!r}")
+        return cls(None, seconds, True, by_clock, waits, leads, begins)
+
+    @property
+    def assumption(self) -> str:
+        """What is public beside the releases."""
+        if self.rows is not None:
+            return "the number of rows is public: an event that is left out leaves a blank row"
+        if not self.by_column:
+            return "which tick a row is in is decided by the clock, not by other rows"
+        if self.by_clock:
+            return "the clock ends the ticks: when a row is written does not depend on other rows"
+        first = "" if self.start is not None else ", the first one's too"
+        waits = f"more than {self.late:.0f} seconds " if self.late else ""
+        return f"the ends of ticks are public{first}: no row comes {waits}after one of a later time"
+
+    def number(self, time: float) -> int:
+        """The tick of a time, from 1970."""
+        assert self.seconds is not None
+        return int(time // self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Events of the open tick."""
+
+    items: Any
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The open tick has ended; where time tells, from when to when it was."""
+
+    start: str | None = None
+    end: str | None = None
+
+
+@dataclass
+class _Held:
+    """Rows that came before their tick was open."""
+
+    events: int
+    first: int  # the position before the first of them
+    then: int  # the tick that was open when it came
+
+
+@dataclass
+class Ticker:
+    """Puts rows into ticks, in order.
+
+    When an `End` is handed out, `saved()` is what to keep with its release: everything before `position` is in ticks
+    that have ended (or left out for good); of what is between `position` and `read` the rows of later ticks are still
+    to be counted, and will be, when they are read again after a restart. Reading again begins with the tick that was
+    open then, so that every row is judged as it was; ticks that had ended end again in silence.
+    """
+
+    rule: Rule
+    folder: Path
+    now: int | None = None  # the number of the open tick, where time tells
+    position: int = 0
+    read: int = 0
+    then: int | None = None  # the tick that was open at `position`
+    left_out: Counter[str] = field(default_factory=Counter)  # NOT PRIVATE: for the operator's eyes
+    _count: int = 0  # rows of the open tick
+    _undecided: Batch | None = None
+    _held: dict[int, _Held] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._spool = Spool(self.folder)
+        if self.now is None and self.rule.start is not None:
+            self.now = self.rule.number(self.rule.start)
+        self._saved = {"position": self.position, "read": self.read, "now": self.now, "then": self.then}
+        self._again, self._since = self.read, self.now
+        if self.then is not None:
+            self.now = self.then
+
+    def saved(self) -> dict[str, Any]:
+        """Where a new ticker goes on: as it was when the last tick ended, for the open one is read again."""
+        return self._saved
+
+    def _keep(self) -> None:
+        first = min(self._held.values(), key=lambda held: held.first, default=None)
+        self.position, then = (self.read, self.now) if first is None else (first.first, first.then)
+        self._saved = {"position": self.position, "read": self.read, "now": self.now, "then": then}
+
+    def begin(self, clock: float) -> bool:
+        """Open the first tick where the clock decides which it is; whether that was done now."""
+        if self.now is not None or not self.rule.by_clock:
+            return False
+        self.now = self.rule.number(clock)
+        self._keep()
+        return True
+
+    def take(self, batch: Batch, clock: float) -> Iterator[Add | End]:
+        """Put rows into ticks, and end those that these rows end."""
+        if self.rule.rows is not None:
+            yield from self._by_count(batch, self.rule.rows)
+            return
+        if not self.rule.by_column:
+            yield _added(batch)
+        elif self.rule.by_clock:
+            yield from self._sorted(self._in_time(batch, clock))
+        else:
+            yield from self._by_times(batch, clock)
+        if self._undecided is None:
+            self.read = max(self.read, int(batch.ends[-1]))
+
+    def due(self, clock: float) -> Iterator[Add | End]:
+        """End what the clock has ended. Rows that were there at this time have all been taken."""
+        if not self.rule.by_clock or self.now is None:
+            return
+        reached = self.rule.number(clock - self.rule.late)
+        if self.rule.by_column:
+            yield from self._end(reached, self.read)
+        elif reached > self.now:
+            # Ticks that nobody looked at are passed over: the one that was open has had their rows.
+            before, self.now = self.now, reached
+            yield self._ended(before, reached)
+
+    def finish(self, clock: float) -> Iterator[Add | End]:
+        """End what is open: no row will come. By the clock with rows or without, so that it does not tell which."""
+        if self.rule.rows is not None:
+            if self._count:
+                yield self._ended_by_count()
+        elif not self.rule.by_column:
+            assert self.now is not None
+            yield self._ended(self.now, self.now + 1)
+        elif self.rule.by_clock:
+            yield from self._end(self.rule.number(clock) + 1, self.read)
+        else:
+            if self._undecided is not None:
+                rest, self._undecided = self._undecided, None
+                self.read = int(rest.ends[-1])
+                if self.now is None:
+                    self.now = int(self._numbers(rest)[0])
+                    yield from self._sorted(rest)
+                else:
+                    self.left_out["times far ahead of the others"] += len(rest)
+            if self.now is not None:
+                yield from self._end(max(self._held, default=self.now) + 1, self.read)
+
+    # ---- by a number of rows ---------------------------------------------------------------------------------------
+
+    def _by_count(self, batch: Batch, rows: int) -> Iterator[Add | End]:
+        first = 0
+        while first < len(batch):
+            last = min(len(batch), first + rows - self._count)
+            yield _added(batch.part(slice(first, last)))
+            self._count += last - first
+            first, self.read = last, int(batch.ends[last - 1])
+            if self._count == rows:
+                yield self._ended_by_count()
+
+    def _ended_by_count(self) -> End:
+        self._count = 0
+        self._keep()
+        return End()
+
+    # ---- by a column of times --------------------------------------------------------------------------------------
+
+    def _by_times(self, batch: Batch, clock: float) -> Iterator[Add | End]:
+        """The rows tell the time, but never one of them alone.
+
+        A row ends one tick at most. If it would end more, and the row after it would not, it is left out.
+        """
+        batch = self._in_time(batch, clock)
+        if self._undecided is not None:
+            batch, self._undecided = self._undecided.followed_by(batch), None
+        if self.now is None:
+            self.now = self._first(batch)
+            if self.now is None:
+                self._undecided = batch if len(batch) else None
+                return
+        assert batch.times is not None
+        assert self.rule.seconds is not None
+        reached = np.floor_divide(batch.times - self.rule.late, self.rule.seconds).astype(np.int64)
+        keep = np.ones(len(batch), np.bool_)
+        first = 0
+        while first < len(batch):
+            until = len(batch)
+            end = self.now
+            for i in (first + np.flatnonzero(reached[first:] > self.now)).tolist():
+                if reached[i] > self.now + 1:
+                    if i + 1 == len(batch):
+                        until = i
+                        self._undecided = batch.part(slice(i, None))
+                        break
+                    if reached[i + 1] <= self.now + 1:
+                        keep[i] = False
+                        self.left_out["times far ahead of the others"] += 1
+                        continue
+                until, end = i, int(min(reached[i], reached[i + 1])) if reached[i] > self.now + 1 else self.now + 1
+                break
+            part = slice(first, until)
+            yield from self._sorted(batch.part(part).part(keep[part]))
+            if until < len(batch):
+                self.read = max(self._again, int(batch.starts[until]))
+            if self._undecided is not None:
+                return
+            yield from self._end(end, self.read)
+            first = until
+
+    def _first(self, batch: Batch) -> int | None:
+        """The first tick: that of the first row, if the second is in it or beside it, else the middle one of three."""
+        numbers = self._numbers(batch)[:3].tolist()
+        if len(numbers) >= 2 and abs(numbers[0] - numbers[1]) <= 1:
+            return int(numbers[0])
+        return int(sorted(numbers)[1]) if len(numbers) == 3 else None
+
+    def _in_time(self, batch: Batch, clock: float) -> Batch:
+        """The rows without those of times that have not come, and those before the first tick that was asked for."""
+        assert batch.times is not None
+        early = batch.times > clock + self.rule.ahead
+        before = batch.times < self.rule.start if self.rule.start is not None else np.zeros(len(batch), np.bool_)
+        self.left_out["times ahead of the clock"] += int(early.sum())
+        self.left_out["times before the start"] += int(before.sum())
+        out = early | before
+        return batch.part(~out) if out.any() else batch
+
+    def _sorted(self, batch: Batch) -> Iterator[Add]:
+        """Count rows of the open tick, and late ones, now; hold those of later ticks."""
+        if self._since is not None and len(batch) and batch.starts[0] < self._again:
+            # Read again after a restart: rows of ticks that were ended are in them.
+            new = (batch.ends > self._again) | (self._numbers(batch) >= self._since)
+            batch = batch.part(new)
+        if not len(batch):
+            return
+        assert self.now is not None
+        numbers = self._numbers(batch)
+        later = numbers > self.now
+        if not later.any():
+            yield _added(batch)
+            return
+        yield _added(batch.part(~later))
+        for number in np.unique(numbers[later]).tolist():
+            part = batch.part(numbers == number)
+            held = self._held.setdefault(number, _Held(0, int(part.starts[0]), self.now))
+            held.events += len(part)
+            if part.items is not None:
+                self._spool.add(number, part.items)
+
+    def _end(self, reached: int, read: int) -> Iterator[Add | End]:
+        """End the ticks before `reached`, one by one; what was read is before `read`."""
+        while self.now is not None and self.now < reached:
+            self.now += 1
+            self.read = read
+            if self._since is None or self.now > self._since:
+                yield self._ended(self.now - 1, self.now)
+            held = self._held.pop(self.now, None)
+            if held is not None:
+                taken = 0
+                for items in self._spool.take(self.now):
+                    taken += len(items)
+                    yield Add(items, len(items))
+                if taken < held.events:
+                    yield Add(None, held.events - taken)
+
+    def _numbers(self, batch: Batch) -> npt.NDArray[np.int64]:
+        assert batch.times is not None
+        assert self.rule.seconds is not None
+        return np.floor_divide(batch.times, self.rule.seconds).astype(np.int64)
+
+    def _ended(self, first: int, after: int) -> End:
+        assert self.rule.seconds is not None
+        self._keep()
+        return End(_date(first * self.rule.seconds), _date(after * self.rule.seconds))
+
+    def close(self) -> None:
+        """Forget the rows that are held."""
+        self._spool.close()
+
+
+def _added(batch: Batch) -> Add:
+    if batch.there is not None:
+        batch = batch.part(batch.there)
+    return Add(batch.items, len(batch))
+
+
+def _date(seconds: float) -> str:
+    # No date can say what is before, and no row is there.
+    moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    return (moment + datetime.timedelta(seconds=min(max(seconds, YEAR_1), 253402300799.0))).isoformat()
