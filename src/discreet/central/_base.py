@@ -145,6 +145,10 @@ class Mechanism(abc.ABC):
             assumptions=(*self.assumptions, *self._assumed_of_users),
         )
 
+    def _error_model_of(self, published: int) -> ErrorModel:
+        """The error model of a release with so many items, which are as private as the release."""
+        return self.error_model
+
     def error_bound(self, beta: float) -> float:
         """With probability 1 - beta the noise moves no count by more than this (the summary's error comes on top)."""
         noises = [noise for noise in (self.error_model.noise, self.error_model.shared) if noise is not None]
@@ -192,7 +196,7 @@ class Mechanism(abc.ABC):
             published_type(raw.items.filter(np.asarray(keep))),
             noisy[keep],
             dataclasses.replace(self.guarantee, seeded=source.seeded),
-            self.error_model,
+            self._error_model_of(int(np.count_nonzero(keep))),
             threshold=self.threshold,
             offset=offset,
             shards=None if shards is None else shards[keep],

@@ -12,14 +12,11 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration import gshm_calibration, stability_threshold
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.error_model import MOST_ITEMS, ErrorModel, Noise
 from discreet.privacy.histogram import Histogram
 from discreet.summaries import ExactCounts, Summary
 
 __all__ = ["StabilityHistogram"]
-
-# An ExactCounts cannot hold more items; the bounds grow with the logarithm.
-_MOST_ITEMS = 2**63
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,9 @@ class StabilityHistogram(Mechanism):
     Args:
         noise: "laplace" or "gaussian".
         distinct: Whether the items of a user are all different. A claim about the data that the guarantee repeats.
-        max_distinct: A public bound of how many different items occur. Only the width of `bounds` rests on it.
+        max_distinct: A public bound of how many different items occur. Only the width of `bounds` rests on it. Without
+            it they are for the items that passed, and a lower end that is not above the cut is 1: an item that
+            occurred less often may have passed for its noise.
     """
 
     name: ClassVar[str] = "stability histogram of exact counts"
@@ -81,7 +80,12 @@ class StabilityHistogram(Mechanism):
 
     @property
     def error_model(self) -> ErrorModel:
-        return ErrorModel(Noise(self.noise, self.scale, self.max_distinct or _MOST_ITEMS))
+        return ErrorModel(Noise(self.noise, self.scale, self.max_distinct or MOST_ITEMS))
+
+    def _error_model_of(self, published: int) -> ErrorModel:
+        if self.max_distinct is not None:
+            return self.error_model
+        return ErrorModel(Noise(self.noise, self.scale, max(published, 1)), of_published=True)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

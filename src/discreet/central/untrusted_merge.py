@@ -81,7 +81,7 @@ def _largest(parts: int, values: list[float]) -> float:
 
 def _summed_errors(releases: Sequence[Histogram]) -> ErrorModel:
     """Conservative: with all noises within b at once, a sum of l of them is within l b."""
-    models = [release.error_model for release in releases]
+    models = [release.error_model.of_all for release in releases]
     if len({(m.noise.law, m.shared is None, m.offset_noise is None) for m in models}) > 1:
         raise IncompatibleSummaryError("the releases were made by different kinds of mechanism")
     return ErrorModel(

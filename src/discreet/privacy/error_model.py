@@ -6,7 +6,7 @@ Everything here is public: it is computed from parameters and from what was publ
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +14,10 @@ from discreet.errors import ParameterError
 from discreet.privacy.calibration.collisions import Collisions
 from discreet.privacy.checks import probability
 
-__all__ = ["ErrorModel", "Noise"]
+__all__ = ["MOST_ITEMS", "ErrorModel", "Noise"]
+
+MOST_ITEMS = 2**63
+"""As many items as a summary can hold: bounds grow with the logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,13 @@ class Noise:
 
         return discrete_gaussian_tail(float(self.scale), s)
 
-    def bound(self, beta: float) -> int:
-        """The smallest b such that all draws are at most b in absolute value, but for a probability of beta."""
+    def bound(self, beta: float, tails: int = 2) -> int:
+        """The smallest b such that all draws are at most b in absolute value, but for a probability of beta.
+
+        A draw is taken to fail with probability `tails` times P[Z >= b+1].
+        """
         # P[all |Z| <= b] = (1 - 2 P[Z >= b+1])^draws >= 1 - beta
-        most = -math.expm1(math.log1p(-probability("beta", beta)) / self.draws) / 2.0
+        most = -math.expm1(math.log1p(-probability("beta", beta)) / self.draws) / tails
         low, high = 0, 1
         while self.upper_tail(high + 1) > most:
             low, high = high, 2 * high
@@ -58,9 +64,9 @@ class Noise:
                 high = middle
         return low
 
-    def bound_in_counts(self, beta: float) -> float:
+    def bound_in_counts(self, beta: float, tails: int = 2) -> float:
         """The same in units of the published counts."""
-        return float(self.bound(beta) * self.step)
+        return float(self.bound(beta, tails) * self.step)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description; the scale and step are written as exact fractions."""
@@ -83,6 +89,16 @@ class ErrorModel:
     is at most f + alpha, alpha <= a0 - Z_0. `collisions` bounds the error of a linear sketch, whose estimates then hold
     up to it. `lowest` is the smallest frequency a listed item can have: 1, or 0 for a mechanism over a known universe,
     which may list items that did not occur.
+
+    `of_published`: the draws are those of the items that passed the cut, and not of all that got noise, whose number
+    nobody may know. Then distances hold for what was published, and a lower end does where it lies above the cut.
+
+    Why: given which items passed, their noises are still independent, each with the law of Z given Z >= s, where s is
+    the cut minus the summary's value. An upper end fails with P[Z < -b | Z >= s] <= P[Z < -b]. A lower one, of an item
+    from the cut on (s <= 0), with P[Z > b | Z >= s] <= P[Z > b]/P[Z >= 0] <= 2 P[Z > b]. An item from below the cut
+    (s > 0) was listed for its noise alone, and count - b lies above the cut with probability P[Z > s + b | Z >= s],
+    which is largest for s = 0 (the laws are log-concave): the same bound. So an interval fails with probability at most
+    3 P[Z > b], whatever the data are.
     """
 
     noise: Noise
@@ -92,13 +108,21 @@ class ErrorModel:
     summary_above: float = 0.0
     lowest: int = 1
     collisions: Collisions | None = None
+    of_published: bool = False
+
+    @property
+    def of_all(self) -> ErrorModel:
+        """The same for all items that got noise, however many they are."""
+        if not self.of_published:
+            return self
+        return replace(self, noise=replace(self.noise, draws=MOST_ITEMS), of_published=False)
 
     def distances(self, confidence: float, offset: int | None = None) -> tuple[float, float]:
         """(below, above): with probability `confidence`, count - below <= f <= count + above for all items at once."""
         beta = 1.0 - probability("confidence", confidence)
         random = (self.noise, self.shared, self.offset_noise, self.collisions)
         parts = sum(part is not None for part in random)
-        around = self.noise.bound_in_counts(beta / parts)
+        around = self.noise.bound_in_counts(beta / parts, 3 if self.of_published else 2)
         if self.shared is not None:
             around += self.shared.bound_in_counts(beta / parts)
         above_truth, below_truth = self.summary_above, self.summary_below
@@ -122,6 +146,7 @@ class ErrorModel:
             "summary_above": _finite(self.summary_above),
             "lowest": self.lowest,
             "collisions": None if self.collisions is None else self.collisions.to_dict(),
+            "of_published": self.of_published,
         }
 
     @classmethod
@@ -135,6 +160,7 @@ class ErrorModel:
             summary_above=math.inf if values["summary_above"] is None else float(values["summary_above"]),
             lowest=int(values["lowest"]),
             collisions=None if values.get("collisions") is None else Collisions.from_dict(values["collisions"]),
+            of_published=bool(values.get("of_published", False)),
         )
 
 

@@ -166,7 +166,10 @@ class Histogram:
             below, above = self.error_model.distances(confidence, self.offset)
         if self.steps is not None:
             below, above = (np.ceil(side * self.steps + 0.5) for side in (below, above))  # counts are rounded
-        lower = np.maximum(self.counts - below, float(self.error_model.lowest))
+        lowest = float(self.error_model.lowest)
+        lower = np.maximum(self.counts - below, lowest)
+        if self.error_model.of_published and self.threshold is not None:
+            lower = np.where(lower > self.threshold, lower, lowest)
         return lower, np.maximum(self.counts + above, lower)
 
     @property

@@ -178,6 +178,17 @@ def test_sample_of_too_many_items():
         assert dc.UserMisraGries.from_bytes(sketch.to_bytes())._native.sample
 
 
+def test_samples_are_drawn_anew():
+    """Equal seeds and equal users, two sketches or two batches: the same choice of 1 of 40 for 60 users has 40^-60."""
+    users = [[f"{user} {item}" for item in range(40)] for user in range(60)]
+    one, two = (fed(users, capacity=5000, most=1, oversized="sample") for _ in range(2))
+    chosen = set(one.not_private_counts().to_dict())
+    assert len(chosen) == 60
+    assert chosen != set(two.not_private_counts().to_dict())
+    one.update(users)
+    assert len(one.not_private_counts().to_dict()) > 60
+
+
 def test_samples_are_uniform():
     """Every pair of 5 distinct items equally often, repeats notwithstanding. Seeded: chi-square 28 at 9 degrees of
     freedom has a p-value of 1e-3, and the seed is fixed."""
