@@ -39,10 +39,10 @@ inline bool read_flag(StateReader& in) {
 
 // The records of one kernel: key, count, and for SpaceSaving when it was last seen.
 template <class Record>
-void write_records(StateWriter& out, const std::vector<Record>& records) {
+void write_records(StateWriter& out, KeyKind kind, const std::vector<Record>& records) {
   out.u64(records.size());
   for (const Record& r : records) {
-    out.key(r.key);
+    out.key(r.key, kind);
     out.u64(r.count);
     if constexpr (requires { r.last; }) out.u64(r.last);
   }
@@ -50,11 +50,12 @@ void write_records(StateWriter& out, const std::vector<Record>& records) {
 
 // Keys must be distinct, and no count larger than `total`. Views point into the state's bytes.
 template <class Record>
-std::vector<Record> read_records(StateReader& in, KeyKind kind, uint64_t max_key_bytes, uint64_t seed, uint64_t total) {
+std::vector<Record> read_records(StateReader& in, KeyKind kind, uint64_t max_key_bytes, const HashKey& seed,
+                                 uint64_t total) {
   const uint64_t n = in.records(12);
   std::vector<Record> records(n);
   for (Record& r : records) {
-    in.key(r.key);
+    in.key(r.key, kind);
     check_restored(kind, r.key, max_key_bytes);
     r.hash = r.key.hash(seed);
     r.count = in.u64();
@@ -98,7 +99,7 @@ nb::class_<S>& bind_summary(nb::class_<S>& bound) {
                      return names;
                    })
       .def_prop_ro("merged", [](const S& s) { return s.merged; })
-      .def_prop_ro("seed", [](const S& s) { return s.family.seed; })
+      .def_prop_ro("seed", [](const S& s) { return s.family.seed.seed; })
       .def_prop_ro("max_key_bytes", [](const S& s) { return s.max_key_bytes; });
 }
 
@@ -113,6 +114,13 @@ inline void require_equal(const char* what, uint64_t mine, uint64_t theirs) {
   if (mine != theirs)
     throw IncompatibleSummaryError(std::string(what) + " differ: " + std::to_string(mine) + " and " +
                                    std::to_string(theirs));
+}
+
+// Where two summaries must agree on a hash of every key.
+inline void require_equal_seeds(const HashKey& mine, const HashKey& theirs) {
+  require_equal("seeds", mine.seed, theirs.seed);
+  if (mine.first_version != theirs.first_version)
+    throw IncompatibleSummaryError("one of the summaries was begun by an older version, which hashed in another way");
 }
 
 inline nb::bytes sealed(const StateWriter& out, StateFamily family, uint16_t version, KeyKind kind) {

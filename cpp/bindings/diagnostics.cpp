@@ -28,7 +28,7 @@ void for_columns(nb::handle data, F&& f) {
 nb::bytes key_hashes(nb::handle data, uint64_t seed) {
   std::string out;
   for_columns(data, [&](const Column& column, auto key) {
-    for_blocks(column, 0, column.length, seed, key, [&](const auto*, const uint64_t* hashes, size_t n) {
+    for_blocks(column, 0, column.length, HashKey(seed), key, [&](const auto*, const uint64_t* hashes, size_t n) {
       out.append(reinterpret_cast<const char*>(hashes), 8 * n);
     });
   });
@@ -46,8 +46,8 @@ uint64_t probe(const GroupedTable<Key>& table, const Column& column) {
 
 uint64_t probe_floor(nb::handle data, nb::handle keys, uint64_t capacity, uint64_t seed) {
   if (capacity < 1 || capacity > (1u << 24)) throw ParameterError("capacity must be between 1 and 2**24");
-  GroupedTable<IntKey> integers(capacity, seed);
-  GroupedTable<StrKey> strings(capacity, seed);
+  GroupedTable<IntKey> integers(capacity, HashKey(seed));
+  GroupedTable<StrKey> strings(capacity, HashKey(seed));
   uint64_t stored = 0;
   for_columns(keys, [&](const Column& column, auto key) {
     for (int64_t i = 0; i < column.length; ++i) {
@@ -55,9 +55,9 @@ uint64_t probe_floor(nb::handle data, nb::handle keys, uint64_t capacity, uint64
       const auto k = key_at(column, i, key);
       if (++stored > capacity) throw ParameterError("more keys than the capacity");
       if constexpr (requires { k.value; }) {
-        integers.insert(k, k.hash(seed));
+        integers.insert(k, k.hash(HashKey(seed)));
       } else {
-        strings.insert(k, k.hash(seed));
+        strings.insert(k, k.hash(HashKey(seed)));
       }
     }
   });

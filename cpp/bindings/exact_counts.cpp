@@ -8,7 +8,7 @@ namespace {
 struct ExactCountsFamily {
   template <class Key>
   using Kernel = ExactCounts<Key>;
-  uint64_t seed;
+  HashKey seed;
   template <class Key>
   Kernel<Key> make() const {
     return Kernel<Key>(seed);
@@ -22,12 +22,12 @@ nb::bytes to_bytes(const Sketch& self) {
   self.with_lock([&](KeyKind held) {
     kind = held;
     out.u64(self.max_key_bytes);
-    out.u64(self.family.seed);
+    out.seed(self.family.seed);
     out.u8(self.merged);
     self.read_locked(
         [&](const auto& kernel) {
           out.u64(kernel.total());
-          write_records(out, kernel.counters());
+          write_records(out, kind, kernel.counters());
           return 0;
         },
         0);
@@ -40,7 +40,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   const OpenState state = open_state(view_of(data), StateFamily::exact_counts, 2);
   StateReader in(state.payload);
   const uint64_t max_key_bytes = read_max_key_bytes(in);
-  const uint64_t seed = in.u64();
+  const HashKey seed(in.u64(), state.first_hash);
   auto sketch = std::make_unique<Sketch>(ExactCountsFamily{seed}, max_key_bytes);
   sketch->merged = read_flag(in);
   if (state.kind != KeyKind::none) {
@@ -66,10 +66,10 @@ void bind_exact_counts(nb::module_& m) {
   bound
       .def("__init__",
            [](Sketch* self, uint64_t max_key_bytes, uint64_t seed) {
-             new (self) Sketch(ExactCountsFamily{seed}, max_key_bytes);
+             new (self) Sketch(ExactCountsFamily{HashKey(seed)}, max_key_bytes);
            },
            nb::arg("max_key_bytes"), nb::arg("seed"))
-      .def("update", &update_items<Sketch>, nb::arg("data"), nb::arg("skip_nulls"))
+      .def("update", &update_items<Sketch>, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
       .def("merge", [](Sketch& self, const Sketch& other) { self.merge(other); })
       .def("to_bytes", &to_bytes)
       .def_static("from_bytes", &from_bytes, nb::arg("data"));

@@ -14,57 +14,60 @@ constexpr size_t kChunk = 65536;  // Python objects gathered at a time
 
 // ---- plain Python objects ------------------------------------------------------------------------------------------
 
-// Gathers Python ints, strings or bytes into buffers of its own, which are zeroed when they are freed.
+// Gathers Python ints, strings or bytes into buffers of its own, which are zeroed when they are freed. Several kinds make
+// a mixed column.
 class Builder {
  public:
+  explicit Builder(BadItems bad) : skip_(bad != BadItems::error) {}
+
   void add(PyObject* item) {
+    validity_.resize((size_ >> 3) + 1, 0);
     if (item == Py_None) {
       has_null_ = true;
-      validity_.resize((size_ >> 3) + 1, 0);
       push_empty();
       return;
     }
-    validity_.resize((size_ >> 3) + 1, 0);
     if (PyUnicode_Check(item)) {
-      want(KeyKind::string);
       Py_ssize_t n;
       const char* data = PyUnicode_AsUTF8AndSize(item, &n);
       if (!data) {
         PyErr_Clear();
-        throw DataError("a string cannot be written as UTF-8 (it has lone surrogates)");
+        return refuse("a string cannot be written as UTF-8 (it has lone surrogates)");
       }
-      push_bytes(data, static_cast<size_t>(n));
+      push_bytes(KeyKind::string, Tag::text, data, static_cast<size_t>(n));
     } else if (PyBytes_Check(item)) {
-      want(KeyKind::binary);
-      push_bytes(PyBytes_AS_STRING(item), static_cast<size_t>(PyBytes_GET_SIZE(item)));
+      push_bytes(KeyKind::binary, Tag::bytes, PyBytes_AS_STRING(item), static_cast<size_t>(PyBytes_GET_SIZE(item)));
     } else if (PyLong_CheckExact(item) || (PyIndex_Check(item) && !is_boolean(item))) {
-      want(KeyKind::int64);
-      push_integer(item);
+      if (!push_integer(item)) return;
     } else {
-      throw DataError(std::string("items must be int, str or bytes, not ") + Py_TYPE(item)->tp_name);
+      wrong_type_ = true;
+      return refuse(std::string("items must be int, str or bytes, not ") + Py_TYPE(item)->tp_name);
     }
     validity_[size_ >> 3] |= static_cast<uint8_t>(1u << (size_ & 7));
     ++size_;
   }
 
   size_t size() const { return size_; }
+  // Why the first object that can be no item, whatever its value, was left out; empty if there was none.
+  const std::string& wrong_type() const { return reason_; }
 
   Column finish() {
     struct Buffers {
       WipedVector<uint64_t> integers;
       WipedVector<int64_t> offsets;
       WipedVector<char> bytes;
-      WipedVector<uint8_t> validity;
+      WipedVector<uint8_t> validity, tags;
     };
-    if (big_ && negative_) throw DataError("integers must all fit int64 or all fit uint64");
     auto own = std::make_shared<Buffers>();
     own->integers = std::move(integers_);
     own->offsets = std::move(offsets_);
     own->bytes = std::move(bytes_);
     own->validity = std::move(validity_);
+    own->tags = std::move(tags_);
     Column column;
     column.length = static_cast<int64_t>(size_);
     column.kind = kind_ == KeyKind::int64 && big_ ? KeyKind::uint64 : kind_;
+    column.untyped = true;
     if (has_null_) column.validity = own->validity.data();
     if (is_integer(kind_)) {
       column.layout = Layout::i64;
@@ -73,17 +76,21 @@ class Builder {
       column.layout = Layout::offsets64;
       column.offsets = own->offsets.data();
       column.values = own->bytes.data();
+      if (kind_ == KeyKind::mixed) column.tags = own->tags.data();
     }
     column.owner = own;
     return column;
   }
 
  private:
+  // Leaves the object out, or raises: nothing of it has been stored.
+  void refuse(const std::string& reason) {
+    if (!skip_) throw DataError(reason);
+    if (wrong_type_ && reason_.empty()) reason_ = reason;
+  }
   void want(KeyKind kind) {
-    if (kind_ == kind) return;
-    if (kind_ != KeyKind::none)
-      throw DataError(std::string("items of one column must be of one kind, got ") + name_of(kind_) + " and " +
-                      name_of(kind));
+    if (kind_ == kind || kind_ == KeyKind::mixed) return;
+    if (kind_ != KeyKind::none) return become_mixed();
     kind_ = kind;
     // Nulls that came before the first item.
     if (is_integer(kind)) {
@@ -92,9 +99,26 @@ class Builder {
       offsets_.assign(size_ + 1, 0);
     }
   }
+  void become_mixed() {
+    const Tag tag = kind_ == KeyKind::binary ? Tag::bytes : Tag::text;
+    tags_.assign(size_, static_cast<uint8_t>(tag));
+    if (is_integer(kind_)) {
+      offsets_.assign(1, 0);
+      for (size_t i = 0; i < size_; ++i) {
+        append(reinterpret_cast<const char*>(&integers_[i]), 8);
+        tags_[i] = static_cast<uint8_t>(tag_of(integers_[i], big_ ? KeyKind::uint64 : KeyKind::int64));
+      }
+      integers_.clear();
+    }
+    kind_ = KeyKind::mixed;
+  }
   void push_empty() {
-    if (is_integer(kind_)) integers_.push_back(0);
-    if (kind_ == KeyKind::string || kind_ == KeyKind::binary) offsets_.push_back(static_cast<int64_t>(bytes_.size()));
+    if (is_integer(kind_)) {
+      integers_.push_back(0);
+    } else if (kind_ != KeyKind::none) {
+      offsets_.push_back(static_cast<int64_t>(bytes_.size()));
+      if (kind_ == KeyKind::mixed) tags_.push_back(0);
+    }
     ++size_;
   }
   // NumPy's too, which some of its versions pass for the index 0 or 1.
@@ -102,13 +126,24 @@ class Builder {
     const std::string_view type = Py_TYPE(item)->tp_name;
     return PyBool_Check(item) || type == "numpy.bool" || type == "numpy.bool_";
   }
-  void push_bytes(const char* data, size_t n) {
+  void append(const char* data, size_t n) {
     bytes_.insert(bytes_.end(), data, data + n);
     offsets_.push_back(static_cast<int64_t>(bytes_.size()));
   }
-  void push_integer(PyObject* item) {
+  void push_bytes(KeyKind kind, Tag tag, const char* data, size_t n) {
+    want(kind);
+    append(data, n);
+    if (kind_ == KeyKind::mixed) tags_.push_back(static_cast<uint8_t>(tag));
+  }
+  // Whether the integer is an item.
+  bool push_integer(PyObject* item) {
     const nb::object number = nb::steal(PyNumber_Index(item));
-    if (!number.is_valid()) nb::raise_python_error();
+    if (!number.is_valid()) {
+      PyErr_Clear();  // it may quote the object
+      wrong_type_ = true;
+      refuse(std::string("items must be int, str or bytes, not ") + Py_TYPE(item)->tp_name);
+      return false;
+    }
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
     uint64_t pattern = static_cast<uint64_t>(value);
@@ -118,25 +153,60 @@ class Builder {
         PyErr_Clear();
         overflow = -1;
       }
-      big_ = true;
     }
-    if (overflow < 0) throw DataError("an integer is outside the range of int64 and uint64");
-    if (overflow == 0 && value < 0) negative_ = true;
-    integers_.push_back(pattern);
+    if (overflow < 0) {
+      refuse("an integer is outside the range of int64 and uint64");
+      return false;
+    }
+    const bool big = overflow > 0, negative = !big && value < 0;
+    want(KeyKind::int64);
+    if (kind_ == KeyKind::int64 && ((big && negative_) || (negative && big_))) become_mixed();
+    big_ |= big;
+    negative_ |= negative;
+    if (kind_ == KeyKind::mixed) {
+      append(reinterpret_cast<const char*>(&pattern), 8);
+      tags_.push_back(static_cast<uint8_t>(big ? Tag::large : Tag::integer));
+    } else {
+      integers_.push_back(pattern);
+    }
+    return true;
   }
 
+  const bool skip_;
   KeyKind kind_ = KeyKind::none;
   size_t size_ = 0;
-  bool has_null_ = false, big_ = false, negative_ = false;
+  bool has_null_ = false, big_ = false, negative_ = false, wrong_type_ = false;
+  std::string reason_;
   WipedVector<uint64_t> integers_;
   WipedVector<int64_t> offsets_;
   WipedVector<char> bytes_;
-  WipedVector<uint8_t> validity_;
+  WipedVector<uint8_t> validity_, tags_;
+};
+
+// Refuses input that has objects which can be no items, and nothing else: a mistake of the caller, not a rare row.
+class Usefulness {
+ public:
+  explicit Usefulness(BadItems bad) : bad_(bad) {}
+  void note(const Builder& builder) {
+    any_ |= builder.size() > 0;
+    if (reason_.empty()) reason_ = builder.wrong_type();
+  }
+  void check() const {
+    if (bad_ == BadItems::skip && !any_ && !reason_.empty()) throw DataError(reason_);
+  }
+
+ private:
+  BadItems bad_;
+  bool any_ = false;
+  std::string reason_;
 };
 
 nb::object iterator_of(nb::handle data, const char* expected) {
-  if (PyUnicode_Check(data.ptr()) || PyBytes_Check(data.ptr()))
+  if (PyUnicode_Check(data.ptr()) || PyBytes_Check(data.ptr()) || PyByteArray_Check(data.ptr()))
     throw DataError(std::string("expected ") + expected + ", got a single string; put it in a list");
+  // Its keys alone would count, and the counts it may hold would not.
+  if (PyMapping_Check(data.ptr()) && nb::hasattr(data, "keys"))
+    throw DataError(std::string("expected ") + expected + ", got a mapping (" + Py_TYPE(data.ptr())->tp_name + ")");
   PyObject* iterator = PyObject_GetIter(data.ptr());
   if (!iterator) {
     PyErr_Clear();
@@ -154,40 +224,51 @@ nb::object next_of(const nb::object& iterator) {
 
 class IterableSource : public ColumnSource {
  public:
-  explicit IterableSource(nb::handle data)
-      : iterator_(iterator_of(data, "an Arrow, NumPy, pandas or polars column, or an iterable of int, str or bytes")) {}
+  IterableSource(nb::handle data, BadItems bad)
+      : iterator_(iterator_of(data, "an Arrow, NumPy, pandas or polars column, or an iterable of int, str or bytes")),
+        bad_(bad),
+        useful_(bad) {}
   ~IterableSource() override {
     nb::gil_scoped_acquire gil;
     iterator_.reset();
   }
   bool next(Column& column) override {
     nb::gil_scoped_acquire gil;
-    Builder builder;
-    while (builder.size() < kChunk) {
+    Builder builder(bad_);
+    for (size_t seen = 1; builder.size() < kChunk; ++seen) {
       const nb::object item = next_of(iterator_);
       if (!item.is_valid()) break;
       builder.add(item.ptr());
+      if (seen % kChunk == 0 && PyErr_CheckSignals() != 0) nb::raise_python_error();  // rows may be left out without end
     }
-    if (builder.size() == 0) return false;
+    useful_.note(builder);
+    if (builder.size() == 0) {
+      useful_.check();
+      return false;
+    }
     column = builder.finish();
     return true;
   }
 
  private:
   nb::object iterator_;
+  BadItems bad_;
+  Usefulness useful_;
 };
 
 class IterableListSource : public ListSource {
  public:
-  explicit IterableListSource(nb::handle data)
-      : iterator_(iterator_of(data, "an Arrow list column or an iterable of iterables, one for each user")) {}
+  IterableListSource(nb::handle data, BadItems bad)
+      : iterator_(iterator_of(data, "an Arrow list column or an iterable of iterables, one for each user")),
+        bad_(bad),
+        useful_(bad) {}
   ~IterableListSource() override {
     nb::gil_scoped_acquire gil;
     iterator_.reset();
   }
   bool next(ListColumn& list) override {
     nb::gil_scoped_acquire gil;
-    Builder builder;
+    Builder builder(bad_);
     auto offsets = std::make_shared<std::vector<int64_t>>(1, 0);
     auto validity = std::make_shared<std::vector<uint8_t>>();
     bool has_null = false;
@@ -208,7 +289,11 @@ class IterableListSource : public ListSource {
       }
       offsets->push_back(static_cast<int64_t>(builder.size()));
     }
-    if (offsets->size() == 1) return false;
+    useful_.note(builder);
+    if (offsets->size() == 1) {
+      useful_.check();
+      return false;
+    }
     list = ListColumn();
     list.length = static_cast<int64_t>(offsets->size()) - 1;
     list.items = builder.finish();
@@ -221,6 +306,8 @@ class IterableListSource : public ListSource {
 
  private:
   nb::object iterator_;
+  BadItems bad_;
+  Usefulness useful_;
 };
 
 // ---- Arrow ---------------------------------------------------------------------------------------------------------
@@ -444,21 +531,21 @@ std::unique_ptr<Source> open_arrow(nb::handle data) {
 
 }  // namespace
 
-std::unique_ptr<ColumnSource> open_column(nb::handle data) {
+std::unique_ptr<ColumnSource> open_column(nb::handle data, BadItems bad) {
   if (auto source = open_arrow<ColumnSource, Column, column_or_only_child>(data)) return source;
   if (PyObject_CheckBuffer(data.ptr()) && !PyBytes_Check(data.ptr()) && !PyByteArray_Check(data.ptr()))
     return std::make_unique<BufferSource>(data);
-  return std::make_unique<IterableSource>(data);
+  return std::make_unique<IterableSource>(data, bad);
 }
 
-std::unique_ptr<ListSource> open_lists(nb::handle data) {
+std::unique_ptr<ListSource> open_lists(nb::handle data, BadItems bad) {
   if (auto source = open_arrow<ListSource, ListColumn, list_from_arrow>(data)) return source;
-  return std::make_unique<IterableListSource>(data);
+  return std::make_unique<IterableListSource>(data, bad);
 }
 
 Column column_of_item(nb::handle item) {
   if (item.is_none()) throw DataError("an item must be int, str or bytes, not None");
-  Builder builder;
+  Builder builder(BadItems::error);
   builder.add(item.ptr());
   return builder.finish();
 }

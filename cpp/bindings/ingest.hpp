@@ -24,8 +24,8 @@ class ListSource {
 };
 
 // Both are called with the GIL and throw DataError for what they cannot read.
-std::unique_ptr<ColumnSource> open_column(nb::handle data);
-std::unique_ptr<ListSource> open_lists(nb::handle data);
+std::unique_ptr<ColumnSource> open_column(nb::handle data, BadItems bad = BadItems::error);
+std::unique_ptr<ListSource> open_lists(nb::handle data, BadItems bad = BadItems::error);
 
 // One Python item as a one-element column.
 Column column_of_item(nb::handle item);

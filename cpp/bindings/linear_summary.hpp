@@ -10,7 +10,7 @@
 namespace discreet {
 
 // Words for the hash functions: SHAKE-256 of the seed. Needs the GIL.
-inline std::shared_ptr<const RowHashes> hashes_of(uint64_t seed, uint64_t depth) {
+inline std::shared_ptr<const RowHashes> hashes_of(uint64_t seed, uint64_t depth, bool first_version = false) {
   StateWriter in;
   in.bytes("discreet rows", 13);
   in.u64(seed);
@@ -20,7 +20,7 @@ inline std::shared_ptr<const RowHashes> hashes_of(uint64_t seed, uint64_t depth)
   const nb::bytes digest = nb::cast<nb::bytes>(shake.attr("digest")(count * 8));
   std::vector<uint64_t> words(count);
   std::memcpy(words.data(), digest.data(), count * 8);
-  return std::make_shared<const RowHashes>(depth, words.data());
+  return std::make_shared<const RowHashes>(depth, words.data(), first_version);
 }
 
 template <class R>
@@ -28,11 +28,12 @@ struct LinearFamily {
   using Rule = R;
   template <class Key>
   using Kernel = LinearSketch<Key, Rule>;
-  uint64_t width, depth, tracked, seed;
+  uint64_t width, depth, tracked;
+  HashKey seed;
   std::shared_ptr<const RowHashes> hashes;
 
-  LinearFamily(uint64_t width, uint64_t depth, uint64_t tracked, uint64_t seed)
-      : width(width), depth(depth), tracked(tracked), seed(seed), hashes(hashes_of(seed, depth)) {}
+  LinearFamily(uint64_t width, uint64_t depth, uint64_t tracked, const HashKey& seed)
+      : width(width), depth(depth), tracked(tracked), seed(seed), hashes(hashes_of(seed.seed, depth, seed.first_version)) {}
   template <class Key>
   Kernel<Key> make() const {
     return Kernel<Key>(width, hashes, tracked);
@@ -128,10 +129,10 @@ class LinearBinding {
     bound
         .def("__init__",
              [](S* self, uint64_t width, uint64_t depth, uint64_t tracked, uint64_t max_key_bytes, uint64_t seed) {
-               new (self) S(LinearFamily<Rule>(width, depth, tracked, seed), max_key_bytes);
+               new (self) S(LinearFamily<Rule>(width, depth, tracked, HashKey(seed)), max_key_bytes);
              },
              nb::arg("width"), nb::arg("depth"), nb::arg("tracked"), nb::arg("max_key_bytes"), nb::arg("seed"))
-        .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"))
+        .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
         .def("merge", &merge)
         .def("estimate", &estimate, nb::arg("item").none())
         .def("estimates", &estimates, nb::arg("data"), "Estimates of many items, as the bytes of int64.")
@@ -148,10 +149,10 @@ class LinearBinding {
   }
 
  private:
-  static void update(S& self, nb::handle data, bool skip_nulls) {
-    auto source = open_column(data);
+  static void update(S& self, nb::handle data, bool skip_nulls, BadItems bad) {
+    auto source = open_column(data, bad);
     self.update(
-        *source, Column{}, skip_nulls, validate_column, [](const Column& c) -> const Column& { return c; },
+        *source, Column{}, skip_nulls, bad, validate_column, [](Column& c) -> Column& { return c; },
         [](auto& kernel, const Column& c, auto key, InterruptCheck& interrupt) {
           feed_linear<decltype(key)>(kernel, c, interrupt);
         });
@@ -163,7 +164,7 @@ class LinearBinding {
     require_equal("widths", self.family.width, other.family.width);
     require_equal("depths", self.family.depth, other.family.depth);
     require_equal("numbers of tracked items", self.family.tracked, other.family.tracked);
-    require_equal("seeds", self.family.seed, other.family.seed);
+    require_equal_seeds(self.family.seed, other.family.seed);
     self.merge(other);
   }
 
@@ -192,12 +193,13 @@ class LinearBinding {
       chunks.push_back(std::move(chunk));
     }
     self.locked([&](KeyKind kind) {
-      for (const Column& chunk : chunks) {
+      for (Column& chunk : chunks) {
         if (kind == KeyKind::none) {
           none(static_cast<size_t>(chunk.length));
           continue;
         }
-        combined_kind(kind, chunk);
+        require_kind(kind, chunk);
+        if (kind == KeyKind::mixed) chunk = as_mixed(chunk);
         self.visit_kernel([&](const auto& kernel, auto key) {
           using Key = decltype(key);
           for_digests<Key>(
@@ -252,7 +254,7 @@ class LinearBinding {
       out.u64(self.family.depth);
       out.u64(self.family.tracked);
       out.u64(self.max_key_bytes);
-      out.u64(self.family.seed);
+      out.seed(self.family.seed);
       out.u8(self.merged);
       self.read_locked(
           [&](const auto& kernel) {
@@ -261,7 +263,7 @@ class LinearBinding {
             const auto candidates = kernel.arrivals();
             out.u64(candidates.size());
             for (const auto& c : candidates) {
-              out.key(c.key);
+              out.key(c.key, kind);
               out.u64(static_cast<uint64_t>(c.count));
             }
             return 0;
@@ -283,7 +285,7 @@ class LinearBinding {
     if (Rule::kSigned && depth % 2 == 0) throw CorruptStateError("state has an even depth");
     if (tracked > GroupedTable<IntKey>::kMaxCapacity) throw CorruptStateError("state tracks more than 2**30 items");
     const uint64_t max_key_bytes = read_max_key_bytes(in);
-    const uint64_t seed = in.u64();
+    const HashKey seed(in.u64(), state.first_hash);
     auto sketch = std::make_unique<S>(LinearFamily<Rule>(width, depth, tracked, seed), max_key_bytes);
     sketch->merged = read_flag(in);
     if (state.kind != KeyKind::none) {
@@ -307,12 +309,13 @@ class LinearBinding {
 
   template <class Key>
   static std::vector<Candidate<Key>> read_candidates(StateReader& in, KeyKind kind, uint64_t tracked,
-                                                     uint64_t max_key_bytes, uint64_t table_seed, uint64_t total) {
+                                                     uint64_t max_key_bytes, const HashKey& table_seed,
+                                                     uint64_t total) {
     const uint64_t n = in.records(12);
     if (n > tracked) throw CorruptStateError("state has more tracked items than it may");
     std::vector<Candidate<Key>> candidates(n);
     for (Candidate<Key>& c : candidates) {
-      in.key(c.key);
+      in.key(c.key, kind);
       check_restored(kind, c.key, max_key_bytes);
       c.hash = c.key.hash(table_seed);
       c.count = static_cast<int64_t>(in.u64());

@@ -11,7 +11,7 @@ struct MisraGriesFamily {
   template <class Key>
   using Kernel = MisraGries<Key>;
   uint64_t capacity;
-  uint64_t seed;
+  HashKey seed;
   template <class Key>
   Kernel<Key> make() const {
     return Kernel<Key>(capacity, seed);
@@ -26,11 +26,11 @@ nb::bytes to_bytes(const Sketch& self) {
     kind = held;
     out.u64(self.family.capacity);
     out.u64(self.max_key_bytes);
-    out.u64(self.family.seed);
+    out.seed(self.family.seed);
     out.u8(self.merged);
     self.read_locked(
         [&](const auto& kernel) {
-          write_kernel(out, kernel);
+          write_kernel(out, kind, kernel);
           return 0;
         },
         0);
@@ -44,7 +44,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   StateReader in(state.payload);
   const uint64_t capacity = read_capacity(in);
   const uint64_t max_key_bytes = read_max_key_bytes(in);
-  const uint64_t seed = in.u64();
+  const HashKey seed(in.u64(), state.first_hash);
   auto sketch = std::make_unique<Sketch>(MisraGriesFamily{capacity, seed}, max_key_bytes);
   sketch->merged = read_flag(in);
   if (state.kind != KeyKind::none) {
@@ -65,18 +65,29 @@ void update_counts(Sketch& self, nb::handle data, Weights weights) {
   auto source = open_column(data);
   const int64_t* values = weights.data();
   const size_t size = weights.size();
-  for (size_t i = 0; i < size; ++i)
+  uint64_t sum = 0;
+  for (size_t i = 0; i < size; ++i) {
     if (values[i] < 0) throw DataError("an item cannot occur a negative number of times");
+    sum += static_cast<uint64_t>(values[i]);  // both are below 2**63, so this does not wrap
+    if (sum >> 63) throw DataError("the numbers of occurrences must stay below 2**63 together");
+  }
   size_t checked = 0, fed = 0;
   self.update(
-      *source, Column{}, false,
-      [&](const Column& column, const Checks& checks, InterruptCheck& interrupt) {
+      *source, Column{}, false, BadItems::error,
+      [&](Column& column, const Checks& checks, InterruptCheck& interrupt) {
         checked += static_cast<size_t>(column.length);
         if (checked > size) throw DataError("there are more items than numbers of occurrences");
         if (column.dictionary) throw DataError("items with numbers of occurrences must not be a dictionary");
         validate_column(column, checks, interrupt);
+        self.read_locked(
+            [&](const auto& kernel) {
+              if ((kernel.total() + sum) >> 63) throw DataError("a summary counts fewer than 2**63 events");
+              return 0;
+            },
+            0);
+        sum = 0;  // all of it is allowed for from the first chunk on
       },
-      [](const Column& c) -> const Column& { return c; },
+      [](Column& c) -> Column& { return c; },
       [&](auto& kernel, const Column& column, auto key, InterruptCheck& interrupt) {
         for (int64_t begin = 0; begin < column.length; begin += kSlice) {
           const int64_t end = std::min(column.length, begin + kSlice);
@@ -99,10 +110,10 @@ void bind_misra_gries(nb::module_& m) {
   bound
       .def("__init__",
            [](Sketch* self, uint64_t capacity, uint64_t max_key_bytes, uint64_t seed) {
-             new (self) Sketch(MisraGriesFamily{capacity, seed}, max_key_bytes);
+             new (self) Sketch(MisraGriesFamily{capacity, HashKey(seed)}, max_key_bytes);
            },
            nb::arg("capacity"), nb::arg("max_key_bytes"), nb::arg("seed"))
-      .def("update", &update_items<Sketch>, nb::arg("data"), nb::arg("skip_nulls"))
+      .def("update", &update_items<Sketch>, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
       .def("update_counts", &update_counts, nb::arg("data"), nb::arg("weights"))
       .def("merge",
            [](Sketch& self, const Sketch& other) {

@@ -6,10 +6,10 @@
 namespace discreet {
 
 template <class Key>
-void write_kernel(StateWriter& out, const MisraGries<Key>& kernel) {
+void write_kernel(StateWriter& out, KeyKind kind, const MisraGries<Key>& kernel) {
   out.u64(kernel.total());
   out.u64(kernel.decrements());
-  write_records(out, kernel.counters());
+  write_records(out, kind, kernel.counters());
 }
 
 // What a kernel's part of a state is checked against.
@@ -17,7 +17,7 @@ struct KernelFacts {
   KeyKind kind;
   uint64_t capacity;
   uint64_t max_key_bytes;
-  uint64_t seed;
+  const HashKey& seed;
   bool merged;
 };
 

@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include "discreet/column.hpp"
 #include "discreet/errors.hpp"
 
 namespace {
@@ -38,6 +39,10 @@ NB_MODULE(_native, m) {
   // about them at exit would land on the user's terminal.
   nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
+  nb::enum_<discreet::BadItems>(m, "BadItems", "What becomes of rows that cannot be items.")
+      .value("error", discreet::BadItems::error)
+      .value("skip", discreet::BadItems::skip)
+      .value("skip_all", discreet::BadItems::skip_all);
   discreet::bind_count_min(m);
   discreet::bind_count_sketch(m);
   discreet::bind_correlated_noise(m);

@@ -69,9 +69,28 @@ void find_words(const Known& known, const Column& column, int64_t begin, int64_t
   for (size_t i = 0; i < n; ++i) found.add(known.find(found.patterns[i]));
 }
 
+// The entry of an element of a mixed column; one of another kind than the universe is outside of it.
+uint32_t entry_of(const Index& index, StrKey key) {
+  const std::string_view bytes(key.data, key.size);
+  const auto integer = [&](const auto& known) {
+    if (!key.is_number()) return kAbsent;
+    const uint64_t pattern = load64(key.data);
+    const bool same = known.is_signed() ? key.tag == Tag::integer : key.tag == Tag::large || !(pattern & kTop);
+    return same ? known.find(pattern) : kAbsent;
+  };
+  if (const auto* known = std::get_if<RangeIndex>(&index)) return integer(*known);
+  if (const auto* known = std::get_if<IntegerIndex>(&index)) return integer(*known);
+  if (const auto* known = std::get_if<StringIndex>(&index))
+    return key.tag == (known->kind() == KeyKind::string ? Tag::text : Tag::bytes) ? known->find(bytes) : kAbsent;
+  const auto& hashed = std::get<HashedIndex>(index);
+  if (key.is_number()) return hashed.find_integer(load64(key.data), key.tag == Tag::large);
+  return hashed.find_bytes(bytes, key.tag == Tag::text);
+}
+
 // The entry of element i of a column without a dictionary.
 uint32_t entry_of(const Index& index, const Column& column, int64_t i) {
   if (!column.valid(i)) return kAbsent;
+  if (column.tags) return entry_of(index, key_at(column, i, StrKey{}));
   const auto integer = [&](const auto& known) {
     const uint64_t pattern = integer_at(column, i);
     return pattern & forbidden(known, column) ? kAbsent : known.find(pattern);
@@ -116,7 +135,7 @@ class PanTable {
   }
 
   void update(nb::handle data, bool skip_nulls, RandomSource* source) {
-    auto columns = open_column(data);
+    auto columns = open_column(data, BadItems::skip);
     nb::gil_scoped_release release;
     if (updating_.load() == std::this_thread::get_id())
       throw DataError("the input reads the table it is being added to");
@@ -130,8 +149,9 @@ class PanTable {
 
     std::vector<Column> batch;
     for (Column column; columns->next(column); column = Column()) {
-      validate(column, {kMaxKeyBytes, skip_nulls});
-      check_kind(column.key_kind());
+      leave_out(column, validate(column, {kMaxKeyBytes, skip_nulls, BadItems::skip}));
+      if (column.untyped && !same_kind(column.key_kind())) column = as_mixed(column);  // other kinds are outside
+      if (!column.untyped) check_kind(column.key_kind());
       batch.push_back(std::move(column));
     }
     with_random(source, [&](RandomBytes& random) {
@@ -297,10 +317,14 @@ class PanTable {
     if (erased_) throw ParameterError("the last release was made and the table erased; start a new estimator");
   }
 
-  void check_kind(KeyKind kind) const {
-    if (kind == KeyKind::none || std::holds_alternative<HashedIndex>(index_)) return;
+  bool same_kind(KeyKind kind) const {
+    if (kind == KeyKind::none || std::holds_alternative<HashedIndex>(index_)) return true;
     const auto* strings = std::get_if<StringIndex>(&index_);
-    if (strings ? kind == strings->kind() : is_integer(kind)) return;
+    return strings ? kind == strings->kind() : is_integer(kind);
+  }
+  void check_kind(KeyKind kind) const {
+    if (same_kind(kind)) return;
+    const auto* strings = std::get_if<StringIndex>(&index_);
     throw DataError(std::string("the universe has ") + (strings ? name_of(strings->kind()) : "integer") +
                     " elements, the column has " + name_of(kind) + " items");
   }
@@ -357,7 +381,8 @@ class PanTable {
     } else if (const auto* strings = std::get_if<StringIndex>(&index_)) {
       out.u8(static_cast<uint8_t>(strings->kind()));
       out.u64(strings->keys().size());
-      for (const std::string& key : strings->keys()) out.key(StrKey{key.data(), static_cast<uint32_t>(key.size())});
+      for (const std::string& key : strings->keys())
+        out.key(StrKey{key.data(), static_cast<uint32_t>(key.size())}, strings->kind());
     } else {
       const auto& hashed = std::get<HashedIndex>(index_);
       for (const uint64_t seed : hashed.seeds()) out.u64(seed);
@@ -385,7 +410,7 @@ class PanTable {
       std::vector<std::string> keys(entry_count(in.records(4)));
       for (std::string& key : keys) {
         StrKey view;
-        in.key(view);
+        in.key(view, kind);
         key.assign(view.data, view.size);
       }
       return StringIndex(kind, std::move(keys), random_word());

@@ -14,7 +14,7 @@ struct ShardedFamily {
   using Kernel = ShardedMisraGries<Key>;
   uint64_t capacity;  // of every shard
   uint32_t shards;
-  uint64_t seed;
+  HashKey seed;
   template <class Key>
   Kernel<Key> make() const {
     return Kernel<Key>(capacity, shards, seed);
@@ -27,7 +27,7 @@ constexpr int64_t kFewRows = 1 << 14;  // less work than starting threads for it
 // Chunks of one column after the other, from a Python iterator over columns.
 class BatchSource : public ColumnSource {
  public:
-  explicit BatchSource(nb::handle batches) : iterator_(nb::steal(PyObject_GetIter(batches.ptr()))) {
+  BatchSource(nb::handle batches, BadItems bad) : iterator_(nb::steal(PyObject_GetIter(batches.ptr()))), bad_(bad) {
     if (!iterator_.is_valid()) nb::raise_python_error();
   }
   ~BatchSource() override {
@@ -44,13 +44,14 @@ class BatchSource : public ColumnSource {
         if (PyErr_Occurred()) nb::raise_python_error();
         return false;
       }
-      column_ = open_column(batch);
+      column_ = open_column(batch, bad_);
     }
     return true;
   }
 
  private:
   nb::object iterator_;
+  BadItems bad_;
   std::unique_ptr<ColumnSource> column_;
 };
 
@@ -62,6 +63,12 @@ class Threads {
     auto& threads = std::get<std::unique_ptr<ShardThreads<Key>>>(threads_);
     if (!threads) threads = std::make_unique<ShardThreads<Key>>(kernel, checks);
     return *threads;
+  }
+  // Waits for them, and sends them home.
+  template <class Wait>
+  void dismiss(Wait&& wait) {
+    finish(wait);
+    std::apply([&](auto&... threads) { (threads.reset(), ...); }, threads_);
   }
   template <class Wait>
   void finish(Wait&& wait) {
@@ -86,10 +93,10 @@ bool by_codes(const Column& column) {
 }
 
 // Reads chunk after chunk while the threads count the ones before.
-void fill(Sketch& self, ColumnSource& source, bool skip_nulls) {
+void fill(Sketch& self, ColumnSource& source, bool skip_nulls, BadItems bad) {
   self.change([&](Sketch::Change& made) {
     InterruptCheck interrupt;
-    const Checks checks{self.max_key_bytes, skip_nulls};
+    const Checks checks{self.max_key_bytes, skip_nulls, bad};
     Threads threads;  // gone before anything is undone
     Column chunk, following;
     bool more = source.next(chunk);
@@ -112,7 +119,9 @@ void fill(Sketch& self, ColumnSource& source, bool skip_nulls) {
         interrupt.enable();
       }
       if (given != KeyKind::none && chunk.length > 0) {
+        if (is_integer(made.kind()) && kind == KeyKind::mixed) threads.dismiss(interrupt);  // their kernel goes
         self.start(kind);
+        if (kind == KeyKind::mixed) chunk = as_mixed(chunk);
         self.visit_kernel([&](auto& kernel, auto) {
           ShardedChunk ready;
           ready.column = chunk;
@@ -133,16 +142,16 @@ void fill(Sketch& self, ColumnSource& source, bool skip_nulls) {
   });
 }
 
-void update(Sketch& self, nb::handle data, bool skip_nulls) {
-  auto source = open_column(data);
-  fill(self, *source, skip_nulls);
+void update(Sketch& self, nb::handle data, bool skip_nulls, BadItems bad) {
+  auto source = open_column(data, bad);
+  fill(self, *source, skip_nulls, bad);
   nb::gil_scoped_release release;
   source.reset();
 }
 
-void update_batches(Sketch& self, nb::handle batches, bool skip_nulls) {
-  auto source = std::make_unique<BatchSource>(batches);
-  fill(self, *source, skip_nulls);
+void update_batches(Sketch& self, nb::handle batches, bool skip_nulls, BadItems bad) {
+  auto source = std::make_unique<BatchSource>(batches, bad);
+  fill(self, *source, skip_nulls, bad);
   nb::gil_scoped_release release;
   source.reset();
 }
@@ -154,12 +163,12 @@ nb::bytes to_bytes(const Sketch& self) {
     kind = held;
     out.u64(self.family.capacity);
     out.u64(self.max_key_bytes);
-    out.u64(self.family.seed);
+    out.seed(self.family.seed);
     out.u8(self.merged);
     out.u32(self.family.shards);
     self.read_locked(
         [&](const auto& kernel) {
-          for (const auto& shard : kernel.shards()) write_kernel(out, shard);
+          for (const auto& shard : kernel.shards()) write_kernel(out, kind, shard);
           return 0;
         },
         0);
@@ -173,7 +182,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   StateReader in(state.payload);
   const uint64_t capacity = read_capacity(in);
   const uint64_t max_key_bytes = read_max_key_bytes(in);
-  const uint64_t seed = in.u64();
+  const HashKey seed(in.u64(), state.first_hash);
   const bool merged = read_flag(in);
   const uint32_t shards = in.u32();
   if (shards < 1 || shards > kMaxShards) throw CorruptStateError("state has a number of shards outside 1 to 128");
@@ -219,16 +228,16 @@ void bind_sharded_misra_gries(nb::module_& m) {
   bound
       .def("__init__",
            [](Sketch* self, uint64_t capacity, uint32_t shards, uint64_t max_key_bytes, uint64_t seed) {
-             new (self) Sketch(ShardedFamily{capacity, shards, seed}, max_key_bytes);
+             new (self) Sketch(ShardedFamily{capacity, shards, HashKey(seed)}, max_key_bytes);
            },
            nb::arg("capacity"), nb::arg("shards"), nb::arg("max_key_bytes"), nb::arg("seed"))
-      .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"))
-      .def("update_batches", &update_batches, nb::arg("batches"), nb::arg("skip_nulls"))
+      .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
+      .def("update_batches", &update_batches, nb::arg("batches"), nb::arg("skip_nulls"), nb::arg("bad_items"))
       .def("merge",
            [](Sketch& self, const Sketch& other) {
              require_equal("capacities", self.family.capacity, other.family.capacity);
              require_equal("numbers of shards", self.family.shards, other.family.shards);
-             require_equal("seeds", self.family.seed, other.family.seed);
+             require_equal_seeds(self.family.seed, other.family.seed);
              self.merge(other);
            })
       .def("to_bytes", &to_bytes)

@@ -9,7 +9,7 @@ struct SpaceSavingFamily {
   template <class Key>
   using Kernel = SpaceSaving<Key>;
   uint64_t capacity;
-  uint64_t seed;
+  HashKey seed;
   template <class Key>
   Kernel<Key> make() const {
     return Kernel<Key>(capacity, seed);
@@ -24,12 +24,12 @@ nb::bytes to_bytes(const Sketch& self) {
     kind = held;
     out.u64(self.family.capacity);
     out.u64(self.max_key_bytes);
-    out.u64(self.family.seed);
+    out.seed(self.family.seed);
     out.u8(self.merged);
     self.read_locked(
         [&](const auto& kernel) {
           out.u64(kernel.total());
-          write_records(out, kernel.counters());
+          write_records(out, kind, kernel.counters());
           return 0;
         },
         0);
@@ -54,7 +54,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   StateReader in(state.payload);
   const uint64_t capacity = read_capacity(in);
   const uint64_t max_key_bytes = read_max_key_bytes(in);
-  const uint64_t seed = in.u64();
+  const HashKey seed(in.u64(), state.first_hash);
   auto sketch = std::make_unique<Sketch>(SpaceSavingFamily{capacity, seed}, max_key_bytes);
   sketch->merged = read_flag(in);
   if (state.kind != KeyKind::none) {
@@ -84,10 +84,10 @@ void bind_space_saving(nb::module_& m) {
   bound
       .def("__init__",
            [](Sketch* self, uint64_t capacity, uint64_t max_key_bytes, uint64_t seed) {
-             new (self) Sketch(SpaceSavingFamily{capacity, seed}, max_key_bytes);
+             new (self) Sketch(SpaceSavingFamily{capacity, HashKey(seed)}, max_key_bytes);
            },
            nb::arg("capacity"), nb::arg("max_key_bytes"), nb::arg("seed"))
-      .def("update", &update_items<Sketch>, nb::arg("data"), nb::arg("skip_nulls"))
+      .def("update", &update_items<Sketch>, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
       .def("merge",
            [](Sketch& self, const Sketch& other) {
              require_equal("capacities", self.family.capacity, other.family.capacity);

@@ -19,6 +19,7 @@
 
 #include "discreet/lineage.hpp"
 #include "discreet/state.hpp"
+#include "discreet/widen.hpp"
 #include "ingest.hpp"
 
 namespace discreet {
@@ -47,16 +48,21 @@ class InterruptCheck {
 
 inline constexpr int64_t kSlice = 1 << 18;  // elements between two looks at the clock
 
-// Checks a column, a slice at a time.
-inline void validate_column(const Column& column, const Checks& checks, InterruptCheck& interrupt) {
+// Checks a column, a slice at a time, and returns the rows to leave out.
+inline BadRows bad_rows(const Column& column, const Checks& checks, InterruptCheck& interrupt) {
+  BadRows bad;
   const int64_t rows = column.dictionary ? kSlice << 6 : kSlice;  // codes are quick, but each slice checks the values
   for (int64_t begin = 0; begin < column.length; begin += rows) {
     Column slice = column;
     slice.offset += begin;
     slice.length = std::min(rows, column.length - begin);
-    validate(slice, checks);
+    for (const int64_t row : validate(slice, checks)) bad.push_back(begin + row);
     interrupt.unchanged();
   }
+  return bad;
+}
+inline void validate_column(Column& column, const Checks& checks, InterruptCheck& interrupt) {
+  leave_out(column, bad_rows(column, checks, interrupt));
 }
 
 // Feeds a validated column to a kernel that counts single items.
@@ -108,12 +114,13 @@ void feed_column(Kernel& kernel, const Column& column, InterruptCheck& interrupt
   });
 }
 
-// Keys and counts as bytes that NumPy and pyarrow wrap: (key kind, values, 64-bit offsets or empty, counts).
-using RawCounters = std::tuple<std::string, nb::bytes, nb::bytes, nb::bytes>;
+// Keys and counts as bytes that NumPy and pyarrow wrap: (key kind, values, 64-bit offsets or empty, counts, tags of mixed
+// keys or empty).
+using RawCounters = std::tuple<std::string, nb::bytes, nb::bytes, nb::bytes, nb::bytes>;
 
 template <class Counters>
 RawCounters raw_counters(KeyKind kind, const Counters& counters) {
-  std::string values, offsets, counts;
+  std::string values, offsets, counts, tags;
   const auto put = [](std::string& out, uint64_t v) { out.append(reinterpret_cast<const char*>(&v), 8); };
   if (!is_integer(kind)) put(offsets, 0);
   for (const auto& c : counters) {
@@ -122,11 +129,12 @@ RawCounters raw_counters(KeyKind kind, const Counters& counters) {
     } else {
       values.append(c.key.data, c.key.size);
       put(offsets, values.size());
+      if (kind == KeyKind::mixed) tags.push_back(static_cast<char>(c.key.tag));
     }
     put(counts, c.count);
   }
   return {name_of(kind), nb::bytes(values.data(), values.size()), nb::bytes(offsets.data(), offsets.size()),
-          nb::bytes(counts.data(), counts.size())};
+          nb::bytes(counts.data(), counts.size()), nb::bytes(tags.data(), tags.size())};
 }
 
 // A summary with a kernel for each kind of key. `Family` gives:
@@ -207,10 +215,10 @@ class Summary {
   // arrives, the summary is put back as it was. `check(chunk, checks, interrupt)` validates,
   // `feed(kernel, chunk, key, interrupt)` applies, `items(chunk)` gives the items.
   template <class Source, class Chunk, class Check, class Items, class Feed>
-  void update(Source& source, Chunk, bool skip_nulls, Check&& check, Items&& items, Feed&& feed) {
+  void update(Source& source, Chunk, bool skip_nulls, BadItems bad, Check&& check, Items&& items, Feed&& feed) {
     change([&](Change& made) {
       InterruptCheck interrupt;
-      const Checks checks{max_key_bytes, skip_nulls};
+      const Checks checks{max_key_bytes, skip_nulls, bad};
       Chunk chunk, following;
       bool more = source.next(chunk);
       while (more) {
@@ -223,6 +231,7 @@ class Summary {
         }
         if (items(chunk).key_kind() != KeyKind::none) {  // otherwise: nulls only, to be left out
           start(kind);
+          if (kind == KeyKind::mixed) items(chunk) = as_mixed(items(chunk));
           visit_kernel([&](auto& kernel, auto key) { feed(kernel, chunk, key, interrupt); });
         }
         interrupt();
@@ -242,13 +251,16 @@ class Summary {
       throw IncompatibleSummaryError("max_key_bytes differ: " + std::to_string(max_key_bytes) + " and " +
                                      std::to_string(other.max_key_bytes));
     if (other.kind_ != KeyKind::none) {
-      if (kind_ != KeyKind::none && kind_ != other.kind_)
-        throw IncompatibleSummaryError(std::string("key kinds differ: ") + name_of(kind_) + " and " +
-                                       name_of(other.kind_));
       Lineage both = lineage.joined(other.lineage);
-      start(other.kind_);
+      start(kind_ == KeyKind::none || kind_ == other.kind_ ? other.kind_ : KeyKind::mixed);
       if (auto* k = std::get_if<1>(&kernels_)) k->merge(std::get<1>(other.kernels_));
-      if (auto* k = std::get_if<2>(&kernels_)) k->merge(std::get<2>(other.kernels_));
+      if (auto* k = std::get_if<2>(&kernels_)) {
+        if (auto* integers = std::get_if<1>(&other.kernels_)) {
+          k->merge(wider(*integers, other.kind_));
+        } else {
+          k->merge(std::get<2>(other.kernels_));
+        }
+      }
       lineage = std::move(both);
     }
     merged = true;
@@ -263,6 +275,8 @@ class Summary {
       } else {
         kernels_.template emplace<2>(family.template make<StrKey>());
       }
+    } else if (kind == KeyKind::mixed && is_integer(kind_)) {
+      kernels_ = Kernels(std::in_place_index<2>, wider(std::get<1>(kernels_), kind_));
     }
     kind_ = kind;
   }
@@ -289,6 +303,11 @@ class Summary {
   }
 
  private:
+  Kernel<StrKey> wider(const Kernel<IntKey>& kernel, KeyKind kind) const {
+    auto wide = family.template make<StrKey>();
+    widen(kernel, kind, wide);
+    return wide;
+  }
   // The input of an update may run Python code (iterators, signal handlers) that comes back to the summary.
   void refuse_reentry() const {
     if (updating_.load() == std::this_thread::get_id())
@@ -307,11 +326,11 @@ class Summary {
 
 // update() for kernels that count single items.
 template <class S>
-void update_items(S& self, nb::handle data, bool skip_nulls) {
-  auto source = open_column(data);
+void update_items(S& self, nb::handle data, bool skip_nulls, BadItems bad) {
+  auto source = open_column(data, bad);
   self.update(
-      *source, Column{}, skip_nulls, validate_column,
-      [](const Column& c) -> const Column& { return c; },
+      *source, Column{}, skip_nulls, bad, validate_column,
+      [](Column& c) -> Column& { return c; },
       [](auto& kernel, const Column& c, auto key, InterruptCheck& interrupt) {
         feed_column<decltype(key)>(kernel, c, interrupt);
       });
@@ -322,10 +341,11 @@ void update_items(S& self, nb::handle data, bool skip_nulls) {
 // Calls f(key) with the item as a key of the summary's kind; nothing happens for a summary without keys.
 template <class S, class F>
 void with_item(const S& self, nb::handle item, F&& f) {
-  const Column column = column_of_item(item);
+  Column column = column_of_item(item);
   const KeyKind kind = self.kind();
   if (kind == KeyKind::none) return;
-  combined_kind(kind, column);
+  require_kind(kind, column);
+  if (kind == KeyKind::mixed) column = as_mixed(column);
   if (is_integer(kind)) {
     f(key_at(column, 0, IntKey{}));
   } else {
@@ -362,7 +382,7 @@ RawCounters counters_of(const S& self) {
         0);
   });
   if (out) return *out;
-  return {"none", nb::bytes("", 0), nb::bytes("", 0), nb::bytes("", 0)};
+  return {"none", nb::bytes("", 0), nb::bytes("", 0), nb::bytes("", 0), nb::bytes("", 0)};
 }
 
 // The end of every payload from version 2 on. In version 1 the state's own checksum stands for what it has counted: the
@@ -392,8 +412,14 @@ inline void check_restored(KeyKind kind, IntKey, uint64_t) {
   if (!is_integer(kind)) throw CorruptStateError("state has a key of the wrong kind");
 }
 inline void check_restored(KeyKind kind, StrKey key, uint64_t max_key_bytes) {
+  if (is_integer(kind)) throw CorruptStateError("state has a key of the wrong kind");
+  if (key.is_number()) {
+    if (key.size != 8) throw CorruptStateError("state has an integer of the wrong size");
+    if ((key.tag == Tag::large) > (load64(key.data) >> 63)) throw CorruptStateError("state has an integer of the wrong kind");
+    return;
+  }
   if (key.size > max_key_bytes) throw CorruptStateError("state has a key longer than its max_key_bytes");
-  if (kind == KeyKind::string && !is_utf8({key.data, key.size}))
+  if (key.tag == Tag::text && !is_utf8({key.data, key.size}))
     throw CorruptStateError("state has a string that is not valid UTF-8");
 }
 

@@ -12,7 +12,7 @@ struct UserMisraGriesFamily {
   uint64_t capacity;
   uint64_t max_items;  // distinct items a user may have
   bool sample;         // what to do with more: a uniform sample, or an error
-  uint64_t seed;
+  HashKey seed;
   template <class Key>
   Kernel<Key> make() const {
     return Kernel<Key>(capacity, max_items, seed);
@@ -24,7 +24,7 @@ using Sketch = Summary<UserMisraGriesFamily>;
 template <class Key>
 class UserItems {
  public:
-  void gather(const ListColumn& list, int64_t user, uint64_t seed) {
+  void gather(const ListColumn& list, int64_t user, const HashKey& seed) {
     records_.clear();
     const auto [begin, end] = list.range(user);
     for (int64_t i = begin; i < end; ++i) {
@@ -72,7 +72,7 @@ class UserItems {
 };
 
 template <class Key>
-bool within_bound(const ListColumn& list, int64_t user, uint64_t most, uint64_t seed, UserItems<Key>& items) {
+bool within_bound(const ListColumn& list, int64_t user, uint64_t most, const HashKey& seed, UserItems<Key>& items) {
   const auto [begin, end] = list.range(user);
   if (static_cast<uint64_t>(end - begin) <= most) return true;
   items.gather(list, user, seed);
@@ -81,7 +81,8 @@ bool within_bound(const ListColumn& list, int64_t user, uint64_t most, uint64_t 
 }
 
 // The items of null lists are not looked at.
-void check_lists(const Sketch& self, const ListColumn& list, const Checks& checks, InterruptCheck& interrupt) {
+void check_lists(const Sketch& self, ListColumn& list, const Checks& checks, InterruptCheck& interrupt) {
+  BadRows bad;
   for (int64_t i = 0; i < list.length; ++i) {
     if (!list.valid(i)) {
       if (!checks.skip_nulls) throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
@@ -92,9 +93,10 @@ void check_lists(const Sketch& self, const ListColumn& list, const Checks& check
     Column run = list.items;
     run.offset += list.range(i).first;
     run.length = list.range(last).second - list.range(i).first;
-    validate_column(run, checks, interrupt);
+    for (const int64_t row : bad_rows(run, checks, interrupt)) bad.push_back(list.range(i).first + row);
     i = last;
   }
+  leave_out(list.items, bad);
   if (self.family.sample || list.items.key_kind() == KeyKind::none) return;
   const auto check = [&](auto key) {
     UserItems<decltype(key)> items;
@@ -110,14 +112,14 @@ void check_lists(const Sketch& self, const ListColumn& list, const Checks& check
   }
 }
 
-void update(Sketch& self, nb::handle data, bool skip_nulls, RandomSource& source) {
-  auto lists = open_lists(data);
+void update(Sketch& self, nb::handle data, bool skip_nulls, BadItems bad, RandomSource& source) {
+  auto lists = open_lists(data, bad);
   self.update(
-      *lists, ListColumn{}, skip_nulls,
-      [&](const ListColumn& list, const Checks& checks, InterruptCheck& interrupt) {
+      *lists, ListColumn{}, skip_nulls, bad,
+      [&](ListColumn& list, const Checks& checks, InterruptCheck& interrupt) {
         check_lists(self, list, checks, interrupt);
       },
-      [](const ListColumn& list) -> const Column& { return list.items; },
+      [](ListColumn& list) -> Column& { return list.items; },
       [&](auto& kernel, const ListColumn& list, auto key, InterruptCheck& interrupt) {
         UserItems<decltype(key)> items;
         for (int64_t i = 0; i < list.length; ++i) {
@@ -144,14 +146,14 @@ nb::bytes to_bytes(const Sketch& self) {
     out.u64(self.family.max_items);
     out.u8(self.family.sample);
     out.u64(self.max_key_bytes);
-    out.u64(self.family.seed);
+    out.seed(self.family.seed);
     out.u8(self.merged);
     self.read_locked(
         [&](const auto& kernel) {
           out.u64(kernel.total());
           out.u64(kernel.users());
           out.u64(kernel.decrements());
-          write_records(out, kernel.counters());
+          write_records(out, kind, kernel.counters());
           return 0;
         },
         0);
@@ -168,7 +170,7 @@ std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
   if (max_items < 1 || max_items > capacity) throw CorruptStateError("state has a bound outside 1 to its capacity");
   const bool sample = read_flag(in);
   const uint64_t max_key_bytes = read_max_key_bytes(in);
-  const uint64_t seed = in.u64();
+  const HashKey seed(in.u64(), state.first_hash);
   auto sketch = std::make_unique<Sketch>(UserMisraGriesFamily{capacity, max_items, sample, seed}, max_key_bytes);
   sketch->merged = read_flag(in);
   if (state.kind != KeyKind::none) {
@@ -204,10 +206,10 @@ void bind_user_misra_gries(nb::module_& m) {
   bound
       .def("__init__",
            [](Sketch* self, uint64_t capacity, uint64_t max_items, bool sample, uint64_t max_key_bytes, uint64_t seed) {
-             new (self) Sketch(UserMisraGriesFamily{capacity, max_items, sample, seed}, max_key_bytes);
+             new (self) Sketch(UserMisraGriesFamily{capacity, max_items, sample, HashKey(seed)}, max_key_bytes);
            },
            nb::arg("capacity"), nb::arg("max_items"), nb::arg("sample"), nb::arg("max_key_bytes"), nb::arg("seed"))
-      .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("source"))
+      .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"), nb::arg("source"))
       .def("merge",
            [](Sketch& self, const Sketch& other) {
              require_equal("capacities", self.family.capacity, other.family.capacity);

@@ -37,7 +37,7 @@ class Candidates {
   using Table = GroupedTable<Key>;
 
  public:
-  Candidates(uint64_t capacity, uint64_t seed)
+  Candidates(uint64_t capacity, const HashKey& seed)
       : table_(std::min(capacity, Table::kStart), seed),
         estimates_(table_.positions(), 0),
         where_(table_.positions(), 0),

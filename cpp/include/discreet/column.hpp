@@ -12,6 +12,7 @@
 #include "discreet/arrow_abi.hpp"
 #include "discreet/errors.hpp"
 #include "discreet/keys.hpp"
+#include "discreet/wipe.hpp"
 
 namespace discreet {
 
@@ -27,6 +28,8 @@ struct Column {
   const void* offsets = nullptr;          // of offsets32 and offsets64
   const void* const* variadic = nullptr;  // data buffers of views
   int64_t width = 0;                      // of fixed
+  bool untyped = false;                   // made of Python objects: its kind is that of the data, not of a schema
+  const uint8_t* tags = nullptr;          // of mixed columns: a Tag for every element
   bool strip_zeros = false;               // of fixed: NumPy pads byte strings with NUL
   std::shared_ptr<Column> dictionary;     // then values/layout describe the indices
   std::shared_ptr<void> owner;            // keeps the buffers alive
@@ -35,6 +38,10 @@ struct Column {
     if (!validity) return true;
     const int64_t j = offset + i;
     return validity[j >> 3] >> (j & 7) & 1;
+  }
+  Tag tag(int64_t i) const {
+    if (tags) return static_cast<Tag>(tags[offset + i]);
+    return kind == KeyKind::binary ? Tag::bytes : Tag::text;
   }
   KeyKind key_kind() const { return dictionary ? dictionary->kind : kind; }
 };
@@ -273,7 +280,7 @@ auto with_bytes(const Column& column, F&& f) {
 inline IntKey key_at(const Column& column, int64_t i, IntKey) { return {integer_at(column, i)}; }
 inline StrKey key_at(const Column& column, int64_t i, StrKey) {
   const std::string_view bytes = bytes_at(column, i);
-  return {bytes.data(), static_cast<uint32_t>(bytes.size())};
+  return {bytes.data(), static_cast<uint32_t>(bytes.size()), column.tag(i)};
 }
 
 // ---- checks --------------------------------------------------------------------------------------------------------
@@ -315,10 +322,17 @@ inline bool is_utf8(std::string_view s) {
   return true;
 }
 
+// What becomes of rows that cannot be items: too long, or not text. `skip` still refuses input without a single Python
+// object that could be one, which is a mistake of the caller; `skip_all` does not.
+enum class BadItems : uint8_t { error = 0, skip = 1, skip_all = 2 };
+
 struct Checks {
   uint64_t max_key_bytes;
   bool skip_nulls;
+  BadItems bad = BadItems::error;
 };
+
+using BadRows = std::vector<int64_t>;  // rows to leave out
 
 inline bool has_high_bit(const char* p, size_t n) {
   uint64_t any = 0;
@@ -327,14 +341,22 @@ inline bool has_high_bit(const char* p, size_t n) {
   return any & 0x8080808080808080ull;
 }
 
-inline void check_bytes_at(const Column& column, int64_t i, const Checks& checks, bool ascii) {
+// Whether the valid element i can be an item; otherwise `row` is noted, or refused.
+inline void check_bytes_at(const Column& column, int64_t i, const Checks& checks, bool ascii, BadRows& bad, int64_t row) {
+  if (column.tags && column.tag(i) >= Tag::integer) return;
   const std::string_view bytes = bytes_at(column, i);
-  if (bytes.size() > checks.max_key_bytes)
+  const bool too_long = bytes.size() > checks.max_key_bytes;
+  if (!too_long && (ascii || is_utf8(bytes))) return;
+  if (checks.bad != BadItems::error) {
+    bad.push_back(row);
+    return;
+  }
+  if (too_long)
     throw DataError("an item is longer than max_key_bytes, which is " + std::to_string(checks.max_key_bytes));
-  if (!ascii && !is_utf8(bytes)) throw DataError("a string column holds bytes that are not valid UTF-8");
+  throw DataError("a string column holds bytes that are not valid UTF-8");
 }
 
-inline void check_bytes(const Column& column, const Checks& checks) {
+inline void check_bytes(const Column& column, const Checks& checks, BadRows& bad) {
   if (column.length == 0) return;
   bool ascii = column.kind != KeyKind::string;
   if (!ascii && (column.layout == Layout::offsets32 || column.layout == Layout::offsets64)) {
@@ -351,12 +373,9 @@ inline void check_bytes(const Column& column, const Checks& checks) {
       for (int64_t i = 0; i < column.length; ++i)
         if (column.valid(i)) longest = std::max(longest, bytes_of(i).size());
     }
-    if (longest > checks.max_key_bytes)
-      throw DataError("an item is longer than max_key_bytes, which is " + std::to_string(checks.max_key_bytes));
-    if (ascii) return;
+    if (longest <= checks.max_key_bytes && ascii) return;
     for (int64_t i = 0; i < column.length; ++i)
-      if (column.valid(i) && !is_utf8(bytes_of(i)))
-        throw DataError("a string column holds bytes that are not valid UTF-8");
+      if (column.valid(i)) check_bytes_at(column, i, checks, ascii, bad, i);
   });
 }
 
@@ -364,12 +383,9 @@ inline void check_bytes(const Column& column, const Checks& checks) {
 // rows, only the values in use are checked, row by row.
 inline bool all_values_fit(const Column& dictionary, int64_t rows, const Checks& checks) {
   if (dictionary.length > rows) return false;
-  try {
-    check_bytes(dictionary, checks);
-    return true;
-  } catch (const DataError&) {
-    return false;
-  }
+  BadRows bad;
+  check_bytes(dictionary, {checks.max_key_bytes, true, BadItems::skip}, bad);
+  return bad.empty();
 }
 
 inline bool any_null(const Column& column) {
@@ -380,8 +396,9 @@ inline bool any_null(const Column& column) {
   return false;
 }
 
-// Throws DataError for what the summary cannot take; nothing has been changed by then.
-inline void validate(const Column& column, const Checks& checks) {
+// Throws DataError for what the summary cannot take; nothing has been changed by then. Returns the rows to leave out.
+inline BadRows validate(const Column& column, const Checks& checks) {
+  BadRows bad;
   if (!checks.skip_nulls && any_null(column))
     throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
   if (column.dictionary) {
@@ -403,13 +420,27 @@ inline void validate(const Column& column, const Checks& checks) {
         if (dictionary.kind == KeyKind::none || !dictionary.valid(code)) {
           if (!checks.skip_nulls) throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
         } else if (check_rows) {
-          check_bytes_at(dictionary, code, checks, ascii);
+          check_bytes_at(dictionary, code, checks, ascii, bad, i);
         }
       }
     });
   } else if (!is_integer(column.kind) && column.kind != KeyKind::none) {
-    check_bytes(column, checks);
+    check_bytes(column, checks, bad);
   }
+  return bad;
+}
+
+// Makes nulls of these rows, for good: they were checked, and are passed over like nulls that are skipped.
+inline void leave_out(Column& column, const BadRows& rows) {
+  if (rows.empty()) return;
+  auto bits = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>((column.offset + column.length + 7) / 8), 0xff);
+  if (column.validity) std::memcpy(bits->data(), column.validity, bits->size());
+  for (const int64_t i : rows) {
+    const int64_t j = column.offset + i;
+    (*bits)[static_cast<size_t>(j >> 3)] &= static_cast<uint8_t>(~(1u << (j & 7)));
+  }
+  column.validity = bits->data();
+  column.owner = std::make_shared<std::pair<std::shared_ptr<void>, decltype(bits)>>(column.owner, bits);
 }
 
 // Whether the integers of a validated column fit the other signedness.
@@ -423,18 +454,58 @@ inline bool fits_other_sign(const Column& column) {
   return true;
 }
 
-// The key kind of a summary after this column; throws DataError when the two do not go together.
+// The key kind of a summary after this column.
 inline KeyKind combined_kind(KeyKind have, const Column& column) {
   const KeyKind given = column.key_kind();
   if (given == KeyKind::none || column.length == 0) return have;
   if (have == KeyKind::none || have == given) return given;
-  if (is_integer(have) && is_integer(given)) {
-    if (fits_other_sign(column)) return have;
-    throw DataError(std::string("the summary holds ") + name_of(have) + " keys and the column has " + name_of(given) +
-                    " values outside that range");
+  return is_integer(have) && is_integer(given) && fits_other_sign(column) ? have : KeyKind::mixed;
+}
+
+// For questions about items: throws DataError for those that a summary of this kind cannot hold.
+inline void require_kind(KeyKind have, const Column& column) {
+  if (have != KeyKind::mixed && combined_kind(have, column) != have)
+    throw DataError(std::string("the summary holds ") + name_of(have) + " keys, the column has " +
+                    name_of(column.key_kind()) + " keys");
+}
+
+// A column of integers as one of a mixed summary; other columns can be read as they are.
+inline Column as_mixed(const Column& column) {
+  if (!is_integer(column.key_kind())) return column;
+  struct Buffers {
+    WipedVector<char> bytes;
+    WipedVector<int64_t> offsets;
+    WipedVector<uint8_t> tags, validity;
+  };
+  auto own = std::make_shared<Buffers>();
+  const size_t n = static_cast<size_t>(column.length);
+  own->offsets.resize(n + 1);
+  own->tags.resize(n);
+  own->validity.resize(n / 8 + 1, 0);
+  const Column& values = column.dictionary ? *column.dictionary : column;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t row = static_cast<int64_t>(i);
+    const int64_t at = column.dictionary && column.valid(row) ? static_cast<int64_t>(integer_at(column, row)) : row;
+    if (column.valid(row) && (!column.dictionary || values.valid(at))) {
+      const uint64_t pattern = integer_at(values, at);
+      const char* p = reinterpret_cast<const char*>(&pattern);
+      own->bytes.insert(own->bytes.end(), p, p + 8);
+      own->tags[i] = static_cast<uint8_t>(tag_of(pattern, values.kind));
+      own->validity[i >> 3] |= static_cast<uint8_t>(1u << (i & 7));
+    }
+    own->offsets[i + 1] = static_cast<int64_t>(own->bytes.size());
   }
-  throw DataError(std::string("the summary holds ") + name_of(have) + " keys, the column has " + name_of(given) +
-                  " keys; one summary takes one kind");
+  Column out;
+  out.kind = KeyKind::mixed;
+  out.layout = Layout::offsets64;
+  out.length = column.length;
+  out.validity = own->validity.data();
+  out.values = own->bytes.data();
+  out.offsets = own->offsets.data();
+  out.tags = own->tags.data();
+  out.untyped = column.untyped;
+  out.owner = own;
+  return out;
 }
 
 // ---- decoding ------------------------------------------------------------------------------------------------------
@@ -443,13 +514,13 @@ inline constexpr size_t kBlock = 512;
 
 // Decodes valid elements from `begin` on, at most a block of them, and returns where it stopped. The switch over the
 // column's layout is made here, once a block, so that each kernel is compiled for one layout and not for all.
-inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, uint64_t seed, IntKey* keys,
+inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, const HashKey& seed, IntKey* keys,
                             uint64_t* hashes, size_t& n) {
   n = 0;
   with_integers(column, [&](auto values) {
     const auto put = [&](int64_t i) {
       keys[n].value = static_cast<uint64_t>(static_cast<int64_t>(values[i]));
-      hashes[n] = hash_int(keys[n].value, seed);
+      hashes[n] = keys[n].hash(seed);
       ++n;
     };
     if (!column.validity) {
@@ -462,15 +533,16 @@ inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, ui
   });
   return begin;
 }
-inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, uint64_t seed, StrKey* keys,
+inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, const HashKey& seed, StrKey* keys,
                             uint64_t* hashes, size_t& n) {
   n = 0;
   with_bytes(column, [&](auto bytes_of) {
+    const Tag one = column.kind == KeyKind::binary ? Tag::bytes : Tag::text;
     for (; begin < end && n < kBlock; ++begin) {
       if (!column.valid(begin)) continue;
       const std::string_view bytes = bytes_of(begin);
-      keys[n] = {bytes.data(), static_cast<uint32_t>(bytes.size())};
-      hashes[n] = keys[n].hash(seed);
+      keys[n] = {bytes.data(), static_cast<uint32_t>(bytes.size()), column.tags ? column.tag(begin) : one};
+      hashes[n] = column.tags ? keys[n].hash(seed) : hash_bytes(keys[n].data, keys[n].size, seed);
       ++n;
     }
   });
@@ -479,7 +551,7 @@ inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, ui
 
 // Calls take(keys, hashes, n) for the valid elements of [begin, end), in order.
 template <class Key, class F>
-void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed, Key, F&& take) {
+void for_blocks(const Column& column, int64_t begin, int64_t end, const HashKey& seed, Key, F&& take) {
   Key keys[kBlock];
   uint64_t hashes[kBlock];
   while (begin < end) {
@@ -490,7 +562,7 @@ void for_blocks(const Column& column, int64_t begin, int64_t end, uint64_t seed,
 }
 
 // The hash of every value of a dictionary of strings, by code.
-inline std::vector<uint64_t> code_hashes(const Column& dictionary, uint64_t seed) {
+inline std::vector<uint64_t> code_hashes(const Column& dictionary, const HashKey& seed) {
   std::vector<uint64_t> hashes(static_cast<size_t>(dictionary.length));
   if (dictionary.kind == KeyKind::none) return hashes;
   for (int64_t code = 0; code < dictionary.length; ++code)
@@ -585,7 +657,7 @@ class DictionaryFeed {
     if (kernel_.table().hash_at(position) != hash) return false;
     const StrKey there = later_[position] ? key_of(owner_[position]) : kernel_.table().key(position).view();
     const StrKey here = key_of(code);
-    if (there.size != here.size || !equal_bytes(there.data, here.data, here.size)) return false;
+    if (there.size != here.size || there.tag != here.tag || !equal_bytes(there.data, here.data, here.size)) return false;
     if (!later_[position]) owner_[position] = code;
     return true;
   }

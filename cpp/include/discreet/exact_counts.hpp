@@ -14,11 +14,11 @@ class ExactCounts {
   using Table = GroupedTable<Key>;
 
  public:
-  explicit ExactCounts(uint64_t seed) : table_(kStart, seed), counts_(table_.positions(), 0) {}
+  explicit ExactCounts(const HashKey& seed) : table_(kStart, seed), counts_(table_.positions(), 0) {}
 
   uint64_t total() const { return total_; }
   uint64_t size() const { return size_; }
-  uint64_t seed() const { return table_.seed(); }
+  const HashKey& seed() const { return table_.seed(); }
   uint64_t bytes() const { return table_.bytes() + counts_.size() * 8; }
 
   // Events in order, as in MisraGries.

@@ -33,14 +33,14 @@ class GroupedTable {
   static constexpr uint64_t kStart = 4096;
 
   // Room for at least `capacity` keys at half load.
-  GroupedTable(uint64_t capacity, uint64_t seed)
+  GroupedTable(uint64_t capacity, const HashKey& seed)
       : seed_(seed),
         groups_(static_cast<uint32_t>(std::max<uint64_t>(1, (2 * capacity + kGroup - 1) / kGroup))),
         tags_(static_cast<size_t>(groups_) * kGroup, kEmpty),
         overflow_(groups_, 0),
         keys_(static_cast<size_t>(groups_) * kGroup) {}
 
-  uint64_t seed() const { return seed_; }
+  const HashKey& seed() const { return seed_; }
   uint32_t positions() const { return groups_ * kGroup; }
   uint64_t room() const { return positions() / 2; }
   uint64_t bytes() const {
@@ -126,7 +126,7 @@ class GroupedTable {
 #endif
   }
 
-  uint64_t seed_;
+  HashKey seed_;
   uint32_t groups_;
   std::vector<uint8_t> tags_;
   std::vector<uint32_t> overflow_;

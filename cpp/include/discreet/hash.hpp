@@ -50,7 +50,27 @@ inline void short_words(const char* p, uint32_t n, uint64_t& a, uint64_t& b) {
   }
 }
 
-inline uint64_t hash_bytes(const char* p, uint32_t n, uint64_t seed) {
+// What a summary hashes under: the words that its seed becomes, and which hash of bytes it was begun with.
+struct HashKey {
+  uint64_t seed;
+  uint64_t second, third;
+  bool first_version;  // of a state of version 1, which goes on with the order it began with
+
+  explicit HashKey(uint64_t seed, bool first_version = false)
+      : seed(seed), second(word(seed + kMixA)), third(word(seed + 2 * kMixA)), first_version(first_version) {}
+
+ private:
+  // SplitMix64: a bijection whose outputs for the multiples of an odd number look independent.
+  static uint64_t word(uint64_t x) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+  }
+};
+
+// The hash of bytes in states of version 1, and the checksum of states. The two factors of its product are keyed with
+// words whose difference is the same under every seed, so that some pairs of strings collide under all of them.
+inline uint64_t first_hash_bytes(const char* p, uint32_t n, uint64_t seed) {
   uint64_t h = seed ^ (kMixA * (n + 1ull));
   while (n > 16) {
     h = fold(load64(p) ^ h, load64(p + 8) ^ seed ^ kMixB);  // keyed on both sides: nobody can make a factor zero
@@ -60,6 +80,25 @@ inline uint64_t hash_bytes(const char* p, uint32_t n, uint64_t seed) {
   uint64_t a, b;
   short_words(p, n, a, b);
   return fold(fold(a ^ h ^ kMixC, b ^ seed ^ kMixB) ^ h, kMixA);
+}
+
+// Each product has two factors that are keyed with different words, so that neither which strings make a factor zero nor
+// which strings exchange the factors is known without the seed; and the length is in the last product, so that no choice
+// of the first bytes can make up for it. (wyhash and rapidhash leave one factor of short strings without a key: one
+// public word makes it zero under every seed, whatever the other word is.)
+inline uint64_t hash_bytes(const char* p, uint32_t n, const HashKey& key) {
+  if (key.first_version) [[unlikely]]
+    return first_hash_bytes(p, n, key.seed);
+  const uint64_t length = n;
+  uint64_t h = key.second;
+  while (n > 16) {
+    h = fold(load64(p) ^ h, load64(p + 8) ^ key.third);
+    p += 16;
+    n -= 16;
+  }
+  uint64_t a, b;
+  short_words(p, n, a, b);
+  return fold(fold(a ^ h, b ^ key.third) ^ h, kMixA + 2 * length);
 }
 
 }  // namespace discreet

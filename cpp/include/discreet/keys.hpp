@@ -8,8 +8,16 @@
 
 namespace discreet {
 
-// Fixed by the first batch. The numbers are part of the state format.
-enum class KeyKind : uint8_t { none = 0, int64 = 1, uint64 = 2, string = 3, binary = 4 };
+// What a summary holds. The numbers are part of the state format.
+//
+// Items of different kinds are different items: "1", b"1" and 1 are three. A summary that has met one kind only is of
+// that kind, and becomes `mixed` when another comes. That changes how keys are written and nothing else: an item has
+// the same hash, the same place in the order and the same cells in both, so that a row of another kind is for the rest
+// of the stream what a row of any other item is.
+enum class KeyKind : uint8_t { none = 0, int64 = 1, uint64 = 2, string = 3, binary = 4, mixed = 5 };
+
+// What one key is, where a summary may hold several kinds; integers from 2^63 on are `large`.
+enum class Tag : uint8_t { text = 0, bytes = 1, integer = 2, large = 3 };
 
 inline const char* name_of(KeyKind kind) {
   switch (kind) {
@@ -17,22 +25,30 @@ inline const char* name_of(KeyKind kind) {
     case KeyKind::uint64: return "uint64";
     case KeyKind::string: return "string";
     case KeyKind::binary: return "binary";
+    case KeyKind::mixed: return "mixed";
     default: return "none";
   }
+}
+inline Tag tag_of(uint64_t pattern, KeyKind kind) {
+  return kind == KeyKind::uint64 && pattern >> 63 ? Tag::large : Tag::integer;
 }
 inline bool is_integer(KeyKind kind) { return kind == KeyKind::int64 || kind == KeyKind::uint64; }
 
 // An integer key: the 64-bit pattern of an int64 or uint64.
 struct IntKey {
   uint64_t value = 0;
-  uint64_t hash(uint64_t seed) const { return hash_int(value, seed); }
+  uint64_t hash(const HashKey& key) const { return hash_int(value, key.seed); }
 };
 
-// A string or bytes key, borrowed from a batch.
+// A string or bytes key, borrowed from a batch; in mixed summaries also the 8 bytes of an integer.
 struct StrKey {
   const char* data = nullptr;
   uint32_t size = 0;
-  uint64_t hash(uint64_t seed) const { return hash_bytes(data, size, seed); }
+  Tag tag = Tag::text;
+  bool is_number() const { return tag >= Tag::integer; }
+  uint64_t hash(const HashKey& key) const {
+    return is_number() ? hash_int(load64(data), key.seed) : hash_bytes(data, size, key);
+  }
 };
 
 inline bool equal_bytes(const char* a, const char* b, uint32_t n) {
@@ -57,7 +73,7 @@ struct StoredInt {
   void set(IntKey key, uint64_t) { value = key.value; }
   bool equals(IntKey key, uint64_t) const { return value == key.value; }
   IntKey view() const { return {value}; }
-  uint64_t hash(uint64_t seed) const { return hash_int(value, seed); }
+  uint64_t hash(const HashKey& key) const { return hash_int(value, key.seed); }
   void clear() { value = 0; }
   uint64_t heap_bytes() const { return 0; }
 };
@@ -89,6 +105,7 @@ class StoredString {
     clear();
     hash_ = hash;
     size_ = key.size;
+    tag_ = key.tag;
     if (fresh) {
       std::memcpy(bytes_, &fresh, sizeof fresh);
     } else if (key.size) {
@@ -100,19 +117,20 @@ class StoredString {
     hash_ = hash;
   }
   bool equals(StrKey key, uint64_t hash) const {
-    return hash_ == hash && size_ == key.size && equal_bytes(data(), key.data, key.size);
+    return hash_ == hash && size_ == key.size && tag_ == key.tag && equal_bytes(data(), key.data, key.size);
   }
-  StrKey view() const { return {data(), size_}; }
-  uint64_t hash(uint64_t) const { return hash_; }
+  StrKey view() const { return {data(), size_, tag_}; }
+  uint64_t hash(const HashKey&) const { return hash_; }
   uint64_t heap_bytes() const { return size_ > kInline ? size_ : 0; }
   void clear() {
     if (size_ > kInline) delete[] heap();
     size_ = 0;
     hash_ = 0;
+    tag_ = Tag::text;
   }
 
  private:
-  static constexpr uint32_t kInline = 20;
+  static constexpr uint32_t kInline = 19;
   char* heap() const {
     char* p;
     std::memcpy(&p, bytes_, sizeof p);
@@ -122,6 +140,7 @@ class StoredString {
   void take(StoredString& other) {
     hash_ = other.hash_;
     size_ = other.size_;
+    tag_ = other.tag_;
     std::memcpy(bytes_, other.bytes_, kInline);
     other.size_ = 0;
     other.hash_ = 0;
@@ -129,6 +148,7 @@ class StoredString {
   uint64_t hash_ = 0;
   uint32_t size_ = 0;
   char bytes_[kInline] = {};
+  Tag tag_ = Tag::text;
 };
 static_assert(sizeof(StoredString) == 32);
 

@@ -41,7 +41,7 @@ class LinearSketch {
   uint64_t total() const { return total_; }
   uint64_t size() const { return candidates_.size(); }
   uint64_t bytes() const { return cells_.size() * 8 + places_.size() * sizeof(Place) + candidates_.bytes(); }
-  uint64_t seed() const { return hashes_->table_seed(); }
+  const HashKey& seed() const { return hashes_->table_seed(); }
   bool tracks() const { return candidates_.capacity() > 0; }
   Digest digest(Key key) const { return hashes_->digest(key); }
   const std::vector<int64_t>& cells() const { return cells_; }

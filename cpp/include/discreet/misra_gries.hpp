@@ -22,6 +22,8 @@ namespace discreet {
 
 inline bool key_less(IntKey a, IntKey b) { return a.value < b.value; }
 inline bool key_less(StrKey a, StrKey b) {
+  if (a.is_number() && b.is_number()) return a.tag != b.tag ? a.tag < b.tag : load64(a.data) < load64(b.data);
+  if (a.tag != b.tag) return a.tag < b.tag;
   const int order = std::memcmp(a.data, b.data, std::min(a.size, b.size));
   return order != 0 ? order < 0 : a.size < b.size;
 }
@@ -52,13 +54,13 @@ class MisraGries {
   using Table = GroupedTable<Key>;
 
  public:
-  MisraGries(uint64_t capacity, uint64_t seed)
+  MisraGries(uint64_t capacity, const HashKey& seed)
       : table_(std::min(capacity, Table::kStart), seed), counts_(table_.positions(), kFree), capacity_(capacity) {}
 
   uint64_t total() const { return total_; }
   uint64_t size() const { return size_; }
   uint64_t decrements() const { return alpha_; }
-  uint64_t seed() const { return table_.seed(); }
+  const HashKey& seed() const { return table_.seed(); }
   uint64_t bytes() const { return table_.bytes() + counts_.size() * 8 + zeros_.capacity() * sizeof(Zero); }
 
   // Events in order: event i has hash hash_of(i), its key is at `position` iff equal(i, position), and when it is

@@ -120,7 +120,7 @@ class StringIndex {
   }
   KeyKind kind_;
   std::vector<std::string> keys_;
-  uint64_t seed_;
+  HashKey seed_;
   size_t mask_ = 0;
   std::vector<uint32_t> slots_;
 };

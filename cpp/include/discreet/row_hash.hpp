@@ -19,7 +19,9 @@
 //     P[two given strings share a digest] <= ((m+1) / 2^61)^2,
 //
 // which every error bound counts once for each pair of items. Different digests are four 32-bit halves and go through the
-// sum of two pair-multiply-shifts with one b, strongly universal by the same proof.
+// sum of two pair-multiply-shifts with one b, strongly universal by the same proof. A sketch of items of several kinds has
+// integers x in the first of the two alone; a text shares all cells with x only if u = x and v = 0, which is less likely
+// than a shared digest.
 //
 // From 32 bits to a cell: (H * width) >> 32, so that every cell has a probability of at most ceil(2^32 / width) / 2^32.
 //
@@ -45,6 +47,7 @@ struct IntDigest {
 };
 struct StrDigest {
   uint64_t u, v;
+  static constexpr uint64_t kNumber = UINT64_MAX;  // as v: u is an integer, which counts where its IntDigest does
 };
 template <class Key>
 struct DigestFor;
@@ -81,7 +84,8 @@ struct RowFunction {
   }
   uint32_t operator()(StrDigest d) const {
     const uint64_t first = (a0 + (d.u >> 32)) * (a1 + (d.u & 0xffffffff));
-    const uint64_t second = (a2 + (d.v >> 32)) * (a3 + (d.v & 0xffffffff));
+    const uint64_t is_text = d.v == StrDigest::kNumber ? 0 : UINT64_MAX;
+    const uint64_t second = (a2 + (d.v >> 32)) * (a3 + (d.v & 0xffffffff)) & is_text;
     return static_cast<uint32_t>((first + second + b) >> 32);
   }
 };
@@ -92,8 +96,8 @@ class RowHashes {
   static size_t words(uint64_t depth) { return 3 + 10 * depth; }
 
   // `random` holds words(depth) words.
-  RowHashes(uint64_t depth, const uint64_t* random)
-      : point_u_(reduced(random[0])), point_v_(reduced(random[1])), table_seed_(random[2]) {
+  RowHashes(uint64_t depth, const uint64_t* random, bool first_version)
+      : point_u_(reduced(random[0])), point_v_(reduced(random[1])), table_seed_(random[2], first_version) {
     random += 3;
     for (uint64_t row = 0; row < depth; ++row, random += 10) {
       cells_.push_back({random[0], random[1], random[2], random[3], random[4]});
@@ -102,12 +106,13 @@ class RowHashes {
   }
 
   uint64_t depth() const { return cells_.size(); }
-  uint64_t table_seed() const { return table_seed_; }
+  const HashKey& table_seed() const { return table_seed_; }
   const RowFunction& cell(size_t row) const { return cells_[row]; }
   const RowFunction& sign(size_t row) const { return signs_[row]; }
 
   IntDigest digest(IntKey key) const { return {key.value}; }
   StrDigest digest(StrKey key) const {
+    if (key.is_number()) return {load64(key.data), StrDigest::kNumber};
     const char* p = key.data;
     uint32_t n = key.size;
     StrDigest d{n, n};
@@ -129,7 +134,7 @@ class RowHashes {
   }
 
   uint64_t point_u_, point_v_;
-  uint64_t table_seed_;
+  HashKey table_seed_;
   std::vector<RowFunction> cells_, signs_;
 };
 

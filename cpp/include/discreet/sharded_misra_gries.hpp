@@ -39,9 +39,9 @@ class ShardedMisraGries {
  public:
   using Shard = MisraGries<Key>;
 
-  ShardedMisraGries(uint64_t capacity, uint32_t shards, uint64_t seed) : shards_(shards, Shard(capacity, seed)) {}
+  ShardedMisraGries(uint64_t capacity, uint32_t shards, const HashKey& seed) : shards_(shards, Shard(capacity, seed)) {}
 
-  uint64_t seed() const { return shards_[0].seed(); }
+  const HashKey& seed() const { return shards_[0].seed(); }
   std::vector<Shard>& shards() { return shards_; }
   const std::vector<Shard>& shards() const { return shards_; }
   const Shard& shard_with(uint64_t hash) const { return shards_[shard_of(hash, static_cast<uint32_t>(shards_.size()))]; }
@@ -85,7 +85,7 @@ struct ShardedChunk {
 
   bool coded() const { return !shards.empty(); }
   // Codes in place of keys from now on.
-  void use_codes(uint64_t seed, uint32_t count) {
+  void use_codes(const HashKey& seed, uint32_t count) {
     const Column& dictionary = *column.dictionary;
     hashes = code_hashes(dictionary, seed);
     shards.assign(hashes.size(), kNobody);
@@ -147,7 +147,7 @@ class LaneWriter {
 
 // Splits rows [begin, end) of a checked chunk into a lane for each shard, in order.
 template <class Key>
-void split(const ShardedChunk& chunk, int64_t begin, int64_t end, uint64_t seed, std::vector<Lane<Key>>& lanes) {
+void split(const ShardedChunk& chunk, int64_t begin, int64_t end, const HashKey& seed, std::vector<Lane<Key>>& lanes) {
   const uint32_t shards = static_cast<uint32_t>(lanes.size());
   const Column& column = chunk.column;
   // Calls put(row) for the valid ones, a block at a time.
@@ -357,17 +357,22 @@ class ShardThreads {
     if (enough && waiting_rows_ < kEnough) progress_.notify_all();
     ++claimed_;
     lock.unlock();
+    bool ready = false;
     if (!part.chunk->checked) {
       Column rows = part.chunk->column;
       rows.offset += part.begin;
       rows.length = part.end - part.begin;
       if (part.chunk->coded()) {
         check_codes(rows, checks_);
-      } else {
-        validate(rows, checks_);
+      } else if (const BadRows bad = validate(rows, checks_); !bad.empty()) {
+        ShardedChunk rest;
+        leave_out(rows, bad);
+        rest.column = std::move(rows);
+        split(rest, 0, rest.column.length, seed_, part.lanes);
+        ready = true;
       }
     }
-    split(*part.chunk, part.begin, part.end, seed_, part.lanes);
+    if (!ready) split(*part.chunk, part.begin, part.end, seed_, part.lanes);
     lock.lock();
     part.ready = true;
     changed_.notify_all();
@@ -386,7 +391,7 @@ class ShardThreads {
 
   std::vector<MisraGries<Key>>& shards_;
   const Checks checks_;
-  const uint64_t seed_;
+  const HashKey seed_;
 
   std::mutex mutex_;  // guards everything below but the lanes of a slice that a thread works on
   std::condition_variable changed_;   // for the threads: there may be something to do

@@ -29,7 +29,7 @@ class SpaceSaving {
   using Table = GroupedTable<Key>;
 
  public:
-  SpaceSaving(uint64_t capacity, uint64_t seed)
+  SpaceSaving(uint64_t capacity, const HashKey& seed)
       : table_(std::min(capacity, Table::kStart), seed),
         counts_(table_.positions(), kFree),
         last_(table_.positions(), 0),
@@ -37,7 +37,7 @@ class SpaceSaving {
 
   uint64_t total() const { return total_; }
   uint64_t size() const { return size_; }
-  uint64_t seed() const { return table_.seed(); }
+  const HashKey& seed() const { return table_.seed(); }
   uint64_t bytes() const {
     return table_.bytes() + counts_.size() * 16 + (evict_.capacity() + reached_.capacity()) * sizeof(uint32_t);
   }

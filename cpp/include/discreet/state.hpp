@@ -4,7 +4,8 @@
 //           8  family                                 u16
 //          10  version of the family's payload        u16
 //          12  key kind                               u8
-//          13  reserved, zero                         3 bytes
+//          13  hash of bytes keys: 0 the first, 1 present u8
+//          14  reserved, zero                         2 bytes
 //          16  payload length                         u64
 //          24  checksum of bytes 0..24 and payload    u64
 //          32  payload
@@ -46,7 +47,7 @@ inline uint64_t checksum(std::string_view header, std::string_view payload) {
   for (std::string_view part : {header, payload}) {
     while (!part.empty()) {
       const uint32_t n = static_cast<uint32_t>(part.size() > (1u << 20) ? (1u << 20) : part.size());
-      h = hash_bytes(part.data(), n, h);
+      h = first_hash_bytes(part.data(), n, h);
       part.remove_prefix(n);
     }
   }
@@ -60,9 +61,15 @@ class StateWriter {
   void u32(uint32_t v) { put(&v, 4); }
   void u64(uint64_t v) { put(&v, 8); }
   void bytes(const char* p, size_t n) { out_.append(p, n); }
+  // The seed of a summary; the envelope says which hash it is for.
+  void seed(const HashKey& key) {
+    u64(key.seed);
+    hash_ = key.first_version ? 0 : 1;
+  }
   const std::string& content() const { return out_; }
-  void key(IntKey key) { u64(key.value); }
-  void key(StrKey key) {
+  void key(IntKey key, KeyKind) { u64(key.value); }
+  void key(StrKey key, KeyKind kind) {
+    if (kind == KeyKind::mixed) u8(static_cast<uint8_t>(key.tag));
     u32(key.size);
     bytes(key.data, key.size);
   }
@@ -76,7 +83,8 @@ class StateWriter {
     head.u16(family);
     head.u16(version);
     head.u8(static_cast<uint8_t>(kind));
-    head.bytes("\0\0\0", 3);
+    head.u8(hash_);
+    head.bytes("\0\0", 2);
     head.u64(out_.size());
     head.u64(checksum(head.out_, out_));
     return head.out_ + out_;
@@ -85,6 +93,7 @@ class StateWriter {
  private:
   void put(const void* p, size_t n) { out_.append(static_cast<const char*>(p), n); }
   std::string out_;
+  uint8_t hash_ = 0;
 };
 
 // The header of a state, checked, and the payload it covers.
@@ -93,6 +102,7 @@ struct OpenState {
   uint16_t version;
   KeyKind kind;
   uint64_t sum;  // the checksum
+  bool first_hash;  // keys are hashed as before the present hash
   std::string_view payload;
 };
 
@@ -109,8 +119,11 @@ inline OpenState open_state(std::string_view data) {
   state.payload = data.substr(kHeaderBytes);
   if (length != state.payload.size()) throw CorruptStateError("state is truncated or has trailing bytes");
   if (state.sum != checksum(data.substr(0, 24), state.payload)) throw CorruptStateError("state fails its checksum");
-  if (kind > static_cast<uint8_t>(KeyKind::binary)) throw CorruptStateError("state has an unknown key kind");
+  if (kind > static_cast<uint8_t>(KeyKind::mixed)) throw CorruptStateError("state has an unknown key kind");
   state.kind = static_cast<KeyKind>(kind);
+  const uint8_t hash = static_cast<uint8_t>(data[13]);
+  if (hash > 1) throw CorruptStateError("state has keys of an unknown hash");
+  state.first_hash = hash == 0;
   return state;
 }
 
@@ -144,8 +157,11 @@ class StateReader {
     if (n > rest_.size() / each) throw CorruptStateError("state announces more records than it holds");
     return n;
   }
-  void key(IntKey& key) { key.value = u64(); }
-  void key(StrKey& key) {
+  void key(IntKey& key, KeyKind) { key.value = u64(); }
+  void key(StrKey& key, KeyKind kind) {
+    const uint8_t tag = kind == KeyKind::mixed ? u8() : static_cast<uint8_t>(kind == KeyKind::binary);
+    if (tag > static_cast<uint8_t>(Tag::large)) throw CorruptStateError("state has a key of an unknown kind");
+    key.tag = static_cast<Tag>(tag);
     key.size = u32();
     key.data = bytes(key.size).data();
   }

@@ -19,7 +19,7 @@ class UserMisraGries {
 
  public:
   // `most` is the largest number of distinct items a user may have: the table holds up to capacity + most keys.
-  UserMisraGries(uint64_t capacity, uint64_t most, uint64_t seed)
+  UserMisraGries(uint64_t capacity, uint64_t most, const HashKey& seed)
       : table_(std::min(capacity + most, Table::kStart), seed),
         counts_(table_.positions(), kFree),
         user_(table_.positions(), 0),
@@ -30,7 +30,7 @@ class UserMisraGries {
   uint64_t users() const { return users_; }
   uint64_t size() const { return size_; }
   uint64_t decrements() const { return alpha_; }
-  uint64_t seed() const { return table_.seed(); }
+  const HashKey& seed() const { return table_.seed(); }
   uint64_t bytes() const { return table_.bytes() + counts_.size() * 16; }
 
   // One user's items; repeats count once. At most `most` of them may be distinct. A user without items leaves no

@@ -23,6 +23,7 @@ from discreet.central.paying import top_k_request
 from discreet.central.sizing import choose_capacity
 from discreet.engines.local import check_workers
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
+from discreet.events.items import bad_items_rule, read, refuse_no_column, skip_nulls
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
@@ -47,6 +48,7 @@ def top_k(
     capacity: int | None = None,
     mechanism: str | Mechanism | type[Mechanism] = "auto",
     nulls: str = "error",
+    bad_items: str = "skip",
     ledger: Account | None = None,
     charge_id: str | None = None,
     total_share: float | None = None,
@@ -90,6 +92,9 @@ def top_k(
         capacity: The number of counters; by default as `plan` says.
         mechanism: As for `release`.
         nulls: "error" refuses nulls, "skip" leaves them out.
+        bad_items: "skip", the default, leaves out rows that cannot be items (too long, not Unicode, other objects), so
+            that no single row can prevent the release; "error" refuses them, outside the guarantee
+            (docs/privacy/errors.md).
         ledger: The account that pays. It is charged after the column was read and before noise is drawn.
         charge_id: As for `release`.
         total_share: As for `release`; `everything_else` is then the rest beside the listed items.
@@ -109,8 +114,8 @@ def top_k(
     k = whole_number("k", k)
     if not isinstance(budget, Budget):
         raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
-    if nulls not in ("error", "skip"):
-        raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
+    skip_nulls(nulls)
+    bad_items_rule(bad_items)
     if user is not None:
         others = {"unit": unit, "capacity": capacity, "total_share": total_share, "stream_length": stream_length}
         for name, value in {**others, "grouped": grouped}.items():
@@ -141,15 +146,15 @@ def top_k(
     # An hour of reading must not end in a parameter that could have been refused before.
     length = stream_length if takes_length(summary, mechanism, unit) else None
     prepare(summary, budget, mechanism, unit, ledger, charge_id, total_share, length, source)
-    batches = _batches(data)
+    batches = _batches(data, grouped)
     if grouped and not isinstance(summary, UserMisraGries):
         assert isinstance(unit, User)
         batches = _flat(batches, unit.limit, nulls)
     if isinstance(summary, ShardedMisraGries):
-        summary.update_batches(batches, nulls=nulls)
+        summary.update_batches(batches, nulls=nulls, bad_items=bad_items)
     else:
         for batch in batches:
-            summary.update(batch, nulls=nulls)
+            summary.update(batch, nulls=nulls, bad_items=bad_items)
             del batch  # before the next one is read
     histogram = release(
         summary,
@@ -268,23 +273,24 @@ def _flat(batches: Iterator[Any], max_items: int, nulls: str) -> Iterator[Any]:
 
 def _nested_type(data: Any) -> bool | None:
     """Whether the items come in lists, if the type says so. Nothing is read."""
+    refuse_no_column(data)
     if _is_column(data):
-        return _is_nested(data)
-    if isinstance(data, (str, bytes)):
+        return read(data, lambda: _is_nested(data))
+    if isinstance(data, (str, bytes, bytearray)):
         raise DataError("expected a column, got a single string; put it in a list")
     if not hasattr(data, "__iter__"):
         raise DataError(f"expected a column or an iterable, got {type(data).__name__}")
     return None
 
 
-def _batches(data: Any) -> Iterator[Any]:
-    """The columns to update a summary with."""
+def _batches(data: Any, grouped: bool) -> Iterator[Any]:
+    """The columns to update a summary with. Of lists of users, a part whose type does not say lists is one user's."""
     if _is_column(data):
         yield from _columns(data)
         return
     parts = iter(data)
     head = list(islice(parts, 1))
-    if not head or not _is_column(head[0]):
+    if not head or not _is_column(head[0]) or (grouped and not _nested_type(head[0])):
         yield chain(head, parts)
         return
     while head:
@@ -303,19 +309,35 @@ def _is_column(data: Any) -> bool:
 def _is_nested(data: Any) -> bool | None:
     import pyarrow as pa
 
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return _is_nested_pandas(data)
     if isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
         kind = data.schema.field(_only_column(data.schema)).type
     elif isinstance(data, (pa.Array, pa.ChunkedArray)):
         kind = data.type
     elif hasattr(data, "__arrow_c_schema__"):
         kind = pa.field(data).type
-    elif hasattr(data, "columns"):
-        raise DataError("expected one column, got a data frame: pass one of its columns")
     elif type(data).__module__.partition(".")[0] == "polars":
         kind = data.head(0).to_arrow().type
     else:
         return False if type(data).__module__.startswith("numpy") and data.dtype.kind != "O" else None
+    return _is_list(kind)
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _is_nested_pandas(data: Any) -> bool | None:
+    import pandas as pd
+
+    if data.ndim != 1:
+        raise DataError("expected one column, got a data frame: pass one of its columns")
+    if isinstance(data.dtype, pd.ArrowDtype):
+        return _is_list(data.dtype.pyarrow_dtype)
+    return None if data.dtype == object else False  # objects may be lists: the unit says whether they are
 
 
 def _only_column(schema: Any) -> int:
@@ -329,7 +351,18 @@ def _columns(data: Any) -> Iterator[Any]:
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatchReader):
-        return (batch.column(_only_column(batch.schema)) for batch in data)
+        return _read_batches(data)
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         return iter([data.column(_only_column(data.schema))])
     return iter([data])
+
+
+def _read_batches(reader: Any) -> Iterator[Any]:
+    def following() -> Any:
+        try:
+            return reader.read_next_batch()
+        except StopIteration:
+            return None
+
+    while (batch := read(reader, following)) is not None:
+        yield batch.column(_only_column(batch.schema))

@@ -2,55 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DataError
+from discreet.events.items import arrow_chunks, is_arrow, item_of, prepare_lists
 from discreet.noise import RandomSource
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
+
+    Integers = npt.NDArray[np.int64]
 
 __all__ = ["items_of_users"]
 
 _USERS_IN_A_BATCH = 1 << 14
+_NULLS = 'the column has nulls; pass nulls="skip" to leave them out'
 
 
-def items_of_users(data: Any, max_items: int, nulls: str, source: RandomSource) -> Iterator[pa.Array]:
+def items_of_users(data: Any, max_items: int, nulls: str, source: RandomSource) -> Iterator[Any]:
     """The distinct items of each user, user after user; of a user with more, a uniform random sample of `max_items`.
 
     Which items of a user are kept, and in which order (that of the list), depends on this user's list and on fresh
     randomness alone. So adding or removing a user inserts or removes at most `max_items` items in one place of the
-    stream and leaves the rest as it is: the neighbours of group privacy.
+    stream and leaves the rest as it is: the neighbours of group privacy. Columns come out, for a summary to take.
     """
-    for lists in _arrow_lists(data):
-        items = _items(lists, max_items, nulls, source)
-        if len(items):
+    lists = prepare_lists(data)
+    if is_arrow(lists):
+        for chunk in arrow_chunks(lists):
+            yield from _plain_tables(chunk, max_items, nulls, source)
+        return
+    users = iter(lists)
+    while batch := list(islice(users, _USERS_IN_A_BATCH)):
+        items = _from_rows(batch, max_items, nulls, source)
+        if items:
             yield items
 
 
-def _items(lists: pa.Array, max_items: int, nulls: str, source: RandomSource) -> pa.Array:
+def _plain_tables(lists: pa.Array, max_items: int, nulls: str, source: RandomSource) -> Iterator[pa.Array]:
+    import pyarrow as pa
+
+    if pa.types.is_struct(lists.type):
+        if lists.type.num_fields != 1 or lists.null_count:
+            raise DataError("expected one column of lists, got a table of several, or with null rows")
+        lists = lists.field(0)
+    items = _from_arrow(lists, max_items, nulls, source)
+    if len(items):
+        yield items
+
+
+def _from_arrow(lists: pa.Array, max_items: int, nulls: str, source: RandomSource) -> pa.Array:
     import numpy as np
     import pyarrow.compute as pc
 
-    values, users = _plain(lists.flatten()), np.asarray(pc.list_parent_indices(lists)).astype(np.int64)
-    if values.null_count or lists.null_count:
+    if lists.null_count:
         if nulls != "skip":
-            raise DataError('the column has nulls; pass nulls="skip" to leave them out')
-        valid = np.asarray(pc.is_valid(values))
-        values, users = values.filter(pc.is_valid(values)), users[valid]
+            raise DataError(_NULLS)
+        lists = lists.filter(lists.is_valid())  # what a null list refers to is nobody's
+    values, users = _plain(lists.flatten()), np.asarray(pc.list_parent_indices(lists)).astype(np.int64)
+    if values.null_count:
+        if nulls != "skip":
+            raise DataError(_NULLS)
+        valid = np.asarray(values.is_valid())
+        values, users = values.filter(values.is_valid()), users[valid]
     codes = np.asarray(pc.dictionary_encode(values).indices).astype(np.int64)
     _, first = np.unique(users * np.int64(len(values) + 1) + codes, return_index=True)
     first.sort()
-    owner = users[first]
+    return values.take(first[_sampled(users[first], max_items, source)])
+
+
+def _from_rows(rows: list[Any], max_items: int, nulls: str, source: RandomSource) -> list[Any]:
+    """The same for lists of Python objects; those that cannot be items are left to the summary's rule."""
+    import numpy as np
+
+    kept: list[Any] = []
+    owners: list[int] = []
+    for user, row in enumerate(rows):
+        if nulls != "skip" and (row is None or any(item is None for item in row)):
+            raise DataError(_NULLS)
+        seen: dict[Any, Any] = {}
+        for item in row or ():
+            if item is not None:
+                value = item_of(item)
+                seen.setdefault((type(item), id(item)) if value is None else (type(value), value), item)
+        kept += seen.values()
+        owners += [user] * len(seen)
+    return [kept[place] for place in _sampled(np.array(owners, np.int64), max_items, source).tolist()]
+
+
+def _sampled(owner: Integers, max_items: int, source: RandomSource) -> Integers:
+    """Which places to keep: all of an owner, or a uniform sample of `max_items`. The owners are in ascending order."""
+    import numpy as np
+
     sizes = np.bincount(owner)
-    if sizes.size and sizes.max() > max_items:
-        # In random order within each user; the first max_items places are a uniform sample.
-        order = np.lexsort((source.permutation(len(first)), owner))
-        place = np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        first = np.sort(first[order[place < max_items]])
-    return values.take(first)
+    if not sizes.size or sizes.max() <= max_items:
+        return np.arange(len(owner))
+    # In random order within each user; the first max_items places are a uniform sample.
+    order = np.lexsort((source.permutation(len(owner)), owner))
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.sort(order[place < max_items])
 
 
 def _plain(values: pa.Array) -> pa.Array:
@@ -60,39 +113,3 @@ def _plain(values: pa.Array) -> pa.Array:
     if pa.types.is_string_view(values.type):
         return values.cast(pa.large_string())
     return values.cast(pa.large_binary()) if pa.types.is_binary_view(values.type) else values
-
-
-def _arrow_lists(data: Any) -> Iterator[pa.Array]:
-    import pyarrow as pa
-
-    if isinstance(data, pa.Array):
-        yield data
-    elif hasattr(data, "__arrow_c_stream__"):
-        yield from pa.chunked_array(data).chunks
-    elif hasattr(data, "__arrow_c_array__"):
-        yield pa.array(data)
-    else:
-        users = iter(data)
-        while batch := list(islice(users, _USERS_IN_A_BATCH)):
-            yield _from_python(batch)
-
-
-def _from_python(users: list[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    rows = [list(user) if _is_iterable(user) else user for user in users]
-    if any(row is not None and not isinstance(row, list) for row in rows):
-        raise DataError("each row must be the list of one user's items")
-    if not any(rows):
-        return pa.array(rows, pa.list_(pa.null()))
-    for kind in (None, pa.list_(pa.uint64())):
-        try:
-            return pa.array(rows, kind)
-        except (pa.ArrowException, OverflowError):
-            continue
-    # Without the cause: it quotes an item.
-    raise DataError("the items of users must be of one kind: int, str or bytes")
-
-
-def _is_iterable(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes))

@@ -17,10 +17,11 @@ from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel
 from discreet.privacy.histogram import Counts, Histogram
+from discreet.privacy.published import published_type
 from discreet.summaries import ExactCounts, RawCounts, Summary
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 __all__ = [
     "Mechanism",
@@ -32,7 +33,6 @@ __all__ = [
     "lost_by_misra_gries",
     "per_event",
     "positive",
-    "published_type",
     "require_event",
     "require_event_or_user",
     "snapshot",
@@ -202,22 +202,6 @@ class Mechanism(abc.ABC):
             shards=None if shards is None else shards[keep],
             shard_offsets=shard_offsets,
         )
-
-
-def published_type(items: pa.Array) -> pa.Array:
-    """The same items in a type that depends on them alone.
-
-    A summary's key type is decided by what it has seen: the type of an empty column, or uint64 for small numbers,
-    would tell an empty stream from one event.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if len(items) == 0:
-        return pa.array([], pa.large_string())
-    if pa.types.is_uint64(items.type) and pc.max(items).as_py() < 2**63:
-        return items.cast(pa.int64())
-    return items
 
 
 def check_length(stream_length: object) -> int | None:

@@ -57,7 +57,7 @@ class Universe:
         else:
             try:
                 array = pa.array(items)
-            except (pa.ArrowInvalid, pa.ArrowTypeError):
+            except (pa.ArrowException, ValueError, TypeError, OverflowError):
                 array = pa.array([None])
             kinds = ((pa.types.is_integer, pa.int64()), (_is_text, pa.large_string()), (_is_bytes, pa.large_binary()))
             self._type = next((kind for test, kind in kinds if test(array.type)), None)
@@ -80,6 +80,10 @@ class Universe:
 
         if len(items) == 0:
             return np.zeros(0, np.int64)
+        if pa.types.is_union(items.type):  # several kinds: those of another than the universe's are outside
+            listed = [] if self._items is None else self._items.to_pylist()
+            places = {item: place for place, item in enumerate(listed)}
+            return np.array([_place(item, self.range, places) for item in items.to_pylist()], np.int64)
         if pa.types.is_integer(items.type) != pa.types.is_integer(self._type) or (
             not pa.types.is_integer(items.type) and items.type != self._type
         ):
@@ -100,6 +104,12 @@ class Universe:
             return pa.array([self.range.start + place for place in positions.tolist()], self._type)
         assert self._items is not None
         return self._items.take(pa.array(positions))
+
+
+def _place(item: Any, numbers: range | None, places: dict[Any, int]) -> int:
+    if numbers is None:
+        return places.get(item, -1)
+    return item - numbers.start if isinstance(item, int) and item in numbers else -1
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -19,7 +19,6 @@ from discreet.central._base import (
     check_length,
     items_of,
     length_assumptions,
-    published_type,
     require_event_or_user,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
@@ -30,6 +29,7 @@ from discreet.privacy.calibration.sums import noise_sum_bound
 from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel, Noise
 from discreet.privacy.histogram import Histogram
+from discreet.privacy.published import published_type
 from discreet.summaries import CountMin, CountSketch, LinearSketch, Summary
 
 if TYPE_CHECKING:

@@ -17,10 +17,11 @@ from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy.calibration import reduced_sensitivity, reduced_threshold
 from discreet.privacy.checks import whole_number
+from discreet.privacy.published import item_order, items_array
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 __all__ = ["SummedRelease", "summed_entries"]
 
@@ -82,8 +83,6 @@ class SummedRelease(EntriesRelease):
                 "some of the sketches have counted the same events: one is a copy of another, or is given twice. An "
                 "event is protected as part of one stream"
             )
-        if len({sketch.key_type for sketch in summary} - {None}) > 1:
-            raise IncompatibleSummaryError("the sketches hold items of different kinds")
 
     def _entries(self, summary: Sequence[MisraGries]) -> RawCounts:
         return summed_entries(summary)
@@ -99,12 +98,7 @@ class SummedRelease(EntriesRelease):
 def summed_entries(sketches: Sequence[MisraGries]) -> RawCounts:
     """The sum of the reduced sketches, in units of 1/(k+1), in an order that does not depend on the streams."""
     total: Counter[Any] = Counter()
-    kind: pa.DataType | None = None
     for sketch in sketches:
-        entries = reduced_entries(sketch)
-        kind = entries.items.type if len(entries) or kind is None else kind
-        total.update(entries.to_dict())
-    import pyarrow as pa
-
-    items = sorted(total)
-    return RawCounts(pa.array(items, kind), np.array([total[item] for item in items], np.int64))
+        total.update(reduced_entries(sketch).to_dict())
+    items = sorted(total, key=item_order)
+    return RawCounts(items_array(items), np.array([total[item] for item in items], np.int64))

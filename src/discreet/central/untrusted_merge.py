@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central._base import published_type
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel, Noise
 from discreet.privacy.histogram import Histogram
+from discreet.privacy.published import items_array
 
 __all__ = ["merge_releases"]
 
@@ -40,14 +40,8 @@ def merge_releases(releases: Sequence[Histogram], *, parts_per_user: int = 1) ->
     total: Counter[Any] = Counter()
     for release in releases:
         total.update(dict(zip(release.items, release.counts.tolist(), strict=True)))
-    if len({type(item) for item in total}) > 1:
-        raise IncompatibleSummaryError("the releases hold items of different kinds")
-    import pyarrow as pa
-
-    kinds = {release.to_arrow().schema.field("item").type for release in releases if len(release)}
-    kind = pa.uint64() if pa.uint64() in kinds else next(iter(kinds), pa.large_string())
     return Histogram(
-        published_type(pa.array(list(total), kind)),
+        items_array(total),
         np.array(list(total.values()), np.int64),
         _weakest(releases, parts_per_user),
         _summed_errors(releases),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError
+from discreet.events.items import Item, arrow_chunks, is_arrow, item_of, item_of_bytes, prepare_column, row_items
 from discreet.summaries import ExactCounts
 
 __all__ = ["event_counts", "flattened"]
@@ -26,12 +27,11 @@ def event_counts(events: Any, most: int | None, domain: Container[Any] | None = 
     """
     items, parents = flattened(events)
     if parents is not None:
-        if domain is not None and len(items):
-            encoded = items.dictionary_encode()
-            known = np.array([item in domain for item in encoded.dictionary.to_pylist()], bool)
-            inside = known[np.asarray(encoded.indices)]
-            items, parents = items.filter(pa.array(inside)), parents[inside]
-        items = items.take(pa.array(_kept(items, parents, most)))
+        codes, values = _encoded(items)
+        if domain is not None and len(codes):
+            inside = np.array([value in domain for value in values], bool)[codes]
+            items, codes, parents = _taken(items, np.flatnonzero(inside)), codes[inside], parents[inside]
+        items = _taken(items, _kept(codes, len(values), parents, most))
     counted = ExactCounts(seed=0)
     counted.update(items)
     raw = counted.not_private_counts()
@@ -41,55 +41,97 @@ def event_counts(events: Any, most: int | None, domain: Container[Any] | None = 
     return raw.items.filter(pa.array(there)), raw.counts[there]
 
 
-def flattened(events: Any) -> tuple[pa.Array, Integers | None]:
+def flattened(events: Any) -> tuple[pa.Array | list[Item], Integers | None]:
     """All items in order, and which event each is of (None: an event each)."""
-    if hasattr(events, "__arrow_c_stream__") and not isinstance(events, (pa.Array, pa.ChunkedArray)):
-        events = pa.chunked_array(events)
-    if isinstance(events, pa.ChunkedArray):
-        events = events.combine_chunks()
-    if isinstance(events, pa.Array):
-        if events.null_count:
-            raise DataError("the events have nulls")
-        if pa.types.is_list(events.type) or pa.types.is_large_list(events.type):
-            return _plain(pc.list_flatten(events)), np.asarray(pc.list_parent_indices(events)).astype(np.int64)
-        return _plain(events), None
-    if isinstance(events, np.ndarray) and events.ndim == 1 and events.dtype.kind in "iuSU":
-        return _plain(pa.array(events)), None
-    if isinstance(events, (str, bytes)) or not hasattr(events, "__iter__"):
-        raise DataError(f"a tick takes a column or an iterable of events, not {type(events).__name__}")
-    listed = list(events)
-    if all(isinstance(event, (str, bytes, int, np.integer)) for event in listed):
-        return _array(listed), None
-    try:
-        sets = [list(event) for event in listed]
-    except TypeError:
-        raise DataError("an event is an iterable of items; events of one item each are the items themselves") from None
-    parents = np.repeat(np.arange(len(sets)), [len(event) for event in sets])
-    return _array([item for event in sets for item in event]), parents
+    column = prepare_column(events)
+    if isinstance(column, np.ndarray):
+        column = column.tolist()  # of whole numbers, text or bytes: an event each
+    if is_arrow(column):
+        return _from_arrow(column)
+    if isinstance(column, (str, bytes, bytearray)) or not isinstance(column, Iterable):
+        raise DataError(f"a tick takes a column or an iterable of events, not {type(column).__name__}")
+    listed = list(column)
+    grouped = [_is_set(event) for event in listed]
+    if not any(grouped):
+        _refuse_nulls(listed)
+        return [item for item in map(item_of, listed) if item is not None], None
+    if not all(grouped):
+        raise DataError("some events are sets of items and some are items; put an event of one item in a list, too")
+    items: list[Item] = []
+    parents: list[int] = []
+    for number, event in enumerate(listed):
+        values = row_items(event) or []
+        _refuse_nulls(values)
+        known = [item for item in map(item_of, values) if item is not None]
+        items += known
+        parents += [number] * len(known)
+    return items, np.array(parents, np.int64)
 
 
-def _array(values: list[Any]) -> pa.Array:
-    kinds = {str if isinstance(v, str) else bytes if isinstance(v, bytes) else int for v in values}
-    if len(kinds) > 1 or any(isinstance(v, bool) or not isinstance(v, (str, bytes, int, np.integer)) for v in values):
-        raise DataError("items must be all text, all bytes or all whole numbers")
-    try:
-        return pa.array(values) if values else pa.array([], pa.large_string())
-    except (pa.ArrowException, OverflowError):
-        pass
-    raise DataError("items must be text, bytes or whole numbers of 64 bits")
+def _is_set(event: Any) -> bool:
+    return isinstance(event, Iterable) and not isinstance(event, (str, bytes, bytearray, np.generic))
+
+
+def _refuse_nulls(values: list[Any]) -> None:
+    if any(value is None for value in values):
+        raise DataError("the events have nulls")
+
+
+def _from_arrow(events: Any) -> tuple[pa.Array, Integers | None]:
+    chunks = list(arrow_chunks(events))
+    column = pa.concat_arrays(chunks) if len(chunks) != 1 else chunks[0]
+    if column.null_count:
+        raise DataError("the events have nulls")
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        parents = np.asarray(pc.list_parent_indices(column)).astype(np.int64)
+        items = _plain(pc.list_flatten(column))
+        if not _is_unicode(items):
+            texts = [item_of_bytes(item) for item in items.cast(pa.large_binary()).to_pylist()]
+            there = np.array([text is not None for text in texts], bool)
+            return [text for text in texts if text is not None], parents[there]
+        return items, parents
+    return _plain(column), None
 
 
 def _plain(items: pa.Array) -> pa.Array:
+    """In a layout that Arrow's functions know."""
     if items.null_count:
         raise DataError("the events have nulls")
-    return items.dictionary_decode() if pa.types.is_dictionary(items.type) else items
+    if pa.types.is_dictionary(items.type):
+        items = items.dictionary_decode()
+    if pa.types.is_string_view(items.type):
+        return items.cast(pa.large_string())
+    return items.cast(pa.large_binary()) if pa.types.is_binary_view(items.type) else items
 
 
-def _kept(items: pa.Array, parents: Integers, most: int | None) -> Integers:
-    """The positions of the first `most` different items of each event."""
+def _is_unicode(items: pa.Array) -> bool:
+    try:
+        items.validate(full=True)
+    except pa.ArrowInvalid:
+        return not (pa.types.is_string(items.type) or pa.types.is_large_string(items.type))
+    return True
+
+
+def _taken(items: pa.Array | list[Item], places: Integers) -> pa.Array | list[Item]:
+    if isinstance(items, list):
+        return [items[place] for place in places.tolist()]
+    return items.take(pa.array(places))
+
+
+def _encoded(items: pa.Array | list[Item]) -> tuple[Integers, list[Item]]:
+    """A number for each item, and the items by their numbers."""
+    if isinstance(items, list):
+        numbers: dict[Item, int] = {}
+        codes = [numbers.setdefault(item, len(numbers)) for item in items]
+        return np.array(codes, np.int64), list(numbers)
     encoded = items.dictionary_encode()
-    codes = np.asarray(encoded.indices).astype(np.int64)
-    _, first = np.unique(parents * max(1, len(encoded.dictionary)) + codes, return_index=True)
+    return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _kept(codes: Integers, values: int, parents: Integers, most: int | None) -> Integers:
+    """The positions of the first `most` different items of each event."""
+    _, first = np.unique(parents * max(1, values) + codes, return_index=True)
     first.sort()
     if most is None or not len(first):
         return np.array(first, np.int64)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import CorruptStateError, DiscreetError
+from discreet.privacy.published import Item
 from discreet.summaries.state import open_state, seal_state
 
-__all__ = ["load_state", "save_state"]
+__all__ = ["items_of_plain", "load_state", "plain_items", "save_state"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -63,3 +65,20 @@ def load_state(data: bytes, family: int) -> tuple[dict[str, Any], dict[str, Inte
     except (ValueError, TypeError, KeyError, AttributeError, struct.error, RecursionError):
         # Without the cause: it may quote what the state holds.
         raise CorruptStateError("the state is damaged inside its envelope") from None
+
+
+def plain_items(items: Iterable[Item]) -> tuple[str, list[Any]]:
+    """Items as JSON: their kind ("bytes", "other", or "mixed" if some are bytes), and they (bytes as hexadecimal)."""
+    values = list(items)
+    coded = [isinstance(item, bytes) for item in values]
+    plain = [item.hex() if isinstance(item, bytes) else item for item in values]
+    if any(coded) and not all(coded):
+        return "mixed", [[is_bytes, value] for is_bytes, value in zip(coded, plain, strict=True)]
+    return "bytes" if any(coded) else "other", plain
+
+
+def items_of_plain(kind: str, items: list[Any]) -> list[Item]:
+    """The inverse of `plain_items`."""
+    if kind == "mixed":
+        return [bytes.fromhex(value) if is_bytes else value for is_bytes, value in items]
+    return [bytes.fromhex(value) for value in items] if kind == "bytes" else items

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from discreet.continual._base import Continual, approximate_budget, saved_budget
 from discreet.continual._factors import levels
-from discreet.continual._items import Item, published_items
-from discreet.continual._state import load_state, save_state
+from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
+from discreet.events.items import Item, prepare_column, without_bad
 from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget
@@ -25,6 +25,7 @@ from discreet.privacy.calibration.offset import offset_threshold
 from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel, Noise
 from discreet.privacy.histogram import Histogram
+from discreet.privacy.published import items_array
 from discreet.summaries import ExactCounts, MisraGries
 from discreet.summaries._base import RawCounts
 
@@ -172,7 +173,7 @@ class HeavyHitters(Continual):
             assert self.last is not None
             return self.last
         counted = ExactCounts(seed=self._order)
-        counted.update(items, nulls=nulls)
+        counted.update(without_bad(prepare_column(items)), nulls=nulls)
         raw = counted.not_private_counts()
         return self._step(lambda: self._draw(raw), save)  # type: ignore[no-any-return]
 
@@ -253,7 +254,7 @@ class HeavyHitters(Continual):
         else:
             model = ErrorModel(noise, summary_below=math.inf)
         return Histogram(
-            published_items(total),
+            items_array(total),
             np.fromiter(total.values(), np.int64, len(total)),
             self.guarantee,
             model,
@@ -337,12 +338,9 @@ def _best_base(epsilon: float, delta: float, span: int) -> int:
 
 
 def _plain(counts: dict[Item, int]) -> tuple[str, list[Any], list[int]]:
-    """A node's counts as JSON: the kind of its items, the items (bytes as hexadecimal), the counts."""
-    first = next(iter(counts), "")
-    kind = "bytes" if isinstance(first, bytes) else "other"
-    return kind, [item.hex() if isinstance(item, bytes) else item for item in counts], list(counts.values())
+    """A node's counts as JSON: the kind of its items, the items, the counts."""
+    return *plain_items(counts), list(counts.values())
 
 
 def _counts(kind: str, items: list[Any], counts: list[int]) -> dict[Item, int]:
-    named = [bytes.fromhex(item) for item in items] if kind == "bytes" else items
-    return {item: int(count) for item, count in zip(named, counts, strict=True)}
+    return {item: int(count) for item, count in zip(items_of_plain(kind, items), counts, strict=True)}

@@ -14,15 +14,16 @@ from discreet.continual import one_shot
 from discreet.continual._base import Continual, approximate_budget, budget_rho, saved_budget
 from discreet.continual._engines import Engine, Factored, Hidden, Meta, Sparse
 from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
-from discreet.continual._items import Item, published_items
-from discreet.continual._state import load_state, save_state
+from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
 from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.events.items import Item
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
 from discreet.privacy import histogram as release
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.privacy.published import item_order, items_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -235,7 +236,6 @@ class Histogram(Continual):
             return self.last
         domain = None if self._domain is None else self._index
         items, counts = event_counts(events, self.max_items_per_event, domain)
-        self._check_kind(items)
         return self._step(lambda: self._draw(items, counts), save)  # type: ignore[no-any-return]
 
     def _draw(self, items: pa.Array, counts: Integers) -> None:
@@ -246,10 +246,6 @@ class Histogram(Continual):
         where, noisy = self._engine.step(self._total, added, self.tick + 1, self._rank, self._source)
         self.tick += 1
         self._last = self._publish(where, noisy)
-
-    def _check_kind(self, items: pa.Array) -> None:
-        if len(items) and self._items and type(items[0].as_py()) is not type(self._items[0]):
-            raise DataError("the items are not of the kind of those before: text, bytes or whole numbers")
 
     def _register(self, items: pa.Array) -> Integers:
         """The positions of the items; new ones get the next."""
@@ -263,7 +259,7 @@ class Histogram(Continual):
     def _rank(self) -> Integers:
         """The order of the items by value, which does not depend on the stream."""
         ranks = np.empty(len(self._items), np.int64)
-        ranks[sorted(range(len(self._items)), key=self._items.__getitem__)] = np.arange(len(self._items))
+        ranks[sorted(range(len(self._items)), key=lambda at: item_order(self._items[at]))] = np.arange(len(self._items))
         return ranks
 
     def _publish(self, where: Integers, noisy: Integers) -> release.Histogram:
@@ -272,7 +268,7 @@ class Histogram(Continual):
         if self._domain is not None:
             items = self._domain.take(pa.array(where))
         else:
-            items = published_items(self._items[position] for position in where)
+            items = items_array(self._items[position] for position in where)
         draws = len(self._items) if self._domain is not None else _MOST_ITEMS
         law = Noise("gaussian", Fraction(max(self.error(self.tick), 1e-3)), max(draws, 1))
         model = ErrorModel(
@@ -297,8 +293,7 @@ class Histogram(Continual):
             "margin": self.margin,
             **({"run_cost": self._run_cost} if self.mechanism == "sparse" and self._run_cost == _RUN_COST else {}),
             "known": self._domain is not None,
-            "bytes": bool(self._items) and isinstance(self._items[0], bytes),
-            "items": [item.hex() if isinstance(item, bytes) else item for item in self._items],
+            **dict(zip(("kind", "items"), plain_items(self._items), strict=True)),
         }
         arrays = {"total": self._total, **{f"engine.{name}": array for name, array in self._engine.arrays().items()}}
         blobs = {} if self._last is None else {"last": self._last.to_payload()}
@@ -316,7 +311,9 @@ class Histogram(Continual):
         """Restore a state; the next tick is drawn as if nothing had happened. `ledger`, `restored` as for `Counter`."""
         header, arrays, blobs = load_state(data, FAMILY)
         try:
-            items = [bytes.fromhex(item) for item in header["items"]] if header["bytes"] else header["items"]
+            # States of one kind alone said whether it was bytes.
+            kind = header["kind"] if "kind" in header else "bytes" if header["bytes"] else "other"
+            items = items_of_plain(kind, header["items"])
             names = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
             histogram = cls(
                 header["horizon"],
@@ -354,10 +351,13 @@ class Histogram(Continual):
 def _checked_domain(domain: Iterable[Item]) -> pa.Array:
     from discreet.continual._events import flattened
 
-    items, parents = flattened(domain)
+    given = domain if hasattr(domain, "__arrow_c_stream__") else list(domain)
+    items, parents = flattened(given)
     if parents is not None or not len(items):
         raise ParameterError("the domain must be a column or an iterable of items, at least one")
-    values = items.to_pylist()
+    values = items if isinstance(items, list) else items.to_pylist()
+    if isinstance(given, list) and (len(values) < len(given) or len({item_order(value)[0] for value in values}) > 1):
+        raise DataError("items must be all text, all bytes or all whole numbers")
     if len(set(values)) != len(values):
         raise ParameterError("the domain has an item more than once")
-    return published_items(values)
+    return items_array(values)

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.central import Mechanism, SummedRelease, UserRelease
-from discreet.central._base import published_type
 from discreet.central.paying import check_noise, check_payer, is_stored, pay_and_draw
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_plans import PLANS, SHUFFLE_LIMIT, SparkPlan, choose_plan, needs_users, spark_plans
@@ -28,6 +27,7 @@ from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
+from discreet.privacy.published import published_type
 from discreet.summaries import RawCounts
 
 try:

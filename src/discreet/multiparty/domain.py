@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.errors import DataError, ParameterError
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, prepare_column, skip_nulls
+from discreet.events.items import arrow_chunks, is_arrow, item_of, prepare_column, skip_nulls
+from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,6 +75,8 @@ class Domain:
         if len(set(elements)) != len(elements):
             raise ParameterError("a universe must not list an item twice")
         kind = kinds.pop()
+        if kind == "string" and any(item_of(element) is None for element in elements):
+            raise ParameterError("the texts of a universe must be Unicode (one has lone surrogates)")
         if kind == "int64" and not (min(elements) >= -(2**63) and max(elements) < 2**63):
             raise ParameterError("the integers of a universe must fit int64")
         return cls(kind, len(elements), 0, elements)
@@ -102,19 +105,39 @@ class Domain:
         return words
 
     def _positions(self, items: Any, nulls: str) -> Words:
+        column = prepare_column(items)
+        if isinstance(column, np.ndarray):
+            column = column.tolist()
+        if not is_arrow(column):
+            return self._listed_positions(column, skip_nulls(nulls))
+        parts = [self._arrow_positions(chunk, skip_nulls(nulls)) for chunk in arrow_chunks(column)]
+        return np.concatenate([np.zeros(0, np.uint64), *parts])
+
+    def _listed_positions(self, items: Iterable[Any], skip: bool) -> Words:
+        if isinstance(items, (str, bytes)):
+            raise DataError("expected a column or an iterable of items, got a single one; put it in a list")
+        if not isinstance(items, Iterable):
+            raise DataError(f"expected a column or an iterable of items, got {type(items).__name__}")
+        known, kind = self._places, {"int64": int, "string": str, "binary": bytes}[self.kind]
+        found = []
+        for item in items:
+            if item is None:
+                if not skip:
+                    raise DataError('the column has nulls; pass nulls="skip" to leave them out')
+                continue
+            value = item.item() if isinstance(item, np.generic) else item
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise DataError(f"the universe has {self.kind} items, the column has items of another kind")
+            if value not in known:
+                raise DataError("an item is outside the universe")
+            found.append(known[value])
+        return np.array(found, np.uint64)
+
+    def _arrow_positions(self, array: pa.Array, skip: bool) -> Words:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = prepare_column(items)
-        if not hasattr(column, "__arrow_c_stream__") and not hasattr(column, "__arrow_c_array__"):
-            if isinstance(column, (str, bytes)):
-                raise DataError("expected a column or an iterable of items, got a single one; put it in a list")
-            column = list(column)
-        try:
-            array = pa.array(column) if not isinstance(column, pa.ChunkedArray) else column.combine_chunks()
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            raise DataError("the items are not of one kind") from None
-        if skip_nulls(nulls):
+        if skip:
             array = array.drop_null()
         elif array.null_count:
             raise DataError('the column has nulls; pass nulls="skip" to leave them out')
@@ -131,6 +154,15 @@ class Domain:
         if found.null_count:
             raise DataError("an item is outside the universe")
         return np.asarray(found).astype(np.uint64)
+
+    @property
+    def _places(self) -> dict[Any, int]:
+        known: dict[Any, int] | None = self.__dict__.get("_by_item")
+        if known is None:
+            assert self.elements is not None
+            known = {item: place for place, item in enumerate(self.elements)}
+            object.__setattr__(self, "_by_item", known)
+        return known
 
     @property
     def _arrow(self) -> pa.Array:

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import DataError, ParameterError
+from discreet.events.items import prepare_column, skip_nulls
 from discreet.multiparty.domain import Domain, Words
 from discreet.privacy.checks import whole_number
-from discreet.summaries._base import prepare_column, skip_nulls
 
 __all__ = ["Levels", "Strings", "levels_of", "occupied", "ordered_universe"]
 

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.errors import CorruptStateError, DataError, DiscreetError, IncompatibleSummaryError, ParameterError
+from discreet.events.items import prepare_column
 from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER, Protocol, known
 from discreet.multiparty._sketches import Cells, noise_reach
 from discreet.multiparty.domain import Domain, Words
@@ -39,7 +40,6 @@ from discreet.noise.response import keep_probability
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import probability, whole_number
 from discreet.summaries import CountSketch
-from discreet.summaries._base import prepare_column
 from discreet.summaries.state import open_state, seal_state
 
 if TYPE_CHECKING:

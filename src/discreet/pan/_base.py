@@ -24,13 +24,13 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
+from discreet.events.items import prepare_column, skip_nulls
 from discreet.noise import RandomSource, fresh_source
 from discreet.pan.intervals import choose_share, smallest_sample
 from discreet.pan.responses import Response
 from discreet.privacy import Budget, Element, Estimate, Guarantee
 from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.privacy.rounding import rounded_up
-from discreet.summaries._base import prepare_column, skip_nulls
 from discreet.summaries.state import open_state, seal_state
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet import _native
 from discreet.errors import ParameterError
+from discreet.events.items import item_of
 from discreet.noise import RandomSource
 from discreet.pan.responses import Response
 
@@ -49,6 +50,8 @@ class Universe:
         if len(set(elements)) != len(elements):
             raise ParameterError("universe must not list an element twice")
         kind = kinds.pop()
+        if kind == "string" and any(item_of(element) is None for element in elements):
+            raise ParameterError("the texts of a universe must be Unicode (one has lone surrogates)")
         if kind == "integer":
             _signed(min(elements), max(elements))
         return cls(len(elements), kind, None, elements)

@@ -16,6 +16,7 @@ from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.error_model import ErrorModel, Noise
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.published import item_order, items_array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ PAYLOAD_VERSION = 1
 PEOPLE_VERSION = 3  # with what was counted, what bounding left out, and noise of every item's own size
 SHARDED_VERSION = 2  # with the shards and their offsets; a histogram without them is written as version 1
 COUNTED = ("events", "people", "rows")
-_ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary")
+_ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary", "mixed")
 
 
 class Histogram:
@@ -73,9 +74,6 @@ class Histogram:
         counted: str = "events",
         left_out: Estimate | None = None,
     ) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if len(items) != len(counts):
             raise ParameterError("items and counts must have one length")
         if (shards is None) != (shard_offsets is None) or (shards is not None and offset is not None):
@@ -90,18 +88,16 @@ class Histogram:
             raise ParameterError(f"counted must be one of {', '.join(COUNTED)}, not {counted!r}")
         counts = np.asarray(counts, dtype=np.int64)
         # The order is a function of what is published: noisy count, then item.
-        order = pc.sort_indices(
-            pa.table({"item": items, "count": counts}), sort_keys=[("count", "descending"), ("item", "ascending")]
-        )
+        order = _sorted(items, counts)
         self._items = items.take(order)
         self._values: list[Any] | None = None
-        self.counts: Counts = counts[np.asarray(order)]
+        self.counts: Counts = counts[order]
         self.counts.setflags(write=False)
         self.guarantee = guarantee
         self.error_model = error_model
         self.threshold = threshold
         self.offset = offset
-        self.shards = None if shards is None else shards[np.asarray(order)]
+        self.shards = None if shards is None else shards[order]
         if self.shards is not None:
             self.shards.setflags(write=False)
         self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
@@ -213,11 +209,14 @@ class Histogram:
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
-        """A table with item, count, lower and upper."""
+        """A table with item, count, lower and upper. Items of several kinds are written as in JSON, all as text."""
         import pyarrow as pa
 
         lower, upper = self.bounds(confidence)
-        return pa.table({"item": self._items, "count": self.counts, "lower": lower, "upper": upper})
+        items = self._items
+        if pa.types.is_union(items.type):
+            items = pa.array([str(_plain(item)) for item in self.items], pa.large_string())
+        return pa.table({"item": items, "count": self.counts, "lower": lower, "upper": upper})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -231,7 +230,7 @@ class Histogram:
         lower, upper = self.bounds(confidence)
         items = [
             {
-                "item": item.hex() if isinstance(item, bytes) else item,
+                "item": _plain(item),
                 "count": int(count),
                 "lower": _number(low),
                 "upper": _number(high),
@@ -272,7 +271,9 @@ class Histogram:
 
         This is what a ledger stores. Equal histograms have equal payloads.
         """
-        kind = str(self._items.type)
+        import pyarrow as pa
+
+        kind = "mixed" if pa.types.is_union(self._items.type) else str(self._items.type)
         if kind not in _ITEM_TYPES:
             raise ParameterError(f"items must be of type {', '.join(_ITEM_TYPES)}, not {kind}")
         values = self._items.to_pylist()
@@ -286,9 +287,11 @@ class Histogram:
             "total": self.total,
             "total_noise": None if self.total_noise is None else self.total_noise.to_dict(),
             "item_type": kind,
-            "items": [value.hex() for value in values] if kind == "large_binary" else values,
+            "items": [_plain(value) for value in values],
             "counts": self.counts.tolist(),
         }
+        if kind == "mixed":
+            fields["item_kinds"] = [type(value).__name__ for value in values]
         if self.shards is not None and self.shard_offsets is not None:
             more = {"shards": self.shards.tolist(), "shard_offsets": list(self.shard_offsets)}
             fields = {**fields, "version": SHARDED_VERSION, **more}
@@ -322,8 +325,15 @@ class Histogram:
                 values = [bytes.fromhex(value) for value in values]
             guarantee = Guarantee.from_dict(fields["guarantee"])
             left_out = fields["left_out"] if people else None
+            if kind == "mixed":
+                kinds = fields["item_kinds"]
+                array = items_array(
+                    bytes.fromhex(value) if of == "bytes" else value for value, of in zip(values, kinds, strict=True)
+                )
+            else:
+                array = pa.array(values, type=getattr(pa, kind)())
             return cls(
-                pa.array(values, type=getattr(pa, kind)()),
+                array,
                 np.array(fields["counts"], dtype=np.int64),
                 guarantee,
                 ErrorModel.from_dict(fields["error_model"]),
@@ -357,6 +367,24 @@ class Histogram:
 
 def _estimate_to_dict(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
+
+
+def _sorted(items: pa.Array, counts: Counts) -> npt.NDArray[np.int64]:
+    """Where the rows stand by noisy count, then item."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_union(items.type):
+        values = items.to_pylist()
+        return np.array(sorted(range(len(values)), key=lambda i: (-counts[i], item_order(values[i]))), np.int64)
+    order = pc.sort_indices(
+        pa.table({"item": items, "count": counts}), sort_keys=[("count", "descending"), ("item", "ascending")]
+    )
+    return np.asarray(order).astype(np.int64)
+
+
+def _plain(item: Any) -> Any:
+    return item.hex() if isinstance(item, bytes) else item
 
 
 def _number(value: float) -> int | float | None:

@@ -6,9 +6,11 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
+from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.events.items import Item, bad_items_rule, prepare_column, skip_nulls
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
+from discreet.privacy.published import mixed_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,58 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_MAX_KEY_BYTES", "MAX_CAPACITY", "Item", "RawCounts", "Summary"]
 
-Item = int | str | bytes
-
 DEFAULT_MAX_KEY_BYTES = 4096
 MAX_CAPACITY = 2**30
 _MAX_KEY_BYTES = 2**30
-
-
-def prepare_column(data: Any) -> Any:
-    """Turn what the native reader does not know into what it does: Arrow, a contiguous array, or an iterable."""
-    if data is None:
-        raise DataError("expected a column or an iterable of items, got None")
-    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        return data
-    module = type(data).__module__.partition(".")[0]
-    if module == "pandas":
-        return _from_pandas(data)
-    if module == "numpy" and hasattr(data, "dtype") and hasattr(data, "ndim"):
-        import numpy as np
-
-        if isinstance(data, np.ma.MaskedArray) and data.ndim == 1 and data.dtype.kind in "iuSUO":
-            return data.tolist()  # masked elements become None
-        if data.ndim != 1 or data.dtype.kind not in "iuSU":
-            return data.tolist() if data.ndim == 1 and data.dtype.kind in "OT" else _refuse_array(data)
-        return np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("="))
-    return data
-
-
-def _from_pandas(data: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        return pa.Array.from_pandas(data)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        # The message may quote the data.
-        kind = type(error).__name__
-    raise DataError(
-        f"the pandas {type(data).__name__} cannot be read as one column ({kind}); are its items of one kind?"
-    )
-
-
-def _refuse_array(data: Any) -> Any:
-    raise DataError(
-        f"the array has {data.ndim} dimensions of {data.dtype.name}; allowed is one dimension of integers, "
-        "strings, bytes or Python objects"
-    )
-
-
-def skip_nulls(nulls: str) -> bool:
-    """Check the `nulls` argument of update."""
-    if nulls not in ("error", "skip"):
-        raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
-    return nulls == "skip"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -89,28 +42,35 @@ class RawCounts:
         return "RawCounts(NOT PRIVATE)"
 
 
-def wrap_counters(raw: tuple[str, bytes, bytes, bytes]) -> RawCounts:
-    """Native counters (key kind, values, offsets, counts) as Arrow items and a NumPy array."""
+def wrap_counters(raw: tuple[str, bytes, bytes, bytes, bytes]) -> RawCounts:
+    """Native counters (key kind, values, offsets, counts, tags) as Arrow items and a NumPy array."""
     import numpy as np
     import pyarrow as pa
 
-    kind, values, offsets, counts = raw
+    kind, values, offsets, counts, tags = raw
     numbers = np.frombuffer(counts, dtype=np.int64)
     if kind in ("int64", "uint64"):
         return RawCounts(pa.array(np.frombuffer(values, dtype=kind)), numbers)
-    arrow_type = pa.large_binary() if kind == "binary" else pa.large_string()
+    arrow_type = pa.large_binary() if kind in ("binary", "mixed") else pa.large_string()
     if kind == "none":
         return RawCounts(pa.array([], type=arrow_type), numbers)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values)]
-    return RawCounts(pa.Array.from_buffers(arrow_type, len(numbers), buffers), numbers)
+    items = pa.Array.from_buffers(arrow_type, len(numbers), buffers)
+    if kind == "mixed":
+        codes = np.frombuffer(tags, np.uint8)
+        text, raw_bytes, integers, large = (items.filter(pa.array(codes == tag)) for tag in range(4))
+        words = (np.frombuffer(b"".join(part.to_pylist()), np.int64) for part in (integers, large))
+        signed, unsigned = (pa.array(part.view(kind)) for part, kind in zip(words, ("int64", "uint64"), strict=True))
+        items = mixed_array(codes, [text.cast(pa.large_string()), raw_bytes, signed, unsigned])
+    return RawCounts(items, numbers)
 
 
 class Summary:
     """A summary of a stream. NOT PRIVATE: publish it only through a release.
 
-    Keys are integers (int64 or uint64), strings or bytes; the first batch decides which. A batch that cannot be
-    taken raises `DataError` and leaves the summary as it was. Updates release the GIL; one summary may be updated
-    from several threads.
+    Keys are integers (int64 or uint64), strings or bytes, and keys of different kinds are different: 1, "1" and b"1"
+    are three. A batch that cannot be taken raises `DataError` and leaves the summary as it was. Updates release the
+    GIL; one summary may be updated from several threads.
     """
 
     _native_class: ClassVar[Any]
@@ -128,15 +88,19 @@ class Summary:
         summary._native = native
         return summary
 
-    def update(self, data: Any, *, nulls: str = "error") -> None:
+    def update(self, data: Any, *, nulls: str = "error", bad_items: str = "skip") -> None:
         """Add a batch of events, in order.
 
         Args:
             data: An Arrow, NumPy, pandas or polars column of integers, strings or bytes (anything with
                 ``__arrow_c_stream__`` or ``__arrow_c_array__``), or an iterable of int, str or bytes.
             nulls: "error" refuses a batch with nulls, "skip" leaves them out.
+            bad_items: What becomes of rows that cannot be items: longer than `max_key_bytes`, not Unicode, numbers
+                beyond 64 bits, or other objects. "skip" leaves them out, so that no single row can prevent a release;
+                "error" refuses the batch, which is outside every guarantee (docs/privacy/errors.md). A batch of nothing
+                but other objects is refused either way.
         """
-        self._native.update(prepare_column(data), skip_nulls(nulls))
+        self._native.update(prepare_column(data), skip_nulls(nulls), bad_items_rule(bad_items))
 
     def merge(self, other: Self) -> None:
         """Add another summary of the same kind and size; `other` stays as it is.
@@ -162,7 +126,7 @@ class Summary:
 
     @property
     def key_type(self) -> str | None:
-        """ "int64", "uint64", "string" or "binary"; None before the first batch."""
+        """ "int64", "uint64", "string", "binary", or "mixed" if there were several; None before the first."""
         kind: str = self._native.key_kind
         return None if kind == "none" else kind
 
@@ -182,7 +146,7 @@ class Summary:
 
     @property
     def max_key_bytes(self) -> int:
-        """The longest string or bytes key that is accepted."""
+        """The longest string or bytes key that is an item."""
         return int(self._native.max_key_bytes)
 
     @property

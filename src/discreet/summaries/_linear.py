@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import CorruptStateError, ParameterError
+from discreet.events.items import prepare_column
 from discreet.privacy.calibration.collisions import digest_collision_probability
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, Summary, prepare_column
+from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, Summary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,7 +103,7 @@ class LinearSketch(Summary):
 
     def _string_failure(self) -> float:
         """The chance that an item shares its digest with any of the stream's, which no row would notice."""
-        if self.key_type not in ("string", "binary"):
+        if self.key_type not in ("string", "binary", "mixed"):
             return 0.0
         return min(1.0, float(self.total * digest_collision_probability(self.max_key_bytes)))
 

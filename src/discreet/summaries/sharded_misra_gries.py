@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from typing import Any
 
 from discreet import _native
+from discreet.events.items import arrow_chunks, bad_items_rule, is_arrow, prepare_column, skip_nulls
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.summaries._base import (
@@ -14,8 +16,6 @@ from discreet.summaries._base import (
     Item,
     RawCounts,
     Summary,
-    prepare_column,
-    skip_nulls,
 )
 
 __all__ = ["MAX_SHARDS", "ShardedMisraGries"]
@@ -44,13 +44,14 @@ class ShardedMisraGries(Summary):
         shards = whole_number("shards", shards, 1, MAX_SHARDS)
         self._native = _native.ShardedMisraGries(capacity, shards, *self._check_common(max_key_bytes, seed))
 
-    def update_batches(self, batches: Iterable[Any], *, nulls: str = "error") -> None:
+    def update_batches(self, batches: Iterable[Any], *, nulls: str = "error", bad_items: str = "skip") -> None:
         """Add the columns of an iterable as one batch: all of them, or none if one fails.
 
-        The next column is asked for, in the calling thread, while the ones before it are counted. So a NumPy array that
-        can be written to is copied: its owner may fill it anew for the next one.
+        The next column is asked for, in the calling thread, while the ones before it are counted. So columns are
+        copied: their owner may fill the same memory anew for the next one. `nulls` and `bad_items` as for `update`.
         """
-        self._native.update_batches((_kept(prepare_column(batch)) for batch in batches), skip_nulls(nulls))
+        columns = (_kept(prepare_column(batch)) for batch in batches)
+        self._native.update_batches(columns, skip_nulls(nulls), bad_items_rule(bad_items))
 
     @property
     def capacity(self) -> int:
@@ -89,4 +90,17 @@ class ShardedMisraGries(Summary):
 
 
 def _kept(column: Any) -> Any:
-    return column.copy() if getattr(getattr(column, "flags", None), "writeable", False) else column
+    """The column in memory of its own. That of an Arrow array may belong to anyone, a NumPy array for example."""
+    import numpy as np
+
+    if isinstance(column, (np.ndarray, memoryview, array)):
+        return np.array(column)
+    if not is_arrow(column):
+        return column  # an iterable, whose objects are taken one by one
+    import pyarrow as pa
+
+    if isinstance(column, pa.RecordBatchReader):
+        return column  # it hands its batches over one by one
+    chunks = list(arrow_chunks(column))
+    # What joins arrays copies them.
+    return pa.chunked_array([pa.concat_arrays([chunk, chunk.slice(0, 0)]) for chunk in chunks]) if chunks else column

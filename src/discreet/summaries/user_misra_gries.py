@@ -6,6 +6,7 @@ from typing import Any
 
 from discreet import _native
 from discreet.errors import ParameterError
+from discreet.events.items import bad_items_rule, prepare_lists, skip_nulls
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.summaries._base import (
@@ -13,8 +14,6 @@ from discreet.summaries._base import (
     MAX_CAPACITY,
     Item,
     Summary,
-    prepare_column,
-    skip_nulls,
 )
 
 __all__ = ["UserMisraGries"]
@@ -55,15 +54,16 @@ class UserMisraGries(Summary):
             capacity, most, oversized == "sample", *self._check_common(max_key_bytes, seed)
         )
 
-    def update(self, data: Any, *, nulls: str = "error") -> None:
+    def update(self, data: Any, *, nulls: str = "error", bad_items: str = "skip") -> None:
         """Add users, one list of items each.
 
         Args:
             data: An Arrow list column (anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``), or an iterable
                 of iterables. An item that a user has several times counts once.
             nulls: "error" refuses a batch with null users or items, "skip" leaves them out.
+            bad_items: As for the other summaries. A row that is no list of items is refused.
         """
-        self._native.update(prepare_column(data), skip_nulls(nulls), _native.RandomSource())
+        self._native.update(prepare_lists(data), skip_nulls(nulls), bad_items_rule(bad_items), _native.RandomSource())
 
     @property
     def capacity(self) -> int:

@@ -1,0 +1,243 @@
+"""The one reader of items: what may be an item, what becomes of rows that may not, and whose words leave in an error.
+
+An item is a text, bytes, or a whole number of 64 bits, and items of different kinds are different items. Three rules
+keep one row from deciding more than its own count (docs/privacy/errors.md):
+
+- A row that cannot be an item (too long, not Unicode, a number beyond 64 bits, another type) is left out.
+- No row decides how another is read. A column's type may, where it is a schema; the types that libraries find by
+  looking at values (object columns) are not used unless the values are of one kind.
+- Exceptions of other libraries quote what they could not read, so none of them passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from discreet._native import BadItems
+from discreet.errors import DataError, DiscreetError, ParameterError
+from discreet.privacy.published import Item
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "Item",
+    "arrow_chunks",
+    "bad_items_rule",
+    "is_arrow",
+    "item_of",
+    "item_of_bytes",
+    "prepare_column",
+    "prepare_lists",
+    "read",
+    "refuse_no_column",
+    "row_items",
+    "skip_nulls",
+    "without_bad",
+]
+
+T = TypeVar("T")
+
+
+def skip_nulls(nulls: str) -> bool:
+    """Check a `nulls` argument."""
+    if nulls not in ("error", "skip"):
+        raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
+    return nulls == "skip"
+
+
+def bad_items_rule(bad_items: str) -> BadItems:
+    """Check a `bad_items` argument."""
+    if bad_items not in ("error", "skip"):
+        raise ParameterError(f"bad_items must be 'error' or 'skip', not {bad_items!r}")
+    return BadItems.skip if bad_items == "skip" else BadItems.error
+
+
+def read(what: object, convert: Callable[[], T]) -> T:
+    """What `convert` makes of the input; instead of a foreign exception, which may quote data, one that does not."""
+    try:
+        return convert()
+    except (DiscreetError, MemoryError):
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    # Not in the handler: there the exception would stay attached to this one.
+    raise DataError(f"the {type(what).__name__} cannot be read as one column ({kind}); are its items of one kind?")
+
+
+def is_arrow(data: Any) -> bool:
+    """Whether this exports Arrow data."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def _library(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]
+
+
+# ---- columns -------------------------------------------------------------------------------------------------------
+
+
+def prepare_column(data: Any) -> Any:
+    """Turn what the native reader does not know into what it does: Arrow, a contiguous array, or an iterable."""
+    refuse_no_column(data)
+    library = _library(data)
+    if library == "pandas":
+        return read(data, lambda: _from_pandas(data))
+    if is_arrow(data):
+        import pyarrow as pa
+
+        # Items of several kinds, as a summary gives them; the type of a union is a schema otherwise.
+        return data.to_pylist() if isinstance(data, pa.UnionArray) else data
+    if library == "numpy" and hasattr(data, "dtype") and hasattr(data, "ndim"):
+        return _from_numpy(data)
+    return data
+
+
+def refuse_no_column(data: Any) -> None:
+    """Refuse None, and mappings: their keys alone would count, and the counts they may hold would not."""
+    if data is None:
+        raise DataError("expected a column or an iterable of items, got None")
+    if isinstance(data, Mapping):
+        raise DataError(
+            f"expected a column or an iterable of items, got a mapping ({type(data).__name__}), of which only the keys "
+            "would count"
+        )
+
+
+def _from_numpy(data: Any) -> Any:
+    import numpy as np
+
+    if isinstance(data, np.ma.MaskedArray) and data.ndim == 1 and data.dtype.kind in "iuSUO":
+        return data.tolist()  # masked elements become None
+    if data.ndim == 1 and data.dtype.kind in "iuSU":
+        return np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("="))
+    if data.ndim == 1 and data.dtype.kind in "OT":
+        return data.tolist()
+    raise DataError(
+        f"the array has {data.ndim} dimensions of {data.dtype.name}; allowed is one dimension of integers, "
+        "strings, bytes or Python objects"
+    )
+
+
+def _from_pandas(data: Any) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    if getattr(data, "ndim", 1) != 1:
+        raise DataError("expected one column, got a data frame: pass one of its columns")
+    values = data.dtype.categories if isinstance(data.dtype, pd.CategoricalDtype) else data
+    if not pd.api.types.is_object_dtype(values.dtype):
+        return pa.Array.from_pandas(data)
+    # What Arrow would make of objects depends on each of them. Of one kind, it makes what the native reader would.
+    if pd.api.types.infer_dtype(values, skipna=True) in ("string", "bytes"):
+        try:
+            return pa.Array.from_pandas(data)
+        except (pa.ArrowException, ValueError):
+            pass  # a text that is not Unicode, for example
+    return _objects(data)
+
+
+def _objects(data: Any) -> list[Any]:
+    """The objects of a pandas column, None where one is missing."""
+    import pandas as pd
+
+    return [None if gone else value for value, gone in zip(data.tolist(), pd.isna(data).tolist(), strict=True)]
+
+
+# ---- rows of users -------------------------------------------------------------------------------------------------
+
+
+def prepare_lists(data: Any) -> Any:
+    """Turn lists of users into what the native reader knows: an Arrow list column, or an iterable of lists."""
+    refuse_no_column(data)
+    if _library(data) == "pandas":
+        return read(data, lambda: _lists_from_pandas(data))
+    if is_arrow(data):
+        return data
+    if isinstance(data, (str, bytes, bytearray)) or not isinstance(data, Iterable):
+        raise DataError(f"expected the list of every user's items, got {type(data).__name__}")
+    return (row_items(row) for row in data)
+
+
+def _lists_from_pandas(data: Any) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    if getattr(data, "ndim", 1) != 1:
+        raise DataError("expected one column, got a data frame: pass one of its columns")
+    if not pd.api.types.is_object_dtype(data.dtype):
+        return pa.Array.from_pandas(data)
+    return [row_items(row) for row in data.tolist()]
+
+
+def row_items(row: Any) -> list[Any] | None:
+    """One user's (or event's) items from a list, tuple, set, array or column; None for a missing one."""
+    if row is None or (isinstance(row, float) and row != row) or type(row).__name__ == "NAType":
+        return None
+    if isinstance(row, (list, tuple, set, frozenset)):
+        return list(row)
+    if isinstance(row, (str, bytes, bytearray, Mapping)) or not isinstance(row, Iterable):
+        raise DataError(f"each row must be the list of one user's items, not a {type(row).__name__}")
+    for method in ("to_pylist", "tolist", "to_list"):  # Arrow; NumPy and pandas; polars
+        if hasattr(row, method):
+            return read(row, lambda: list(getattr(row, method)()))  # noqa: B023 (called at once)
+    return list(row)
+
+
+def item_of(value: Any) -> Item | None:
+    """The value as an item, or None if it cannot be one."""
+    if isinstance(value, str):
+        text = str(value)
+        return text if text.isascii() or _is_unicode(text) else None
+    if isinstance(value, bytes):
+        return bytes(value)
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_") or not hasattr(value, "__index__"):
+        return None
+    try:
+        number = int(value.__index__())
+    except Exception:
+        return None
+    return number if -(2**63) <= number < 2**64 else None
+
+
+def item_of_bytes(text: bytes) -> str | None:
+    """The text that is written as these bytes of UTF-8, or None if there is none."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def without_bad(column: Any) -> Any:
+    """A prepared column without the Python objects that cannot be items; nulls stay."""
+    if is_arrow(column) or hasattr(column, "dtype") or isinstance(column, (str, bytes, bytearray, memoryview)):
+        return column
+    if not isinstance(column, Iterable):
+        return column
+    return [value for value in column if value is None or item_of(value) is not None]
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# ---- Arrow ---------------------------------------------------------------------------------------------------------
+
+
+def arrow_chunks(data: Any) -> Iterator[pa.Array]:
+    """The chunks of Arrow data, one at a time."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.Array):
+        yield data
+    elif isinstance(data, pa.ChunkedArray):
+        yield from data.chunks
+    elif hasattr(data, "__arrow_c_stream__"):
+        yield from read(data, lambda: pa.chunked_array(data).chunks)
+    else:
+        yield read(data, lambda: pa.array(data))
