@@ -202,7 +202,7 @@ class Usefulness {
 };
 
 nb::object iterator_of(nb::handle data, const char* expected) {
-  if (PyUnicode_Check(data.ptr()) || PyBytes_Check(data.ptr()) || PyByteArray_Check(data.ptr()))
+  if (PyUnicode_Check(data.ptr()) || PyBytes_Check(data.ptr()))
     throw DataError(std::string("expected ") + expected + ", got a single string; put it in a list");
   // Its keys alone would count, and the counts it may hold would not.
   if (PyMapping_Check(data.ptr()) && nb::hasattr(data, "keys"))

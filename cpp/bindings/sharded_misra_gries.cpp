@@ -113,12 +113,13 @@ void fill(Sketch& self, ColumnSource& source, bool skip_nulls, BadItems bad) {
                                 all_values_fit(*chunk.dictionary, chunk.length, checks));
       const bool check_here = small || !by_threads || given == KeyKind::none || mixed;
       if (check_here) validate_column(chunk, checks, interrupt);
-      const KeyKind kind = combined_kind(made.kind(), chunk);
+      const bool empty = !any_valid(chunk);
+      const KeyKind kind = empty ? made.kind() : combined_kind(made.kind(), chunk);
       if (!small && !made.has_copy()) {
         made.keep_copy();
         interrupt.enable();
       }
-      if (given != KeyKind::none && chunk.length > 0) {
+      if (!empty) {
         if (is_integer(made.kind()) && kind == KeyKind::mixed) threads.dismiss(interrupt);  // their kernel goes
         self.start(kind);
         if (kind == KeyKind::mixed) chunk = as_mixed(chunk);

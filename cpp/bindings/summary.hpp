@@ -223,13 +223,14 @@ class Summary {
       bool more = source.next(chunk);
       while (more) {
         check(chunk, checks, interrupt);
-        const KeyKind kind = combined_kind(kind_, items(chunk));
+        const bool empty = !any_valid(items(chunk));  // nulls only, or rows that cannot be items: they decide nothing
+        const KeyKind kind = empty ? kind_ : combined_kind(kind_, items(chunk));
         more = source.next(following);
         if (!made.has_copy() && (more || items(chunk).length > kSlice)) {
           made.keep_copy();
           interrupt.enable();
         }
-        if (items(chunk).key_kind() != KeyKind::none) {  // otherwise: nulls only, to be left out
+        if (!empty) {
           start(kind);
           if (kind == KeyKind::mixed) items(chunk) = as_mixed(items(chunk));
           visit_kernel([&](auto& kernel, auto key) { feed(kernel, chunk, key, interrupt); });

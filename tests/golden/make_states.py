@@ -6,6 +6,7 @@ zero counters it began with, so a new hash function needs a new version that say
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import discreet as dc
@@ -28,7 +29,9 @@ NUMBERS = [3, -1, 3, 7, 2**40, 3, 7, 9, -(2**63), 3, 11]
 USERS = [["cats", "dogs"], ["cats"], ["fish", "cats", "newts"], [], ["dogs", "émile"]]
 
 
-def states() -> dict[str, dc.MisraGries | dc.ShardedMisraGries | dc.SpaceSaving | dc.UserMisraGries | dc.ExactCounts]:
+def states(
+    prepared: Callable[[dc.summaries.Summary], dc.summaries.Summary] = lambda summary: summary,
+) -> dict[str, dc.MisraGries | dc.ShardedMisraGries | dc.SpaceSaving | dc.UserMisraGries | dc.ExactCounts]:
     """Every family with the stream that made it; the file's name ends with the version of the payload."""
     made = {
         "misra_gries-v2": (dc.MisraGries(3, seed=11), WORDS),
@@ -39,9 +42,10 @@ def states() -> dict[str, dc.MisraGries | dc.ShardedMisraGries | dc.SpaceSaving 
         "user_misra_gries-v2": (dc.UserMisraGries(3, 3, seed=11), USERS),
         "exact_counts-v2": (dc.ExactCounts(seed=11), WORDS),
     }
-    for summary, stream in made.values():
-        summary.update(stream)
-    return {name: summary for name, (summary, _) in made.items()}
+    done = {name: prepared(summary) for name, (summary, _) in made.items()}
+    for name, (_, stream) in made.items():
+        done[name].update(stream)
+    return done
 
 
 def newest(name: str) -> str:

@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from tests.reference.states import content
+from tests.reference.states import content, first_hash
 
 import discreet as dc
 
@@ -38,7 +38,7 @@ def test_content(name):
     assert (summary.total, summary.seed, summary.max_key_bytes, summary.was_merged) == (total, 11, 4096, False)
     if name.endswith("-v2"):
         assert summary.to_bytes() == state
-    assert content(summary) == content(made.states()[made.newest(name)])
+    assert content(summary) == content(made.states(first_hash)[made.newest(name)])
     assert len(summary.lineage) == 1
 
 
@@ -48,7 +48,7 @@ def test_the_same_state_is_not_merged_twice(name):
     first, second = (CONTENT[name][0].from_bytes((HERE / f"{name}.state").read_bytes()) for _ in range(2))
     with pytest.raises(dc.IncompatibleSummaryError, match="same events"):
         first.merge(second)
-    first.merge(made.states()[made.newest(name)])
+    first.merge(made.states(first_hash)[made.newest(name)])
     assert first.total == 2 * second.total
 
 
@@ -56,11 +56,27 @@ def test_the_same_state_is_not_merged_twice(name):
 def test_goes_on(name):
     """As a summary that saw the whole stream: zero counters keep the order of the version that wrote it."""
     restored = CONTENT[name][0].from_bytes((HERE / f"{name}.state").read_bytes())
-    fresh = made.states()[made.newest(name)]
+    fresh = made.states(first_hash)[made.newest(name)]
     more = [made.NUMBERS, made.USERS, made.WORDS][0 if "int" in name else 1 if "user" in name else 2]
     for summary in (restored, fresh):
         summary.update(more[::-1] * 3)
     assert content(restored) == content(fresh)
+
+
+@pytest.mark.parametrize("name", [name for name in CONTENT if "sharded" not in name])
+def test_merges_with_a_summary_of_the_present_hash(name):
+    old = CONTENT[name][0].from_bytes((HERE / f"{name}.state").read_bytes())
+    new = made.states()[made.newest(name)]
+    for a, b in ((old.copy(), new), (new.copy(), old)):
+        a.merge(b)
+        assert a.total == 2 * old.total
+
+
+def test_shards_of_two_hashes_are_not_merged():
+    """An item would be in two shards."""
+    old = dc.ShardedMisraGries.from_bytes((HERE / "sharded_misra_gries-v1.state").read_bytes())
+    with pytest.raises(dc.IncompatibleSummaryError, match="older version"):
+        old.merge(made.states()["sharded_misra_gries-v2"])
 
 
 def test_every_file_is_checked():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -122,8 +123,6 @@ def test_merging_an_empty_summary_changes_no_count(case):
 @every_summary
 def test_merge_says_what_differs(case):
     summary = case.fed([1, 2])
-    with pytest.raises(dc.IncompatibleSummaryError, match="int64 and string"):
-        summary.merge(case.fed(["a"]))
     with pytest.raises(dc.IncompatibleSummaryError, match="max_key_bytes differ: 4096 and 5"):
         summary.merge(case.make(max_key_bytes=5))
     with pytest.raises(dc.IncompatibleSummaryError, match="itself"):
@@ -198,7 +197,44 @@ def test_empty(case):
 
 
 @every_summary
-def test_kinds_do_not_mix(case):
+def test_kinds_are_counted_apart(case):
+    """A row of another kind is for the others what any other item is, whenever it comes."""
+    streams = [[1, "1", b"1", 2, 2, "2"] * 3, [2**63, -1, "a", 5], ["a"] * 9 + [b"a"], [b"z", *["x"] * 5, 7]]
+    for stream in streams:
+        mixed = case.fed(stream)
+        parts = case.make()
+        for item in stream:
+            parts.update(case.wrap([item]))
+        assert content(parts) == content(mixed)
+        assert mixed.key_type == "mixed"
+        assert type(mixed).from_bytes(mixed.to_bytes()).to_bytes() == mixed.to_bytes()
+        merged = case.fed(stream[:1])
+        merged.merge(case.fed(stream[1:]))
+        assert merged.total == mixed.total
+        if isinstance(mixed, dc.ExactCounts):
+            assert mixed.not_private_counts().to_dict() == Counter(stream)
+            assert merged.not_private_counts().to_dict() == Counter(stream)
+
+
+@every_summary
+def test_a_row_of_another_kind_changes_nothing_else(case):
+    """The state of the others' items is the one that any other new item in its place would leave, kind apart."""
+    for others, odd, usual in (
+        (["x", "y", "x", "z", "w", "x"] * 4, b"odd", "odd"),
+        ([5, 6, 5, 7, 8, 5] * 4, "odd", 99),
+        ([5, 6, 5, 7, 8, 5] * 4, 2**64 - 7, 99),
+    ):
+        for place in (0, 3, len(others)):
+            with_odd = case.fed([*others[:place], odd, *others[place:]])
+            assert with_odd.total == case.fed([*others[:place], usual, *others[place:]]).total
+            if isinstance(with_odd, dc.ExactCounts):
+                held = with_odd.not_private_counts().to_dict()
+                assert held.pop(odd) == 1
+                assert held == case.fed(others).not_private_counts().to_dict()
+
+
+@every_summary
+def test_questions_are_of_the_kind_of_the_keys(case):
     kinds = {"int64": [1, 2], "uint64": [2**63, 2**64 - 1], "string": ["a"], "binary": [b"a"]}
     for kind, items in kinds.items():
         summary = case.fed(items)
@@ -208,19 +244,42 @@ def test_kinds_do_not_mix(case):
             if other == kind:
                 continue
             with pytest.raises(dc.DataError, match=kind):
-                summary.update(case.wrap(wrong))
-            with pytest.raises(dc.DataError):
-                summary.update(case.wrap([*items, *wrong]))
-            with pytest.raises(dc.DataError):
                 summary.estimate(wrong[0])
         for wrong in (1.5, True, None, 2**64, -(2**63) - 1, "\ud800", bytearray(b"a"), object()):
             with pytest.raises(dc.DataError):
-                summary.update(case.wrap([wrong]))
-            with pytest.raises(dc.DataError):
-                case.fed([wrong])
+                summary.update(case.wrap([wrong]), bad_items="error")
             with pytest.raises(dc.DataError):
                 summary.estimate(wrong)
         assert summary.to_bytes() == before
+
+
+BAD = ["x" * 5000, "\ud800", b"y" * 5000, 2**64, -(2**63) - 1, 1.5, True, bytearray(b"a"), [1], object()]
+
+
+@every_summary
+@pytest.mark.parametrize("start", [[], ["a"], [1]], ids=["empty", "str", "int"])
+def test_rows_that_cannot_be_items_are_left_out(case, start):
+    """One of them changes nothing: the state is that of the batch without it, wherever it stands."""
+    for items in (["a", "b", "a"] * 4, [1, 2, 1] * 4, [b"a", b"b"] * 4):
+        for bad in BAD:
+            for place in (0, 1, len(items)):
+                summary, without = case.fed(start), case.fed(start)
+                summary.update(case.wrap([*items[:place], bad, *items[place:]]))
+                without.update(case.wrap(items))
+                assert summary.not_private_counts().to_dict() == without.not_private_counts().to_dict()
+                assert summary.total == without.total
+                if type(bad) not in (str, bytes) or type(bad) is type(items[0]):  # else keys are written with their kinds
+                    assert content(summary) == content(without)
+    summary = case.fed(start)
+    before = summary.to_bytes()
+    for value in ("x" * 5000, "\ud800", 2**64):
+        summary.update(case.wrap([value]))  # a batch without an item is no error either, but for its type
+    assert summary.to_bytes() == before
+    with pytest.raises(dc.DataError, match="not float"):
+        summary.update(case.wrap([1.5, 2.5]))
+    with pytest.raises(dc.ParameterError, match="bad_items"):
+        summary.update(case.wrap(["a"]), bad_items="ignore")
+    assert summary.to_bytes() == before
 
 
 @every_summary
@@ -255,7 +314,7 @@ def test_long_keys(case):
     before = summary.to_bytes()
     for long in ("abcdef", "ééé"):
         with pytest.raises(dc.DataError, match="max_key_bytes, which is 5"):
-            summary.update(case.wrap(["a", long]))
+            summary.update(case.wrap(["a", long]), bad_items="error")
     assert summary.to_bytes() == before
     assert summary.estimate("abcdef").value == 0
 
@@ -289,10 +348,10 @@ def test_failed_batch_leaves_no_trace(case, start):
         with pytest.raises(BrokenInputError):
             summary.update(case.wrap(broken_after(many, n)))
         assert summary.to_bytes() == before
-    for bad in (None, 1, 2.5, "x" * 5000, "\ud800"):
+    for bad in (None, 2.5, "x" * 5000, "\ud800"):
         for n in (2, 140_000):
             with pytest.raises(dc.DataError):
-                summary.update(case.wrap([*many[:n], bad]))
+                summary.update(case.wrap([*many[:n], bad]), bad_items="error")
             assert summary.to_bytes() == before
     summary.update(case.wrap(many))
     assert content(summary) == content(case.fed([*start, *many]))

@@ -31,7 +31,7 @@ class RowHashes:
         text = item.encode() if isinstance(item, str) else item
         halves = []
         for point in self.points:
-            digest = len(text)
+            digest = len(text) + (isinstance(item, bytes) << 32)
             for first in range(0, len(text), 7):
                 group = text[first : first + 7]
                 # Groups of 1 to 3 bytes are written as first, middle and last byte.

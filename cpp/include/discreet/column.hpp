@@ -396,6 +396,14 @@ inline bool any_null(const Column& column) {
   return false;
 }
 
+inline bool any_valid(const Column& column) {
+  if (column.key_kind() == KeyKind::none) return false;
+  if (!column.validity) return column.length > 0;
+  for (int64_t i = 0; i < column.length; ++i)
+    if (column.valid(i)) return true;
+  return false;
+}
+
 // Throws DataError for what the summary cannot take; nothing has been changed by then. Returns the rows to leave out.
 inline BadRows validate(const Column& column, const Checks& checks) {
   BadRows bad;

@@ -21,7 +21,7 @@
 // which every error bound counts once for each pair of items. Different digests are four 32-bit halves and go through the
 // sum of two pair-multiply-shifts with one b, strongly universal by the same proof. A sketch of items of several kinds has
 // integers x in the first of the two alone; a text shares all cells with x only if u = x and v = 0, which is less likely
-// than a shared digest.
+// than a shared digest. (A negative number shares its cells with the one 2^64 above it.)
 //
 // From 32 bits to a cell: (H * width) >> 32, so that every cell has a probability of at most ceil(2^32 / width) / 2^32.
 //
@@ -115,7 +115,9 @@ class RowHashes {
     if (key.is_number()) return {load64(key.data), StrDigest::kNumber};
     const char* p = key.data;
     uint32_t n = key.size;
-    StrDigest d{n, n};
+    // With the length comes the kind, so that "a" and b"a" are different polynomials (not so in states of version 1).
+    const uint64_t lead = n | static_cast<uint64_t>(key.tag == Tag::bytes && !table_seed_.first_version) << 32;
+    StrDigest d{lead, lead};
     for (; n >= 8; p += 7, n -= 7) {
       const uint64_t group = load64(p) & 0xffffffffffffffull;
       d = {polynomial_step(d.u, point_u_, group), polynomial_step(d.v, point_v_, group)};

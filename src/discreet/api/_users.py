@@ -80,7 +80,8 @@ def _from_rows(rows: list[Any], max_items: int, nulls: str, source: RandomSource
 
     kept: list[Any] = []
     owners: list[int] = []
-    for user, row in enumerate(rows):
+    for user, given in enumerate(rows):
+        row = None if given is None else list(given)
         if nulls != "skip" and (row is None or any(item is None for item in row)):
             raise DataError(_NULLS)
         seen: dict[Any, Any] = {}

@@ -60,7 +60,7 @@ def flattened(events: Any) -> tuple[pa.Array | list[Item], Integers | None]:
     items: list[Item] = []
     parents: list[int] = []
     for number, event in enumerate(listed):
-        values = row_items(event) or []
+        values = list(row_items(event) or [])
         _refuse_nulls(values)
         known = [item for item in map(item_of, values) if item is not None]
         items += known

@@ -281,6 +281,7 @@ class Histogram(Continual):
 
     def to_bytes(self) -> bytes:
         """The whole state. Not private: it holds the true counts and the noise."""
+        kind, items = plain_items(self._items)
         header = {
             **self._saved(),
             "max_items_per_event": self.max_items_per_event,
@@ -293,7 +294,8 @@ class Histogram(Continual):
             "margin": self.margin,
             **({"run_cost": self._run_cost} if self.mechanism == "sparse" and self._run_cost == _RUN_COST else {}),
             "known": self._domain is not None,
-            **dict(zip(("kind", "items"), plain_items(self._items), strict=True)),
+            "bytes": {"other": False, "bytes": True}.get(kind, kind),  # true and false since there was one kind only
+            "items": items,
         }
         arrays = {"total": self._total, **{f"engine.{name}": array for name, array in self._engine.arrays().items()}}
         blobs = {} if self._last is None else {"last": self._last.to_payload()}
@@ -311,8 +313,7 @@ class Histogram(Continual):
         """Restore a state; the next tick is drawn as if nothing had happened. `ledger`, `restored` as for `Counter`."""
         header, arrays, blobs = load_state(data, FAMILY)
         try:
-            # States of one kind alone said whether it was bytes.
-            kind = header["kind"] if "kind" in header else "bytes" if header["bytes"] else "other"
+            kind = {False: "other", True: "bytes"}.get(header["bytes"], "mixed")
             items = items_of_plain(kind, header["items"])
             names = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
             histogram = cls(

@@ -125,7 +125,9 @@ def _from_pandas(data: Any) -> Any:
     import pyarrow as pa
 
     if getattr(data, "ndim", 1) != 1:
-        raise DataError("expected one column, got a data frame: pass one of its columns")
+        if data.shape[1] != 1:
+            raise DataError(f"expected one column, got a data frame of {data.shape[1]} columns: pass one of them")
+        data = data.iloc[:, 0]
     values = data.dtype.categories if isinstance(data.dtype, pd.CategoricalDtype) else data
     if not pd.api.types.is_object_dtype(values.dtype):
         return pa.Array.from_pandas(data)
@@ -171,18 +173,18 @@ def _lists_from_pandas(data: Any) -> Any:
     return [row_items(row) for row in data.tolist()]
 
 
-def row_items(row: Any) -> list[Any] | None:
-    """One user's (or event's) items from a list, tuple, set, array or column; None for a missing one."""
+def row_items(row: Any) -> Iterable[Any] | None:
+    """One user's (or event's) items from a list, tuple, set, array, column or iterable; None for a missing one."""
     if row is None or (isinstance(row, float) and row != row) or type(row).__name__ == "NAType":
         return None
     if isinstance(row, (list, tuple, set, frozenset)):
-        return list(row)
+        return row
     if isinstance(row, (str, bytes, bytearray, Mapping)) or not isinstance(row, Iterable):
         raise DataError(f"each row must be the list of one user's items, not a {type(row).__name__}")
     for method in ("to_pylist", "tolist", "to_list"):  # Arrow; NumPy and pandas; polars
         if hasattr(row, method):
             return read(row, lambda: list(getattr(row, method)()))  # noqa: B023 (called at once)
-    return list(row)
+    return row
 
 
 def item_of(value: Any) -> Item | None:

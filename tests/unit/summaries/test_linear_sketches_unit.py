@@ -82,11 +82,6 @@ def test_merging_says_what_differs(kind: Any) -> None:
     other = dc.CountSketch(8, 3) if kind is dc.CountMin else dc.CountMin(8, 3)
     with pytest.raises(dc.IncompatibleSummaryError, match="cannot merge"):
         sketch.merge(other)
-    strings = kind(8, 3, tracked=2, seed=1)
-    strings.update(["a"])
-    sketch.update([1])
-    with pytest.raises(dc.IncompatibleSummaryError, match="key kinds"):
-        sketch.merge(strings)
     with pytest.raises(dc.IncompatibleSummaryError, match="itself"):
         sketch.merge(sketch)
 
@@ -121,9 +116,9 @@ def test_a_failed_batch_leaves_no_trace(kind: Any) -> None:
         yield from ["a"] * 200_000
         raise RuntimeError("stop")
 
-    for batch in ([1], [None], ["x" * 5000], [2.5], pa.chunked_array([["a"], [None]])):
+    for batch in ([None], ["x" * 5000], [2.5], pa.chunked_array([["a"], [None]])):
         with pytest.raises(dc.DataError):
-            sketch.update(batch)
+            sketch.update(batch, bad_items="error")
     with pytest.raises(RuntimeError):
         sketch.update(breaks())
     assert sketch.to_bytes() == before

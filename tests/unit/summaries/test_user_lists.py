@@ -197,7 +197,7 @@ def test_samples_are_uniform():
     pairs = Counter()
     for _ in range(4000):
         before = sketch.not_private_counts().to_dict()
-        sketch._native.update([["a", "a", "a", "b", "c", "d", "e", "b"]], False, source)
+        sketch._native.update([["a", "a", "a", "b", "c", "d", "e", "b"]], False, _native.BadItems.error, source)
         after = sketch.not_private_counts().to_dict()
         pairs[tuple(sorted(x for x in after if after[x] != before.get(x, 0)))] += 1
     assert len(pairs) == 10
