@@ -150,8 +150,9 @@ class PanTable {
     std::vector<Column> batch;
     for (Column column; columns->next(column); column = Column()) {
       leave_out(column, validate(column, {kMaxKeyBytes, skip_nulls, BadItems::skip}));
-      if (column.untyped && !same_kind(column.key_kind())) column = as_mixed(column);  // other kinds are outside
       if (!column.untyped) check_kind(column.key_kind());
+      // Objects of another kind than the universe are outside of it.
+      if (!same_kind(column.key_kind()) && column.key_kind() != KeyKind::mixed) continue;
       batch.push_back(std::move(column));
     }
     with_random(source, [&](RandomBytes& random) {

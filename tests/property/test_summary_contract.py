@@ -268,7 +268,9 @@ def test_rows_that_cannot_be_items_are_left_out(case, start):
                 without.update(case.wrap(items))
                 assert summary.not_private_counts().to_dict() == without.not_private_counts().to_dict()
                 assert summary.total == without.total
-                if type(bad) not in (str, bytes) or type(bad) is type(items[0]):  # else keys are written with their kinds
+                if type(bad) not in (str, bytes) or type(bad) is type(
+                    items[0]
+                ):  # else keys are written with their kinds
                     assert content(summary) == content(without)
     summary = case.fed(start)
     before = summary.to_bytes()

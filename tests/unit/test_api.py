@@ -4,6 +4,7 @@ import json
 import math
 import threading
 import weakref
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -505,7 +506,11 @@ BAD_RELEASES = {
     "top_k without delta": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, dc.Budget(1.0), ledger=a)),
     "nulls": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, nulls="maybe", ledger=a)),
     "a null": (dc.DataError, lambda a: dc.top_k([None, "a"], 1, BUDGET, ledger=a)),
-    "mixed items": (dc.DataError, lambda a: dc.top_k(["a", 1], 1, BUDGET, ledger=a)),
+    "other objects": (dc.DataError, lambda a: dc.top_k([1.5, 2.5], 1, BUDGET, ledger=a)),
+    "one bad item": (dc.DataError, lambda a: dc.top_k(["cats", 1.5], 1, BUDGET, bad_items="error", ledger=a)),
+    "bad items": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, bad_items="drop", ledger=a)),
+    "a counter": (dc.DataError, lambda a: dc.top_k(Counter(["cats"]), 1, BUDGET, ledger=a)),
+    "a mapping": (dc.DataError, lambda a: dc.top_k({"cats": ["a"]}, 1, BUDGET, unit=dc.User(2), ledger=a)),
     "one string": (dc.DataError, lambda a: dc.top_k("aaaa", 1, BUDGET, grouped=False, ledger=a)),
     "no column": (dc.DataError, lambda a: dc.top_k(7, 1, BUDGET, ledger=a)),
     "floats": (dc.DataError, lambda a: dc.top_k(np.ones(3), 1, BUDGET, ledger=a)),
@@ -517,7 +522,11 @@ BAD_RELEASES = {
         dc.DataError,
         lambda a: dc.top_k(["a", "b"], 1, BUDGET, mechanism="user", unit=dc.User(2), ledger=a),
     ),
-    "mixed lists": (dc.DataError, lambda a: dc.top_k([["cats"], [1]], 1, BUDGET, unit=dc.User(2), ledger=a)),
+    "items and lists": (dc.DataError, lambda a: dc.top_k([["a"], "cats"], 1, BUDGET, unit=dc.User(2), ledger=a)),
+    "objects as lists": (
+        dc.DataError,
+        lambda a: dc.top_k(pd.Series(["cats"], dtype=object), 1, BUDGET, unit=dc.User(2), ledger=a),
+    ),
     "a null list": (dc.DataError, lambda a: dc.top_k([["cats"], None], 1, BUDGET, unit=dc.User(2), ledger=a)),
     "a null in a list": (dc.DataError, lambda a: dc.top_k([["cats", None]], 1, BUDGET, unit=dc.User(2), ledger=a)),
     "flat items by users": (

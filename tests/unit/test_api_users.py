@@ -14,7 +14,7 @@ from discreet.noise import seeded_source
 
 def flat(users, max_items, source=None, nulls="error"):
     parts = items_of_users(users, max_items, nulls, source or seeded_source(1))
-    return [item for part in parts for item in part.to_pylist()]
+    return [item for part in parts for item in (part if isinstance(part, list) else part.to_pylist())]
 
 
 def test_distinct_items_in_the_order_of_the_list():
@@ -61,7 +61,22 @@ def test_slices_nulls_and_arrow():
     assert flat(pa.chunked_array([[["a"]], [["b", "a"]]]), 2) == ["a", "b", "a"]
 
 
-@pytest.mark.parametrize("users", [[["a"], [1]], [["a", 1]], [["a"], "bc"], [["a"], 7], [[2**70]], [[1.5, "a"]]])
+def test_null_lists_over_items():
+    """A null list may stand over items in the buffers below it: they are nobody's."""
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 4, 5]), pa.array(["a", "b", "hidden", "c", "d"]))
+    null = pa.Array.from_buffers(lists.type, 3, [pa.py_buffer(b"\x05"), lists.buffers()[1]], children=[lists.values])
+    assert null.to_pylist() == [["a", "b"], None, ["d"]]
+    assert flat(null, 2, nulls="skip") == ["a", "b", "d"]
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array([1, 2, 3, 4]), 2)
+    fixed = pa.Array.from_buffers(fixed.type, 2, [pa.py_buffer(b"\x02")], children=[fixed.values])
+    assert flat(fixed, 2, nulls="skip") == [3, 4]
+
+
+def test_kinds_and_bad_items_of_one_user_concern_that_user_alone():
+    assert flat([["a", b"a", 1], ["a", True, 1.5], [2**70]], 9)[:5] == ["a", b"a", 1, "a", True]
+
+
+@pytest.mark.parametrize("users", [[["a"], "bc"], [["a"], 7], [["a"], {"bc": 1}], [["a"], b"bc"]])
 def test_what_is_not_lists_of_items_is_refused_without_quoting_it(users):
     with pytest.raises(dc.DataError) as caught:
         flat(users, 2)

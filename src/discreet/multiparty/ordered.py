@@ -5,6 +5,7 @@ Everything here is public: a function of the parameters and of what is asked, ne
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.items import prepare_column, skip_nulls
+from discreet.events.items import arrow_chunks, is_arrow, prepare_column, read, skip_nulls
 from discreet.multiparty.domain import Domain, Words
 from discreet.privacy.checks import whole_number
 
@@ -160,12 +161,13 @@ def _texts(items: Any, skip: bool) -> npt.NDArray[np.str_]:
         return column
     if isinstance(column, (str, bytes)):
         raise DataError("expected a column or an iterable of items, got a single one; put it in a list")
-    if isinstance(column, np.ndarray) or hasattr(column, "to_pylist"):
-        column = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
-    elif hasattr(column, "__arrow_c_stream__"):
-        import pyarrow as pa
-
-        column = pa.chunked_array(column).to_pylist()
+    if isinstance(column, np.ndarray):
+        column = column.tolist()
+    elif is_arrow(column):
+        chunks = arrow_chunks(column)
+        column = read(column, lambda: [value for chunk in chunks for value in chunk.to_pylist()])
+    elif not isinstance(column, Iterable):
+        raise DataError(f"expected a column or an iterable of items, got {type(column).__name__}")
     values = [value for value in column if not (skip and value is None)]
     if any(value is None for value in values):
         raise DataError('the column has nulls; pass nulls="skip" to leave them out')

@@ -118,17 +118,35 @@ def test_a_published_tick_is_returned_as_it_was():
     assert restored.step(["a"] * 3, tick=2).counts.tolist() == [12]
 
 
-def test_a_batch_of_another_kind_changes_nothing():
+def test_a_batch_that_is_refused_changes_nothing():
     hitters = HeavyHitters(10, PLENTY, 10, base=2)
     hitters.step(["a"] * 9)
     before = hitters.to_bytes()
-    with pytest.raises(dc.DataError):
-        hitters.step([1, 2, 3])
+    for bad in (5, "text", {"a": 1}, pa.array([["a"]])):
+        with pytest.raises(dc.DataError):
+            hitters.step(bad)
     hitters._paid = True
     assert hitters.to_bytes() == before
     with pytest.raises(dc.DataError):
         hitters.step(pa.array(["a", None]))
     assert hitters.step(pa.array(["a", None, "a"]), nulls="skip").counts.tolist() == [11]
+
+
+def test_kinds_are_counted_apart_and_bad_rows_left_out():
+    hitters = HeavyHitters(10, PLENTY, 10, base=2)
+    hitters.step(["a"] * 9 + ["\ud800", 1.5, "x" * 5000])
+    hitters.step([1.5])  # nothing but a row that is left out: a tick all the same
+    hitters = HeavyHitters.from_bytes(hitters.to_bytes())
+    published = hitters.step(["a", b"a", 1, b"a", 1, 1, 2**64 - 1] * 9)
+    assert dict(zip(published.items, published.counts.tolist(), strict=True)) == {
+        "a": 18,
+        b"a": 18,
+        1: 27,
+        2**64 - 1: 9,
+    }
+    again = HeavyHitters.from_bytes(hitters.to_bytes())
+    assert again.last.items == published.items
+    assert again.step([]).items == published.items
 
 
 def test_memory_is_levels_times_capacity():

@@ -242,7 +242,7 @@ def test_a_bad_batch_changes_nothing(make):
     with pytest.raises(RuntimeError, match="stop"):
         estimator.update(breaks())
     with pytest.raises(dc.DataError):
-        estimator.update([1, 2.5])
+        estimator.update([1.5, 2.5])
     with pytest.raises(dc.DataError):
         estimator.update("abc")
     with pytest.raises(dc.ParameterError):

@@ -164,11 +164,21 @@ def test_lists_of_strings_and_bytes():
     assert hit(["a", "b", "ß"], ["ß", "x", "a", "ß"]) == [1, 0, 2]
     assert hit([b"a", b"\xff"], pa.array([b"\xff", b"b"])) == [0, 1]
     with pytest.raises(dc.DataError, match="string elements"):
-        hit(["a"], [1])
+        hit(["a"], pa.array([1]))
     with pytest.raises(dc.DataError, match="integer elements"):
-        hit(3, ["a"])
+        hit(3, pa.array(["a"]))
     with pytest.raises(dc.DataError, match="binary elements"):
-        hit([b"a"], ["a"])
+        hit([b"a"], pa.array(["a"]))
+
+
+def test_objects_of_other_kinds_are_outside_the_universe():
+    rows = ["a", 1, b"a", 2**64 - 1, -1, "\ud800", 1.5, "a", 1, 1]
+    assert hit(["a", "b"], rows) == [2, 0]
+    assert hit([b"a", b"b"], rows) == [1, 0]
+    assert hit(3, rows) == [0, 3, 0]
+    assert hit([1, -1], rows) == [3, 1]
+    assert hit([1, 2**64 - 1], rows) == [3, 1]
+    assert hit(["a"], [1, 2]) == hit([b"a"], ["a"]) == [0]
 
 
 def test_a_sample_of_a_large_range_is_hit_where_it_should_be():

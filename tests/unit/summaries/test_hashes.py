@@ -30,3 +30,45 @@ def test_seeds_change_the_order():
     keys = [b"k%d" % i for i in range(50)]
     orders = {tuple(sorted(keys, key=dict(zip(keys, hashes(keys, seed), strict=True)).get)) for seed in range(20)}
     assert len(orders) == 20
+
+
+SEEDS = [0x0123456789ABCDEF, 0xA3C59AC35BD1E995, 0, 1, 2**64 - 1, 2**63 + 12345]
+
+
+def test_exchanged_words_do_not_collide():
+    """(a, b) and (b ^ K, a ^ K) had one hash under every seed, K = 17 A ^ B ^ C of the public constants."""
+    a_mix, b_mix, c_mix = CONSTANTS
+    pairs = [(0x1111111111111111, 0x2222222222222222), (0, 1), (a_mix, b_mix), (5, 2**64 - 1)]
+    for n in range(8, 40):
+        for factor in (1, n, n + 1):
+            constant = (a_mix * factor & (2**64 - 1)) ^ b_mix ^ c_mix
+            for front in (b"", b"sixteen bytes on", b"the sixteen bytes in front"[:16]):
+                for a, b in pairs:
+                    key = front + struct.pack("<QQ", a, b)
+                    other = front + struct.pack("<QQ", b ^ constant, a ^ constant)
+                    for seed in SEEDS:
+                        assert len(set(hashes([key, other], seed))) == (1 if key == other else 2)
+
+
+def test_the_first_word_does_not_make_up_for_the_length():
+    """A length that is only mixed in at the start could be cancelled by the first word of a longer key."""
+    a_mix = CONSTANTS[0]
+    for short, long in ((8, 16), (9, 16), (4, 8), (0, 1)):
+        end = bytes(16)
+        keys = []
+        for tail in (short, long):
+            start = a_mix * (16 + tail + 1) & (2**64 - 1)
+            keys.append(struct.pack("<QQ", start ^ 0x55, 0x77) + end[:tail])
+        for seed in SEEDS:
+            assert len(set(hashes(keys, seed))) == 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_structured_keys_do_not_collide(seed):
+    """Counters, bits, repetitions and zeros of every length: 64 bits of 20,000 keys collide with probability 1e-11."""
+    keys = {bytes(n) for n in range(600)} | {b"\x01" * n for n in range(600)}
+    keys |= {struct.pack("<QQ", 1 << i, 1 << j) for i in range(64) for j in range(64)}
+    keys |= {struct.pack("<QQ", i, j) for i in range(64) for j in range(64)}
+    keys |= {struct.pack(">QQ", i, j)[: 9 + i % 8] for i in range(64) for j in range(64)}
+    listed = sorted(keys)
+    assert len(set(hashes(listed, seed))) == len(listed)

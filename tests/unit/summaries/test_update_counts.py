@@ -51,3 +51,16 @@ def test_events_in_the_order_of_their_hashes():
         other.update(np.repeat(np.asarray(raw.items), raw.counts))
     assert sketch.total == 40000
     assert content(sketch) == content(other)
+
+
+def test_counts_that_do_not_fit_change_nothing():
+    """Their sum wrapped around 2**64 before."""
+    sketch = dc.MisraGries(4, seed=1)
+    sketch.update_counts(["a", "b"], np.array([2**62, 5]))
+    before = sketch.to_bytes()
+    for items, numbers in ((["a", "b", "c"], [2**62] * 3), (["a"], [2**63 - 1]), (["c"], [2**62])):
+        with pytest.raises(dc.DataError, match=r"2\*\*63"):
+            sketch.update_counts(items, np.array(numbers, np.int64))
+        assert sketch.to_bytes() == before
+    sketch.update_counts(["a"], np.array([2**62 - 6]))
+    assert sketch.total == 2**63 - 1

@@ -1,0 +1,282 @@
+"""The border where items enter: what one row can decide, and what leaves in an error."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet import multiparty as mp
+from discreet.events.items import item_of, read
+
+BUDGET = dc.Budget(1.0, 1e-6)
+PURE = dc.Budget(1.0)
+SECRET = "marked-item-4711"
+
+
+# ---- the type of what is published ----------------------------------------------------------------------------------
+
+
+def column_of(items, form):
+    return {
+        "list": lambda: items,
+        "generator": lambda: (item for item in items),
+        "object array": lambda: np.array(items, dtype=object),
+        "object series": lambda: pd.Series(items, dtype=object),
+        "category": lambda: pd.Series(pd.Categorical(items)),
+    }[form]()
+
+
+@pytest.mark.parametrize("form", ["list", "generator", "object array", "object series", "category"])
+@pytest.mark.parametrize("workers", [None, 2])
+def test_one_row_of_another_kind_changes_no_type(form, workers):
+    for usual, odd in (("x", b"z"), ("x", 5), (b"x", "z"), (5, "z"), (5, 2**63 + 1), (-5, 2**64 - 1), (5, "y" * 5000)):
+        for place in (0, 300):
+            items = [usual] * 300
+            items.insert(place, odd)
+            with_odd = dc.top_k(column_of(items, form), 5, BUDGET, workers=workers)
+            without = dc.top_k(column_of([usual] * 300, form), 5, BUDGET, workers=workers)
+            assert with_odd.items == without.items == [usual]
+            assert type(with_odd.items[0]) is type(usual)
+            assert with_odd.to_arrow().schema == without.to_arrow().schema
+
+
+@pytest.mark.parametrize("m", [1, 2, 40])
+@pytest.mark.parametrize("mechanism", ["auto", "user", "offset"])
+def test_one_users_row_changes_no_type(m, mechanism):
+    for odd in ([b"z"], [7], [1.5], ["\ud800"], ["y" * 5000], [2**70], [], [True]):
+        for place in (0, 300):
+            lists = [["x"]] * 300
+            lists.insert(place, odd)
+            for column in (lists, pd.Series(lists)):
+                assert dc.top_k(column, 5, BUDGET, unit=dc.User(m), mechanism=mechanism).items == ["x"]
+
+
+def test_several_kinds_that_pass_are_published_as_they_are():
+    items = ["1"] * 400 + [b"1"] * 300 + [1] * 200 + [2**63] * 100
+    published = dc.top_k(items, 9, dc.Budget(50.0, 1e-6))
+    assert published.items == ["1", b"1", 1, 2**63]
+    again = dc.Histogram.from_payload(published.to_payload())
+    assert again.items == published.items
+    assert again.to_payload() == published.to_payload()
+    assert published.to_pandas()["item"].tolist() == ["1", "31", "1", str(2**63)]
+    assert [row["item"] for row in published.to_dict()["items"]] == ["1", "31", 1, 2**63]
+
+
+def test_a_large_integer_after_many_rows():
+    items = [5] * 70_000 + [2**63 + 5] + [-5] * 70_000
+    assert sorted(dc.top_k(items, 5, BUDGET).items) == [-5, 5]
+
+
+# ---- what is refused ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_column_says_so():
+    for wrong in (Counter("aab"), {"a": 1}, "text", b"text", 5, 1.5, None):
+        with pytest.raises(dc.DataError):
+            dc.top_k(wrong, 2, BUDGET)
+        with pytest.raises(dc.DataError):
+            dc.top_k(wrong, 2, BUDGET, unit=dc.User(2))
+        with pytest.raises(dc.DataError):
+            dc.continual.HeavyHitters(4, BUDGET).step(wrong)
+        with pytest.raises(dc.DataError):
+            dc.continual.Histogram(4, BUDGET, max_items_per_event=1).step(wrong)
+
+
+def test_lists_of_users_from_any_library():
+    rows = [["a", "b"], ["a"], []] * 100
+    frame = pd.DataFrame(
+        {"user": [u for u, row in enumerate(rows) for _ in row], "item": [i for row in rows for i in row]}
+    )
+    forms = [
+        rows,
+        pd.Series(rows),
+        frame.groupby("user")["item"].unique(),
+        frame.groupby("user")["item"].agg(list),
+        pl.Series(rows),
+        pa.array(rows),
+        pd.Series(rows, dtype=pd.ArrowDtype(pa.list_(pa.string()))),
+        [np.array(row, dtype=object) for row in rows],
+        [pd.Series(row, dtype=object) for row in rows],
+        [pa.array(row, pa.string()) for row in rows],
+        [pl.Series(row, dtype=pl.String) for row in rows],
+        [set(row) for row in rows],
+        (tuple(row) for row in rows),
+    ]
+    for form in forms:
+        assert set(dc.top_k(form, 5, BUDGET, unit=dc.User(2)).items) == {"a", "b"}
+
+
+# ---- what leaves in an error ---------------------------------------------------------------------------------------
+
+
+class Quoting:
+    """An object whose every use fails with the marked item in the message."""
+
+    def __getattr__(self, name):
+        if name.startswith("__") or name in ("to_pylist", "tolist", "to_list", "dtype", "ndim", "columns", "schema"):
+            raise AttributeError(name)
+        raise ValueError(SECRET)
+
+    def __index__(self):
+        raise ValueError(SECRET)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise ValueError(SECRET)
+
+
+class QuotingRow(list):
+    def tolist(self):
+        raise ValueError(SECRET)
+
+
+def failing_reader():
+    def batches():
+        yield pa.record_batch({"x": [SECRET]})
+        raise ValueError(SECRET)
+
+    return pa.RecordBatchReader.from_batches(pa.schema([("x", pa.string())]), batches())
+
+
+INVALID = pa.Array.from_buffers(pa.string(), 2, pa.array([SECRET.encode(), b"\xff"]).buffers())
+INPUTS = {
+    "lone surrogate": lambda: [SECRET, SECRET + "\ud800"],
+    "only surrogates": lambda: [SECRET + "\ud800"],
+    "too long": lambda: [SECRET * 1000],
+    "mixed": lambda: [SECRET, SECRET.encode(), 5, 1.5, None, 2**70],
+    "lists": lambda: [[SECRET], [SECRET, 5], [SECRET + "\ud800"], None],
+    "a list and an item": lambda: [[SECRET], SECRET],
+    "dicts": lambda: [{SECRET: SECRET}],
+    "tuples": lambda: [(SECRET, 1)],
+    "a mapping": lambda: {SECRET: 1},
+    "one string": lambda: SECRET,
+    "objects": lambda: pd.Series([SECRET, 1, [SECRET], {SECRET: 1}, None], dtype=object),
+    "series of series": lambda: pd.Series([pd.Series([SECRET]), pd.Series([5])]),
+    "arrays of arrays": lambda: pd.Series([np.array([SECRET, 5], dtype=object), np.array([1.5])]),
+    "category": lambda: pd.Series(pd.Categorical([SECRET, 5])),
+    "rows of Categorical": lambda: [pd.Categorical([SECRET, "b"])],
+    "rows of Arrow": lambda: [pa.array([SECRET]), pa.array([1])],
+    "rows of polars": lambda: [pl.Series([SECRET]), pl.Series([1])],
+    "polars objects": lambda: pl.Series([SECRET, object()], dtype=pl.Object),
+    "a frame": lambda: pd.DataFrame({"a": [SECRET], "b": [SECRET]}),
+    "a table": lambda: pa.table({"a": [SECRET], "b": [SECRET]}),
+    "structs": lambda: pa.array([{"a": SECRET, "b": 1}]),
+    "invalid text": lambda: INVALID,
+    "lists of invalid text": lambda: pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), INVALID),
+    "dictionary of invalid text": lambda: pa.DictionaryArray.from_arrays(pa.array([0, 1]), INVALID),
+    "floats": lambda: pa.array([1.5]),
+    "a union": lambda: pa.UnionArray.from_dense(
+        pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([SECRET])]
+    ),
+    "quoting objects": lambda: [Quoting(), SECRET],
+    "a quoting column": Quoting,
+    "quoting rows": lambda: [[Quoting()], QuotingRow([SECRET])],
+    "a reader that fails": failing_reader,
+    "numpy text": lambda: np.array([SECRET + "\ud800"]),
+    "numpy objects": lambda: np.array([[SECRET], 1], dtype=object),
+    "two dimensions": lambda: np.array([[SECRET]]),
+}
+
+
+def encode(protocol):
+    return lambda data: protocol.party(0).encode(data, nulls="skip")
+
+
+ENTRIES = {
+    "MisraGries": lambda data: dc.MisraGries(4).update(data, nulls="skip"),
+    "strict": lambda data: dc.MisraGries(4).update(data, bad_items="error"),
+    "UserMisraGries": lambda data: dc.UserMisraGries(4, 2, oversized="sample").update(data, nulls="skip"),
+    "CountMin": lambda data: dc.CountMin(8, 3, tracked=2).update(data),
+    "places": lambda data: dc.CountMin(8, 3).estimate_many(data),
+    "update_counts": lambda data: dc.MisraGries(4).update_counts(data, np.ones(2, np.int64)),
+    "batches": lambda data: dc.ShardedMisraGries(4, 2).update_batches([data], nulls="skip"),
+    "top_k": lambda data: dc.top_k(data, 3, BUDGET, nulls="skip"),
+    "top_k of users": lambda data: dc.top_k(data, 3, BUDGET, unit=dc.User(2), nulls="skip"),
+    "top_k of users, sketched": lambda data: dc.top_k(data, 3, BUDGET, unit=dc.User(2), mechanism="user"),
+    "top_k in shards": lambda data: dc.top_k(data, 3, BUDGET, workers=2),
+    "histogram": lambda data: dc.continual.Histogram(4, BUDGET, max_items_per_event=2).step(data),
+    "histogram of a domain": lambda data: dc.continual.Histogram(4, PURE, ["a"], 2).step(data),
+    "hitters": lambda data: dc.continual.HeavyHitters(4, BUDGET).step(data),
+    "distinct": lambda data: dc.pan.DistinctCount(budget=PURE).update(data, nulls="skip"),
+    "density": lambda data: dc.pan.Density(["a", "b"], budget=PURE).update(data),
+    "words": encode(mp.LocalSketch("r", PURE, "strings", columns=3)),
+    "independent": encode(mp.IndependentSketches("r", PURE, ["a", "b"], items_per_column=2.0)),
+    "merged": encode(mp.MergedSketch("r", PURE, "strings", columns=16)),
+    "separation": encode(mp.Separation("r", PURE, ["a", "b"], items_per_column=4.0, items_per_entry=3)),
+    "merged Misra-Gries": encode(mp.MergedMisraGries("r", PURE, ["a", "b"], capacity=3)),
+    "hierarchy": encode(mp.Hierarchy("r", PURE, mp.Strings("ab", 3))),
+    "numbers": encode(mp.LocalHashing("r", PURE, "integers")),
+    "listed": encode(mp.HadamardResponse("r", PURE, ["a", "b"])),
+    "a range": encode(mp.HadamardResponse("r", PURE, 10)),
+    "stream": lambda data: mp.Stream("r", PURE, ["a", "b"], epoch_steps=4, horizon=8, columns=3).party(0).feed(data),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_no_item_leaves_in_an_error(entry, caplog):
+    for name, make in INPUTS.items():
+        caplog.clear()
+        try:
+            with caplog.at_level(logging.DEBUG):
+                ENTRIES[entry](make())
+        except dc.DiscreetError as error:
+            printed = "".join(traceback.format_exception(error))
+            # The source lines of this file are quoted by every traceback; the item itself is not in them.
+            assert SECRET not in printed, name
+            assert SECRET not in repr(error), name
+            assert error.__context__ is None or error.__suppress_context__, name
+        assert SECRET not in caplog.text
+
+
+def test_the_guard_lets_own_errors_and_interrupts_pass():
+    for own in (dc.ParameterError("k"), MemoryError(), KeyboardInterrupt()):
+
+        def fail(own=own):
+            raise own
+
+        with pytest.raises(type(own)):
+            read([], fail)
+
+
+def test_exceptions_of_the_callers_own_iterator_pass():
+    def items():
+        yield "a"
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        dc.top_k(items(), 2, BUDGET)
+
+
+def test_item_of():
+    for good in ("a", "", "é", b"\xff", 0, -(2**63), 2**64 - 1):
+        assert item_of(good) == good
+    assert item_of(np.int8(3)) == 3
+    assert item_of(np.str_("a")) == "a"
+    for bad in (1.5, True, np.bool_(True), None, "\ud800", 2**64, -(2**63) - 1, [1], bytearray(b"a"), Quoting()):
+        assert item_of(bad) is None
+
+
+# ---- memory that its owner fills anew ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [lambda a: a, pa.array, memoryview, lambda a: pa.record_batch({"x": pa.array(a)})])
+def test_batches_in_memory_that_is_filled_anew(wrap):
+    """The next batch is asked for while the ones before it are counted."""
+    buffer = np.empty(50_000, np.int64)
+
+    def batches():
+        for number in range(40):
+            buffer[:] = number
+            yield wrap(buffer)
+        buffer[:] = -1
+
+    summary = dc.ShardedMisraGries(100, 2)
+    summary.update_batches(batches())
+    assert summary.not_private_counts().to_dict() == dict.fromkeys(range(40), 50_000)
