@@ -297,7 +297,8 @@ def test_items_of_another_kind_are_counted_apart():
         histogram.step([b"a"] * 400 + [1] * 300)
         histogram = Histogram.from_bytes(histogram.to_bytes())
         published = histogram.step(["\ud800"])
-        assert dict(zip(published.items, published.counts.tolist(), strict=True)) == {"a": 500, b"a": 400, 1: 300}
+        assert published.items == ["a", b"a", 1]
+        assert np.abs(published.counts - [500, 400, 300]).max() < 50
         assert Histogram.from_bytes(histogram.to_bytes()).last.items == published.items
     histogram = Histogram(16, BUDGET, None, 1)
     histogram.step(["a"])

@@ -48,7 +48,7 @@ def test_one_row_of_another_kind_changes_no_type(form, workers):
             assert with_odd.to_arrow().schema == without.to_arrow().schema
 
 
-@pytest.mark.parametrize("m", [1, 2, 40])
+@pytest.mark.parametrize("m", [1, 2, 9])
 @pytest.mark.parametrize("mechanism", ["auto", "user", "offset"])
 def test_one_users_row_changes_no_type(m, mechanism):
     for odd in ([b"z"], [7], [1.5], ["\ud800"], ["y" * 5000], [2**70], [], [True]):
@@ -56,7 +56,8 @@ def test_one_users_row_changes_no_type(m, mechanism):
             lists = [["x"]] * 300
             lists.insert(place, odd)
             for column in (lists, pd.Series(lists)):
-                assert dc.top_k(column, 5, BUDGET, unit=dc.User(m), mechanism=mechanism).items == ["x"]
+                published = dc.top_k(column, 5, dc.Budget(20.0, 1e-6), unit=dc.User(m), mechanism=mechanism)
+                assert published.items == ["x"]
 
 
 def test_several_kinds_that_pass_are_published_as_they_are():
@@ -223,16 +224,16 @@ ENTRIES = {
 def test_no_item_leaves_in_an_error(entry, caplog):
     for name, make in INPUTS.items():
         caplog.clear()
+        error = None
         try:
             with caplog.at_level(logging.DEBUG):
                 ENTRIES[entry](make())
-        except dc.DiscreetError as error:
-            printed = "".join(traceback.format_exception(error))
-            # The source lines of this file are quoted by every traceback; the item itself is not in them.
-            assert SECRET not in printed, name
-            assert SECRET not in repr(error), name
+        except dc.DiscreetError as raised:
+            error = raised
+        assert SECRET not in caplog.text, name
+        if error is not None:
+            assert SECRET not in "".join(traceback.format_exception(error)) + repr(error), name
             assert error.__context__ is None or error.__suppress_context__, name
-        assert SECRET not in caplog.text
 
 
 def test_the_guard_lets_own_errors_and_interrupts_pass():
