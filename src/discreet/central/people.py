@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._base import Mechanism, approximate, published_type
+from discreet.central._base import Mechanism, approximate
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.privacy.error_model import ErrorModel, Noise
 from discreet.privacy.histogram import Histogram
+from discreet.privacy.published import published_type
 from discreet.summaries.people import LENGTH, Counts, People
 
 __all__ = ["PeopleRelease"]
