@@ -4,6 +4,14 @@ Standard output carries the release and nothing else; everything for the operato
 command needs is imported when it runs, so that `discreet --help` is quick.
 """
 
-from discreet.cli.app import main
+from discreet.cli.interrupts import handle_interrupts
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command and exit with its code."""
+    handle_interrupts(loading=True)  # before anything else is loaded, which takes a while
+    from discreet.cli import app
+
+    app.main()

@@ -15,14 +15,20 @@ import typer
 from discreet import errors
 from discreet._version import __version__
 from discreet.cli import audit, bench, explain, ledger, pan, party, plan, top, watch
-from discreet.cli.interrupts import Interrupted, handle_interrupts
-from discreet.cli.output import drop_standard_output, note
+from discreet.cli.interrupts import (
+    Interrupted,
+    handle_interrupts,
+    interrupt_code,
+    no_more_interrupts,
+    what_happened,
+)
+from discreet.cli.output import AtomicFile, drop_standard_output, note
 
 __all__ = ["main"]
 
 EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or written, or an audit failed; 2 wrong
-usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be read; 130 interrupted, nothing was
-released."""
+usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be read; 130 interrupted (143 by
+SIGTERM), nothing was released."""
 
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
@@ -66,7 +72,11 @@ def main() -> None:
     """Run the command and exit with its code."""
     # Importing makes many objects and no garbage; looking for it all the while takes a fifth of a short command's time.
     gc.set_threshold(100_000)
-    sys.exit(_run())
+    handle_interrupts()
+    code = _run()
+    no_more_interrupts()
+    AtomicFile.remove_left()
+    sys.exit(code)
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -81,7 +91,6 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def _run() -> int:
-    handle_interrupts()
     sys.meta_path.insert(0, _WithoutPandas())
     try:
         app()
@@ -90,7 +99,7 @@ def _run() -> int:
     except SystemExit as stop:  # how typer ends, also for wrong usage (2)
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except (Interrupted, KeyboardInterrupt):
-        return _fail(130, "interrupted: nothing was released and nothing was charged")
+        return _interrupted()
     except errors.BudgetExceededError as error:
         return _fail(3, str(error), *(f"  charged: {charge_id}" for charge_id in error.charges))
     except (errors.DataError, errors.CorruptStateError) as error:
@@ -114,6 +123,8 @@ def _run() -> int:
 
 def _bug(error: Exception) -> int:
     """Its message might hold items, so only its kind and its place are shown."""
+    if interrupt_code() is not None:  # what became of the interrupt on its way through other people's code
+        return _interrupted()
     if os.environ.get("DISCREET_DEBUG"):
         raise error
     place = traceback.extract_tb(error.__traceback__)[-1]
@@ -121,6 +132,10 @@ def _bug(error: Exception) -> int:
     return _fail(
         1, f"internal error: {type(error).__name__} at {where}; please report it (DISCREET_DEBUG=1 shows all of it)"
     )
+
+
+def _interrupted() -> int:
+    return _fail(interrupt_code() or 130, what_happened())
 
 
 def _fail(code: int, *lines: str) -> int:

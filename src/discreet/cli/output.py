@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -12,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from discreet.errors import DiscreetError, ParameterError
 
@@ -113,6 +114,8 @@ class AtomicFile:
     file (a terminal, a pipe, /dev/stdout) is written as it is.
     """
 
+    _left: ClassVar[set[Path]] = set()  # under temporary names, in this process
+
     def __init__(self, path: Path) -> None:
         self.path = path
         if path.is_dir():
@@ -124,11 +127,13 @@ class AtomicFile:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             # The suffix stays: libraries that write into the file go by it.
             folder = self._final.parent if self._replaces else None
-            handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=folder)
+            folder = folder or Path(tempfile.gettempdir())
+            self.temporary = folder / f".{path.stem}.{secrets.token_hex(8)}{path.suffix}"
+            # Known before it is there: an interrupt may come at any moment.
+            self._left.add(self.temporary)
+            os.close(os.open(self.temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         except OSError as error:
             raise self._error(error) from error
-        os.close(handle)
-        self.temporary = Path(name)
 
     def __enter__(self) -> AtomicFile:
         return self
@@ -136,6 +141,14 @@ class AtomicFile:
     def __exit__(self, *exception: object) -> None:
         with suppress(FileNotFoundError):
             self.temporary.unlink()
+        self._left.discard(self.temporary)
+
+    @classmethod
+    def remove_left(cls) -> None:
+        """Remove the temporary files of which an interrupt hit the removal."""
+        for temporary in cls._left:
+            with suppress(OSError):
+                temporary.unlink()
 
     def write(self, data: bytes) -> None:
         """Write all of the file and give it its name."""

@@ -97,20 +97,16 @@ class Run:
         if self.state is None:
             if self.release:
                 raise ParameterError("--release is for --state; without a state an estimate is always printed")
-            estimator = self._make(make)
-            estimate = self._work(estimator, None)
+            self._work(kind, self._make(make), None)
         else:
             from discreet.io.durable import locked
 
             # One use after the other: a second release from what the first one read would be drawn for nothing.
             with locked(self.state, wait_seconds=LOCK_WAIT_SECONDS) as kept:
-                estimator = self._load(cls, own, kept.read()) if kept.exists else self._make(make)
-                estimate = self._work(estimator, kept)
-        if estimate is not None:
-            _show(kind, estimate, estimator._settings.confidence, self.format)
+                self._work(kind, self._load(cls, own, kept.read()) if kept.exists else self._make(make), kept)
 
-    def _work(self, estimator: Any, kept: StateFile | None) -> PanEstimate | None:
-        """Feed the estimator, release if that is wanted, and replace the state as a whole.
+    def _work(self, kind: str, estimator: Any, kept: StateFile | None) -> None:
+        """Feed the estimator, release if that is wanted, replace the state as a whole, and print the release.
 
         The old file is zeroed: two states of different times tell more than one.
         """
@@ -121,7 +117,8 @@ class Run:
             estimate = estimator.release() if self.release or kept is None else None
             if kept is not None:
                 kept.replace(estimator.to_bytes(), erase=True)
-        return estimate
+            if estimate is not None:
+                _show(kind, estimate, estimator._settings.confidence, self.format)
 
     def _make(self, make: Callable[[dict[str, Any]], Any]) -> Any:
         if self.epsilon is None:

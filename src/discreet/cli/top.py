@@ -203,7 +203,8 @@ def top(
     if payer is not None and charge_id is None:
         charge_id = new_charge_id()
     request = json.dumps([list(map(str, files)), column, user_column, input_format, nulls.value, bad_rows.value])
-    with ExitStack() as cleanup:
+    # What must not be interrupted goes on until the temporary files are gone.
+    with ExitStack() as protected, ExitStack() as cleanup:
         target = cleanup.enter_context(AtomicFile(output)) if output is not None else None
         picture = cleanup.enter_context(_picture(plot)) if plot is not None else None
 
@@ -211,7 +212,7 @@ def top(
             """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
             if payer is not None and not quiet:
                 note(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
-            cleanup.enter_context(uninterrupted())
+            protected.enter_context(uninterrupted())
 
         def batches() -> Iterator[Any]:
             yield from _read(stream, user_column is not None, max_items_per_user, quiet)

@@ -1,0 +1,105 @@
+"""Signals that ask a process to end: before the charge nothing happens, after it the release is published."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import discreet as dc
+
+BUDGET = ["--epsilon", 1, "--delta", 1e-9]
+
+
+@pytest.fixture
+def paid(tmp_path):
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("rows", dc.Budget(1000.0, 1e-3))
+    (tmp_path / "rows.txt").write_text("a\n" * 200_000)
+    (tmp_path / "out").mkdir()
+    return ledger, [tmp_path / "rows.txt", *BUDGET, "--ledger", tmp_path / "ledger.sqlite", "--account", "rows"]
+
+
+def kinds(ledger):
+    counted = [event.kind for event in ledger.history("rows")]
+    return counted.count("charge"), counted.count("release")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_ended_at_random_moments(command, paid, rounds, tmp_path, number):
+    """A charge has its release and its file, no temporary file is left, nothing is said that is not so."""
+    ledger, options = paid
+    chance = random.Random(int(number))
+    longest = None
+    for _ in range(rounds(6, 90)):
+        out = tmp_path / "out" / "top.json"
+        out.unlink(missing_ok=True)
+        before = kinds(ledger)
+        process = subprocess.Popen(
+            [*command, "top", *map(str, options), "--output", out], stderr=subprocess.PIPE, text=True
+        )
+        started = time.monotonic()
+        if longest is not None:
+            time.sleep(chance.random() * longest)
+            process.send_signal(number)
+        _, errors = process.communicate()
+        if longest is None:
+            longest = 1.1 * (time.monotonic() - started)  # the first one shows how long it takes
+        charges, releases = (after - old for after, old in zip(kinds(ledger), before, strict=True))
+        assert "Traceback" not in errors or "discreet" not in errors  # Python itself may still be starting
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["top.json"] * charges
+        assert charges == releases
+        # Before our first line Python ends as it likes.
+        assert process.returncode in ((0,) if charges else (128 + number, -number, 1)), errors
+        assert ("nothing was charged" in errors) <= (charges == 0)
+
+
+def test_a_release_that_was_killed_is_had_by_its_charge_id(command, paid, run, tmp_path):
+    """The id is on standard error before the charge is made: kill -9 right then, and start again with it."""
+    ledger, options = paid
+    killed = 0
+    for _ in range(3):
+        process = subprocess.Popen(
+            [*command, "top", *map(str, options), "--format", "json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        said = ""
+        while "charge id" not in said:
+            said += process.stderr.readline()
+        process.kill()
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        charge_id = re.search(r"charge id ([\w-]+)", said).group(1)
+        again = [run("top", *options, "--format", "json", "--charge-id", charge_id) for _ in range(2)]
+        assert again[0].returncode == 0, again[0].stderr
+        assert again[0].stdout == again[1].stdout
+    assert killed
+    assert kinds(ledger) == (3, 3)
+
+
+def test_interrupted_while_it_loads(rounds, tmp_path):
+    """No traceback from the first line of the command on, whatever is being imported."""
+    chance = random.Random(1)
+    for _ in range(rounds(5, 50)):
+        number = chance.choice([signal.SIGINT, signal.SIGTERM])
+        script = (
+            "import os, signal, sys, threading\n"
+            "import discreet.cli\n"
+            "from discreet.cli.interrupts import handle_interrupts\n"
+            "handle_interrupts(loading=True)\n"
+            f"threading.Timer({chance.random() * 0.6}, os.kill, (os.getpid(), {int(number)})).start()\n"
+            "sys.argv = ['discreet', 'top', '-', '--epsilon', '1', '--delta', '1e-9']\n"
+            "discreet.cli.main()\n"
+        )
+        # Standard input stays open, so that it waits for the signal if it is done with loading.
+        read, write = os.pipe()
+        done = subprocess.run([sys.executable, "-c", script], stdin=read, capture_output=True, text=True, check=False)
+        os.close(read)
+        os.close(write)
+        assert done.returncode == 128 + number, done.stderr
+        assert "Traceback" not in done.stderr
+        assert "nothing was released" in done.stderr
