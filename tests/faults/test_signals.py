@@ -19,7 +19,7 @@ BUDGET = ["--epsilon", 1, "--delta", 1e-9]
 def paid(tmp_path):
     ledger = dc.Ledger(tmp_path / "ledger.sqlite")
     ledger.grant("rows", dc.Budget(1000.0, 1e-3))
-    (tmp_path / "rows.txt").write_text("a\n" * 200_000)
+    (tmp_path / "rows.txt").write_text("".join(f"{i}\na\n" for i in range(500_000)))
     (tmp_path / "out").mkdir()
     return ledger, [tmp_path / "rows.txt", *BUDGET, "--ledger", tmp_path / "ledger.sqlite", "--account", "rows"]
 
@@ -27,6 +27,24 @@ def paid(tmp_path):
 def kinds(ledger):
     counted = [event.kind for event in ledger.history("rows")]
     return counted.count("charge"), counted.count("release")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_ended_while_it_reads(command, paid, tmp_path, number):
+    ledger, options = paid
+    process = subprocess.Popen(
+        [*command, "top", "-", *map(str, options[1:]), "--output", tmp_path / "out" / "top.json"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    for _ in range(20):  # more than pipes and blocks hold: it is reading when this is through
+        process.stdin.write(b"cats\n" * 100_000)
+    process.stdin.flush()
+    process.send_signal(number)
+    _, errors = process.communicate()
+    assert process.returncode == 128 + number
+    assert b"nothing was released and nothing was charged" in errors
+    assert kinds(ledger) == (0, 0)
+    assert not list((tmp_path / "out").iterdir())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
