@@ -109,3 +109,12 @@ def test_sketches_that_are_several_steps_apart(changes, height):
 def test_a_height_of_one_is_what_it_was():
     assert gshm_calibration(1.0, 1e-6, 1024, 1) == gshm_calibration(1.0, 1e-6, 1024)
     assert gshm_calibration(1.0, 1e-6, 1024)[1] == 813
+
+
+@pytest.mark.parametrize(("sigma", "t"), [(2.0, 3), (3.0, 6), (3.0, 12), (8.0, 12)])
+@pytest.mark.parametrize(("changes", "height"), [(1, 2), (2, 2), (1, 3)])
+def test_delta_of_several_steps_is_never_understated(sigma, t, changes, height):
+    """Where isolated keys decide and where common ones do; what mixed directions cost is a bound, the rest is exact."""
+    ours = discrete_gshm_delta(1.0, sigma, t, changes, height=height)
+    found = _steps(1.0, sigma, height + t, changes, height)
+    assert found * (1 - 1e-9) <= ours <= 1.3 * found
