@@ -323,7 +323,6 @@ class Withheld:
     counts: list[np.ndarray[Any, np.dtype[np.int64]]]
     not_private_offsets: list[int]
     digests: list[bytes]
-    total: int = 0  # nobody adds to it
 
     @classmethod
     def collected(cls, held: Any, plan: SparkPlan) -> Withheld:
