@@ -19,6 +19,7 @@ __all__ = ["FULL", "QUICK", "AuditCase", "Effort", "Twin", "case_of", "cases", "
 
 _ROWS = (
     "discreet.audit.central",
+    "discreet.audit.people",
     "discreet.audit.sharded",
     "discreet.audit.continual",
     "discreet.audit.pan",

@@ -1,0 +1,14 @@
+"""The audit of people reads shifts, noise and cuts from the release itself."""
+
+from __future__ import annotations
+
+import discreet as dc
+from discreet.central.people import PeopleRelease
+
+
+def test_one_configuration_and_all_of_its_twins():
+    report = dc.audit.check(PeopleRelease(dc.Budget(1.0, 1e-6), 100))
+    assert report.passed, [finding for finding in report.findings if not finding.passed]
+    assert 0.9e-6 < report.exact_delta <= 1e-6
+    assert {twin.name for twin in report.twins} >= {"half the noise", "sizes without noise", "any number of items"}
+    assert all(twin.caught for twin in report.twins)
