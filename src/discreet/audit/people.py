@@ -40,16 +40,26 @@ class Step(NamedTuple):
 
 
 class _Noted(np.ndarray[Any, np.dtype[np.int64]]):
-    """Noise that notes what it is added to."""
+    """Noise that notes what it is added to.
+
+    Where earlier steps are given, it is the noise with which their answers come out again: later questions depend on
+    earlier answers, and what a step costs is its shift given those.
+    """
 
     step: list[Step]
     sigma: float
+    again: list[Step]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         plain = [np.asarray(part) for part in inputs]
         if ufunc is np.add and method == "__call__":
             (sums,) = (part for part, given in zip(plain, inputs, strict=True) if given is not self)
             self.step.append(Step(self.sigma, np.array(sums, np.int64)))
+            if len(self.again) >= len(self.step):
+                earlier = self.again[len(self.step) - 1].sums
+                answer = np.array(sums, np.int64)
+                answer[: len(earlier)] = earlier[: len(answer)]
+                return answer
         return getattr(ufunc, method)(*plain, **options)
 
 
@@ -58,8 +68,9 @@ class _GivenNoise:
 
     seeded = True
 
-    def __init__(self, *levels: int) -> None:
+    def __init__(self, *levels: int, again: Sequence[Step] = ()) -> None:
         self.levels = [*levels]
+        self.again = [*again]
         self.steps: list[Step] = []
         self.asked = 0
 
@@ -67,7 +78,7 @@ class _GivenNoise:
         self.asked += 1
         level = self.levels.pop(0) if self.levels else 0
         noise = np.full(size, level, np.int64).view(_Noted)
-        noise.step, noise.sigma = self.steps, float(sigma)
+        noise.step, noise.sigma, noise.again = self.steps, float(sigma), self.again
         return noise
 
 
@@ -108,21 +119,19 @@ def _crowd(mechanism: Any) -> list[list[str]]:
     return [names[: 1 + index % _FEW] for index in range(math.ceil(16 * mechanism.threshold) * _FEW)]
 
 
-def steps_of(mechanism: Any, people: Sequence[Sequence[str]], rows: bool) -> tuple[list[Step], int]:
-    """The steps of a release without noise, the looks by the names of the items; and how many answers have no noise."""
-    source = _GivenNoise()
-    listed = ListedPeople(people, rows=rows)
-    watched = _Watched(listed, source)
+def steps_of(mechanism: Any, people: Sequence[Sequence[str]], again: Sequence[Step] = ()) -> tuple[list[Step], int]:
+    """The steps of a release without noise (or with the answers of earlier ones), and how many answers have no noise.
+
+    Places follow the first appearance of items, so that a person who comes last has their own items at the end.
+    """
+    source = _GivenNoise(again=again)
+    watched = _Watched(ListedPeople(people, rows=mechanism.rows), source)
     mechanism._publish(watched, source)
-    names = listed.items(np.arange(len(watched.questions[0][1]))).to_pylist()
-    order = np.argsort(np.array(names, dtype=object), kind="stable")
-    looks = watched.questions[1][0]  # so often noise was asked for before the second question
-    by_name = [step._replace(sums=step.sums[order]) for step in source.steps[:looks]]
-    return [*by_name, *source.steps[looks:]], watched.unprotected
+    return source.steps, watched.unprotected
 
 
 def _shift(first: Step, second: Step) -> float:
-    """(euclidean distance of the sums)/sigma; keys of a person's own items come last in the order of names."""
+    """(euclidean distance of the sums)/sigma, without a person's own items, which come last."""
     length = min(len(first.sums), len(second.sums))
     difference = first.sums[:length].astype(float) - second.sums[:length].astype(float)
     return float(np.linalg.norm(difference)) / min(first.sigma, second.sigma)
@@ -176,14 +185,14 @@ class _PeopleAudit:
         """delta from the shifts, the noise and the cuts of the release itself."""
         epsilon, delta = mechanism.budget.epsilon, mechanism.budget.delta
         base = _crowd(mechanism)
-        before, bare = steps_of(mechanism, base, mechanism.rows)
+        before, bare = steps_of(mechanism, base)
         yield Finding("exact", "answers that are published without noise", "violations", 0, bare)
         worst, pairs = 0.0, 0
         for d in _SIZES:
             for common in {0, min(d, _FEW), min(d, 1)}:
                 shared = [f"common {index:03d}" for index in range(common)]
                 own = [f"own {index:03d}" for index in range(d - common)]
-                after, _ = steps_of(mechanism, [*base, [*shared, *own]], mechanism.rows)
+                after, _ = steps_of(mechanism, [*base, [*shared, *own]], before)
                 if len(after) != len(before):
                     worst = math.inf
                     continue
