@@ -43,7 +43,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.calibration.zcdp import pure_rho, zcdp_epsilon
 from discreet.privacy.rounding import rounded_up
 
-__all__ = ["Charge", "Tally", "compose", "fits", "is_loaded", "total_cost"]
+__all__ = ["Charge", "Tally", "compose", "fits", "is_loaded", "load", "total_cost"]
 
 # Sums are exact. The limit may be passed by this factor, so that charges made as shares of a budget (0.1 and 0.9 of
 # 1.1, each rounded to a float) still compose to it.
@@ -185,14 +185,23 @@ class Tally:
         sums = self if more is None else self.plus(more)
         if budget.rho is not None:
             return not sums.total_delta and _within(sums.total_rho, budget.rho)
-        assert budget.epsilon is not None
-        limit = budget.epsilon * (1.0 + float(SLACK))
-        # Sums first: most charges fit or fail by them, and then nothing heavy is imported or computed.
-        if _basic(sums, budget.delta) <= limit:
+        # Sums first: most charges fit by them, and then nothing heavy is imported or computed.
+        if sums.fits_by_sums(budget, adaptive=adaptive):
             return True
-        if not adaptive and _concentrated(sums.total_rho, sums.total_delta, budget.delta) <= limit:
+        return self.cost(budget.delta, adaptive=adaptive, more=more) <= _limit(budget)
+
+    def fits_by_sums(self, budget: Budget, *, adaptive: bool = False) -> bool:
+        """Whether sums of epsilons and deltas, or of rhos, show that it fits. If not, it may fit nevertheless."""
+        if budget.rho is not None:
+            return self.fits(budget, adaptive=adaptive)
+        if _basic(self, budget.delta) <= _limit(budget):
             return True
-        return self.cost(budget.delta, adaptive=adaptive, more=more) <= limit
+        return not adaptive and _concentrated(self.total_rho, self.total_delta, budget.delta) <= _limit(budget)
+
+
+def _limit(budget: Budget) -> float:
+    assert budget.epsilon is not None
+    return budget.epsilon * (1.0 + float(SLACK))
 
 
 def _with_epsilon(epsilons: tuple[tuple[float, int], ...], epsilon: float) -> tuple[tuple[float, int], ...]:
@@ -309,7 +318,13 @@ def _by_loss_distribution(
 
 def is_loaded() -> bool:
     """Whether the library behind tight composition is in memory; it takes a second to load."""
-    return "dp_accounting" in sys.modules
+    return "dp_accounting.pld.privacy_loss_distribution" in sys.modules
+
+
+def load() -> None:
+    """Load it now."""
+    import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
+    import scipy.stats  # noqa: F401
 
 
 def total_cost(charges: Sequence[Charge], delta: float, *, adaptive: bool = False) -> float:

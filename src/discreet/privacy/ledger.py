@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import BudgetExceededError, LedgerError, ParameterError
-from discreet.privacy.accounting import is_loaded
+from discreet.privacy.accounting import is_loaded, load
 from discreet.privacy.balance import Amount, Balance, Limit, budget_to_dict
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger_store import ChargeEvents, EventLog, LedgerEvent, LogReader
@@ -350,9 +350,6 @@ class Account:
         return events
 
     def _charge(self, charge_id: str, budget: Budget, details: dict[str, Any]) -> Payment:
-        if not is_loaded():
-            # A first look without the lock: if it needs the accounting library, others need not wait for that.
-            self._balance().pays(budget)
         with self._log.writing() as log:
             balance, events = self._read(log), log.charge(self.name, charge_id)
             if events.charge is not None:
@@ -363,9 +360,14 @@ class Account:
                     f"account {self.name!r} has charges for the unit {balance.unit}, which do not compose "
                     f"with one for {details['unit']}: use another account"
                 )
-            if fits := balance.pays(budget):
+            if wait := not is_loaded() and balance.needs_composition(budget):
+                fits = False
+            elif fits := balance.pays(budget):
                 log.append(self.name, "charge", charge_id, details)
             charges = () if fits else log.latest_charges(self.name, _MOST_IDS)
+        if wait:
+            load()  # without the lock: others need not wait for that
+            return self._charge(charge_id, budget, details)
         if not fits:
             raise self._refusal(balance, budget, charges)
         return Payment(None, charged=True)
