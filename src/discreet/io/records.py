@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LONGEST_RECORD", "Cut", "Cutter"]
+from discreet.io.source import LONGEST_RECORD
 
-LONGEST_RECORD = 1 << 26
+__all__ = ["Cut", "Cutter"]
+
 _START, _QUOTED = 0, 2  # cells, as `_native.record_ends` has them
+_TOO_LONG = f"a line of more than {LONGEST_RECORD >> 20} MiB"
+_OPEN = "a quoted cell that does not end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,9 @@ class Cut:
 class Cutter:
     """Cuts pieces of an input into records: lines or, with a delimiter, lines but for newlines inside quotes.
 
-    What is not yet a whole record waits, at most LONGEST_RECORD bytes of it. A record that is longer is passed over, to
-    the next newline: where a quote is never closed no other end can be known without reading on for ever.
+    What is not yet a whole record waits, at most LONGEST_RECORD bytes of it. A record that is longer is bad, and so is
+    one that the input ends inside of. It ends with the line in which a quote opened what does not end, or else with the
+    line that was too long: the rule of `discreet.io.lines.blocks`.
     """
 
     def __init__(self, delimiter: str | None = None, position: int = 0) -> None:
@@ -56,14 +60,23 @@ class Cutter:
                 piece = piece[end:]
                 yield self._too_long()
                 continue
-            room = LONGEST_RECORD - self._length
+            room, cell = LONGEST_RECORD - self._length, self._cell
             ends = self._ends(piece)
             if len(piece) > room and not (len(ends) and ends[0] <= room):
                 # Exactly so far: what becomes of a record must not depend on the pieces that it comes in.
-                self._length += room
-                self._waiting, self._cell, self._passing = [], _START, True
-                piece = piece[room:]
-                continue
+                self._cell = cell
+                self._ends(piece[: room + 1])
+                self._waiting.append(piece[: room + 1])
+                again = yield from self._after_opening(_TOO_LONG)
+                if again is None:
+                    self._length = LONGEST_RECORD + 1
+                    self._waiting, self._cell, self._passing = [], _START, True
+                    piece = piece[room + 1 :]
+                    if len(ends) and ends[0] == room + 1:  # its newline was the byte too many
+                        yield self._too_long()
+                    continue
+                yield from self.cut(again + piece[room + 1 :])
+                return
             last = int(ends[-1]) if len(ends) else 0
             if last:
                 yield self._taken(b"".join([*self._waiting, piece[:last]]), ends + self._length)
@@ -73,15 +86,33 @@ class Cutter:
 
     def finish(self) -> Iterator[Cut]:
         """The last record, which nothing ended: the input has, and there is no more of it."""
+        while self._cell == _QUOTED:
+            again = yield from self._after_opening(_OPEN)
+            if again is None:
+                self.forget()
+                yield Cut(b"", np.array([self.position], np.int64), _OPEN)
+                return
+            yield from self.cut(again)
         if self._passing:
             yield self._too_long()
         elif self._length:
-            whole = self._cell != _QUOTED
-            data, end = b"".join(self._waiting), np.array([self._length], np.int64)
-            trouble = None if whole else "a quoted cell that does not end"
-            cut = self._taken(data, end)
-            yield cut if whole else Cut(b"", cut.ends, trouble)
+            yield self._taken(b"".join(self._waiting), np.array([self._length], np.int64))
         self._cell = _START
+
+    def _after_opening(self, trouble: str) -> Generator[Cut, None, bytes | None]:
+        """Give up the lines up to that in which a quote opened what does not end; what comes after it, to be cut again.
+
+        None if nothing is quoted, or that line has not ended. No quote comes after the one that opened, so what is cut
+        again is not given up again.
+        """
+        data = b"".join(self._waiting)
+        end = data.find(b"\n", data.rfind(b'"')) + 1 if self._cell == _QUOTED else 0
+        if not end:
+            return None
+        self.position += end
+        self._waiting, self._length, self._cell = [], 0, _START
+        yield Cut(b"", np.array([self.position], np.int64), trouble)
+        return data[end:]
 
     def forget(self) -> None:
         """Give up what is waiting: the rest of it will not come."""
@@ -106,5 +137,4 @@ class Cutter:
     def _too_long(self) -> Cut:
         self.position += self._length
         self._length, self._passing = 0, False
-        end = np.array([self.position], np.int64)
-        return Cut(b"", end, f"a line of more than {LONGEST_RECORD >> 20} MiB")
+        return Cut(b"", np.array([self.position], np.int64), _TOO_LONG)

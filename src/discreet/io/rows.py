@@ -19,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import DataError, ParameterError
+from discreet.io.bad_rows import LONGEST_ITEM
 from discreet.io.follow import Source, follow
-from discreet.io.records import LONGEST_RECORD, Cut, Cutter
+from discreet.io.records import Cut, Cutter
+from discreet.io.source import LONGEST_RECORD
 
 __all__ = ["YEAR_1", "Batch", "Rows", "seconds_of"]
 
 _BLOCK = 1 << 20
-_LONGEST_ITEM = 4096  # bytes: what the summaries take
 YEAR_1, _YEAR_10000 = -62135596800, 253402300800  # seconds from 1970: what a date can say
 _WHITESPACE = " \t\n\v\f\r"
 _BLANK_LINE = re.compile(rb"\n\s*\n")
@@ -293,7 +294,7 @@ class Rows:
             if self.format == "text":
                 items = line_array(block, self.file)
                 there = _not_blank(items)
-                if _longest(items) > _LONGEST_ITEM:
+                if _longest(items) > LONGEST_ITEM:
                     return None
                 batch = Batch(items if self.needs_items else None, None, starts, ends, there)
                 if self.keep_blank:
@@ -309,7 +310,7 @@ class Rows:
             if len(table) != len(ends) or (len(self._header or []) == 1 and not _not_blank(table.column(0)).all()):
                 return None
             items = None if column is None else table.column(column).combine_chunks()
-            if items is not None and _longest(items) > _LONGEST_ITEM:
+            if items is not None and _longest(items) > LONGEST_ITEM:
                 return None
             times = None
             if time_column is not None:
@@ -426,9 +427,9 @@ class Rows:
         if not isinstance(text, str):
             raise DataError(f"{self.file} has an item that is neither text nor a whole number")
         with suppress(UnicodeEncodeError):
-            if len(text.encode()) <= _LONGEST_ITEM:
+            if len(text.encode()) <= LONGEST_ITEM:
                 return text
-            raise DataError(f"{self.file} has an item of more than {_LONGEST_ITEM} bytes")
+            raise DataError(f"{self.file} has an item of more than {LONGEST_ITEM} bytes")
         raise DataError(f"{self.file} has text that is not valid UTF-8")
 
     def _named(self, names: list[str]) -> tuple[str | None, str | None]:

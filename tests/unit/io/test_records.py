@@ -62,11 +62,12 @@ def test_pieces_change_nothing(delimiter, monkeypatch):
 def test_what_is_too_long_is_passed_over_and_the_rest_is_read(monkeypatch):
     monkeypatch.setattr(records, "LONGEST_RECORD", 10)
     found = cut(b"a\n" + b"x" * 10 + b"\nb\n" + b"y" * 9 + b"\n", None, [4])
-    assert [record for record, _ in found] == [b"a\n", "a line of more than 0 MiB", b"b\n", b"y" * 9 + b"\n"]
-    # A quote that is never closed: up to the first newline after so many bytes.
+    assert [record for record, _ in found] == [b"a\n", "a line of more than 64 MiB", b"b\n", b"y" * 9 + b"\n"]
+    # A quote that is never closed costs the line that it is in.
     found = cut(b'a\n"x\n' + b"1\n" * 10, ",", [3])
-    assert [record for record, _ in found] == [b"a\n", "a line of more than 0 MiB", *[b"1\n"] * 6]
-    assert found[1][1] == 13
+    assert [record for record, _ in found] == [b"a\n", "a line of more than 64 MiB", *[b"1\n"] * 10]
+    found = cut(b'a\n"x\n1\n2', ",", [3])
+    assert [record for record, _ in found] == [b"a\n", "a quoted cell that does not end", b"1\n", b"2"]
 
 
 def test_every_byte_is_looked_at_once(monkeypatch):
@@ -84,5 +85,7 @@ def test_every_byte_is_looked_at_once(monkeypatch):
     for at in range(0, len(text), 1000):
         assert not list(cutter.cut(text[at : at + 1000]))
     assert seen == len(text)
-    (last,) = cutter.finish()
-    assert last.trouble == "a quoted cell that does not end"
+    bad, rest = cutter.finish()
+    assert bad.trouble == "a quoted cell that does not end"
+    assert len(rest.ends) == 50_000
+    assert seen == 2 * len(text) - 8
