@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.io.source import LONGEST_RECORD
+from discreet.io.source import BLOCK_BYTES, LONGEST_RECORD
 
 __all__ = ["Cut", "Cutter"]
 
@@ -75,7 +75,7 @@ class Cutter:
                     if len(ends) and ends[0] == room + 1:  # its newline was the byte too many
                         yield self._too_long()
                     continue
-                yield from self.cut(again + piece[room + 1 :])
+                yield from self._cut_again(again + piece[room + 1 :])
                 return
             last = int(ends[-1]) if len(ends) else 0
             if last:
@@ -92,12 +92,17 @@ class Cutter:
                 self.forget()
                 yield Cut(b"", np.array([self.position], np.int64), _OPEN)
                 return
-            yield from self.cut(again)
+            yield from self._cut_again(again)
         if self._passing:
             yield self._too_long()
         elif self._length:
             yield self._taken(b"".join(self._waiting), np.array([self._length], np.int64))
         self._cell = _START
+
+    def _cut_again(self, data: bytes) -> Iterator[Cut]:
+        """Cut what has waited, in pieces as small as they come."""
+        for start in range(0, len(data), BLOCK_BYTES):
+            yield from self.cut(data[start : start + BLOCK_BYTES])
 
     def _after_opening(self, trouble: str) -> Generator[Cut, None, bytes | None]:
         """Give up the lines up to that in which a quote opened what does not end; what comes after it, to be cut again.

@@ -378,8 +378,9 @@ class Rows:
             raise trouble
 
     def _cells(self, line: bytes) -> list[str]:
-        text = self._text(line)
-        csv.field_size_limit(LONGEST_RECORD)  # what is a row must not depend on how its block is read
+        # What is a row must not depend on how its block is read: only the cells that are wanted have to be valid text.
+        text = line.removesuffix(b"\n").removesuffix(b"\r").decode(errors="surrogateescape")
+        csv.field_size_limit(LONGEST_RECORD)
         with suppress(csv.Error):
             (cells,) = csv.reader([text], delimiter=self._delimiter or ",")
             return cells

@@ -174,3 +174,60 @@ def test_times_that_are_none(wrong):
     assert seconds_of(wrong) is None
     if isinstance(wrong, str):
         assert _batch_seconds(pa.array(["5", wrong])) is None
+
+
+POISON = {
+    "csv": [
+        b"1,2,3\n",
+        b"1000\n",
+        b"1000,\xff\n",
+        b"never,x\n",
+        b'1000,"\n",\n',
+        b"1000,%s\n" % (b"x" * 5000),
+        b"1,a\rb\n",
+    ],
+    "txt": [b"\xff\n", b"x" * 4097 + b"\n"],
+    "jsonl": [
+        b"{\n",
+        b'{"when": 1}\n',
+        b'{"when": 1, "what": null}\n',
+        b'{"when": "x", "what": "a"}\n',
+        b"\xff\n",
+        b"[]\n",
+    ],
+}
+GOOD = {
+    "csv": [b"1000,a\n", b'1001,"b\nb"\n', b"1002, c \r\n", b"1003,\xc3\xbc\n", b'1004,"d""d"\n', b"\n"],
+    "txt": [b"a\n", b"b b\n", b"\n", b"x" * 4096 + b"\n"],
+    "jsonl": [b'{"when": 1, "what": "a"}\n', b'{"what": 7, "when": "2026-01-01"}\n', b"\n"],
+}
+
+
+@pytest.mark.parametrize("kind", POISON)
+def test_bad_rows_change_nothing_about_the_others(tmp_path, kind):
+    """Whatever blocks are read as: the good rows are those of the file without the bad ones, at their positions."""
+    path = tmp_path / f"rows.{kind}"
+    columns = (None, None) if kind == "txt" else ("what", "when")
+    header = b"when,what\n" if kind == "csv" else b""
+    for seed in range(60):
+        chance = random.Random(seed)
+        records = [(chance.choice(GOOD[kind]), True) for _ in range(chance.randint(0, 8))]
+        for _ in range(chance.randint(0, 3)):
+            records.insert(chance.randint(0, len(records)), (chance.choice(POISON[kind]), False))
+        text, shift, expected = header, [], []
+        for record, good in records:
+            text += record
+            if good and record.strip():
+                shift.append(len(text))
+        clean = read(path, header + b"".join(record for record, good in records if good), *columns)
+        expected = [(item, time, end) for (item, time, _), end in zip(clean, shift, strict=True)]
+        for by_line, pieces in ((False, 1), (True, 1), (False, 5)):
+            assert read(path, text, *columns, by_line=by_line, pieces=pieces) == expected
+
+
+def test_other_cells_may_hold_anything(tmp_path):
+    """Bytes that are no text in a column that nobody asked for: the row counts, also beside a bad one."""
+    for bad in (b"", b"1,2,3\n"):
+        for by_line in (False, True):
+            text = b"what,other\n" + bad + b"a,\xff\nb,%s\n" % (b"y" * 200_000)
+            assert [row[0] for row in read(tmp_path / "rows.csv", text, "what", by_line=by_line)] == ["a", "b"]
