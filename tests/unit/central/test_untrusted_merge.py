@@ -72,11 +72,14 @@ def test_what_does_not_go_together():
         merge_releases([dc.MisraGries(2)])
     with pytest.raises(IncompatibleSummaryError, match="kinds of mechanism"):
         merge_releases([release([], 1), release([], 1, PrivateMisraGries)])
-    with pytest.raises(IncompatibleSummaryError, match="items of different kinds"):
-        merge_releases([release(["a"] * 500, 1), release([1] * 500, 1)])
     users = dc.UserMisraGries(16, 2)
     with pytest.raises(IncompatibleSummaryError, match="different things"):
         merge_releases([release([], 1), UserRelease(BUDGET, 16, dc.User(2))(users, seeded_source(1))])
+
+
+def test_items_of_several_kinds():
+    merged = merge_releases([release(["a"] * 500, 1), release([1] * 400, 2), release([b"a"] * 300, 3)])
+    assert merged.items == ["a", 1, b"a"]
 
 
 def test_exact_counts_of_several_streams():
