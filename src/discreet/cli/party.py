@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from discreet.io.durable import StateFile
     from discreet.multiparty import Protocol, Stream
     from discreet.multiparty.stream import StreamParty
+    from discreet.privacy.ledger import Account
 
 __all__ = ["app"]
 
@@ -195,10 +196,11 @@ def _encode_stream(
         )
     if not resend:
         _refuse_existing(output)
+    payer = _account(*paying)
     with AtomicFile(output) as file, locked(state) as kept:
         items = _read_items(stream, files, column, input_format, False, quiet) if files else []
         if kept.exists:
-            made = stream.restore_party(kept.read())
+            made = stream.restore_party(kept.read(), ledger=payer)
             if made.number != party:
                 raise ParameterError(f"the state is that of party {made.number}")
             if resend and (files or until is not None):
@@ -206,15 +208,16 @@ def _encode_stream(
         else:
             if resend:
                 raise ParameterError(f"there is no state {str(state)!r}, so nothing was sent")
-            made = stream.party(party)
+            made = stream.party(party, ledger=payer)
         message = made.last_message if resend else None
         if not resend:
             with uninterrupted():
-                _pay_for_stream(made, kept, paying)
+                if payer is not None and not kept.exists:
+                    _begin_stream(made, kept, payer)
                 # All in one message, so that the state never holds one that was not handed on.
                 before = made.time
-                message = made.feed_until(items, until)
-                kept.replace(made.to_bytes())  # before the message: noise must not be drawn twice
+                # The state is there before the message: noise must not be drawn twice.
+                message = made.feed_until(items, until, save=lambda: kept.replace(made.to_bytes()))
                 if not quiet:
                     note(f"steps {before + 1} to {made.time} are told")
         if message is None:
@@ -225,21 +228,15 @@ def _encode_stream(
             note(f"{len(message):,} bytes written to {str(output)!r}")
 
 
-def _pay_for_stream(made: StreamParty, kept: StateFile, paying: tuple[Path | None, str | None]) -> None:
-    """Charge for all that the party will ever send, once. The state is there before the charge counts as used, so that
-    after a crash at any point the same command goes on, and noise is never drawn twice."""
-    payer = _account(*paying)
-    if payer is None:
-        return
+def _begin_stream(made: StreamParty, kept: StateFile, payer: Account) -> None:
+    """Charge for all that the party will ever send.
+
+    The state is there before the charge counts as used, so that after a crash the same command goes on.
+    """
     stream = made.stream
-    charge_id = f"{stream.round_digest.hex()}-{stream.digest.hex()}-{made.number}"
-    begun = payer.begin(charge_id, stream.budget, mechanism=stream.name, unit=stream.guarantee.unit)
-    if begun is None:
-        if not kept.exists:
-            kept.replace(made.to_bytes())
-        payer.store(charge_id, b"begun")
-    elif not kept.exists:
+    if payer.begin(made.charge_id, stream.budget, mechanism=stream.name, unit=stream.guarantee.unit) is not None:
         raise ParameterError("this party began the stream already; it goes on from its state")
+    kept.replace(made.to_bytes())
 
 
 @app.command("aggregate")

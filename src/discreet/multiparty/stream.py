@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +28,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
-from discreet.errors import CorruptStateError, DataError, DiscreetError, IncompatibleSummaryError, ParameterError
+from discreet.errors import (
+    CorruptStateError,
+    DataError,
+    DiscreetError,
+    IncompatibleSummaryError,
+    OldStateError,
+    ParameterError,
+)
 from discreet.events.items import prepare_column
 from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER, Protocol, known
 from discreet.multiparty._sketches import Cells, noise_reach
@@ -39,6 +47,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.steps import Steps
 from discreet.summaries import CountSketch
 from discreet.summaries.state import open_state, seal_state
 
@@ -46,6 +55,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from discreet.multiparty.stream_aggregator import StreamAggregator
+    from discreet.privacy.ledger import Account
 
 __all__ = ["Stream", "StreamParty"]
 
@@ -172,14 +182,17 @@ class Stream(Protocol):
     # ---- the two sides -------------------------------------------------------------------------------------------
 
     def party(  # type: ignore[override]
-        self, number: int, *, start: int = 0, source: RandomSource | None = None
+        self, number: int, *, start: int = 0, ledger: Account | None = None, source: RandomSource | None = None
     ) -> StreamParty:
-        """A party that begins after step `start`; its number is public and no other party has it."""
-        return StreamParty(self, number, start, source)
+        """A party that begins after step `start`; its number is public and no other party has it.
 
-    def restore_party(self, data: bytes) -> StreamParty:
-        """A party that goes on from its state."""
-        return StreamParty._restored(self, data)
+        With a ledger the budget is charged once, and every message is registered there before it is returned.
+        """
+        return StreamParty(self, number, start, source, ledger)
+
+    def restore_party(self, data: bytes, *, ledger: Account | None = None) -> StreamParty:
+        """A party that goes on from its state. With a ledger, a state older than its last message is refused."""
+        return StreamParty._restored(self, data, ledger)
 
     def aggregator(  # type: ignore[override]
         self, expected: Iterable[int] = ()
@@ -200,10 +213,19 @@ class StreamParty:
     """One party of a stream. Trusted with its own items: its memory and its state hold raw sketches, NOT PRIVATE.
 
     Store the state (`to_bytes`) before handing a message on. It contains the message; a party that went on from an
-    older state would draw new noise for a block that was sent, and two noisy copies lose twice as much.
+    older state would draw new noise for a block that was sent, and two noisy copies lose twice as much. A ledger
+    refuses such a state (`OldStateError`); whoever lost the newer one goes on as another party, which starts after the
+    last step told.
     """
 
-    def __init__(self, stream: Stream, number: int, start: int = 0, source: RandomSource | None = None) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        number: int,
+        start: int = 0,
+        source: RandomSource | None = None,
+        ledger: Account | None = None,
+    ) -> None:
         if source is not None and not isinstance(source, RandomSource):
             raise ParameterError("source must be a RandomSource, made by seeded_source")
         self.stream = stream
@@ -212,7 +234,61 @@ class StreamParty:
         self._source = source or system_source()
         self._seeded = self._source.seeded
         self._open = self._empty_now()
-        self.last_message: bytes | None = None
+        self._last: bytes | None = None
+        self._use_ledger(ledger)
+        self._steps = Steps(self.charge_id)
+
+    def _use_ledger(self, ledger: Account | None) -> None:
+        self._ledger, self._charged, self._unregistered = ledger, False, False
+
+    @property
+    def charge_id(self) -> str:
+        """The id under which all that the party ever sends is charged."""
+        return f"{self.stream.round_digest.hex()}-{self.stream.digest.hex()}-{self.number}"
+
+    @property
+    def last_message(self) -> bytes | None:
+        """The latest message, to send again; None before the first."""
+        self._register()
+        return self._last
+
+    def _pay(self) -> None:
+        """Charge, once, for all that the party will ever send."""
+        if self._ledger is None or self._charged:
+            return
+        stream = self.stream
+        budget, unit = stream.budget, stream.guarantee.unit
+        if self._ledger.begin(self.charge_id, budget, mechanism=stream.name, unit=unit) is None:
+            self._steps = Steps(self.charge_id)  # the messages so far were paid elsewhere
+            self._ledger.store(self.charge_id, b"begun")
+        self._charged = True
+
+    def _look(self) -> None:
+        """Refuse a state that is older than what was sent, before anything is drawn."""
+        if self._ledger is not None:
+            with self._refused():
+                self._steps.look(self._ledger, self._steps.number, self._last)
+            self._unregistered = False
+
+    def _register(self) -> None:
+        """Have the latest message in the ledger before anyone sees it."""
+        if self._unregistered and self._ledger is not None and self._last is not None:
+            with self._refused():
+                self._steps.store(self._ledger, self._steps.number, self._last)
+            self._unregistered = False
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        try:
+            yield
+        except OldStateError as error:
+            raise OldStateError(
+                f"the state of party {self.number} has sent {error.tick} messages, and {error.known} were sent: it is a "
+                "copy, or an older one. Use the newer state. If it is lost, go on as another party (another number, "
+                "start=the last step told), which is charged for itself",
+                tick=error.tick,
+                known=error.known,
+            ) from None
 
     @property
     def time(self) -> int:
@@ -230,8 +306,12 @@ class StreamParty:
         """Nothing arrived up to and including this step."""
         return self.feed_until([], time)
 
-    def feed_until(self, items: Any, time: int | None) -> bytes | None:
-        """The items of the next steps, and nothing after them up to and including step `time`; one message at most."""
+    def feed_until(self, items: Any, time: int | None, *, save: Callable[[], None] | None = None) -> bytes | None:
+        """The items of the next steps, and nothing after them up to and including step `time`; one message at most.
+
+        `save` is called after the draw and before a message is registered in the ledger: a state written there is
+        never older than what was sent.
+        """
         words, present = _words(self.stream.domain, items)
         told = self._time + len(words)
         end = told if time is None else whole_number("time", time, told, MAX_TIME)
@@ -241,7 +321,16 @@ class StreamParty:
         check_size(self._told, end, self.stream.shape)
         if end - self._time > MAX_CELLS:
             raise ParameterError("so many steps at once make too long a message; feed them in parts")
-        return self._work(np.pad(words, (0, end - told)), np.pad(present, (0, end - told)))
+        self._pay()
+        self._look()
+        message = self._work(np.pad(words, (0, end - told)), np.pad(present, (0, end - told)))
+        if message is not None and self._ledger is not None:
+            self._steps.drawn()
+            self._unregistered = True
+        if save is not None:
+            save()
+        self._register()
+        return message
 
     def _work(self, words: Words, present: npt.NDArray[np.bool_]) -> bytes | None:
         steps: list[Words] = [np.zeros(0, np.uint64)]
@@ -268,8 +357,8 @@ class StreamParty:
             return None
         self._told = self._time
         payload = write_packet(packet)
-        self.last_message = self.stream._pack(Message(self.number, 0, payload, self._seeded))
-        return self.last_message
+        self._last = self.stream._pack(Message(self.number, 0, payload, self._seeded))
+        return self._last
 
     def _sample(self, words: Words, present: npt.NDArray[np.bool_]) -> tuple[Words, npt.NDArray[np.uint8]]:
         """The sampled ones of the next steps, and the answers for them.
@@ -317,14 +406,16 @@ class StreamParty:
             "time": self._time,
             "told": self._told,
             "seeded": self._seeded,
-            "sent": self.last_message is not None,
+            "sent": self._last is not None,
+            # Only where a ledger has any: without one, states are as they always were.
+            **({"steps": self._steps.to_dict()} if self._steps.number else {}),
         }
         sketches = [sketch.to_bytes() for sketch in self._open]
-        parts = [json.dumps(header, sort_keys=True).encode(), self.last_message or b"", *sketches]
+        parts = [json.dumps(header, sort_keys=True).encode(), self._last or b"", *sketches]
         return seal_state(PARTY_STATE, 1, pack_parts(parts))
 
     @classmethod
-    def _restored(cls, stream: Stream, data: bytes) -> StreamParty:
+    def _restored(cls, stream: Stream, data: bytes, ledger: Account | None) -> StreamParty:
         _, payload = open_state(data, PARTY_STATE, 1)
         party = object.__new__(cls)
         try:
@@ -338,7 +429,9 @@ class StreamParty:
             party._time = whole_number("time", header["time"], party._joined, MAX_TIME)
             party._told = whole_number("told", header["told"], party._joined, party._time)
             party._seeded = bool(header["seeded"])
-            party.last_message = bytes(message) if header["sent"] else None
+            party._last = bytes(message) if header["sent"] else None
+            party._use_ledger(ledger)
+            party._steps = Steps.from_dict(header["steps"]) if "steps" in header else Steps(party.charge_id)
             party._open = [CountSketch.from_bytes(sketch) for sketch in sketches]
             if [(s.seed, s.width, s.depth) for s in party._open] != [
                 (s.seed, s.width, s.depth) for s in party._empty_now()
@@ -348,6 +441,10 @@ class StreamParty:
             raise
         except (DiscreetError, KeyError, TypeError, ValueError):
             raise CorruptStateError("the state of a party cannot be read") from None
+        if party._steps.number:
+            if ledger is None:
+                raise ParameterError("the messages of this party are registered in a ledger: give the ledger's account")
+            party._look()
         return party
 
     def __repr__(self) -> str:
