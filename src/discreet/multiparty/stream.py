@@ -283,8 +283,8 @@ class StreamParty:
             yield
         except OldStateError as error:
             raise OldStateError(
-                f"the state of party {self.number} has sent {error.tick} messages, and {error.known} were sent: it is a "
-                "copy, or an older one. Use the newer state. If it is lost, go on as another party (another number, "
+                f"the state of party {self.number} has sent {error.tick} messages, and {error.known} were sent: it is "
+                "a copy, or an older one. Use the newer state. If it is lost, go on as another party (another number, "
                 "start=the last step told), which is charged for itself",
                 tick=error.tick,
                 known=error.known,
