@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         IncompatibleSummaryError,
         LedgerError,
         MessageError,
+        OldStateError,
         ParameterError,
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
@@ -56,6 +57,7 @@ _WHERE = {
             "IncompatibleSummaryError",
             "LedgerError",
             "MessageError",
+            "OldStateError",
             "ParameterError",
         ],
         "errors",
@@ -83,6 +85,7 @@ __all__ = [
     "LedgerError",
     "MessageError",
     "MisraGries",
+    "OldStateError",
     "ParameterError",
     "Plan",
     "Replace",
