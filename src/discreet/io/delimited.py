@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
+from discreet import _native
 from discreet.errors import DataError
 from discreet.io.bad_rows import BadRows
 from discreet.io.columns import as_text, choose
@@ -72,24 +73,20 @@ class _Rows(Lines):
         self.delimiter = delimiter
 
     def last_end(self, data: bytes) -> int:
-        end = super().last_end(data)
         if b'"' not in data:
-            return end
-        marks = _quote_marks(data, self.delimiter)
-        while end:
-            inside = int(np.searchsorted(marks, end - 1))
-            if inside % 2 == 0:
-                return end
-            end = data.rfind(b"\n", 0, marks[inside - 1]) + 1
-        return 0
+            return super().last_end(data)
+        ends = self._ends(data)
+        return int(ends[-1]) if len(ends) else 0
 
     def first_end(self, data: bytes) -> int:
         end = super().first_end(data)
         if end and data.find(b'"', 0, end) >= 0:
-            marks = _quote_marks(data, self.delimiter)
-            while end and (inside := int(np.searchsorted(marks, end - 1))) % 2:
-                end = data.find(b"\n", marks[inside]) + 1 if inside < len(marks) else 0
+            ends = self._ends(data)
+            end = int(ends[0]) if len(ends) else 0
         return end
+
+    def _ends(self, data: bytes) -> npt.NDArray[np.int64]:
+        return np.frombuffer(_native.record_ends(data, ord(self.delimiter), 0)[0], np.int64)
 
     def open_at(self, data: bytes) -> int | None:
         if b'"' not in data:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
+from discreet import _native
 from discreet.io import open_stream
 from discreet.io.bad_rows import BadRows
 from discreet.io.delimited import _quote_marks
@@ -210,10 +211,16 @@ def test_an_open_quote_is_read_in_linear_time(tmp_path):
         looked += len(data)
         return real(data, delimiter)
 
+    def counting_ends(data, delimiter, cell, real=_native.record_ends):
+        nonlocal looked
+        looked += len(data)
+        return real(data, delimiter, cell)
+
     module = sys.modules["discreet.io.delimited"]
     path = tmp_path / "log.csv"
     path.write_bytes(b'n,query\n0,"' + b'x"y ""\n' * (1 << 20) + b"1,last\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_quote_marks", counting)
+        patch.setattr(_native, "record_ends", counting_ends)
         rows_of(path, column="query")
     assert looked < 8 * path.stat().st_size
