@@ -243,3 +243,21 @@ def test_a_state_is_paid_for_by_the_ledger_that_it_goes_on_with(tmp_path):
     other = HeavyHitters.from_bytes(paid.to_bytes(), ledger=ledger.account("second"))
     other.step(["a"])
     assert (charges("first"), charges("second")) == (1, 1)
+
+
+def test_events_that_are_added_as_they_come():
+    """Counted as those of a step are, in however many pieces; kept by a state; refused at the end."""
+    pieces = [["a"] * 5, iter(["b"] * 4), pa.chunked_array([["a", "c"], ["c"] * 4]), np.array(["a", "b"])]
+    mechanism = HeavyHitters(2, PLENTY, 16)
+    for piece in pieces:
+        mechanism.add(piece)
+    mechanism = HeavyHitters.from_bytes(mechanism.to_bytes())
+    found = mechanism.step(["c"] * 3)
+    assert dict(zip(found.items, found.counts.tolist(), strict=True)) == {"a": 7, "b": 5, "c": 8}
+    with pytest.raises(dc.DataError):
+        mechanism.add(["d", None])  # nothing of it is taken
+    mechanism.add(pa.array(["d"] * 6 + [None]), nulls="skip")
+    found = mechanism.step()
+    assert dict(zip(found.items, found.counts.tolist(), strict=True))["d"] == 6
+    with pytest.raises(dc.ParameterError, match="used up"):
+        mechanism.add(["e"])

@@ -1,0 +1,34 @@
+"""What `discreet watch` shows on a terminal: which ticks the counts are of, intervals, and the guarantee."""
+
+import discreet as dc
+from discreet.cli.watch import screen
+
+
+def released(mechanism, **more):
+    release = mechanism.step(["a"] * 9 + ["b"] * 5)
+    return {"tick": 3, "covers": {"first_tick": 1, "last_tick": 3}, **more, **release.to_dict()}
+
+
+def test_items_with_their_intervals_and_what_the_counts_are_of():
+    mechanism = dc.continual.HeavyHitters(9, dc.Budget(5000.0, 0.5), 64)
+    result = released(mechanism, start="2026-01-01T02:00:00+00:00", end="2026-01-01T03:00:00+00:00")
+    text = screen(result, 9, mechanism.guarantee)
+    assert "Tick 3 of 9, from 2026-01-01T02:00:00+00:00 to 2026-01-01T03:00:00+00:00." in text
+    assert "Counts are of ticks 1 to 3 together, all so far." in text
+    assert "95% interval" in text
+    row = next(line for line in text.splitlines() if line.startswith("a "))
+    assert row.split()[:2] == ["a", "9"]
+    assert " to " in row
+    assert "epsilon=5000, delta=0.5" in text
+    windowed = screen({**result, "covers": {"first_tick": 2, "last_tick": 3}, "items": []}, 9, mechanism.guarantee)
+    assert "ticks 2 to 3 together." in windowed
+    assert "No item passed the threshold." in windowed
+    alone = screen({**result, "covers": {"first_tick": 3, "last_tick": 3}}, 9, mechanism.guarantee)
+    assert "Counts are of tick 3 alone." in alone
+
+
+def test_a_total_with_its_interval_and_a_release_of_an_older_state():
+    counter = dc.continual.Counter(9, dc.Budget.zcdp(0.5))
+    text = screen({"tick": 1, "total": 1200, "standard_deviation": 10.0}, 9, counter.guarantee)
+    assert "1,200 rows; 95% interval 1,180 to 1,220." in text
+    assert "rho=0.5" in text
