@@ -53,7 +53,7 @@ def test_ended_at_random_moments(command, paid, rounds, tmp_path, number):
     ledger, options = paid
     chance = random.Random(int(number))
     longest = None
-    for _ in range(rounds(6, 90)):
+    for _ in range(rounds(3, 90)):
         out = tmp_path / "out" / "top.json"
         out.unlink(missing_ok=True)
         before = kinds(ledger)
@@ -102,7 +102,7 @@ def test_a_release_that_was_killed_is_had_by_its_charge_id(command, paid, run, t
 def test_interrupted_while_it_loads(rounds, tmp_path):
     """No traceback from the first line of the command on, whatever is being imported."""
     chance = random.Random(1)
-    for _ in range(rounds(5, 50)):
+    for _ in range(rounds(3, 50)):
         number = chance.choice([signal.SIGINT, signal.SIGTERM])
         script = (
             "import os, signal, sys, threading\n"

@@ -40,7 +40,7 @@ def pan(run, tmp_path):
 
 
 def test_pan_releases_at_once_make_one_release(pan, race, rounds, tmp_path):
-    for number in range(rounds(2, 40)):
+    for number in range(rounds(1, 40)):
         (tmp_path / str(number)).mkdir()
         state = pan(tmp_path / str(number) / "state")
         link = tmp_path / str(number) / "link"
@@ -144,7 +144,7 @@ def test_a_killed_pan_leaves_no_second_state(command, run, pan, rounds, tmp_path
     state = pan(tmp_path / "state")
     options = ["pan", "density", tmp_path / "in" / "items.txt", "--state", state, "--quiet"]
     kills = 0
-    for _ in range(rounds(5, 250)):
+    for _ in range(rounds(3, 250)):
         process = subprocess.Popen([*command, *map(str, options)], stderr=subprocess.PIPE)
         time.sleep(0.15 + 0.5 * chance.random())
         process.send_signal(signal.SIGKILL)
