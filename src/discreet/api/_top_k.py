@@ -177,6 +177,9 @@ def column_of(table: Any, name: str) -> Any:
 
     from discreet.engines.duckdb import as_arrow
 
+    plain = isinstance(table, dict) or (type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "keys"))
+    if plain and list(table.keys()).count(name) == 1:
+        return table[name]  # not as a table: what Arrow makes of objects depends on each of them
     data = as_arrow(table)
     if data.schema.names.count(name) != 1:
         names = ", ".join(map(repr, data.schema.names))

@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import DataError, DiscreetError, ParameterError
+from discreet.events.items import Item, item_of, read
+from discreet.privacy.published import items_array
 from discreet.summaries.people import LENGTH, Counts, People
 
 try:
@@ -31,6 +33,7 @@ MOST_ROWS = 2**20
 """Of the rows that one person has with one item at most so many count."""
 _MEMORY = re.compile(r"\d+(\.\d+)?\s*[KMGT]i?B", re.IGNORECASE)
 _FOLDER = "discreet-people-"
+_TAGGED = {b"discreet": b"with kinds"}
 
 
 class DuckPeople(People):
@@ -46,6 +49,7 @@ class DuckPeople(People):
         self._rows = rows
         self._folder = _PrivateFolder()
         self._chosen: bytes | None = None
+        self._tagged = False  # items are written with their kinds
         self._connection = duckdb.connect(":memory:", config={"temp_directory": str(self._folder.path)})
         self._run("SET preserve_insertion_order = false; SET autoinstall_known_extensions = false")
         if memory is not None:
@@ -87,6 +91,8 @@ class DuckPeople(People):
                 if found.endswith("]") or found.startswith(("STRUCT", "MAP", "UNION")):
                     raise DataError(f"the column of {role} must hold single values, not nested ones")
             thing, fits, self._type = _item_expression(kind, item)
+            if self._tagged:
+                fits = "true"  # those that are too long were left out already
             self._run(
                 f"CREATE TEMP TABLE pairs AS SELECT {user} AS u, {thing} AS i, count(*) AS n FROM {source} "
                 f"WHERE {fits} GROUP BY ALL"
@@ -123,6 +129,8 @@ class DuckPeople(People):
     def items(self, places: Counts) -> pa.Array:
         with self._wanted(places):
             found = self._run("SELECT items.i FROM wanted JOIN items USING (place) ORDER BY wanted.index").fetchall()
+        if self._tagged:
+            return items_array(_untagged(bytes(item)) for (item,) in found)
         return pa.array([item for (item,) in found], self._type)
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
@@ -193,13 +201,16 @@ def people_of_table(
         memory: A size such as "2GB"; what does not fit goes to a private folder on disk.
         threads: How many; all cores by default.
     """
-    data = as_arrow(table)
+    wanted = [name for name in (column, user) if name is not None]
+    data = objects_as_arrow(table, wanted) if user is not None else None
+    data = as_arrow(table) if data is None else data
     names = list(data.schema.names)
     for name in (column, user):
         if name is not None and names.count(name) != 1:
             there = "more than one column" if name in names else "no column"
             raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
     people = DuckPeople(memory, threads, rows=rows)
+    people._tagged = data.schema.field(column).metadata == _TAGGED
     try:
         people._connection.register("source", data)
         people.read("source", _quoted(column), None if user is None else _quoted(user), nulls)
@@ -272,6 +283,78 @@ def as_arrow(table: Any) -> Any:
             return pa.RecordBatchReader.from_stream(table)
         failed = "pass an Arrow table, a data frame, a DuckDB relation or a dict of columns"
     raise DataError(f"people are counted in a table of columns, not in a {type(table).__name__}: {failed}")
+
+
+def objects_as_arrow(table: Any, wanted: Sequence[str]) -> pa.Table | None:
+    """The wanted columns of a data frame or dict of Python objects of several kinds; None for any other table.
+
+    What Arrow makes of objects depends on each of them: one of bytes makes all text bytes, one float all numbers
+    floats. So each is written with its kind. Rows that cannot be items are left out (docs/privacy/errors.md).
+    """
+    pandas = type(table).__module__.partition(".")[0] == "pandas" and getattr(table, "ndim", 1) == 2
+    names = list(table.keys()) if pandas or isinstance(table, dict) else []
+    if any(names.count(name) != 1 for name in wanted):
+        return None
+    columns = [_objects_of(table[name]) for name in wanted]
+    tagged = [None if values is None else _tags(values) for values in columns]
+    if all(tags is None for tags in tagged):
+        # Without the other columns, whose objects may be anything.
+        return as_arrow(table[list(wanted)] if pandas else {name: table[name] for name in wanted})
+    fields, arrays, kept = [], [], None
+    for name, values, tags in zip(wanted, columns, tagged, strict=True):
+        if tags is None:
+            array = read(table, lambda: pa.array(table[name] if values is None else values))  # noqa: B023 (called at once)
+            fields.append(pa.field(name, array.type))
+        else:
+            there = np.array(
+                [value is None or tag is not None for value, tag in zip(values or (), tags, strict=True)], bool
+            )
+            kept = there if kept is None or len(kept) != len(there) else kept & there
+            array = pa.array(tags, pa.large_binary())
+            fields.append(pa.field(name, array.type, metadata=_TAGGED))
+        arrays.append(array)
+    assert kept is not None
+    if len({len(array) for array in arrays}) > 1:
+        return None  # which as_arrow refuses
+    if len(kept) and not kept.any():
+        raise DataError("no row of the table has items (and people) that are int, str or bytes")
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields)).filter(pa.array(kept))
+
+
+def _objects_of(column: Any) -> list[Any] | None:
+    """The objects of a column that has no type but theirs; None for any other."""
+    if isinstance(column, (list, tuple)):
+        return list(column)
+    kind = getattr(getattr(column, "dtype", None), "categories", column)
+    if str(getattr(kind, "dtype", "")) != "object":
+        return None
+    missing = column.isna().tolist() if hasattr(column, "isna") else [False] * len(column)
+    return [None if gone else value for value, gone in zip(column.tolist(), missing, strict=True)]
+
+
+def _tags(values: list[Any]) -> list[bytes | None] | None:
+    """The objects with their kinds; None if all are items of one kind, which Arrow reads as they are."""
+    tags = [_tag(value) for value in values]
+    kinds = {tag[:1] for tag in tags if tag is not None}
+    odd = any(tag is None and value is not None for value, tag in zip(values, tags, strict=True))
+    large = kinds == {b"i"} and any(isinstance(item := item_of(value), int) and item >= 2**63 for value in values)
+    return tags if odd or large or len(kinds) > 1 else None
+
+
+def _tag(value: Any) -> bytes | None:
+    """An item with its kind in front, or None if it cannot be one."""
+    item = item_of(value)
+    if isinstance(item, int):
+        return b"i" + str(item).encode()
+    text = item.encode() if isinstance(item, str) else item
+    if text is None or len(text) > MAX_KEY_BYTES:
+        return None
+    return (b"t" if isinstance(item, str) else b"b") + text
+
+
+def _untagged(value: bytes) -> Item:
+    kind, rest = value[:1], value[1:]
+    return int(rest) if kind == b"i" else rest.decode() if kind == b"t" else rest
 
 
 def _item_expression(kind: str, name: str) -> tuple[str, str, pa.DataType]:

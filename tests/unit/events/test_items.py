@@ -281,3 +281,21 @@ def test_batches_in_memory_that_is_filled_anew(wrap):
     summary = dc.ShardedMisraGries(100, 2)
     summary.update_batches(batches())
     assert summary.not_private_counts().to_dict() == dict.fromkeys(range(40), 50_000)
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("odd", [b"z", 7, 1.5, "\ud800", "y" * 5000, 2**70, [1], None])
+def test_one_row_of_a_table_changes_no_type(odd):
+    """Whether rows are protected or people; what Arrow makes of a column of objects plays no part."""
+    items, users = ["x"] * 2000 + [odd], [*range(2000), 0]
+    frame = pd.DataFrame({"u": users, "other": pd.Series([*range(2000), "o"], dtype=object)})
+    frame["x"] = pd.Series(items, dtype=object)
+    for table in (frame, {"u": users, "x": items}):
+        assert dc.top_k(table, 3, dc.Budget(20.0, 1e-6), column="x", nulls="skip").items == ["x"]
+        published = dc.top_k(table, 3, dc.Budget(20.0, 1e-6), column="x", user="u", nulls="skip")
+        assert published.items == ["x"]
+        assert published.to_arrow().schema.field("item").type == pa.large_string()
+    odd_user = dc.top_k({"u": [*range(2000), odd], "x": items}, 3, BUDGET, column="x", user="u", nulls="skip")
+    assert odd_user.items == ["x"]
