@@ -145,7 +145,7 @@ def test_bad_input_says_nothing_of_the_data():
     secret = "my-secret-item"
     for bad in (
         lambda: people_of_table(pa.table({"who": [secret], "what": [[{"a": secret}]]}), "what", "who"),
-        lambda: people_of_table({"who": [secret, 1], "what": [b"x", secret]}, "what", "who"),
+        lambda: people_of_table({"who": [secret, 1], "what": [secret]}, "what", "who"),
         lambda: people_of_table(pd.DataFrame({"who": [[secret], {secret}], "what": ["a", "b"]}), "what", "who"),
         lambda: people_of_table([secret], "what", "who"),
         lambda: people_of_table(secret, "what", "who"),
