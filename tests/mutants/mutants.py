@@ -69,7 +69,7 @@ CENTRAL = in_package(
      audited("UserRelease")),
     ("private_space_saving.py", "noise of the length for one event of a user",
      "return items_of(self.unit) / self._epsilons[1]", "return 1 / self._epsilons[1]",
-     (*audited("PrivateSpaceSaving"), "tests/unit/central/test_releases_of_one_state.py")),
+     audited("PrivateSpaceSaving")),
     ("private_space_saving.py", "the length spends epsilon again", "return epsilon - length, length",
      "return epsilon, length", audited("PrivateSpaceSaving")),
     ("private_space_saving.py", "a cut from the length that the data have",
@@ -127,9 +127,8 @@ CONTINUAL = in_package(
     ("heavy_hitters.py", "every level of the tree spends the whole budget",
      "each_epsilon, each_delta = repeated_share(epsilon, delta, self.levels)",
      "each_epsilon, each_delta = epsilon, delta", audited("HeavyHitters")),
-    ("heavy_hitters.py", "the baseline shows items of count 0 with noise above the cut",
-     "offset, kept = 0, (v >= self.threshold) & (raw.counts > 0)", "offset, kept = 0, v >= self.threshold",
-     audited("HeavyHitters")),
+    ("heavy_hitters.py", "noise for one counter in the baseline", "self.scale = self.capacity / Fraction(each_epsilon)",
+     "self.scale = 1 / Fraction(each_epsilon)", audited("HeavyHitters")),
 )  # fmt: skip
 
 PAN = in_package(

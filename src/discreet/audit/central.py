@@ -113,6 +113,7 @@ _counters(
     lambda: (
         PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
         PrivateSpaceSaving(_LARGE, capacity=3, stream_length="noisy", length_share=0.3),
+        PrivateSpaceSaving(_LARGE, capacity=2, stream_length="noisy", length_share=0.3, unit=User(2)),
         PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
     ),
     CounterAudit("space-saving", zeros=True),

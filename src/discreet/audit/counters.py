@@ -354,7 +354,7 @@ def _is_laplace(mechanism: Any) -> bool:
 def _epsilon_of_noise(mechanism: Any) -> Fraction:
     """The part of epsilon that the counters' noise is for."""
     length = mechanism.error_model.offset_noise
-    if length is None or length.scale == mechanism.scale:
+    if length is None or getattr(mechanism, "stream_length", None) != "noisy":
         return Fraction(claim(mechanism)[0])
     return Fraction(claim(mechanism)[0]) - Fraction(items_of(mechanism)) / Fraction(length.scale)
 

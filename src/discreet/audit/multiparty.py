@@ -22,6 +22,7 @@ from discreet.audit.multiparty_laws import (
     neighbours,
     noise_is_added,
     separation_loss,
+    separation_messages,
     tiny,
 )
 from discreet.audit.registry import AuditCase, Effort, Twin, register
@@ -171,6 +172,10 @@ def _separation_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
         pairs = list(neighbours(4, length))
         claimed, loss = small.epsilon * _SLACK, separation_loss(small, pairs)
         yield Finding("exact", f"{length} item(s), heavy above {threshold}", "epsilon", claimed, loss, len(pairs))
+        if length > 1:
+            wrong = separation_messages(small, pairs)
+            what = "messages that follow more than the noisy numbers"
+            yield Finding("exact", f"{length} items: {what}", "violations", 0, wrong, len(pairs))
     yield Finding("exact", "scales other than those of the law", "violations", 0, _other_scales(protocol), 1)
 
 

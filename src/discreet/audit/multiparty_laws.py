@@ -36,6 +36,7 @@ __all__ = [
     "neighbours",
     "noise_is_added",
     "separation_loss",
+    "separation_messages",
     "shown_vector",
     "tiny",
 ]
@@ -203,7 +204,8 @@ def _choice_law(protocol: Separation, given: Input) -> dict[tuple[int, ...], flo
 def separation_loss(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> float:
     """The largest loss of (choice, heavy counts, cells), of which a message is a function, over pairs of neighbours.
 
-    Given the choice, the heavy counts and the cells (for any width) are vectors with independent noise.
+    Given the choice, the heavy counts and the cells (for any width) are vectors with independent noise. That a message
+    is no more than a function of the three is what `separation_messages` checks.
     """
     laws = {given: _choice_law(protocol, given) for given in {given for pair in pairs for given in pair}}
     worst = 0.0
@@ -229,6 +231,50 @@ def _light_loss(protocol: Separation, first: Input, second: Input, chosen: tuple
         )
         worst = max(worst, int(np.abs(one - other).sum()))
     return worst / protocol.light_scale
+
+
+class _ChosenNoise(ScriptedSource):
+    """Gives these arrays of noise in turn, and counts the draws that are not of their sizes."""
+
+    def __init__(self, noises: Sequence[Any]) -> None:
+        super().__init__()
+        self._noises, self.unexpected = list(noises), 0
+
+    def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
+        """The next of them."""
+        noise = self._noises.pop(0) if self._noises else ()
+        if size is None or len(noise) != size:
+            self.unexpected += 1
+            return super().discrete_laplace(scale, size)
+        return np.asarray(noise, np.int64)
+
+
+def separation_messages(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> int:
+    """Pairs of neighbours whose messages differ although choice, noisy heavy counts and noisy cells are the same.
+
+    The noise makes up for what the two inputs differ in. Then all fields of a message must be the same, byte for byte:
+    the width of the sketch, say, must follow the noisy counts and not the true ones.
+    """
+    wrong = 0
+    for (first, second), shift in itertools.product(pairs, (-2, 1)):
+        heavy = sorted(set(first) & set(second))
+        target = np.arange(1, len(heavy) + 1) + shift
+        width = protocol.width(min(max(len(first) - int(target.sum()), 0), len(first)))
+        messages = set()
+        for given in (first, second):
+            found = sorted(set(given))
+            light = protocol._light_cells(np.array(given, np.uint64), np.array(heavy, np.int64), width, 0)
+            source = _ChosenNoise(
+                (
+                    [1000 if item in heavy else -1000 for item in found],
+                    target - np.array([given.count(item) for item in heavy], np.int64),
+                    np.arange(len(light)) % 3 - light,
+                )
+            )
+            messages.add(protocol.party(0, source=source).encode(list(given)))
+            wrong += source.unexpected
+        wrong += len(messages) > 1
+    return wrong
 
 
 def larger(protocol: Any, least: float) -> Any:

@@ -55,7 +55,7 @@ def lower_cut(mechanism: Any) -> Twin:
 
     Where the exact law has some room, lower by what makes delta so much larger: three times for entries, whose cut is
     for one entry that moves by all of the sensitivity; twice for a single counter, which reaches only some of the
-    states; a quarter for a cut from a noisy length, which is calibrated for the chance that a key is shown, and what
+    states; three times for a cut from a noisy length, which is calibrated for the chance that a key is shown, and what
     the other stream may show of it is not taken off. Delta falls with the wider of the two noises, that of the length
     or that of the counters. The papers' formulas have more room than that: half of their cut.
     """
@@ -67,7 +67,7 @@ def lower_cut(mechanism: Any) -> Twin:
     if noisy_length:
         spread = max(spread, float(offset.scale * offset.step))
     single = getattr(mechanism, "capacity", None) == 1
-    room = 3.0 if hasattr(mechanism, "sensitivity") else 2.0 if single else 1.25 if noisy_length else 1.0
+    room = 3.0 if hasattr(mechanism, "sensitivity") or noisy_length else 2.0 if single else 1.0
     less = 1 + math.ceil(spread * math.log(room))
     name = "cut one lower" if less == 1 else f"cut {less} lower"
     return sabotaged(mechanism, name, **{attribute: lambda original: getattr(original, attribute) - less})
