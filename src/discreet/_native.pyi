@@ -378,6 +378,11 @@ class PanTable:
     @property
     def rounds(self) -> int: ...
 
+def parquet_chunks(footer: bytes, wanted: Sequence[str]) -> list[list[tuple[int, int, int, int, bool]]]:
+    """
+    For every row group the chunks of the wanted columns: which of them, the depth of its path, the number of values, the uncompressed bytes, whether there is a dictionary. Raises DataError.
+    """
+
 def record_ends(text: bytes, delimiter: int, cell: int) -> tuple[bytes, int]:
     """
     The offsets (int64) after the records of delimited text, and how its last cell goes on: 0 at its start, 1 plain, 2 inside quotes, 3 after a quote that may have closed it.

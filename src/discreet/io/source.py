@@ -164,6 +164,11 @@ class ByteSource:
         self._file.seek(0)
         return self._file if self._path == STDIN else self._path
 
+    def tail(self, size: int) -> bytes:
+        """The last bytes of a seekable file, fewer only if it is shorter."""
+        end = self.size or 0
+        return os.pread(self._file.fileno(), min(size, end), max(0, end - size))
+
     def advance_to(self, share: float) -> None:
         """Count this share of a seekable file as read."""
         self._raw.count = int(share * (self.size or 0))
