@@ -146,7 +146,7 @@ class ErrorModel:
             "summary_above": _finite(self.summary_above),
             "lowest": self.lowest,
             "collisions": None if self.collisions is None else self.collisions.to_dict(),
-            "of_published": self.of_published,
+            **({"of_published": True} if self.of_published else {}),  # others are written as they always were
         }
 
     @classmethod
