@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import discreet as dc
+from discreet.cli.watch import FAMILY
+from discreet.summaries.state import open_state
 
 DISCREET = [sys.executable, "-c", "import discreet.cli; discreet.cli.main()", "watch"]
 ROWS_A_TICK = 10
@@ -50,7 +52,7 @@ def speed(arguments: argparse.Namespace) -> None:
                 reader = Rows(str(path), None, options.get("column"), options.get("time_column"), needs_items=True)
                 reader.open(0)
                 if not columns:
-                    reader._as_columns = lambda block: None  # type: ignore[method-assign]
+                    reader._as_columns = lambda *block: None  # type: ignore[method-assign]
                 used = time.process_time()
                 assert sum(len(batch) for batch in reader.available()) == count
                 rates.append(count / (time.process_time() - used) / 1e6)
@@ -136,7 +138,7 @@ def _until_used_up(folder: Path, source: str, seed: int, most: int) -> int:
 def _feed(process: Any, rows: list[str], printed: dict[int, Any], state: Path) -> None:
     """Send the rows after the last tick that was published, which the watch prints again when it starts."""
     after = 0
-    data = state.read_bytes() if state.exists() else b""
+    data = open_state(state.read_bytes(), FAMILY, 2)[1] if state.exists() else b""
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")] or b"{}")
     if header.get("published") is not None:
         line = process.stdout.readline()

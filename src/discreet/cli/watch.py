@@ -261,8 +261,7 @@ class Watcher:
                         return
             if self.reader.ended or (once and self.reader.file != "-" and not self.reader.more()):
                 return  # standard input that is silent has not ended
-            if not self.reader.more():
-                time.sleep(_POLL_SECONDS)
+            self.reader.wait(_POLL_SECONDS)
 
     def _round(self, once: bool) -> Iterator[Add | End]:
         """What there is at one moment: the rows that are there now, then the ticks that have ended by now."""

@@ -10,6 +10,7 @@ import hashlib
 import os
 import select
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,6 +41,9 @@ class Source(Protocol):
 
     def more(self) -> bool:
         """Whether there is something to read, if one looked again."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait for more, at most so long."""
 
     def before(self) -> bytes:
         """The byte before, in the file that is open; b"" at its start."""
@@ -98,6 +102,10 @@ class Piped:
     def more(self) -> bool:
         """Nobody knows."""
         return False
+
+    def wait(self, seconds: float) -> None:
+        """Until the writer has written."""
+        select.select([self._handle], [], [], seconds)
 
     def before(self) -> bytes:
         """What was read is gone."""
@@ -233,6 +241,11 @@ class Followed:
             return False
         grown = os.fstat(self._handle).st_size != self._offset
         return grown or bool(self._next) or (status.st_size > 0 and not self._files[-1].is_at(status))
+
+    def wait(self, seconds: float) -> None:
+        """A file does not say when it grows."""
+        if not self.more():
+            time.sleep(seconds)
 
     def before(self) -> bytes:
         """The last byte that was read of this file."""

@@ -199,6 +199,11 @@ class Rows:
         assert self._source is not None
         return self._source.more()
 
+    def wait(self, seconds: float) -> None:
+        """Wait for more rows, at most so long."""
+        assert self._source is not None
+        self._source.wait(seconds)
+
     def _last(self) -> Iterator[Batch]:
         for cut in self._cutter.finish():
             yield from self._rows(cut)
