@@ -136,7 +136,7 @@ PAN = in_package(
     ("incidence.py", "half the sensitivity of primes", "return 2 * len(self._moduli)", "return len(self._moduli)",
      audited("Incidence")),
     ("incidence.py", "after an announcement one count as before", "return 2 if self.intrusions else 1", "return 1",
-     ("tests/exhaustive/test_pan_laws_exhaustive.py", *audited("Incidence"))),
+     ("tests/unit/pan/test_estimators.py", "-k", "announcement")),
     ("incidence.py", "counters of an element do not share epsilon",
      "return response_weights(modulus, epsilon_state / len(self._moduli))",
      "return response_weights(modulus, epsilon_state)", audited("Incidence")),

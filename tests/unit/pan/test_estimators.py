@@ -395,3 +395,24 @@ def test_used_noise_is_wiped(make):
     estimator.release()
     assert source.handed_out
     assert not any(np.any(drawn) for drawn in source.handed_out)
+
+
+def test_after_an_announcement_incidence_pays_for_both_counts():
+    """Squares and zeros are then counted, and an element may go from one to the other: the two counts move by 2."""
+
+    class Watched(_Kept):
+        asked = ()
+
+        def discrete_laplace(self, scale, size=None):
+            self.asked += ((scale, size),)
+            return super().discrete_laplace(scale, size)
+
+    for announced, distance in ((0, 1), (1, 2)):
+        source = Watched()
+        made = PAN.Incidence(50, 2, budget=dc.Budget(3.0), max_count=6, announced_intrusions=1, source=source)
+        for _ in range(announced):
+            made.announce_intrusion()
+        made.release()
+        ((scale, size),) = source.asked
+        assert size == 1 + announced
+        assert float(scale) * made.epsilon_output == pytest.approx(distance)
