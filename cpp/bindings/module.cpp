@@ -48,6 +48,7 @@ NB_MODULE(_native, m) {
   discreet::bind_correlated_noise(m);
   discreet::bind_diagnostics(m);
   discreet::bind_exact_counts(m);
+  discreet::bind_interner(m);
   discreet::bind_misra_gries(m);
   discreet::bind_multiparty(m);
   discreet::bind_noise(m);

@@ -11,6 +11,7 @@ void bind_count_sketch(nb::module_& m);
 void bind_correlated_noise(nb::module_& m);
 void bind_diagnostics(nb::module_& m);
 void bind_exact_counts(nb::module_& m);
+void bind_interner(nb::module_& m);
 void bind_misra_gries(nb::module_& m);
 void bind_multiparty(nb::module_& m);
 void bind_noise(nb::module_& m);

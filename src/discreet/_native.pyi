@@ -200,6 +200,30 @@ class ExactCounts:
     @property
     def max_key_bytes(self) -> int: ...
 
+class Interner:
+    """Numbers for texts or bytes, in the order of their first appearance."""
+
+    def __init__(self, max_key_bytes: int, seed: int) -> None: ...
+
+    def number(self, data: object) -> bytes:
+        """
+        The number of every row (int32); -1 for one without a value, or with one that cannot be an item.
+        """
+
+    def keys(self, numbers: Sequence[int]) -> tuple[str, bytes, bytes, bytes, bytes]:
+        """The values with these numbers, as raw counters."""
+
+    def hashes(self) -> bytes:
+        """
+        A keyed hash (uint64) of every value, by number: it depends on the value alone.
+        """
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
 class MisraGries:
     def __init__(self, capacity: int, max_key_bytes: int, seed: int) -> None: ...
 

@@ -8,17 +8,21 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from discreet import _native
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.items import Item, item_of, read
 from discreet.privacy.published import items_array
+from discreet.summaries._base import wrap_counters
 from discreet.summaries.people import LENGTH, Counts, People
 
 try:
@@ -29,9 +33,13 @@ except ImportError as error:
 __all__ = ["DuckPeople", "as_arrow", "people_of_batches", "people_of_table"]
 
 MAX_KEY_BYTES = 4096
+_ROWS_AT_ONCE = 1 << 18
 MOST_ROWS = 2**20
 """Of the rows that one person has with one item at most so many count."""
 _MEMORY = re.compile(r"\d+(\.\d+)?\s*[KMGT]i?B", re.IGNORECASE)
+_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_OWN_SHARE = 0.4  # of the memory: for the names; DuckDB has the rest
 _FOLDER = "discreet-people-"
 _TAGGED = {b"discreet": b"with kinds"}
 
@@ -49,15 +57,15 @@ class DuckPeople(People):
         self._rows = rows
         self._folder = _PrivateFolder()
         self._chosen: bytes | None = None
-        self._tagged = False  # items are written with their kinds
         self._connection = duckdb.connect(":memory:", config={"temp_directory": str(self._folder.path)})
         self._run("SET preserve_insertion_order = false; SET autoinstall_known_extensions = false")
         if memory is not None:
             with _translated(memory):
-                self._run(f"SET memory_limit = '{memory.strip()}'")
+                self._run(f"SET memory_limit = '{int((1 - _OWN_SHARE) * _bytes_of(memory))}B'")
         if threads is not None:
             self._run(f"SET threads = {int(threads)}")
         self._memory = memory
+        self._users, self._items = _Numbers("people"), _Numbers("items")
 
     def __repr__(self) -> str:
         return "DuckPeople() [NOT PRIVATE]"
@@ -79,29 +87,45 @@ class DuckPeople(People):
     def _first(self, sql: str) -> Any:
         return self._run(sql).fetchall()[0][0]
 
-    def read(self, source: str, item: str, user: str | None, nulls: str) -> None:
-        """Group the rows of a table expression: one row for every person and item. Without `user` a row is a person."""
-        with _translated(self._memory):
-            if user is None:
-                source = f"(SELECT row_number() OVER () AS person, unnest({item}) AS thing FROM {source})"
-                item, user = "thing", "person"
-            described = self._run(f"DESCRIBE SELECT {item} AS x, {user} AS y FROM {source}").fetchall()
-            kind, whose = (str(row[1]) for row in described)
-            for role, found in (("items", kind), ("people", whose)):
-                if found.endswith("]") or found.startswith(("STRUCT", "MAP", "UNION")):
-                    raise DataError(f"the column of {role} must hold single values, not nested ones")
-            thing, fits, self._type = _item_expression(kind, item)
-            if self._tagged:
-                fits = "true"  # those that are too long were left out already
-            self._run(
-                f"CREATE TEMP TABLE pairs AS SELECT {user} AS u, {thing} AS i, count(*) AS n FROM {source} "
-                f"WHERE {fits} GROUP BY ALL"
+    def read(self, batches: Iterable[tuple[pa.Array, pa.Array]], nulls: str) -> None:
+        """Group rows of people and items, given in columns: one row of a table for every person and item."""
+        problem: list[DiscreetError] = []
+        rows = self._numbered(batches, nulls)
+        first = next(rows, None)
+        if first is None:
+            first = pa.record_batch({"u": pa.array([], pa.int64()), "i": pa.array([], pa.int64())})
+
+        def guarded() -> Iterator[pa.RecordBatch]:
+            # DuckDB turns an exception of its source into one of its own; ours is kept.
+            try:
+                for batch in chain([first], rows):
+                    yield batch.cast(first.schema)
+            except DiscreetError as error:
+                problem.append(error)
+                raise
+
+        self._connection.register("source", pa.RecordBatchReader.from_batches(first.schema, guarded()))
+        try:
+            with _translated(self._memory, problem):
+                self._run("CREATE TEMP TABLE pairs AS SELECT u, i, count(*) AS n FROM source GROUP BY ALL")
+        finally:
+            with suppress(duckdb.Error):
+                self._connection.unregister("source")
+
+    def _numbered(self, batches: Iterable[tuple[pa.Array, pa.Array]], nulls: str) -> Iterator[pa.RecordBatch]:
+        for users, items in batches:
+            if nulls != "skip" and (users.null_count or items.null_count):
+                raise DataError('the columns of people and items have nulls; nulls="skip" leaves those rows out')
+            batch = pa.record_batch({"u": self._users.numbers(users), "i": self._items.numbers(items)})
+            self._check_memory()
+            yield batch.drop_null() if batch.column(0).null_count or batch.column(1).null_count else batch
+
+    def _check_memory(self) -> None:
+        """What is numbered stays in memory; the rest is DuckDB's, which has a limit of its own."""
+        if self._memory is not None and self._users.bytes + self._items.bytes > _OWN_SHARE * _bytes_of(self._memory):
+            raise DiscreetError(
+                f"the memory limit of {self._memory} is too small: the names of people and items alone need more"
             )
-            missing = "FROM pairs WHERE u IS NULL OR i IS NULL"
-            if self._first(f"SELECT count(*) {missing}"):
-                if nulls != "skip":
-                    raise DataError('the columns of people and items have nulls; nulls="skip" leaves those rows out')
-                self._run(f"DELETE {missing}")
 
     def discovery_weights(self, most_items: int) -> Counts:
         weight = f"trunc({LENGTH - 1} / sqrt({{}}))::BIGINT"
@@ -111,10 +135,19 @@ class DuckPeople(People):
                 f"SELECT i, {weight.format('d::DOUBLE')} AS w FROM pairs JOIN person USING (u) WHERE d <= {most_items}"
             ]
             if self._first(f"SELECT count(*) FROM person WHERE d > {most_items}"):
-                # Which items of a person take part depends on that person and a fresh key alone.
+                # Which items of a person take part depends on that person and a fresh key alone: on the items
+                # themselves, and not on their numbers, which depend on everybody's rows.
+                keys = self._items.keys()
+                if keys is not None:
+                    self._connection.register("keys", keys)
+                    self._run("CREATE OR REPLACE TEMP TABLE item_key AS SELECT * FROM keys")
+                    self._connection.unregister("keys")
+                key, joined = f"hash(i, {secrets.randbits(62)})", ""
+                if keys is not None:
+                    key, joined = "key", "JOIN item_key USING (i)"
                 ranked = (
-                    f"SELECT i, row_number() OVER (PARTITION BY u ORDER BY hash(i, {secrets.randbits(62)}), i) AS r "
-                    f"FROM pairs JOIN person USING (u) WHERE d > {most_items}"
+                    f"SELECT i, row_number() OVER (PARTITION BY u ORDER BY {key}, i) AS r FROM pairs "
+                    f"JOIN person USING (u) {joined} WHERE d > {most_items}"
                 )
                 parts.append(
                     f"SELECT i, {weight.format(f'{most_items}::DOUBLE')} AS w FROM ({ranked}) WHERE r <= {most_items}"
@@ -128,10 +161,8 @@ class DuckPeople(People):
 
     def items(self, places: Counts) -> pa.Array:
         with self._wanted(places):
-            found = self._run("SELECT items.i FROM wanted JOIN items USING (place) ORDER BY wanted.index").fetchall()
-        if self._tagged:
-            return items_array(_untagged(bytes(item)) for (item,) in found)
-        return pa.array([item for (item,) in found], self._type)
+            found = _column(self._run("SELECT items.i FROM wanted JOIN items USING (place) ORDER BY wanted.index"))
+        return self._items.values(found)
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
         self._choose(places, weights)
@@ -209,16 +240,14 @@ def people_of_table(
         if name is not None and names.count(name) != 1:
             there = "more than one column" if name in names else "no column"
             raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
-    people = DuckPeople(memory, threads, rows=rows)
-    people._tagged = data.schema.field(column).metadata == _TAGGED
-    try:
-        people._connection.register("source", data)
-        people.read("source", _quoted(column), None if user is None else _quoted(user), nulls)
-        people._connection.unregister("source")
-    except BaseException:
-        people.close()
-        raise
-    return people
+    batches = data if isinstance(data, pa.RecordBatchReader) else iter(data.to_batches(_ROWS_AT_ONCE))
+    tagged = data.schema.field(column).metadata == _TAGGED
+    columns = (_columns(batch, column, user) for batch in batches)
+    return _counted(columns, user is None, rows, nulls, memory, threads, tagged=tagged)
+
+
+def _columns(batch: pa.RecordBatch, column: str, user: str | None) -> tuple[pa.Array | None, pa.Array]:
+    return None if user is None else batch.column(user), batch.column(column)
 
 
 def people_of_batches(
@@ -230,39 +259,108 @@ def people_of_batches(
     threads: int | None = None,
 ) -> DuckPeople:
     """People from the batches of `discreet.io.open_stream`: with a column "user", or with lists, one row a person."""
-    reader = _reader(batches)
-    user = "user" if "user" in reader.schema.names else None
-    return people_of_table(reader, "item", user, rows=rows, nulls=nulls, memory=memory, threads=threads)
-
-
-def _reader(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
-    """The batches as one reader; the first one says of which kind items and users are."""
     first = next(batches, None)
     if first is None:
-        empty = pa.schema([("item", pa.large_string()), ("user", pa.large_string())])
-        return pa.RecordBatchReader.from_batches(empty, iter(()))
-    schema = pa.schema([(field.name, _plain_type(field.type)) for field in first.schema])
-
-    def plain() -> Iterator[pa.RecordBatch]:
-        yield _cast(first, schema)
-        for batch in batches:
-            yield _cast(batch, schema)
-
-    return pa.RecordBatchReader.from_batches(schema, plain())
+        return _counted(iter(()), False, rows, nulls, memory, threads)
+    user = "user" if "user" in first.schema.names else None
+    columns = (_columns(batch, "item", user) for batch in chain([first], batches))
+    return _counted(columns, user is None, rows, nulls, memory, threads)
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return pa.large_string()
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return pa.large_binary()
-    return kind
+def _counted(
+    columns: Iterator[tuple[pa.Array | None, pa.Array]],
+    lists: bool,
+    rows: bool,
+    nulls: str,
+    memory: str | None,
+    threads: int | None,
+    *,
+    tagged: bool = False,
+) -> DuckPeople:
+    people = DuckPeople(memory, threads, rows=rows)
+    people._items.tagged = tagged
+    try:
+        people.read(_of_lists(columns, nulls) if lists else columns, nulls)
+    except BaseException:
+        people.close()
+        raise
+    return people
 
 
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    return pa.record_batch([batch.column(field.name).cast(field.type) for field in schema], schema=schema)
+def _of_lists(columns: Iterator[tuple[Any, pa.Array]], nulls: str) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Rows of people and items from columns of lists: the number of the row is the person."""
+    before = 0
+    for _, lists in columns:
+        if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
+            raise DataError("without a column of people the items must come in lists, one row a person")
+        if lists.null_count and nulls != "skip":
+            raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
+        owners = pc.add(pc.list_parent_indices(lists).cast(pa.int64()), before)
+        yield owners, lists.flatten()
+        before += len(lists)
+
+
+class _Numbers:
+    """A column of values as whole numbers, and back: integers as they are, texts and bytes by an interner.
+
+    Other scalars (dates, booleans, decimals, floats) are taken as text.
+    """
+
+    def __init__(self, role: str) -> None:
+        self._role = role
+        self._interner = _native.Interner(MAX_KEY_BYTES, secrets.randbits(64))
+        self._integers: pa.DataType | None = None
+        self.tagged = False  # values are written with their kinds, see `objects_as_arrow`
+
+    @property
+    def bytes(self) -> int:
+        """Memory that is in use."""
+        return self._interner.bytes
+
+    def numbers(self, column: pa.Array) -> pa.Array:
+        """int64 or int32, null for rows without a value and for values that cannot be items."""
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_integer(kind):
+            if self._interner.size:
+                raise DataError(f"the {self._role} are numbers after texts or bytes")
+            self._integers = pa.uint64() if pa.types.is_uint64(kind) else self._integers or pa.int64()
+            plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            return plain.view(pa.int64()) if pa.types.is_uint64(kind) else plain.cast(pa.int64())
+        if self._integers is not None and not pa.types.is_null(kind):
+            raise DataError(f"the {self._role} are texts or bytes after numbers")
+        if pa.types.is_nested(kind):
+            raise DataError(f"the column of {self._role} must hold single values, not nested ones")
+        texts = any(is_text(kind) for is_text in _TEXTS)
+        if not texts and not pa.types.is_null(kind):
+            column = read(column, lambda: column.cast(pa.string()))
+        numbers = np.frombuffer(self._interner.number(column), np.int32)
+        return pa.array(numbers, mask=numbers < 0) if numbers.min(initial=0) < 0 else pa.array(numbers)
+
+    def keys(self) -> pa.Table | None:
+        """(number, keyed hash of the value); None where the numbers are the values."""
+        if self._integers is not None:
+            return None
+        hashes = np.frombuffer(self._interner.hashes(), np.uint64)
+        return pa.table({"i": np.arange(len(hashes), dtype=np.int64), "key": hashes})
+
+    def values(self, numbers: Counts) -> pa.Array:
+        """The values with these numbers."""
+        if self._integers is not None:
+            return pa.array(numbers).view(self._integers)
+        values = wrap_counters(self._interner.keys(numbers.tolist())).items
+        return items_array(_untagged(value) for value in values.to_pylist()) if self.tagged else values
+
+
+_TEXTS = (
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary),
+    *(pa.types.is_fixed_size_binary, pa.types.is_string_view, pa.types.is_binary_view),
+)
+
+
+def _bytes_of(memory: str) -> int:
+    """A size such as "2GB" in bytes."""
+    number, unit = re.fullmatch(r"([\d.]+)\s*(\w+)", memory.strip()).groups()  # type: ignore[union-attr]
+    return int(float(number) * _SIZES[unit.upper()])
 
 
 def as_arrow(table: Any) -> Any:
@@ -357,30 +455,14 @@ def _untagged(value: bytes) -> Item:
     return int(rest) if kind == b"i" else rest.decode() if kind == b"t" else rest
 
 
-def _item_expression(kind: str, name: str) -> tuple[str, str, pa.DataType]:
-    """(what is counted, which rows are, its type): numbers, text and bytes as they are, other scalars as text."""
-    if kind == "BLOB":
-        return name, f"octet_length({name}) <= {MAX_KEY_BYTES} OR {name} IS NULL", pa.large_binary()
-    if kind in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"):
-        return name, "true", pa.int64()
-    if kind == "UBIGINT":
-        return name, "true", pa.uint64()
-    text = name if kind == "VARCHAR" else f"CAST({name} AS VARCHAR)"
-    return text, f"strlen({text}) <= {MAX_KEY_BYTES} OR {name} IS NULL", pa.large_string()
-
-
 def _column(result: Any) -> Counts:
     found = result.fetchnumpy()
     return np.asarray(next(iter(found.values())), dtype=np.int64)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 @contextmanager
-def _translated(memory: str | None) -> Iterator[None]:
-    """DuckDB's errors as ours, without their texts, which may quote the data."""
+def _translated(memory: str | None, ours: Sequence[DiscreetError] = ()) -> Iterator[None]:
+    """DuckDB's errors as ours, without their texts, which may quote the data; one of `ours` comes first."""
     try:
         yield
         return
@@ -394,7 +476,7 @@ def _translated(memory: str | None) -> Iterator[None]:
         problem = DataError("the columns are not there, or of a type that people and items cannot have")
     except duckdb.Error as error:
         problem = DataError(f"DuckDB could not count these people ({type(error).__name__})")
-    raise problem from None
+    raise (ours[0] if ours else problem) from None
 
 
 class _PrivateFolder:

@@ -65,7 +65,7 @@ def test_neither_order_nor_threads_nor_memory_matter():
     for data, threads, memory in ((table, 1, None), (shuffled, 8, None), (shuffled.to_reader(17), 2, "200MB")):
         with people_of_table(data, "what", "who", threads=threads, memory=memory) as people:
             results.append(everything(people, False))
-        data = table if threads == 1 else shuffled
+        data = table if threads == 1 else table.to_reader(19 * threads)
         with people_of_table(data, "what", "who", threads=threads) as people:
             releases.append(PeopleRelease(BUDGET, 10)(people, seeded_source(3)).to_payload())
     assert results[0] == results[1] == results[2]
@@ -78,6 +78,25 @@ def test_of_a_person_with_many_items_256_take_part():
         weights = people.discovery_weights(256)
         assert len(weights) == 256
         assert {*weights.tolist()} == {(2**24 - 1) // 16}
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_which_items_take_part_depends_on_the_person_alone(monkeypatch, texts):
+    """Other people's rows, before and after, change the numbers of items, and must not change the choice."""
+    monkeypatch.setattr("secrets.randbits", lambda bits: 12345)
+    name = str if texts else int
+    own = pa.table({"who": [name(1)] * 400, "what": [name(i) for i in range(400)]})
+    other = pa.table({"who": [name(2)] * 90, "what": [name(i) for i in range(399, 309, -1)]})
+    chosen = []
+    for tables in ([own], [other, own], [own, other]):
+        with people_of_table(pa.concat_tables(tables), "what", "who") as people:
+            weights = people.discovery_weights(256)
+            names = people.items(np.arange(len(weights))).to_pylist()
+        alone = (2**24 - 1) // 16
+        extra = int((2**24 - 1) / 90**0.5)
+        chosen.append({n for n, weight in zip(names, weights, strict=True) if weight in (alone, alone + extra)})
+    assert len(chosen[0]) == 256
+    assert chosen[0] == chosen[1] == chosen[2]
 
 
 def test_any_table():
