@@ -11,17 +11,19 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo test faults lint types audit bench stubs clean mutants
+.PHONY: demo test spark faults lint types audit bench stubs clean mutants
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
 
-# The Spark tests share one cluster, so one process runs them; without Java 17 they are skipped, or fail where CI is set.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults
+
+# The Spark tests share one cluster, so one process runs them; without Java 17 they are skipped, or fail where CI is set.
+spark: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/spark
 
-# Kills, races and hostile input, as often as docs/reliability.md states; `make test` runs a few rounds of each.
+# Kills, races and hostile input, as often as docs/reliability.md states.
 faults: $(VENV)/.dev
 	DISCREET_FAULTS=full $(BIN)/python -m pytest -q -n auto --dist worksteal tests/faults
 

@@ -16,7 +16,7 @@ from discreet.continual._engines import Engine, Factored, Hidden, Meta, Sparse
 from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
 from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
 from discreet.errors import CorruptStateError, DataError, ParameterError
-from discreet.events.items import Item
+from discreet.events.items import Item, is_arrow
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
 from discreet.privacy import histogram as release
@@ -352,7 +352,7 @@ class Histogram(Continual):
 def _checked_domain(domain: Iterable[Item]) -> pa.Array:
     from discreet.continual._events import flattened
 
-    given = domain if hasattr(domain, "__arrow_c_stream__") else list(domain)
+    given = domain if is_arrow(domain) else list(domain)
     items, parents = flattened(given)
     if parents is not None or not len(items):
         raise ParameterError("the domain must be a column or an iterable of items, at least one")

@@ -316,3 +316,19 @@ def test_damaged_states():
         broken[position] ^= 0x11
         with pytest.raises(dc.CorruptStateError):
             Histogram.from_bytes(bytes(broken))
+
+
+@pytest.mark.parametrize("library", ["list", "arrow", "chunked", "numpy", "pandas"])
+def test_a_domain_from_any_library(library):
+    import pandas as pd
+
+    items = ["a", "b", "c"]
+    domain = {
+        "list": items,
+        "arrow": pa.array(items),
+        "chunked": pa.chunked_array([items]),
+        "numpy": np.array(items),
+        "pandas": pd.Series(items),
+    }[library]
+    histogram = Histogram(4, BUDGET, domain=domain, max_items_per_event=1)
+    assert {*histogram.step(["a"] * 500).items} <= {*items}
