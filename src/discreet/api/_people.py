@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.central.paying import check_noise, check_payer, pay_and_draw, top_k_request
 from discreet.central.people import PeopleRelease
-from discreet.errors import ParameterError
+from discreet.errors import DataError, ParameterError
+from discreet.events.items import arrow_chunks, is_arrow, prepare_lists
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, User
 from discreet.privacy.histogram import Histogram
@@ -15,9 +16,49 @@ from discreet.privacy.ledger import Account
 if TYPE_CHECKING:
     from discreet.summaries.people import People
 
-__all__ = ["COUNTS", "prepare_people", "release_people", "top_k_of_people"]
+__all__ = ["COUNTS", "prepare_people", "refuse_for_people", "release_people", "table_of_lists", "top_k_of_people"]
 
 COUNTS = ("users", "rows")
+
+
+def refuse_for_people(**options: object) -> None:
+    """Refuse what only other mechanisms take."""
+    for name, value in options.items():
+        if value is not None:
+            raise ParameterError(f"{name} is not for people: they are protected without it")
+
+
+def table_of_lists(data: Any, nulls: str) -> Any:
+    """A table of persons and items from lists of items, one for each person."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lists = prepare_lists(data)
+    if is_arrow(lists):
+        columns, before = [], 0
+        for chunk in arrow_chunks(lists):
+            if chunk.null_count:
+                _leave_out_null(nulls)
+                chunk = chunk.filter(chunk.is_valid())  # what a null list refers to is nobody's
+            owners = pc.add(pc.list_parent_indices(chunk).cast(pa.int64()), before)
+            columns.append(pa.record_batch({"person": owners, "item": chunk.flatten()}))
+            before += len(chunk)
+        return pa.Table.from_batches(columns) if columns else {"person": [], "item": []}
+    persons: list[int] = []
+    items: list[Any] = []
+    for person, row in enumerate(lists):
+        if row is None:
+            _leave_out_null(nulls)
+            continue
+        before = len(items)
+        items += row
+        persons += [person] * (len(items) - before)
+    return {"person": persons, "item": items}
+
+
+def _leave_out_null(nulls: str) -> None:
+    if nulls != "skip":
+        raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
 
 
 def prepare_people(

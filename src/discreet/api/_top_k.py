@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any
 
 from discreet.api._choose import mechanism_class, takes_length
-from discreet.api._people import top_k_of_people
+from discreet.api._people import refuse_for_people, table_of_lists, top_k_of_people
 from discreet.api._plan import published_from, sketch_shape
 from discreet.api._release import prepare, release
 from discreet.api._users import items_of_users
@@ -72,7 +72,8 @@ def top_k(
 
     Summary, capacity and mechanism are chosen from k, the budget, the unit and the declared length, never from the
     data. A list column (one row a user, its items in the list) needs `unit=User(m)`: an item counts once for a user,
-    and of a user with more than m different items a uniform random sample of m counts. It is summarised by
+    and of a user with more than m different items a uniform random sample of m counts. `unit=User()` needs no m, as
+    `user` does not: see there. With an m it is summarised by
     `UserMisraGries`, or for small m by `MisraGries` with group privacy, whichever publishes rarer items by `plan`.
     A flat column under `User(m)` has group privacy: the caller sees to it that no user has more than m rows.
 
@@ -117,10 +118,9 @@ def top_k(
     skip_nulls(nulls)
     bad_items_rule(bad_items)
     if user is not None:
-        others = {"unit": unit, "capacity": capacity, "total_share": total_share, "stream_length": stream_length}
-        for name, value in {**others, "grouped": grouped}.items():
-            if value is not None:
-                raise ParameterError(f"{name} is not for people: user={user!r} protects them without it")
+        refuse_for_people(
+            unit=unit, capacity=capacity, total_share=total_share, stream_length=stream_length, grouped=grouped
+        )
         if column is None or mechanism != "auto":
             raise ParameterError('user protects people by mechanism="auto", and needs the column of the items')
         return top_k_of_people(
@@ -140,6 +140,12 @@ def top_k(
     nested = _nested_type(data)
     if grouped is None:
         grouped = isinstance(unit, User) if nested is None else nested
+    if grouped and isinstance(unit, User) and unit.max_items is None and mechanism == "auto":
+        refuse_for_people(capacity=capacity, total_share=total_share, stream_length=stream_length)
+        return top_k_of_people(
+            table_of_lists(data, nulls), k, budget, column="item", user="person", nulls=nulls, workers=workers,
+            ledger=ledger, charge_id=charge_id, request=request, source=source,
+        )  # fmt: skip
     summary = _summary(grouped, k, budget, unit, capacity, mechanism, stream_length)
     if workers is not None or isinstance(mechanism, ShardedOffsetRelease):
         summary = _in_shards(summary, mechanism, unit, workers)
@@ -203,7 +209,7 @@ def _summary(
     """The empty summary to fill, from public parameters and the column's type."""
     if grouped and not isinstance(unit, User):
         raise ParameterError(
-            "a column of lists holds the items of one user in each row: it needs unit=dc.User(max_items)"
+            "a column of lists holds the items of one person in each row: unit=dc.User() protects people"
         )
     chosen = _mechanism_class(grouped, k, budget, unit, capacity, mechanism, stream_length)
     kind = chosen.accepts[0]

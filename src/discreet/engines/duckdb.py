@@ -293,8 +293,10 @@ def _of_lists(columns: Iterator[tuple[Any, pa.Array]], nulls: str) -> Iterator[t
     for _, lists in columns:
         if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
             raise DataError("without a column of people the items must come in lists, one row a person")
-        if lists.null_count and nulls != "skip":
-            raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
+        if lists.null_count:
+            if nulls != "skip":
+                raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
+            lists = lists.filter(lists.is_valid())  # what a null list refers to is nobody's
         owners = pc.add(pc.list_parent_indices(lists).cast(pa.int64()), before)
         yield owners, lists.flatten()
         before += len(lists)

@@ -149,3 +149,30 @@ def test_noise_in_the_bins_of_long_vectors_invents_nobody():
     assert np.flatnonzero(sizes.people).tolist() == [0, 1, 2, 3]
     weights, sums = np.full(20, 1), np.full(20, 100)
     assert sizes.best_length(4.0, weights, sums, 20) < 4.0
+
+
+def test_lists_are_people_without_a_bound():
+    import pandas as pd
+    import polars as pl
+
+    lists = [["x", "y"]] * 300 + [["x"]] * 300 + [["own"] * 400]
+    given = (
+        lists,
+        pa.array(lists),
+        pd.Series(lists),
+        pl.Series(lists),
+        (tuple(row) for row in lists),
+        [*lists, [b"z"]],
+    )
+    for data in given:
+        release = dc.top_k(data, 5, BUDGET, unit=dc.User())
+        assert release.items == ["x", "y"]
+        assert release.counted == "people"
+        assert abs(release.counts[0] - 600) < 150
+    with pytest.raises(dc.DataError, match="nulls"):
+        dc.top_k([*lists, None], 5, BUDGET, unit=dc.User())
+    assert dc.top_k([*lists, None], 5, BUDGET, unit=dc.User(), nulls="skip").items == ["x", "y"]
+    with pytest.raises(dc.ParameterError, match="capacity is not for people"):
+        dc.top_k(lists, 5, BUDGET, unit=dc.User(), capacity=10)
+    with pytest.raises(dc.ParameterError, match=r"dc.User\(\) protects people"):
+        dc.top_k(pa.array(lists), 5, BUDGET)
