@@ -310,7 +310,7 @@ def _of_people(
     reading_is_over: Callable[[], None],
 ) -> Histogram:
     """Read the people, then release what they have."""
-    from discreet.api._people import prepare_people, release_people
+    from discreet.central.paying_people import prepare_people, release_people
     from discreet.engines.duckdb import people_of_batches
 
     mechanism = prepare_people(k, budget, max_items=max_items, count=count.value, ledger=payer, charge_id=charge_id)

@@ -23,7 +23,7 @@ from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.items import Item, item_of, read
 from discreet.privacy.published import items_array
 from discreet.summaries._base import wrap_counters
-from discreet.summaries.people import LENGTH, Counts, People
+from discreet.summaries.people import LENGTH, MOST_ROWS, Counts, People
 
 try:
     import duckdb
@@ -34,8 +34,6 @@ __all__ = ["DuckPeople", "as_arrow", "people_of_batches", "people_of_table"]
 
 MAX_KEY_BYTES = 4096
 _ROWS_AT_ONCE = 1 << 18
-MOST_ROWS = 2**20
-"""Of the rows that one person has with one item at most so many count."""
 _MEMORY = re.compile(r"\d+(\.\d+)?\s*[KMGT]i?B", re.IGNORECASE)
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from discreet.central import Mechanism, SummedRelease, UserRelease
 from discreet.central.paying import check_noise, check_payer, is_stored, pay_and_draw
+from discreet.central.paying_people import prepare_people, release_people
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_plans import PLANS, SHUFFLE_LIMIT, SparkPlan, choose_plan, needs_users, spark_plans
 from discreet.errors import DataError, DiscreetError, ParameterError
@@ -53,6 +54,9 @@ def top_k(
     plan: str = "auto",
     unit: Unit | None = None,
     *,
+    user: str | None = None,
+    max_items: int | None = None,
+    count: str = "users",
     user_column: str | None = None,
     capacity: int | None = None,
     partitions: int | None = None,
@@ -64,6 +68,9 @@ def top_k(
     source: RandomSource | None = None,
 ) -> Histogram:
     """The most frequent items of a column, privately: at most k of them, largest noisy count first.
+
+    With `user` people are hidden, each with all of their rows, by the mechanism of `discreet.top_k(..., user=...)`:
+    data frame operations count, the driver charges and draws. The rest is about rows, and users in one pass.
 
     The contract, the guarantee and the result are those of `discreet.top_k`. The column is read once, by one job; a
     second, small one fetches the items that are published.
@@ -82,8 +89,10 @@ def top_k(
         plan: "auto", "shuffle" or "merge".
         unit: Whose presence is hidden; `Event()` by default. `User(m)` without `user_column` is group privacy: the
             caller sees to it that no user has more than m rows.
-        user_column: The column that says whose row it is, for `unit=User(m)`: of a user's different items a uniform
-            random sample of m counts, each once.
+        user: The column that says whose row it is: protects people, and nobody has to say how many items they have.
+        max_items: As for `discreet.top_k`; so is `count`.
+        user_column: For the sketches, with `unit=User(m)`: the column that says whose row it is. Of a user's different
+            items a uniform random sample of m counts, each once.
         capacity: The counters of each sketch; by default chosen from public numbers.
         partitions: How many sketches; by default `spark.sql.shuffle.partitions`. Public.
         nulls: "error" refuses nulls, "skip" leaves rows with them out.
@@ -95,10 +104,47 @@ def top_k(
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
     k = whole_number("k", k)
+    if user is not None:
+        others = (unit, user_column, capacity, partitions, stream_length)
+        if plan != "auto" or any(value is not None for value in others):
+            raise ParameterError("user protects people by itself: leave plan, unit and the options of sketches out")
+        return _top_k_of_people(dataframe, column, user, k, budget, max_items, count, nulls, ledger, charge_id, source)
+    if max_items is not None or count != "users":
+        raise ParameterError("max_items and count are for people: give user, the column that says whose row it is")
     request = _Request.checked(
         dataframe, column, k, budget, plan, unit, user_column, capacity, partitions, nulls, stream_length, shuffle_limit
     )
     return request.run(ledger, charge_id, source, k).head(k)
+
+
+def _top_k_of_people(
+    dataframe: Any,
+    column: str,
+    user: str,
+    k: int,
+    budget: Budget,
+    max_items: int | None,
+    count: str,
+    nulls: str,
+    ledger: Account | None,
+    charge_id: str | None,
+    source: RandomSource | None,
+) -> Histogram:
+    from discreet.engines._spark_people import SparkPeople
+
+    if not (hasattr(dataframe, "mapInArrow") and hasattr(dataframe, "schema")):
+        raise ParameterError(f"dataframe must be a Spark DataFrame, not {type(dataframe).__name__}")
+    mechanism = prepare_people(
+        k, budget, max_items=max_items, count=count, ledger=ledger, charge_id=charge_id, source=source
+    )
+    kind, nested = item_type(dataframe, column)
+    if nested:
+        raise ParameterError("a column of arrays has one row a person: explode it, with a column that names the person")
+    _field(dataframe, user)
+    rows_of = dataframe.select(F.col(_quoted(user)).alias("u"), F.col(_quoted(column)).cast(kind).alias("i"))
+    request = f"spark, column {column}, user {user}, nulls {nulls}"
+    with SparkPeople(rows_of, _KINDS[kind], nulls, rows=mechanism.rows) as people:
+        return release_people(people, mechanism, ledger=ledger, charge_id=charge_id, request=request, source=source)
 
 
 def release(

@@ -13,12 +13,14 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LENGTH", "ListedPeople", "People"]
+__all__ = ["LENGTH", "MOST_ROWS", "ListedPeople", "People"]
 
 Counts = npt.NDArray[np.int64]
 
 LENGTH = 2**24
 """The length, in steps of the lattice, that no person's vector exceeds. Vectors are whole numbers of steps."""
+MOST_ROWS = 2**20
+"""Of the rows that one person has with one item at most so many count."""
 _WHOLE = LENGTH - 1  # what is divided: the difference covers every rounding of the division
 
 
@@ -86,7 +88,7 @@ class ListedPeople(People):
         owner = np.repeat(np.arange(len(lists)), [len(items) for items in lists])
         pairs, times = np.unique(owner * max(len(self._names), 1) + places, return_counts=True)
         self._owner, self._place = np.divmod(pairs, max(len(self._names), 1))
-        self._times = times if rows else np.ones_like(times)
+        self._times = np.minimum(times, MOST_ROWS) if rows else np.ones_like(times)
         self._choice = choice
 
     def __repr__(self) -> str:
