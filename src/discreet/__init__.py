@@ -14,7 +14,7 @@ from discreet._version import __version__
 
 if TYPE_CHECKING:
     from discreet import audit, central, continual, engines, multiparty, pan
-    from discreet.api import Plan, plan, release, top_k
+    from discreet.api import PeoplePlan, Plan, plan, plan_people, release, top_k
     from discreet.errors import (
         BudgetExceededError,
         CorruptStateError,
@@ -43,7 +43,7 @@ _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     "Histogram": "privacy.histogram",
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
-    **dict.fromkeys(["Plan", "plan", "release", "top_k"], "api"),
+    **dict.fromkeys(["PeoplePlan", "Plan", "plan", "plan_people", "release", "top_k"], "api"),
     **dict.fromkeys(
         ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "ShardedMisraGries", "SpaceSaving", "UserMisraGries"],
         "summaries",
@@ -87,6 +87,7 @@ __all__ = [
     "MisraGries",
     "OldStateError",
     "ParameterError",
+    "PeoplePlan",
     "Plan",
     "Replace",
     "ShardedMisraGries",
@@ -102,6 +103,7 @@ __all__ = [
     "multiparty",
     "pan",
     "plan",
+    "plan_people",
     "release",
     "top_k",
 ]

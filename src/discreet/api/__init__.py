@@ -2,7 +2,18 @@
 
 from discreet.api._choose import MECHANISMS
 from discreet.api._plan import Plan, PlanRow, plan
+from discreet.api._plan_people import PeoplePlan, PeoplePlanRow, plan_people
 from discreet.api._release import release
 from discreet.api._top_k import top_k
 
-__all__ = ["MECHANISMS", "Plan", "PlanRow", "plan", "release", "top_k"]
+__all__ = [
+    "MECHANISMS",
+    "PeoplePlan",
+    "PeoplePlanRow",
+    "Plan",
+    "PlanRow",
+    "plan",
+    "plan_people",
+    "release",
+    "top_k",
+]

@@ -90,6 +90,11 @@ class PeopleRelease(Mechanism):
         return math.ceil(CANDIDATES * self.k)
 
     @property
+    def parts_of_a_look(self) -> int:
+        """The share of mu^2 that one look at the items has, in parts."""
+        return LOOK
+
+    @property
     def threshold(self) -> float:
         return self.calibration.threshold(second=True)
 

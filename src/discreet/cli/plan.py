@@ -31,6 +31,17 @@ def plan(
         typer.Option(help="The number of counters; by default what `discreet top` takes.", show_default=False),
     ] = None,
     k: Annotated[int, typer.Option("-k", "--k", help="How many items are wanted.")] = 100,
+    people: Annotated[
+        int | None,
+        typer.Option(
+            help="How many people there are, about: what `discreet top --user-column` would publish.",
+            show_default=False,
+        ),
+    ] = None,
+    items_per_person: Annotated[
+        float | None,
+        typer.Option(help="With --people: how many different items a person has, about.", show_default=False),
+    ] = None,
     max_items_per_user: Annotated[
         int | None, typer.Option(help="Protect users with so many items instead of events.", show_default=False)
     ] = None,
@@ -41,9 +52,18 @@ def plan(
 ) -> None:
     """Compare mechanisms for a length, budget and capacity: threshold, noise and error. Nothing is spent."""
     budget = budget_of(epsilon, delta, rho)
-    if (length is None) == (not files):
-        raise ParameterError("give either --length, or files to count")
     import discreet
+
+    if people is not None:
+        if length is not None or files or capacity is not None or max_items_per_user is not None:
+            raise ParameterError("--people goes with the budget, -k and --items-per-person alone")
+        for_people = discreet.plan_people(people, budget, k, items_per_person, confidence)
+        print(json.dumps(for_people.to_dict()) if format is TextFormat.json else for_people)
+        return
+    if items_per_person is not None:
+        raise ParameterError("--items-per-person goes with --people")
+    if (length is None) == (not files):
+        raise ParameterError("give either --length or --people, or files to count")
 
     unit = None if max_items_per_user is None else discreet.User(max_items_per_user)
     if length is None:
