@@ -22,6 +22,7 @@ __all__ = [
     "by_ending",
     "drop_standard_output",
     "note",
+    "note_left_out",
     "printable",
     "refuse_same_file",
     "table_text",
@@ -35,6 +36,12 @@ def note(message: str) -> None:
     """A remark for the operator. Where nobody can hear it (a full disk) it is not worth a release."""
     with suppress(OSError):
         print(f"discreet: {message}", file=sys.stderr, flush=True)
+
+
+def note_left_out(rows: int, quiet: bool) -> None:
+    """Tell the operator how many rows of the files could not be read."""
+    if rows and not quiet:
+        note(f"{rows:,} rows could not be read and were left out (not private: for your eyes alone)")
 
 
 def write_standard_output(data: bytes) -> None:

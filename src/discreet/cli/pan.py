@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.interrupts import uninterrupted
-from discreet.cli.options import LOCK_WAIT_SECONDS, InputFormat, Quiet, TextFormat
-from discreet.cli.output import table_text
+from discreet.cli.options import LOCK_WAIT_SECONDS, BadRows, InputFormat, Quiet, TextFormat
+from discreet.cli.output import note_left_out, table_text
 from discreet.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -68,6 +68,13 @@ Announce = Annotated[
 ]
 Confidence = Annotated[float | None, typer.Option(help="Of the interval.", show_default="0.95")]
 Nulls = Annotated[bool, typer.Option("--skip-nulls", help="Leave rows without a value out; else they are an error.")]
+Bad = Annotated[
+    BadRows,
+    typer.Option(
+        "--bad-rows",
+        help="Rows that cannot be read are left out (their number is told to you alone), or an error.",
+    ),
+]
 Format = Annotated[TextFormat, typer.Option("--format", help="How to print the estimate.")]
 
 
@@ -85,6 +92,7 @@ class Run:
     announce: bool
     confidence: float | None
     skip_nulls: bool
+    bad_rows: BadRows
     input_format: str | None
     format: TextFormat
     quiet: bool
@@ -168,40 +176,53 @@ class Run:
             column=self.column,
             format=self.input_format,
             nulls="skip" if self.skip_nulls else "error",
+            bad_rows=self.bad_rows.value,
         )
-        rows, fit = 0, _fitting(estimator)
+        rows, fitting, fit = 0, 0, _fitting(estimator, self.bad_rows)
         with ReadingProgress(stream.bytes_total, self.quiet) as progress:
             for batch in stream:
                 items = batch.column("item")
                 rows += len(items)
-                estimator.update(fit(items))
+                for part in fit(items):
+                    fitting += len(part)
+                    estimator.update(part)
                 progress.update(rows, stream.bytes_read)
+        note_left_out(stream.bad_rows + rows - fitting, self.quiet)
 
 
-def _fitting(estimator: Any) -> Callable[[Any], Any]:
+def _fitting(estimator: Any, bad_rows: BadRows) -> Callable[[Any], Iterator[Any]]:
     """Items as the elements of the universe are written: numbers in a text file are text, in a table they are not."""
     universe = getattr(estimator, "_universe", None)
     if universe is None:
-        return lambda items: items
-    return _as_integers if universe.kind == "integer" else _as_text
+        return lambda items: iter((items,))
+    return (lambda items: _as_integers(items, bad_rows)) if universe.kind == "integer" else _as_text
 
 
-def _as_text(items: Any) -> Any:
+def _as_text(items: Any) -> Iterator[Any]:
     import pyarrow as pa
 
-    return items.cast(pa.string()) if pa.types.is_integer(items.type) else items
+    yield items.cast(pa.string()) if pa.types.is_integer(items.type) else items
 
 
-def _as_integers(items: Any) -> Any:
-    """Lines of text as the integers they are written as."""
+def _as_integers(items: Any, bad_rows: BadRows) -> Iterator[Any]:
+    """Lines of text as the integers they are written as.
+
+    Which line is none depends on that line alone: halves are tried until it is by itself.
+    """
     import pyarrow as pa
 
     if not (pa.types.is_string(items.type) or pa.types.is_large_string(items.type)):
-        return items
+        yield items
+        return
     try:
-        return items.cast(pa.int64())
+        yield items.cast(pa.int64())
     except pa.ArrowInvalid:
-        raise DataError("the universe has integers, and an item is not written as one") from None
+        if bad_rows is BadRows.error:
+            raise DataError("the universe has integers, and an item is not written as one") from None
+        half = len(items) // 2
+        if half:
+            yield from _as_integers(items[:half], bad_rows)
+            yield from _as_integers(items[half:], bad_rows)
 
 
 def _universe(text: str | None) -> Any:
@@ -270,6 +291,7 @@ def density(
     announce_intrusion: Announce = False,
     confidence: Confidence = None,
     skip_nulls: Nulls = False,
+    bad_rows: Bad = BadRows.skip,
     input_format: InputFormat = None,
     format: Format = TextFormat.table,
     quiet: Quiet = False,
@@ -277,7 +299,7 @@ def density(
     """The fraction of a universe that occurs."""
     elements = _universe(universe)
     run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, input_format, format, quiet)  # fmt: skip
+              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
 
     def make(options: dict[str, Any]) -> Any:
         from discreet.pan import Density
@@ -302,13 +324,14 @@ def distinct(
     announce_intrusion: Announce = False,
     confidence: Confidence = None,
     skip_nulls: Nulls = False,
+    bad_rows: Bad = BadRows.skip,
     input_format: InputFormat = None,
     format: Format = TextFormat.table,
     quiet: Quiet = False,
 ) -> None:
     """The number of distinct items, of any universe."""
     run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, input_format, format, quiet)  # fmt: skip
+              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
 
     def make(options: dict[str, Any]) -> Any:
         from discreet.pan import DistinctCount
@@ -333,6 +356,7 @@ def cropped_mean(
     announce_intrusion: Announce = False,
     confidence: Confidence = None,
     skip_nulls: Nulls = False,
+    bad_rows: Bad = BadRows.skip,
     input_format: InputFormat = None,
     format: Format = TextFormat.table,
     quiet: Quiet = False,
@@ -340,7 +364,7 @@ def cropped_mean(
     """How often elements occur on average, each counted at most t times."""
     elements = _universe(universe)
     run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, input_format, format, quiet)  # fmt: skip
+              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
 
     def make(options: dict[str, Any]) -> Any:
         from discreet.pan import CroppedMean
@@ -368,6 +392,7 @@ def heavy_fraction(
     announce_intrusion: Announce = False,
     confidence: Confidence = None,
     skip_nulls: Nulls = False,
+    bad_rows: Bad = BadRows.skip,
     input_format: InputFormat = None,
     format: Format = TextFormat.table,
     quiet: Quiet = False,
@@ -375,7 +400,7 @@ def heavy_fraction(
     """The fraction of a universe that occurs at least k times."""
     elements = _universe(universe)
     run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, input_format, format, quiet)  # fmt: skip
+              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
 
     def make(options: dict[str, Any]) -> Any:
         from discreet.pan import HeavyFraction
@@ -401,6 +426,7 @@ def incidence(
     announce_intrusion: Announce = False,
     confidence: Confidence = None,
     skip_nulls: Nulls = False,
+    bad_rows: Bad = BadRows.skip,
     input_format: InputFormat = None,
     format: Format = TextFormat.table,
     quiet: Quiet = False,
@@ -408,7 +434,7 @@ def incidence(
     """The fraction of a universe that occurs exactly t times."""
     elements = _universe(universe)
     run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, input_format, format, quiet)  # fmt: skip
+              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
 
     def make(options: dict[str, Any]) -> Any:
         from discreet.pan import Incidence

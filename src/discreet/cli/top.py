@@ -21,6 +21,7 @@ from discreet.cli.output import (
     AtomicFile,
     by_ending,
     note,
+    note_left_out,
     printable,
     refuse_same_file,
     table_text,
@@ -359,8 +360,7 @@ def _batches(stream: Any, quiet: bool) -> Iterator[Any]:
             rows += len(batch)
             progress.update(rows, stream.bytes_read)
             yield batch
-    if stream.bad_rows and not quiet:
-        note(f"{stream.bad_rows:,} rows could not be read and were left out (not private: for your eyes alone)")
+    note_left_out(stream.bad_rows, quiet)
 
 
 def _read(stream: Any, has_users: bool, max_items: int | None, quiet: bool) -> Iterator[Any]:
