@@ -23,37 +23,27 @@ def refuse_for_people(**options: object) -> None:
             raise ParameterError(f"{name} is not for people: they are protected without it")
 
 
-def table_of_lists(data: Any, nulls: str) -> Any:
-    """A table of persons and items from lists of items, one for each person."""
+def table_of_lists(data: Any, nulls: str) -> tuple[Any, str | None]:
+    """A table with a column "item" of lists, one for each person; or of single items, and the column of the persons."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     lists = prepare_lists(data)
     if is_arrow(lists):
-        columns, before = [], 0
-        for chunk in arrow_chunks(lists):
-            if chunk.null_count:
-                _leave_out_null(nulls)
-                chunk = chunk.filter(chunk.is_valid())  # what a null list refers to is nobody's
-            owners = pc.add(pc.list_parent_indices(chunk).cast(pa.int64()), before)
-            columns.append(pa.record_batch({"person": owners, "item": chunk.flatten()}))
-            before += len(chunk)
-        return pa.Table.from_batches(columns) if columns else {"person": [], "item": []}
+        chunks = list(arrow_chunks(lists))
+        return pa.table(
+            {"item": pa.chunked_array(chunks)} if chunks else {"item": pa.array([], pa.list_(pa.string()))}
+        ), None
     persons: list[int] = []
     items: list[Any] = []
     for person, row in enumerate(lists):
         if row is None:
-            _leave_out_null(nulls)
+            if nulls != "skip":
+                raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
             continue
         before = len(items)
         items += row
         persons += [person] * (len(items) - before)
-    return {"person": persons, "item": items}
-
-
-def _leave_out_null(nulls: str) -> None:
-    if nulls != "skip":
-        raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
+    return {"person": persons, "item": items}, "person"
 
 
 def top_k_of_people(

@@ -142,8 +142,9 @@ def top_k(
         grouped = isinstance(unit, User) if nested is None else nested
     if grouped and isinstance(unit, User) and unit.max_items is None and mechanism == "auto":
         refuse_for_people(capacity=capacity, total_share=total_share, stream_length=stream_length)
+        table, persons = table_of_lists(data, nulls)
         return top_k_of_people(
-            table_of_lists(data, nulls), k, budget, column="item", user="person", nulls=nulls, workers=workers,
+            table, k, budget, column="item", user=persons, nulls=nulls, workers=workers,
             ledger=ledger, charge_id=charge_id, request=request, source=source,
         )  # fmt: skip
     summary = _summary(grouped, k, budget, unit, capacity, mechanism, stream_length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import uuid
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def approximate_budget(budget: Budget) -> tuple[float, float]:
     return budget.epsilon, budget.delta
 
 
-class Continual:
+class Continual(abc.ABC):
     """A release at every tick of a horizon, paid for once.
 
     Event-level privacy over all ticks together: everything published from the first tick to the last differs little,
@@ -125,24 +126,24 @@ class Continual:
 
     # ---- what the mechanisms have to say about their latest release -----------------------------------------------
 
+    @abc.abstractmethod
     def _latest(self) -> Any:
         """The latest release as users see it."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _pack_latest(self) -> bytes:
         """The latest release as bytes."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _unpack_latest(self, data: bytes) -> None:
         """Make the release in `data` the latest one."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _renew(self) -> None:
         """Begin a second run at the latest tick: it must share no noise with the first that was not published as such.
 
         docs/privacy/continual.md, "Restored states".
         """
-        raise NotImplementedError
 
     # ---- ticks ----------------------------------------------------------------------------------------------------
 
