@@ -239,7 +239,7 @@ def _row(name: str, mechanism: Mechanism, length: int, capacity: int, confidence
         capacity=None if issubclass(mechanism.accepts[0], ExactCounts) else capacity,
         threshold=mechanism.threshold,
         noise=model.noise.law,
-        noise_scale=float(model.noise.scale * model.noise.step),
+        noise_scale=model.noise_scale,
         noise_error=mechanism.error_bound(beta),
         summary_error=summary_errors(mechanism, length, capacity, beta)[1],
         published_from=frequency_published(mechanism, length, capacity, confidence),

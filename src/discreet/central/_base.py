@@ -151,8 +151,7 @@ class Mechanism(abc.ABC):
 
     def error_bound(self, beta: float) -> float:
         """With probability 1 - beta the noise moves no count by more than this (the summary's error comes on top)."""
-        noises = [noise for noise in (self.error_model.noise, self.error_model.shared) if noise is not None]
-        return sum(noise.bound_in_counts(beta / len(noises)) for noise in noises)
+        return self.error_model.noise_bound(beta)
 
     def check(self, summary: Any) -> None:
         """Raise `IncompatibleSummaryError` for a summary that the proof does not cover."""

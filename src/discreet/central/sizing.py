@@ -10,7 +10,6 @@ from discreet.central.merged_release import MergedRelease
 from discreet.central.offset_release import OffsetRelease
 from discreet.central.user_release import UserRelease
 from discreet.privacy import Budget, Unit, User
-from discreet.privacy.error_model import Noise
 from discreet.summaries import MisraGries, ShardedMisraGries, SpaceSaving, UserMisraGries
 
 __all__ = ["choose_capacity", "frequency_published", "summary_errors"]
@@ -26,9 +25,10 @@ def frequency_published(mechanism: Mechanism, length: int, capacity: int, confid
     f >= threshold + (what the summary may have lost) + (what the noises may take away) is published.
     """
     model = mechanism.error_model
-    random = [part for part in (model.noise, model.shared, model.offset_noise, model.collisions) if part is not None]
-    beta = (1.0 - confidence) / len(random)
-    down = sum(part.bound_in_counts(beta) for part in random if isinstance(part, Noise))
+    beta = (1.0 - confidence) / model.random_parts
+    down = model.noise_bound(beta if model.shared is None else 2.0 * beta)
+    if model.offset_noise is not None:
+        down += model.offset_noise.bound_in_counts(beta)
     lost, _ = summary_errors(mechanism, length, capacity, beta)
     return math.ceil(mechanism.threshold + down + lost)
 

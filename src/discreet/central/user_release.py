@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
-from discreet.central._base import (
-    Mechanism,
-    approximate,
-    check_length,
-    length_assumptions,
-    lost_by_misra_gries,
-    positive,
-)
+from discreet.central._base import approximate, check_length
+from discreet.central._correlated import CorrelatedRelease
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.noise import RandomSource
 from discreet.privacy import Budget, Unit, User
-from discreet.privacy.calibration import gshm_calibration
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
 from discreet.summaries import Summary, UserMisraGries
 
 __all__ = ["UserRelease"]
 
 
 @dataclass(frozen=True)
-class UserRelease(Mechanism):
-    """Gaussian noise on the counters of a sketch over users' sets, and a cut.
+class UserRelease(CorrelatedRelease):
+    """Gaussian noise, in part shared, on the counters of a sketch over users' sets, and a cut.
 
     Unit: one user with at most p lists (`parts_per_user`), each of at most m items (`User(m)`, m the summary's
         `max_items_per_user`).
     Guarantee: (epsilon, delta), also for merged sketches.
-    Noise: c_x + Z_x for c_x > 0, Z discrete Gaussian of sigma. A list moves up to k counters, not m: by Lemma 27 each
-        by at most 1, all in the same direction, and the keys of one sketch contain those of the other. p lists are p
-        such steps: every counter may move by p, and a key that one sketch alone holds may have a count of p.
-    Threshold: published iff the noisy count is at least it. (sigma, threshold) is the pair with the smallest threshold
-        that the exact form of Theorem 23 allows for l = k and steps of p; both grow about in proportion to p.
-    Error: f - N/(k+1) <= c <= f, with N the distinct items of all users together, plus one noise.
-    Argument: [LT] Lemma 27, Corollary 28, Theorem 30; docs/privacy/central.md.
+    Noise: c_x + (Z_x + eta)/2 for c_x > 0, Z and eta discrete Gaussian, one eta for all counters. A list moves up to k
+        counters, not m: by Lemma 27 each by at most 1, all in the same direction, and the keys of one sketch contain
+        those of the other. p lists are p such steps: every counter may move by p, and a key that one sketch alone
+        holds may have a count of p.
+    Threshold: published iff the noisy count is at least it, before rounding. The noise is the least that hides k
+        counters p steps apart, the threshold the smallest for it; both grow about in proportion to p.
+    Error: f - N/(k+1) <= c <= f, with N the distinct items of all users together, plus the noise, of a standard
+        deviation of about (sqrt(k)+1)/2 times that of one counter's.
+    Argument: [LT] Lemma 27, Corollary 28, and `privacy.calibration.correlated`; docs/privacy/central.md.
 
     Args:
         stream_length: N, where it is public; it makes the upper bounds finite.
@@ -48,7 +39,7 @@ class UserRelease(Mechanism):
     """
 
     name: ClassVar[str] = "Gaussian release of a user-level Misra-Gries sketch"
-    reference: ClassVar[str] = "[LT] Algorithm 4, Theorems 23 and 30"
+    reference: ClassVar[str] = "[LT] Algorithm 4, Lemma 27; correlated noise: docs/privacy/central.md"
     accepts: ClassVar[tuple[type[Summary], ...]] = (UserMisraGries,)
     takes_merged: ClassVar[bool] = True
 
@@ -67,28 +58,8 @@ class UserRelease(Mechanism):
             raise ParameterError(f"{self.name} protects dc.User(m); got {type(self.unit).__name__}")
 
     @property
-    def scale(self) -> Fraction:
-        """Sigma of the discrete Gaussian noise."""
-        return Fraction(self._calibrated[0])
-
-    @property
-    def threshold(self) -> int:
-        return self._calibrated[1]
-
-    @property
-    def _calibrated(self) -> tuple[float, int]:
-        return gshm_calibration(*approximate(self.budget, self.name), self.capacity, self.parts_per_user)
-
-    @property
-    def error_model(self) -> ErrorModel:
-        return ErrorModel(
-            Noise("gaussian", self.scale, self.capacity),
-            summary_below=lost_by_misra_gries(self.stream_length, self.capacity),
-        )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return length_assumptions(self.stream_length)
+    def _steps(self) -> int:
+        return self.parts_per_user
 
     @property
     def _assumed_of_users(self) -> tuple[str, ...]:
@@ -104,8 +75,3 @@ class UserRelease(Mechanism):
                 f"the unit is a user of at most {self.unit.max_items} items, the summary takes users of at most "
                 f"{summary.max_items_per_user}"
             )
-
-    def _publish(self, summary: UserMisraGries, source: RandomSource) -> Histogram:
-        raw = positive(summary.not_private_counts())
-        noisy = raw.counts + source.discrete_gaussian(self.scale, len(raw))
-        return self._histogram(raw, noisy, noisy >= self.threshold, source)

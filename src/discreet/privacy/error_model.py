@@ -46,7 +46,7 @@ class Noise:
 
         return discrete_gaussian_tail(float(self.scale), s)
 
-    def bound(self, beta: float, tails: int = 2) -> int:
+    def bound(self, beta: float, tails: float = 2) -> int:
         """The smallest b such that all draws are at most b in absolute value, but for a probability of beta.
 
         A draw is taken to fail with probability `tails` times P[Z >= b+1].
@@ -64,7 +64,7 @@ class Noise:
                 high = middle
         return low
 
-    def bound_in_counts(self, beta: float, tails: int = 2) -> float:
+    def bound_in_counts(self, beta: float, tails: float = 2) -> float:
         """The same in units of the published counts."""
         return float(self.bound(beta, tails) * self.step)
 
@@ -117,14 +117,45 @@ class ErrorModel:
             return self
         return replace(self, noise=replace(self.noise, draws=MOST_ITEMS), of_published=False)
 
+    @property
+    def random_parts(self) -> int:
+        """Among how many a chance of failing is divided: each noise, and the seed of a linear sketch."""
+        return sum(part is not None for part in (self.noise, self.shared, self.offset_noise, self.collisions))
+
+    @property
+    def noise_scale(self) -> float:
+        """The scale (Laplace) of each counter's noise, or the standard deviation (Gaussian) of all noise on a count."""
+        own = float(self.noise.scale * self.noise.step)
+        if self.shared is None or self.noise.law != "gaussian" or self.shared.law != "gaussian":
+            return own
+        return math.hypot(own, float(self.shared.scale * self.shared.step))
+
+    def noise_bound(self, beta: float) -> float:
+        """With probability 1 - beta the noise of a counter, with the one it shares, moves no count by more than this.
+
+        Two Gaussians are one: Z_x + eta has at most kappa times the mass of a single law, and given eta the counters
+        are independent, so that P[all within b] = E[h(eta)^draws] >= E[h(eta)]^draws.
+        """
+        tails = 3 if self.of_published else 2
+        if self.shared is None:
+            return self.noise.bound_in_counts(beta, tails)
+        separately = self.noise.bound_in_counts(beta / 2, tails) + self.shared.bound_in_counts(beta / 2)
+        laws = {self.noise.law, self.shared.law}
+        if laws != {"gaussian"} or self.noise.step != self.shared.step or self.of_published:
+            return separately
+        from discreet.privacy.calibration.gaussian import sum_of_two
+
+        sigma, kappa = sum_of_two(float(self.noise.scale), float(self.shared.scale))
+        if kappa == math.inf:
+            return separately
+        together = replace(self.noise, scale=Fraction(sigma)).bound(beta, 2 * kappa)
+        return min(separately, float(together * self.noise.step))
+
     def distances(self, confidence: float, offset: int | None = None) -> tuple[float, float]:
         """(below, above): with probability `confidence`, count - below <= f <= count + above for all items at once."""
         beta = 1.0 - probability("confidence", confidence)
-        random = (self.noise, self.shared, self.offset_noise, self.collisions)
-        parts = sum(part is not None for part in random)
-        around = self.noise.bound_in_counts(beta / parts, 3 if self.of_published else 2)
-        if self.shared is not None:
-            around += self.shared.bound_in_counts(beta / parts)
+        parts = self.random_parts
+        around = self.noise_bound(beta * (1 if self.shared is None else 2) / parts)
         above_truth, below_truth = self.summary_above, self.summary_below
         if self.collisions is not None:
             mass = self.collisions.bound(beta / parts)

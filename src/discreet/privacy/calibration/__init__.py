@@ -9,6 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet.privacy.calibration.correlated import (
+        correlated_calibration,
+        discrete_correlated_delta,
+    )
     from discreet.privacy.calibration.gaussian import (
         discrete_gaussian_delta,
         discrete_gaussian_sigma,
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
     )
 
 _WHERE = {
+    **dict.fromkeys(["correlated_calibration", "discrete_correlated_delta"], "correlated"),
     **dict.fromkeys(
         [
             "discrete_gaussian_delta",
@@ -107,6 +112,8 @@ _WHERE = {
 
 __all__ = [
     "chan_threshold",
+    "correlated_calibration",
+    "discrete_correlated_delta",
     "discrete_gaussian_delta",
     "discrete_gaussian_sigma",
     "discrete_gaussian_sigma_any",

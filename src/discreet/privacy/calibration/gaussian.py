@@ -29,9 +29,11 @@ from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = [
     "discrete_gaussian_delta",
+    "discrete_gaussian_mass",
     "discrete_gaussian_sigma",
     "discrete_gaussian_sigma_any",
     "discrete_gaussian_tail",
+    "discrete_gaussian_tails",
     "gaussian_delta",
     "gaussian_sigma",
 ]
@@ -129,6 +131,29 @@ def discrete_gaussian_tail(sigma: float, m: int) -> float:
     """P[Z >= m] for the discrete Gaussian, never understated."""
     sigma = positive_number("sigma", sigma)
     return min(1.0, float(_tail_bounds(np.array([float(m)]), np.array([sigma]))[1][0]))
+
+
+def discrete_gaussian_tails(sigma: float, m: Array) -> Array:
+    """The same for an array of whole numbers."""
+    return np.minimum(1.0, _tail_bounds(m, np.full_like(m, sigma))[1])
+
+
+def discrete_gaussian_mass(sigma: float, z: Array) -> Array:
+    """P[Z = z] for an array of whole numbers, never understated."""
+    with np.errstate(under="ignore"):
+        log_mass = -(z * z) / (2.0 * sigma * sigma) - _log_normaliser(np.array([sigma]))
+        return np.asarray(np.exp(log_mass) * (1.0 + SAFETY + 4e-16 * np.abs(log_mass)))
+
+
+def sum_of_two(sigma: float, other: float) -> tuple[float, float]:
+    """(s, kappa): the sum of two discrete Gaussians has at most kappa times the mass of the one of parameter s.
+
+    The step of `_log_kappa` for noises of different parameters; kappa is infinite where these are too small for it.
+    """
+    s = math.hypot(sigma, other)
+    first = math.exp(-2.0 * (math.pi * sigma * other / s) ** 2)
+    e = 2.0 * first / (1.0 - first)
+    return s, (1.0 + e) / (1.0 - e) * (1.0 + SAFETY) if e < 1.0 else math.inf
 
 
 def _log_kappa(sigma: float, changes: Array) -> Array:
