@@ -36,7 +36,13 @@ from discreet.central import (
     merge_releases,
 )
 from discreet.noise import seeded_source
-from discreet.privacy.calibration import offset_threshold, pmg_paper_threshold, stability_threshold
+from discreet.privacy.calibration import (
+    correlated_calibration,
+    gshm_calibration,
+    offset_threshold,
+    pmg_paper_threshold,
+    stability_threshold,
+)
 from discreet.privacy.histogram import Histogram
 
 DOMAIN = 1_000_000
@@ -194,7 +200,7 @@ def show(name: str, row: dict[str, float | None]) -> None:
 
 
 def thresholds() -> bool:
-    """The cut of the offset release beside the paper's and the stability histogram's, at delta = 1e-9."""
+    """The cut of the offset release beside the paper's and the stability histogram's, and of noise that counters share."""
     print("cuts at delta=1e-9\n epsilon  offset  PMG paper  ratio  stability  ratio")
     good = True
     for epsilon in (0.1, 0.5, 1.0, 2.0):
@@ -203,7 +209,14 @@ def thresholds() -> bool:
         print(f"{epsilon:8}{ours:8}{paper:11}{ours / paper:7.3f}{exact:11}{ours / exact:7.3f}")
         good = good and ours <= 0.60 * paper and ours <= 1.25 * exact
     print(f"at most 0.60 of the paper's and 1.25 of the stability histogram's: {'yes' if good else 'NO'}\n")
-    return good
+    print("cuts for merged and users' sketches at delta=1e-6\n epsilon  counters  shared noise  independent  ratio")
+    smaller = True
+    for epsilon, k in itertools.product((0.1, 1.0, 2.0), (64, 1024, 65536)):
+        cut, without = correlated_calibration(epsilon, 1e-6, k)[2], gshm_calibration(epsilon, 1e-6, k)[1]
+        print(f"{epsilon:8}{k:10}{cut:14}{without:13}{cut / without:7.3f}")
+        smaller = smaller and cut <= 0.60 * without
+    print(f"at most 0.60 of the cut for independent noise: {'yes' if smaller else 'NO'}\n")
+    return good and smaller
 
 
 def main() -> None:

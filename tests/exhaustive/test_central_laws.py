@@ -35,7 +35,7 @@ from discreet.central import (
     UserRelease,
 )
 from discreet.privacy.calibration import (
-    gshm_calibration,
+    correlated_calibration,
     offset_delta,
     space_saving_delta,
     space_saving_noisy_delta,
@@ -135,9 +135,10 @@ def user_pairs(longest, tall=()):
 
 def sketched_user_pairs():
     yield from user_pairs(2, tall=(6,))
-    # The last user takes one from each of three counters.
     for count in (1, 6):
+        # The last user takes one from each of three counters, or raises two of them.
         yield ((0, 1), (2,)) * count + ((3,),), ((0, 1), (2,)) * count
+        yield ((0, 1), (2,)) * count + ((0, 1),), ((0, 1), (2,)) * count
 
 
 def pairs_of_two_lists():
@@ -153,8 +154,12 @@ def pairs_of_two_lists():
         yield (((0, 1),) * count + ((2,),),) * 2, (((0, 1),) * count,) * 2
 
 
-def budget(delta):
-    return dc.Budget(EPSILON, delta)
+def budget(delta, epsilon=EPSILON):
+    return dc.Budget(epsilon, delta)
+
+
+# Where all counters share a noise there is one more to enumerate: less of it.
+SHARED = 6.0
 
 
 # Deltas a little above what the mechanisms need, so that nothing less than their thresholds will do.
@@ -182,11 +187,20 @@ CASES = {
         exact_counts,
         lambda: user_pairs(2, tall=(6, 7, 8)),
     ),
-    "merged": (MergedRelease(budget(0.015), 2), merged(2), lambda: merging_pairs(tall=(5, 6, 7))),
-    "not merged": (MergedRelease(budget(0.015), 2), misra_gries(2), lambda: streams(tall=(5, 6, 7))),
-    "users": (UserRelease(budget(0.015), 3, dc.User(2)), users(3, 2), sketched_user_pairs),
+    "merged": (MergedRelease(budget(0.006, SHARED), 2), merged(2), lambda: merging_pairs(tall=(3, 4, 8))),
+    "merged, two events": (
+        MergedRelease(budget(0.006, SHARED), 1, dc.User(2)),
+        merged(1),
+        lambda: (((a, (1,)), (b, (1,))) for a, b in streams(4, removed=2, tall=(12,))),
+    ),
+    "not merged": (
+        MergedRelease(budget(0.006, SHARED), 2),
+        misra_gries(2),
+        lambda: [*streams(tall=(3, 4, 8)), ((0, 1) * 8 + (2,), (0, 1) * 8)],
+    ),
+    "users": (UserRelease(budget(0.014, SHARED), 3, dc.User(2)), users(3, 2), sketched_user_pairs),
     "users in two parts": (
-        UserRelease(budget(0.018), 2, dc.User(2), parts_per_user=2),
+        UserRelease(budget(0.03, 10.0), 2, dc.User(2), parts_per_user=2),
         merged_users(2, 2),
         pairs_of_two_lists,
     ),
@@ -207,7 +221,6 @@ BOUNDS = {
     "pmg, geometric": (PrivateMisraGries(budget(0.05), 2, calibration="paper-geometric"), misra_gries(2), streams),
     "textbook, paper": (TextbookMisraGries(budget(0.05), 2, calibration="paper"), misra_gries(2), streams),
     "textbook, two events": (TextbookMisraGries(budget(0.05), 1, dc.User(2)), misra_gries(1), lambda: streams(4, 2)),
-    "merged, two events": (MergedRelease(budget(0.05), 1, dc.User(2)), misra_gries(1), lambda: streams(4, removed=2)),
     "chan, two events": (ChanMisraGries(budget(0.05), 1, dc.User(2)), misra_gries(1), lambda: streams(4, removed=2)),
     "reduced": (ReducedMisraGries(budget(0.0083), 2), misra_gries(2), streams),
     "reduced, two events": (ReducedMisraGries(budget(0.05), 1, dc.User(2)), misra_gries(1), lambda: streams(4, 2)),
@@ -238,9 +251,15 @@ def test_the_release_passes_and_its_twins_are_caught(name):
     """Gaussian noise is calibrated to delta itself: the enumeration leaves half a percent of play."""
     mechanism, summarise, pairs = CASES[name]
     delta = 1.005 * mechanism.budget.delta
-    assert worst(mechanism, summarise, pairs, cutoff=1e-7 if name.startswith("users") else 1e-6).upper <= delta
-    assert worst(cut_one_lower(mechanism), summarise, pairs).lower > delta
-    assert worst(half_the_noise(mechanism), summarise, pairs).lower > delta
+    shared = isinstance(mechanism, (MergedRelease, UserRelease))
+    # What is not enumerated of the one law counts e^epsilon times.
+    cutoff = 1e-8 if shared else 1e-6
+    assert worst(mechanism, summarise, pairs, cutoff).upper <= delta
+    assert worst(cut_one_lower(mechanism), summarise, pairs, cutoff).lower > delta
+    assert worst(half_the_noise(mechanism), summarise, pairs, cutoff).lower > delta
+    if shared and mechanism.capacity > 1:
+        without = sabotaged(mechanism, shared_scale=lambda scale: scale / 1000)
+        assert worst(without, summarise, pairs, cutoff).lower > delta
 
 
 @pytest.mark.parametrize("name", BOUNDS)
@@ -258,7 +277,7 @@ def test_a_cut_two_lower_in_the_reduced_release_is_caught():
 
 def test_noise_for_users_of_one_part_is_caught():
     """The release for parts_per_user=1 on users that have a list in each of two parts."""
-    mechanism = UserRelease(budget(0.018), 2, dc.User(2))
+    mechanism = UserRelease(budget(0.03, 10.0), 2, dc.User(2))
     assert worst(mechanism, merged_users(2, 2), pairs_of_two_lists).lower > 0.2
     assert "one list" in mechanism.guarantee.assumptions[-1]
 
@@ -361,9 +380,9 @@ def test_a_sum_of_reduced_sketches_needs_the_noise_of_one(mechanism):
 def test_the_gaussian_calibration_is_the_one_for_all_counters():
     """A user of two items moves three counters: the calibration for two is caught."""
     mechanism, summarise, pairs = CASES["users"]
-    sigma, cut = gshm_calibration(EPSILON, mechanism.budget.delta, 2)
-    for_two = sabotaged(mechanism, scale=lambda _: sigma, threshold=lambda _: cut)
-    assert worst(for_two, summarise, pairs).lower > mechanism.budget.delta
+    sigma, shared, cut = correlated_calibration(SHARED, mechanism.budget.delta, 2)
+    for_two = sabotaged(mechanism, scale=lambda _: sigma, shared_scale=lambda _: shared, threshold=lambda _: cut)
+    assert worst(for_two, summarise, pairs, cutoff=1e-9).lower > mechanism.budget.delta
 
 
 def test_divergences_of_laws_that_are_known():

@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.central import UserRelease
-from discreet.privacy.calibration import discrete_gaussian_delta
+from discreet.privacy.calibration import discrete_correlated_delta
 
 ITEMS = "abcd"
 SETS = [set(chosen) for size in (1, 2) for chosen in itertools.combinations(ITEMS, size)]
@@ -112,6 +112,7 @@ def test_both_counters_of_two_parts_lose_two():
     epsilon, delta = 1.0, 1e-6
     for parts, claimed in ((1, False), (2, True)):
         mechanism = UserRelease(dc.Budget(epsilon, delta), 2, dc.User(2), parts_per_user=parts)
-        exact = discrete_gaussian_delta(epsilon, float(mechanism.scale), changes=2, height=2)
+        noises = float(mechanism.scale), float(mechanism.shared_scale)
+        exact = discrete_correlated_delta(epsilon, *noises, mechanism.threshold, 2, height=2)
         assert (exact <= delta) == claimed
         assert exact <= delta or exact > 4e-3

@@ -94,8 +94,12 @@ _counters(
 )
 _counters(
     MergedRelease,
-    lambda: (MergedRelease(_LARGE, capacity=3), MergedRelease(_SMALL, capacity=64)),
-    CounterAudit("merged"),
+    lambda: (
+        MergedRelease(_LARGE, capacity=3),
+        MergedRelease(_SMALL, capacity=64),
+        MergedRelease(_LARGE, capacity=3, unit=User(2)),
+    ),
+    CounterAudit("merged", shared="halves"),
     noise_for_one_counter,
 )
 _counters(
@@ -105,7 +109,7 @@ _counters(
         UserRelease(_SMALL, capacity=64, unit=User(8)),
         UserRelease(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
     ),
-    CounterAudit("users"),
+    CounterAudit("users", shared="halves"),
     noise_for_the_items_of_a_user,
 )
 _counters(

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.audit import structure as st
 from discreet.audit.findings import Finding
-from discreet.audit.histograms import AnyShown, CountOf, Listed, Lowered, plumbing, recorded, several, sum_of
+from discreet.audit.histograms import AnyShown, CountOf, Listed, Lowered, Raised, plumbing, recorded, several, sum_of
 from discreet.audit.laws import (
     Key,
     NoiseLaw,
@@ -25,6 +25,7 @@ from discreet.audit.laws import (
     divergence,
     gaussian_split_delta,
     group_delta,
+    shared_split_delta,
     threshold_delta,
 )
 from discreet.audit.registry import Effort
@@ -57,7 +58,8 @@ class CounterAudit:
     Args:
         summary: "misra-gries", "merged", "users", "exact" or "space-saving".
         zeros: Whether counters at zero are released too.
-        shared: "no", "hidden" (one more noise on all counters) or "published" (the offset, with its noise).
+        shared: "no", "hidden" (one more noise on all counters), "halves" (the same, both in half counts) or "published"
+            (the offset, with its noise).
     """
 
     summary: str
@@ -156,23 +158,20 @@ class CounterAudit:
 
     def _exact_gaussian(self, mechanism: Any, noise: NoiseLaw) -> Finding:
         epsilon, delta = claim(mechanism)
-        steps = items_of(mechanism) if self.summary == "merged" else 1
         most = items_of(mechanism) if self.summary == "exact" else mechanism.capacity
         splits = [(i, j) for i in range(most + 1) for j in range(most + 1 - i) if i + j]
         if most > 6:
             # Far from the ends the divergence changes slowly with the split: look at the ends and at powers of two.
             some = sorted({0, 1, 2, most, *(2**e for e in range(most.bit_length())), *(most - 2**e for e in range(4))})
             splits = [(most - j, j) for j in some if 0 <= j <= most]
-        parts = getattr(mechanism, "parts_per_user", 1)
-        worst = max(gaussian_split_delta(noise, i, j, mechanism.threshold, epsilon / steps, parts) for i, j in splits)
-        return Finding(
-            "exact",
-            f"up to {most} counters, isolated or common",
-            "delta",
-            delta,
-            group_delta(worst, epsilon, steps),
-            2 * len(splits),
-        )
+        cut = mechanism.threshold
+        if self.shared == "halves":
+            common = NoiseLaw("gaussian", mechanism.shared_scale, noise.left_out)
+            steps = _steps(mechanism)
+            worst = max(shared_split_delta(noise, common, i, j, cut, epsilon, steps) for i, j in splits)
+        else:
+            worst = max(gaussian_split_delta(noise, i, j, cut, epsilon) for i, j in splits)
+        return Finding("exact", f"up to {most} counters, isolated or common", "delta", delta, worst, 2 * len(splits))
 
     def _conforms(self, mechanism: Any) -> Finding:
         """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""
@@ -199,11 +198,16 @@ class CounterAudit:
             threshold = mechanism.threshold if cut_for is None else cut_for(summary.total)
             base = values + (alpha if self.shared == "published" else 0) + (single if self.shared == "hidden" else 0)
             # Around the cut in steps of one, so that > in place of >= shows.
-            each = threshold + (offset or 0) - base + np.arange(len(base)) % 5 - 2
+            around = np.arange(len(base)) % 5 - 2
+            each = threshold + (offset or 0) - base + around
+            noisy = base + each
+            if self.shared == "halves":
+                each = 2 * (threshold - base) - single + around
+                # Halves go to the even number.
+                noisy = np.array([round(Fraction(int(v), 2)) for v in 2 * base + each + single], np.int64)
             source = ScriptedSource(single, each if len(each) else 0)
             release = mechanism(summary, source)
-            noisy = base + each
-            shown = noisy - (offset or 0) >= threshold
+            shown = around >= 0
             expected = {item: int(v) for item, v, s in zip(items, noisy, shown, strict=True) if s}
             wrong += dict(zip(release.items, release.counts.tolist(), strict=True)) != expected
             wrong += release.offset != offset
@@ -266,6 +270,8 @@ class CounterAudit:
             yield ScoredPair(
                 "every counter lower", self.filled(mechanism, full + gone), self.filled(mechanism, full), score
             )
+            if self.shared == "halves":
+                yield self._some_higher(mechanism, full)
         states = None
         if self.summary == "misra-gries" and k is not None and k <= 3 and mechanism.error_model.noise.law == "laplace":
             noise = NoiseLaw("laplace", mechanism.scale, 1e-16)
@@ -283,6 +289,16 @@ class CounterAudit:
                 Listed(frozenset([1])),
             )
 
+    def _some_higher(self, mechanism: Any, full: list[int]) -> ScoredPair:
+        """Some counters higher and the others not: what the shared noise hides least."""
+        k, m = mechanism.capacity, items_of(mechanism)
+        first, second = (self.filled(mechanism, full) for _ in range(2))
+        raised = list(range(min(m, k))) if self.summary == "users" else [0]
+        first.update([raised] if self.summary == "users" else np.asarray(raised * m, np.int64))
+        ratio = float(mechanism.scale / mechanism.shared_scale) ** 2
+        score = Raised(frozenset(raised), len(raised) / (k + ratio))
+        return ScoredPair("some counters higher", first, second, score)
+
     # ---- coupled -------------------------------------------------------------------------------------------------
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
@@ -293,12 +309,13 @@ class CounterAudit:
         steps = items_of(mechanism) if self.summary not in ("exact", "users") else 1
         declared = float(mechanism.scale * _epsilon_of_noise(mechanism) / steps) if _is_laplace(mechanism) else 1.0
         level = 30_000 + int(mechanism.threshold)
+        unit = 2 if self.shared == "halves" else 1  # of noise in a count
         worst, laplace = 0.0, _is_laplace(mechanism)
         some = pairs[:: max(1, len(pairs) // effort.released_pairs)]
         for first, second in some:
             released: list[tuple[dict[Any, int], int]] = []
             for summary in (first, second):
-                script = ScriptedSource(0, level)
+                script = ScriptedSource(0, unit * level)
                 release = mechanism(summary, script)
                 shown = dict(zip(release.items, (release.counts - level).tolist(), strict=True))
                 released.append((shown, release.offset or 0))
@@ -345,6 +362,11 @@ class CounterAudit:
         shifts = (-2, -1, 0, 1, 2) if self.shared == "hidden" else (0,)
         # With a hidden shared noise, all counters may move by one at the price of one.
         return float(min(abs(s) + sum(abs(change - s) for change in changes) for s in shifts) + moved)
+
+
+def _steps(mechanism: Any) -> int:
+    """How many events, or lists, of a unit may be in the sketch."""
+    return int(getattr(mechanism, "parts_per_user", items_of(mechanism)))
 
 
 def _is_laplace(mechanism: Any) -> bool:

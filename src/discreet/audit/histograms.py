@@ -14,7 +14,18 @@ from discreet.audit.sources import ScriptedSource
 from discreet.noise import system_source
 from discreet.privacy.histogram import Histogram
 
-__all__ = ["AnyShown", "CountOf", "HeavyKey", "Listed", "Lowered", "plumbing", "recorded", "several", "sum_of"]
+__all__ = [
+    "AnyShown",
+    "CountOf",
+    "HeavyKey",
+    "Listed",
+    "Lowered",
+    "Raised",
+    "plumbing",
+    "recorded",
+    "several",
+    "sum_of",
+]
 
 Recorded = tuple[tuple[tuple[str, int], ...], int | None]
 """What a release shows: (repr of the item, count), sorted, and the offset."""
@@ -87,6 +98,21 @@ class Lowered:
 
     def __call__(self, shown: Recorded) -> float:
         return float(sum(count < self.level for _, count in shown[0]))
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The counts of some items, less a part of all counts: Gaussian noise with a part in common, taken out again.
+
+    With a of k counters one higher and sigma^2/sigma'^2 = r it is the likelihood ratio if the part is a/(k+r).
+    """
+
+    keys: frozenset[Any]
+    part: float
+
+    def __call__(self, shown: Recorded) -> float:
+        names = {repr(key) for key in self.keys}
+        return sum(count for item, count in shown[0] if item in names) - self.part * sum(c for _, c in shown[0])
 
 
 def sum_of(shown: Recorded) -> float:

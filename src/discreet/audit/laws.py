@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ __all__ = [
     "noise_sum_below",
     "pure_loss",
     "rounded_delta",
+    "shared_split_delta",
     "threshold_delta",
 ]
 
@@ -80,6 +82,14 @@ class NoiseLaw:
     def hidden(self, cut: int) -> float:
         """P[Z < cut], accurate where it is small (the law is symmetric)."""
         return self.shown(1 - cut)
+
+    def log_hidden(self, cuts: npt.NDArray[np.int64]) -> Array:
+        """log P[Z < cut] for an array of cuts."""
+        place = np.clip(cuts, -self.reach, self.reach + 1) + self.reach
+        shown = np.where(cuts > self.reach, 0.0, self._tail[np.minimum(place, 2 * self.reach)])
+        low = np.log(np.maximum(self._tail[np.clip(1 - cuts, -self.reach, self.reach) + self.reach], 1e-300))
+        # Below the middle what is hidden is the tail of the other side.
+        return np.asarray(np.where(cuts > 0, np.log1p(-np.minimum(shown, 0.75)), low))
 
     def from_cut(self, base: int, cut: int, count: int) -> Array:
         """P[base + Z = v] for v = cut, ..., cut + count - 1."""
@@ -243,64 +253,108 @@ def _one_rounded_key(key: Key, noise: NoiseLaw, least: int, cut: int) -> tuple[A
     return laws[0], laws[1]
 
 
-def _sum_divergence(sigma: float, changes: int, x: float, height: int) -> float:
-    """D_j(x) = sum_s (P[S = s] - e^x P[S = s + j h])^+ for the sum S of j discrete Gaussians, to a relative 1e-12.
+class _SumLaw:
+    """The sum S of j discrete Gaussians as a table, and what tells it from itself moved by j h.
 
-    The terms are positive from about s = x sigma^2/h - j h/2 on, which may be far out. The law is multiplied by
-    exp(theta z) so that it is centred there (that keeps it a Gaussian on the integers), its j-th power is taken by
-    FFT, where the rounding is relative to the new centre, and the factor is taken out again. 16 standard deviations
-    are kept on either side; exp(-128) of the centre's mass lies beyond.
+    The loss of outcomes z is sum (2 z_i h + h^2)/(2 sigma^2), a function of S, so P[S = s] e^-loss = P[S = s + j h] and
+    D_j(x) = P[S >= m] - e^x P[S >= m + j h] with m the first s of loss above x. The j-th power of the law is taken
+    by FFT, where the rounding is relative to the largest value: once as it is, and for the tails once multiplied by
+    exp(theta z) (that keeps it a Gaussian on the integers), centred 9 standard deviations out. 16 of them are kept on
+    either side; exp(-128) of the mass lies beyond.
     """
-    moved = changes * height
-    centre = x * sigma * sigma / height - moved / 2.0
-    theta = centre / (changes * sigma * sigma)
-    middle = round(theta * sigma * sigma)
-    width = math.ceil(16.0 * sigma) + 2
-    z = np.arange(-width, width + 1, dtype=np.float64)
-    # exp(-(z + middle)^2/(2 sigma^2) + theta (z + middle)) up to a factor that the sum takes care of
-    log_weight = -((z + middle) ** 2) / (2.0 * sigma * sigma) + theta * (z + middle)
-    highest = float(log_weight.max())
-    weight = np.exp(log_weight - highest)
-    untilted = -(z * z) / (2.0 * sigma * sigma)
-    log_norm = math.log(math.fsum(np.exp(untilted)))
-    spread = math.ceil(16.0 * sigma * math.sqrt(changes)) + moved + 2
-    size = 1 << (2 * spread + 2 * width).bit_length()
-    padded = np.zeros(size)
-    padded[(z.astype(np.int64)) % size] = weight / weight.sum()
-    power = np.fft.irfft(np.fft.rfft(padded) ** changes, size)
-    s = np.arange(-spread + moved, spread - moved + 1)
-    both = [np.maximum(power[(s + shift) % size], 0.0) for shift in (0, moved)]
-    # P[S = s + j middle] = power[s] (sum of weights)^j e^(j highest) e^(-theta (s + j middle)) / norm^j
-    log_scale = changes * (math.log(float(weight.sum())) + highest - log_norm)
-    place = s + float(changes * middle)
-    with np.errstate(over="ignore", under="ignore"):
-        first = both[0] * np.exp(log_scale - theta * place)
-        second = both[1] * np.exp(x + log_scale - theta * (place + moved))
-    positive = place > centre
-    return float(np.maximum(first - second, 0.0)[positive].sum())
+
+    def __init__(self, sigma: float, draws: int) -> None:
+        self.sigma, self.draws = sigma, draws
+        deviation = sigma * math.sqrt(draws)
+        self.reach = math.ceil(16.0 * deviation) + 2
+        plain, tilted = (self._power(middle) for middle in (0, round(9.0 * deviation / draws)))
+        half = np.where(plain > 1e-5 * plain.max(), plain, tilted)  # P[S = s] for s = 0, ..., reach
+        self._tail = np.cumsum(np.concatenate([half[:0:-1], half])[::-1])[::-1]  # from s = -reach on
+
+    def _power(self, middle: int) -> Array:
+        """P[S = s] for s = 0, ..., reach, accurate around j times the middle."""
+        sigma, draws = self.sigma, self.draws
+        width = math.ceil(16.0 * sigma) + 2
+        z = np.arange(-width, width + 1, dtype=np.float64)
+        # P[Z = z + middle] exp(z middle/sigma^2) is a Gaussian around 0, up to exp(-middle^2/(2 sigma^2)).
+        weight = np.exp(-(z * z) / (2.0 * sigma * sigma))
+        total = math.fsum(weight)
+        size = 1 << (2 * self.reach + 2 * draws * abs(middle) + 2 * width).bit_length()
+        padded = np.zeros(size)
+        padded[z.astype(np.int64) % size] = weight / total
+        power = np.maximum(np.fft.irfft(np.fft.rfft(padded) ** draws, size), 0.0)
+        s = np.arange(self.reach + 1)
+        from_middle = (s - draws * middle).astype(np.float64)
+        untilt = -(draws * middle * middle / 2.0 + middle * from_middle) / (sigma * sigma)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(power[(s - draws * middle) % size] * np.exp(untilt))
+
+    def shown(self, m: Array) -> Array:
+        """P[S >= m]."""
+        place = np.clip(m, -self.reach, self.reach + 1).astype(np.int64) + self.reach
+        return np.where(place < len(self._tail), self._tail[np.minimum(place, len(self._tail) - 1)], 0.0)
+
+    def divergence(self, x: Array, height: int) -> Array:
+        """D_j(x)."""
+        moved = self.draws * height
+        m = np.floor(x * self.sigma * self.sigma / height - moved / 2.0) + 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self.shown(m) - np.exp(x) * self.shown(m + moved)
+        return np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
 
 
-def gaussian_split_delta(
-    noise: NoiseLaw, isolated: int, common: int, threshold: int, epsilon: float, height: int = 1
-) -> float:
-    """delta of Gaussian noise when `common` counters are `height` higher in one state and `isolated` keys of that count
-    are only there: the larger of the two directions.
+@lru_cache(maxsize=64)
+def _sum_law(sigma: float, draws: int) -> _SumLaw:
+    return _SumLaw(sigma, draws)
 
-    The likelihood ratio of j counters that all differ by h depends on the sum of their noises alone, so the law of the
-    sum gives the divergence D_j(x) at e^x. With F the chance that an isolated key is hidden, the directions are
-    1 - F^i + F^i D_j(epsilon - i log F) and D_j(epsilon + i log F).
+
+def _changed(noise: NoiseLaw, common: int, x: Array, height: int = 1) -> Array:
+    """The divergence at e^x of so many counters that all differ by `height`."""
+    if common == 0:
+        return np.maximum(0.0, -np.expm1(np.minimum(x, 0.0)))
+    return _sum_law(noise.scale, common).divergence(x, height)
+
+
+def gaussian_split_delta(noise: NoiseLaw, isolated: int, common: int, threshold: int, epsilon: float) -> float:
+    """delta of Gaussian noise when `common` counters are 1 higher in one state and `isolated` keys of count 1 are only
+    there: the larger of the two directions.
+
+    With F the chance that an isolated key is hidden, they are 1 - F^i + F^i D_j(epsilon - i log F) and
+    D_j(epsilon + i log F).
     """
-    shown = noise.shown(threshold - height)
+    shown = noise.shown(threshold - 1)
     log_hidden = isolated * math.log1p(-shown) if isolated else 0.0
-
-    def change(x: float) -> float:
-        if common == 0:
-            return max(0.0, 1.0 - math.exp(x))
-        return _sum_divergence(noise.scale, common, x, height)
-
-    forward = -math.expm1(log_hidden) + math.exp(log_hidden) * change(epsilon - log_hidden)
-    total = max(forward, change(epsilon + log_hidden))
+    both = _changed(noise, common, np.array([epsilon - log_hidden, epsilon + log_hidden]))
+    forward = -math.expm1(log_hidden) + math.exp(log_hidden) * float(both[0])
+    total = max(forward, float(both[1]))
     return min(1.0, total * (1.0 + _ROUNDING) + isolated * noise.left_out)
+
+
+def shared_split_delta(
+    noise: NoiseLaw, shared: NoiseLaw, isolated: int, common: int, threshold: int, epsilon: float, steps: int = 1
+) -> float:
+    """The same when all counters share one more noise, both noises are in half counts, and the states are some steps
+    apart: the largest over all numbers of steps up and down.
+
+    The states are compared at values n and n + b of the shared noise, as if it were seen: 2 (c - c') - b is left on
+    every common counter, at most u + d for b = u - d and 2 max(u, d) for b = 0. Both are bounds, and the smaller one
+    counts. Keys that one state alone holds have a count of u in the first, d in the second. Without common keys it is
+    the chance that one is shown.
+    """
+    n = np.arange(-shared.reach, shared.reach + 1)
+    worst = 0.0
+    for up in range(steps + 1):
+        down = steps - up
+        mine = isolated * noise.log_hidden(2 * (threshold - up) - n) if up else np.zeros(len(n))
+        bounds = [float((shared.mass * -np.expm1(mine)).sum())] if common == 0 else []
+        for b, left in ((up - down, steps), (0, 2 * max(up, down))) if common else ():
+            yours = isolated * noise.log_hidden(2 * (threshold - down) - (n + b)) if down else np.zeros(len(n))
+            x = epsilon - (2.0 * n * b + b * b) / (2.0 * shared.scale**2) - mine + yours
+            with np.errstate(under="ignore"):
+                terms = -np.expm1(mine) + np.exp(mine) * _changed(noise, common, x, left)
+            bounds.append(float((shared.mass * terms).sum()))
+        worst = max(worst, min(bounds))
+    return min(1.0, worst * (1.0 + _ROUNDING) + isolated * noise.left_out + 2.0 * shared.left_out)
 
 
 def noise_sum_below(noise: NoiseLaw, draws: int, level: int) -> float:

@@ -13,7 +13,8 @@ from typing import Any
 from discreet.audit.registry import Twin
 from discreet.audit.sabotage import sabotaged
 from discreet.audit.sources import ScriptedSource
-from discreet.privacy.calibration import gshm_calibration, pmg_threshold
+from discreet.central._base import items_of
+from discreet.privacy.calibration import correlated_calibration, pmg_threshold
 
 __all__ = [
     "cut_without_errors",
@@ -39,32 +40,43 @@ def threshold_of_algorithm_2(mechanism: Any) -> Sequence[Twin]:
     return (sabotaged(mechanism, "Algorithm 2's threshold on a textbook sketch", threshold=lambda original: cut),)
 
 
-def _calibrated_for(mechanism: Any, changes: int, name: str) -> Sequence[Twin]:
-    if changes >= mechanism.capacity:
-        return ()
+def _calibrated_as(mechanism: Any, name: str, changes: int, steps: int) -> Twin:
+    """Noises and cut as if a unit moved so many counters, by so much."""
     guarantee = mechanism.guarantee
-    height = getattr(mechanism, "parts_per_user", 1)
-    sigma, cut = gshm_calibration(guarantee.epsilon, guarantee.delta, changes, height)
-    return (sabotaged(mechanism, name, scale=lambda original: Fraction(sigma), threshold=lambda original: cut),)
+    sigma, shared, cut = correlated_calibration(guarantee.epsilon, guarantee.delta, changes, steps)
+    return sabotaged(
+        mechanism,
+        name,
+        scale=lambda original: Fraction(sigma),
+        shared_scale=lambda original: Fraction(shared),
+        threshold=lambda original: cut,
+    )
+
+
+def _shared(mechanism: Any, changes: int, steps: int, fewer: str, once: str) -> Sequence[Twin]:
+    twins = []
+    if changes < mechanism.capacity:
+        twins.append(_calibrated_as(mechanism, fewer, changes, steps))
+    if steps > 1:
+        twins.append(_calibrated_as(mechanism, once, mechanism.capacity, 1))
+    if mechanism.capacity > 1:
+        left_out = sabotaged(mechanism, "no shared noise", shared_scale=lambda original: original.shared_scale / 2**10)
+        twins.append(left_out)
+    return twins
 
 
 def noise_for_one_counter(mechanism: Any) -> Sequence[Twin]:
-    """Merged sketches released as if an event moved one counter: it may move all of them."""
-    return _calibrated_for(mechanism, 1, "merged sketch with noise for one counter")
+    """Merged sketches released as if an event moved one counter: it may move all of them. As if all events of a user
+    together moved them by one. And with the noise of each counter alone, which is about half of what that needs."""
+    names = "merged sketch with noise for one counter", "noise for one event of a user"
+    return _shared(mechanism, 1, items_of(mechanism.unit), *names)
 
 
 def noise_for_the_items_of_a_user(mechanism: Any) -> Sequence[Twin]:
-    """A user-level sketch released as if a user of m items moved m counters: one decrement moves all k. And as if a
-    user of several parts moved them by one: every part does."""
-    twins = _calibrated_for(mechanism, mechanism.unit.limit, "noise for m counters instead of k")
-    if mechanism.parts_per_user == 1:
-        return twins
-    once = dataclasses.replace(mechanism, parts_per_user=1)
-    name = "noise for users of one part"
-    return (
-        *twins,
-        sabotaged(mechanism, name, scale=lambda original: once.scale, threshold=lambda original: once.threshold),
-    )
+    """A user-level sketch released as if a user of m items moved m counters: one decrement moves all k. As if a user of
+    several parts moved them by one: every part does. And without the shared noise."""
+    names = "noise for m counters instead of k", "noise for users of one part"
+    return _shared(mechanism, mechanism.unit.limit, mechanism.parts_per_user, *names)
 
 
 def length_of_the_data(mechanism: Any) -> Sequence[Twin]:

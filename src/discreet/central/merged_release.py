@@ -16,13 +16,13 @@ __all__ = ["MergedRelease"]
 
 @dataclass(frozen=True)
 class MergedRelease(CorrelatedRelease):
-    """Gaussian noise, in part shared, on the counters of merged sketches, and a cut; it does not grow with their number.
+    """Gaussian noise, in part shared, on the counters of merged sketches, and a cut, however many they are.
 
     Unit: one event of one of the streams, or up to m events of a user in any of them (`User(m)`).
     Guarantee: (epsilon, delta), for every number and order of merges, and for a sketch that was not merged.
-    Noise: c_x + (Z_x + eta)/2 for c_x > 0, Z and eta discrete Gaussian, one eta for all counters. Merging (add, subtract
-        the (k+1)-th largest, drop what is not positive) keeps the structure of Lemma 17: up to k counters differ, each
-        by 1, all in one direction. m events are m such steps.
+    Noise: c_x + (Z_x + eta)/2 for c_x > 0, Z and eta discrete Gaussian, one eta for all counters. Merging (add,
+        subtract the (k+1)-th largest, drop what is not positive) keeps the structure of Lemma 17: up to k counters
+        differ, each by 1, all in one direction. m events are m such steps.
     Threshold: published iff the noisy count is at least it, before rounding. The noise is the least that hides k
         counters m steps apart, the threshold the smallest for it.
     Error: f - n/(k+1) <= c <= f with n the length of all streams together, plus the noise, of a standard deviation of

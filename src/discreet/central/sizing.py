@@ -88,11 +88,12 @@ def _balanced_capacity(
         return least, f"8 counters for each of {k} items, at least 256 and {items} for the items of a user"
     m = 1 if issubclass(kind, UserRelease) else items
     # Threshold and noise together are about a K^p and the sketch loses n/K: the sum is smallest at
-    # K = (n/(p a))^(1/(1+p)). Gaussian: p = 1/2 and about 10 sigma; Laplace: p = 1 and about 2 ln(1/delta) scales.
+    # K = (n/(p a))^(1/(1+p)). Gaussian, in part shared: p = 1/2 and about 5 sigma of a counter on its own; Laplace:
+    # p = 1 and about 2 ln(1/delta) scales.
     if issubclass(kind, ChanMisraGries):
         p, a = 1.0, 2.0 * m * math.log(1.0 / budget.delta) / budget.epsilon
     else:
-        p, a = 0.5, 10.0 * m * math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon
+        p, a = 0.5, 5.0 * m * math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon
     balanced = _power_of_two(math.ceil((length / (p * a)) ** (1.0 / (1.0 + p))))
     least = _power_of_two(max(2 * k, items, 16))
     return max(

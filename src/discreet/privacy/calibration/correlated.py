@@ -48,7 +48,7 @@ __all__ = ["correlated_calibration", "discrete_correlated_delta"]
 Array = npt.NDArray[np.float64]
 
 _LARGEST_CHANGES = 10_000_000
-_BLOCKS = 1 << 11  # of values of eta; one value each while sigma' is below some hundreds
+_BLOCKS = 128  # of values of eta in a sigma'; below that every value is one
 _HIDDEN = -700.0  # where the logarithm of a chance is below, the chance counts as 0
 _ROUNDING = 1e-10  # relative; more than what sums and exponents of this module are off by
 
@@ -63,7 +63,7 @@ class _Law:
     def __init__(self, sigma: float, shared: float, height: int, left_out: float) -> None:
         self.sigma, self.shared, self.height = sigma, shared, height
         reach = math.ceil(shared * math.sqrt(2.0 * math.log(1.0 / left_out))) + 1
-        width = -(-(2 * reach + 1) // _BLOCKS)
+        width = math.ceil(shared / _BLOCKS)
         self.first = np.arange(-reach, reach + 1, width, dtype=np.float64)
         self.last = self.first + (width - 1)
         nearest = np.clip(0.0, self.first, self.last)
@@ -152,9 +152,7 @@ def discrete_correlated_delta(
     epsilon, sigma = positive_number("epsilon", epsilon), positive_number("sigma", sigma)
     k, p = whole_number("changes", changes), whole_number("height", height)
     law = _Law(sigma, positive_number("shared", shared), p, 1e-40)
-    bounds = (
-        law.delta(epsilon, j, k - j, threshold, (a, a)) for a in range(-p, p + 1, 2) for j in range(1, k + 1)
-    )
+    bounds = (law.delta(epsilon, j, k - j, threshold, (a, a)) for a in range(-p, p + 1, 2) for j in range(1, k + 1))
     return max(law.shown(k, threshold), *bounds)
 
 

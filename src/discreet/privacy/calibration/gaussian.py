@@ -194,11 +194,11 @@ def unit_change_delta(x: Array, sigma: float, changes: Array, height: int = 1) -
         return np.asarray(np.minimum(1.0, np.maximum(exceeds, 0.0) * np.exp(_log_kappa(sigma, changes))))
 
 
-def discrete_gaussian_delta(epsilon: float, sigma: float, *, changes: int = 1, height: int = 1) -> float:
-    """delta at epsilon of discrete Gaussian noise on integers of which `changes` differ, by up to `height` each."""
+def discrete_gaussian_delta(epsilon: float, sigma: float, *, changes: int = 1) -> float:
+    """delta at epsilon of discrete Gaussian noise on integers of which `changes` differ, by 1 each."""
     j = np.array([float(whole_number("changes", changes))])
     x = np.array([positive_number("epsilon", epsilon)])
-    return float(unit_change_delta(x, positive_number("sigma", sigma), j, whole_number("height", height))[0])
+    return float(unit_change_delta(x, positive_number("sigma", sigma), j)[0])
 
 
 def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> float:
@@ -234,8 +234,8 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     return smallest_sigma(lambda sigma: gaussian_delta(epsilon, sigma, D) <= delta, D / epsilon)
 
 
-def discrete_gaussian_sigma(epsilon: float, delta: float, *, changes: int = 1, height: int = 1) -> float:
-    """The smallest sigma of discrete Gaussian noise when at most `changes` counts differ, each by up to `height`.
+def discrete_gaussian_sigma(epsilon: float, delta: float, *, changes: int = 1) -> float:
+    """The smallest sigma of discrete Gaussian noise when at most `changes` counts differ, each by 1.
 
     The bounds of a few nearby sigmas may cross (the lattice makes delta slightly uneven), so what is returned is a
     sigma that passes and below which the search found one that does not.
@@ -244,9 +244,9 @@ def discrete_gaussian_sigma(epsilon: float, delta: float, *, changes: int = 1, h
     j = whole_number("changes", changes)
 
     def passes(sigma: float) -> bool:
-        return discrete_gaussian_delta(epsilon, sigma, changes=j, height=height) <= delta
+        return discrete_gaussian_delta(epsilon, sigma, changes=j) <= delta
 
-    return smallest_sigma(passes, gaussian_sigma(epsilon, delta, height * math.sqrt(j)))
+    return smallest_sigma(passes, gaussian_sigma(epsilon, delta, math.sqrt(j)))
 
 
 def discrete_gaussian_sigma_any(epsilon: float, delta: float, sensitivity: float) -> float:

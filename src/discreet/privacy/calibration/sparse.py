@@ -11,23 +11,13 @@ an output without isolated keys has F^i times the probability of its common part
 other. Fewer than L changes cost no more, since leaving a key out of the output is post-processing. Nothing here needs
 a density: on integers F = P[Z <= t-1], and delta_j is that of discrete Gaussians (`gaussian.unit_change_delta`).
 Both expressions fall as F grows, so a lower bound of F keeps delta from being understated.
-
-With `height` h the sketches are h such steps apart, u of them up and d = h - u down: a count moves by -d to u, and a
-key that only one sketch holds has a count of up to d there, or u in the other. A key is published iff count + noise >=
-h + t. All steps in one direction give the expressions above, with common counts that differ by h. Otherwise both
-sketches may hold keys of their own, i each at most, with counts of at most h - 1, and the j = L - i common counts
-differ by at most h - 1. With G = P[Z < t+1], isolated keys stay hidden with probability at least G^i in either, so that
-
-    1 - G^i + delta_j(epsilon + i log G)
-
-bounds both directions.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -60,8 +50,8 @@ def _continuous_change(x: Array, sigma: float, changes: Array) -> Array:
         return np.asarray(np.exp(first) * (1e-11 - np.expm1(np.minimum(0.0, second - first))))
 
 
-def _largest(change: Change, epsilon: float, sigma: float, log_hidden: float, L: int, mixed: bool = False) -> float:
-    """The larger of the two directions, or the bound for mixed ones, over all numbers j = 0, ..., L of common keys."""
+def _largest(change: Change, epsilon: float, sigma: float, log_hidden: float, L: int) -> float:
+    """The larger of the two directions over all numbers j = 0, ..., L of common keys."""
     largest = -math.expm1(L * log_hidden)
     for start in range(1, L + 1, _BLOCK):
         j = np.arange(start, min(start + _BLOCK, L + 1), dtype=np.float64)
@@ -70,8 +60,6 @@ def _largest(change: Change, epsilon: float, sigma: float, log_hidden: float, L:
             kept = np.exp(log_all_hidden) * change(epsilon - log_all_hidden, sigma, j)
         forward = -np.expm1(log_all_hidden) + kept
         backward = change(epsilon + log_all_hidden, sigma, j)
-        if mixed:
-            backward = backward - np.expm1(log_all_hidden)
         largest = max(largest, float(forward.max()), float(backward.max()))
     return min(1.0, largest)
 
@@ -88,36 +76,32 @@ def gshm_delta(epsilon: float, sigma: float, tau: float, changes: int) -> float:
     return _largest(_continuous_change, epsilon, sigma, log_hidden, L)
 
 
-def discrete_gshm_delta(epsilon: float, sigma: float, t: int, changes: int, *, height: int = 1) -> float:
-    """delta for discrete Gaussian noise, `changes` = L, keys kept at count + noise >= height + t. Never understated."""
+def discrete_gshm_delta(epsilon: float, sigma: float, t: int, changes: int) -> float:
+    """The same for discrete Gaussian noise, with keys kept at count + noise >= 1 + t. Never understated."""
     epsilon, sigma, t = positive_number("epsilon", epsilon), positive_number("sigma", sigma), whole_number("t", t)
-    L, h = whole_number("changes", changes), whole_number("height", height)
+    L = whole_number("changes", changes)
     log_hidden = math.log1p(-discrete_gaussian_tail(sigma, t))
-    one_way = _largest(partial(unit_change_delta, height=h), epsilon, sigma, log_hidden, L)
-    if h == 1:
-        return one_way
-    log_hidden = math.log1p(-discrete_gaussian_tail(sigma, t + 1))
-    return max(one_way, _largest(partial(unit_change_delta, height=h - 1), epsilon, sigma, log_hidden, L, mixed=True))
+    return _largest(unit_change_delta, epsilon, sigma, log_hidden, L)
 
 
 @lru_cache(maxsize=256, typed=True)
-def gshm_calibration(epsilon: float, delta: float, changes: int, height: int = 1) -> tuple[float, int]:
+def gshm_calibration(epsilon: float, delta: float, changes: int) -> tuple[float, int]:
     """(sigma, threshold) with the smallest integer threshold.
 
-    A key is published iff count + discrete Gaussian noise >= threshold = height + t. The pair returned was checked
-    against every j, whatever the search before it assumed.
+    A key is published iff count + discrete Gaussian noise >= threshold = 1 + t. The pair returned was checked against
+    every j, whatever the search before it assumed.
     """
     epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
-    L, h = whole_number("changes", changes), whole_number("height", height)
+    L = whole_number("changes", changes)
     if L > _LARGEST_CHANGES:
         raise ParameterError(f"changes must be at most {_LARGEST_CHANGES}, not {L}")
     # All L keys common needs this sigma; all L isolated then needs this t, and more with more noise.
-    sigma = discrete_gaussian_sigma(epsilon, delta, changes=L, height=h)
+    sigma = discrete_gaussian_sigma(epsilon, delta, changes=L)
     t = smallest_shift(lambda t: _log_isolated(sigma, t, L), delta, least=1)
     # A mixture of common and isolated keys has not been seen to need more. It is checked, not assumed.
-    while discrete_gshm_delta(epsilon, sigma, t, L, height=h) > delta:
+    while discrete_gshm_delta(epsilon, sigma, t, L) > delta:
         t += 1
-    return sigma, h + t
+    return sigma, 1 + t
 
 
 def _log_isolated(sigma: float, t: int, L: int) -> float:
