@@ -200,7 +200,7 @@ def show(name: str, row: dict[str, float | None]) -> None:
 
 
 def thresholds() -> bool:
-    """The cut of the offset release beside the paper's and the stability histogram's, and of noise that counters share."""
+    """The cut of the offset release beside the paper's and the stability histogram's; that of a shared noise."""
     print("cuts at delta=1e-9\n epsilon  offset  PMG paper  ratio  stability  ratio")
     good = True
     for epsilon in (0.1, 0.5, 1.0, 2.0):

@@ -16,7 +16,8 @@ def sabotaged(mechanism: Any, **changes: Any) -> Any:
 
 
 def half_the_noise(mechanism: Any) -> Any:
-    return sabotaged(mechanism, scale=lambda scale: scale / 2)
+    scales = [name for name in ("scale", "shared_scale") if hasattr(type(mechanism), name)]
+    return sabotaged(mechanism, **dict.fromkeys(scales, lambda scale: scale / 2))
 
 
 def cut_one_lower(mechanism: Any) -> Any:

@@ -39,8 +39,11 @@ def _of_original(change: Callable[..., Any]) -> bool:
 
 
 def half_the_noise(mechanism: Any) -> Twin:
-    """The scale halved, the cut as it was."""
-    return sabotaged(mechanism, "half the noise", scale=lambda original: original.scale / 2)
+    """The scale halved, and that of a noise which all counters share; the cut as it was."""
+    halved: dict[str, Any] = {"scale": lambda original: original.scale / 2}
+    if hasattr(mechanism, "shared_scale"):
+        halved["shared_scale"] = lambda original: original.shared_scale / 2
+    return sabotaged(mechanism, "half the noise", **halved)
 
 
 def for_one_counter(mechanism: Any) -> Twin:
