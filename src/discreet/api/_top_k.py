@@ -23,7 +23,7 @@ from discreet.central.paying import top_k_request
 from discreet.central.sizing import choose_capacity
 from discreet.engines.local import check_workers
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
-from discreet.events.items import bad_items_rule, read, refuse_no_column, skip_nulls
+from discreet.events.items import bad_items_rule, is_polars_objects, library, read, refuse_no_column, skip_nulls
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
@@ -182,10 +182,9 @@ def column_of(table: Any, name: str) -> Any:
     """One column of a table, or of the batches of a reader."""
     import pyarrow as pa
 
-    from discreet.engines.duckdb import as_arrow
+    from discreet.engines.duckdb import as_arrow, names_of_objects
 
-    plain = isinstance(table, dict) or (type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "keys"))
-    if plain and list(table.keys()).count(name) == 1:
+    if names_of_objects(table).count(name) == 1:
         return table[name]  # not as a table: what Arrow makes of objects depends on each of them
     data = as_arrow(table)
     if data.schema.names.count(name) != 1:
@@ -313,24 +312,26 @@ def _is_column(data: Any) -> bool:
     """Whether this is a whole column or table, not an item."""
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return True
-    return type(data).__module__.partition(".")[0] in ("numpy", "pandas") and getattr(data, "ndim", 0) > 0
+    return library(data) in ("numpy", "pandas") and getattr(data, "ndim", 0) > 0
 
 
 def _is_nested(data: Any) -> bool | None:
     import pyarrow as pa
 
-    if type(data).__module__.partition(".")[0] == "pandas":
+    if library(data) == "pandas":
         return _is_nested_pandas(data)
+    if is_polars_objects(data):
+        return None
     if isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
         kind = data.schema.field(_only_column(data.schema)).type
     elif isinstance(data, (pa.Array, pa.ChunkedArray)):
         kind = data.type
     elif hasattr(data, "__arrow_c_schema__"):
         kind = pa.field(data).type
-    elif type(data).__module__.partition(".")[0] == "polars":
+    elif library(data) == "polars":
         kind = data.head(0).to_arrow().type
     else:
-        return False if type(data).__module__.startswith("numpy") and data.dtype.kind != "O" else None
+        return False if library(data) == "numpy" and data.dtype.kind != "O" else None
     return _is_list(kind)
 
 

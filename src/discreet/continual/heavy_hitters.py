@@ -15,7 +15,7 @@ from discreet.continual._base import Continual, approximate_budget, saved_budget
 from discreet.continual._factors import levels
 from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
-from discreet.events.items import Item, prepare_column, without_bad
+from discreet.events.items import Item, prepare_column, read, without_bad
 from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget
@@ -148,8 +148,9 @@ class HeavyHitters(Continual):
         needs, if the others come in the same order with it and without it.
         """
         self._is_repeated(None)
+        items = prepare_column(items)
         if hasattr(items, "__arrow_c_stream__"):  # every sketch reads it
-            items = pa.chunked_array(items)
+            items = read(items, lambda: pa.chunked_array(items))
         elif isinstance(items, Iterator):
             items = list(items)
         # The highest level first: it has seen whatever the others have, so what it accepts all accept.

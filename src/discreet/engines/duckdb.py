@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from discreet import _native
 from discreet.errors import DataError, DiscreetError, ParameterError
-from discreet.events.items import Item, item_of, read
+from discreet.events.items import Item, is_polars_objects, item_of, library, read
 from discreet.privacy.published import items_array
 from discreet.summaries._base import wrap_counters
 from discreet.summaries.people import LENGTH, MOST_ROWS, Counts, People
@@ -238,10 +238,16 @@ def people_of_table(
         if name is not None and names.count(name) != 1:
             there = "more than one column" if name in names else "no column"
             raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
-    batches = data if isinstance(data, pa.RecordBatchReader) else iter(data.to_batches(_ROWS_AT_ONCE))
     tagged = data.schema.field(column).metadata == _TAGGED
-    columns = (_columns(batch, column, user) for batch in batches)
+    columns = (_columns(batch, column, user) for batch in _batches_of(data))
     return _counted(columns, user is None, rows, nulls, memory, threads, tagged=tagged)
+
+
+def _batches_of(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The batches; the reader of a query or of another library may fail, with words that quote the data."""
+    batches = data if isinstance(data, pa.RecordBatchReader) else iter(data.to_batches(_ROWS_AT_ONCE))
+    while (batch := read(data, lambda: next(batches, None))) is not None:
+        yield batch
 
 
 def _columns(batch: pa.RecordBatch, column: str, user: str | None) -> tuple[pa.Array | None, pa.Array]:
@@ -303,7 +309,7 @@ def _of_lists(columns: Iterator[tuple[Any, pa.Array]], nulls: str) -> Iterator[t
 class _Numbers:
     """A column of values as whole numbers, and back: integers as they are, texts and bytes by an interner.
 
-    Other scalars (dates, booleans, decimals, floats) are taken as text.
+    Other scalars (dates, booleans, decimals) are taken as text.
     """
 
     def __init__(self, role: str) -> None:
@@ -328,6 +334,12 @@ class _Numbers:
             return plain.view(pa.int64()) if pa.types.is_uint64(kind) else plain.cast(pa.int64())
         if self._integers is not None and not pa.types.is_null(kind):
             raise DataError(f"the {self._role} are texts or bytes after numbers")
+        if pa.types.is_floating(kind):
+            # One missing value makes floats of whole numbers in pandas: it would decide how all are published.
+            raise DataError(
+                f"the {self._role} are floats, which whole numbers become: give whole numbers (in pandas, with "
+                'missing values, .astype("Int64")) or texts'
+            )
         if pa.types.is_nested(kind):
             raise DataError(f"the column of {self._role} must hold single values, not nested ones")
         texts = any(is_text(kind) for is_text in _TEXTS)
@@ -367,20 +379,31 @@ def as_arrow(table: Any) -> Any:
     """What DuckDB can read in one go: an Arrow table or a reader."""
     if isinstance(table, (pa.Table, pa.RecordBatchReader)):
         return table
-    failed = "it has no columns that Arrow can read"
-    with suppress(pa.ArrowException, TypeError, ValueError):
+    try:
         if isinstance(table, dict):
             return pa.table(table)
         if hasattr(table, "collect") and not hasattr(table, "__arrow_c_stream__"):
             table = table.collect()  # a lazy frame
         if isinstance(table, pa.RecordBatch):
             return pa.table(table)
-        if type(table).__module__.partition(".")[0] == "pandas":
+        if library(table) == "pandas":
             return pa.Table.from_pandas(table, preserve_index=False)
         if hasattr(table, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(table)
         failed = "pass an Arrow table, a data frame, a DuckDB relation or a dict of columns"
+    except MemoryError:
+        raise
+    except Exception as error:  # which may quote what could not be read
+        failed = f"it has no columns that Arrow can read ({type(error).__name__})"
     raise DataError(f"people are counted in a table of columns, not in a {type(table).__name__}: {failed}")
+
+
+def names_of_objects(table: Any) -> list[Any]:
+    """The columns of a table that may hold Python objects: a dict, or a frame of pandas or polars. Empty for others."""
+    if isinstance(table, dict):
+        return list(table)
+    frame = library(table) in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2
+    return list(table.columns) if frame else []
 
 
 def objects_as_arrow(table: Any, wanted: Sequence[str]) -> pa.Table | None:
@@ -389,15 +412,17 @@ def objects_as_arrow(table: Any, wanted: Sequence[str]) -> pa.Table | None:
     What Arrow makes of objects depends on each of them: one of bytes makes all text bytes, one float all numbers
     floats. So each is written with its kind. Rows that cannot be items are left out (docs/privacy/errors.md).
     """
-    pandas = type(table).__module__.partition(".")[0] == "pandas" and getattr(table, "ndim", 1) == 2
-    names = list(table.keys()) if pandas or isinstance(table, dict) else []
+    names = names_of_objects(table)
     if any(names.count(name) != 1 for name in wanted):
         return None
     columns = [_objects_of(table[name]) for name in wanted]
     tagged = [None if values is None else _tags(values) for values in columns]
     if all(tags is None for tags in tagged):
         # Without the other columns, whose objects may be anything.
-        return as_arrow(table[list(wanted)] if pandas else {name: table[name] for name in wanted})
+        if library(table) == "pandas":
+            return as_arrow(table[list(wanted)])
+        given = zip(wanted, columns, strict=True)
+        return as_arrow({name: table[name] if values is None else values for name, values in given})
     fields, arrays, kept = [], [], None
     for name, values, tags in zip(wanted, columns, tagged, strict=True):
         if tags is None:
@@ -424,6 +449,8 @@ def _objects_of(column: Any) -> list[Any] | None:
     if isinstance(column, (list, tuple)):
         return list(column)
     kind = getattr(getattr(column, "dtype", None), "categories", column)
+    if is_polars_objects(column):
+        return list(column.to_list())
     if str(getattr(kind, "dtype", "")) != "object":
         return None
     missing = column.isna().tolist() if hasattr(column, "isna") else [False] * len(column)

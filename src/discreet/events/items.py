@@ -26,8 +26,10 @@ __all__ = [
     "arrow_chunks",
     "bad_items_rule",
     "is_arrow",
+    "is_polars_objects",
     "item_of",
     "item_of_bytes",
+    "library",
     "prepare_column",
     "prepare_lists",
     "read",
@@ -71,8 +73,12 @@ def is_arrow(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
-def _library(data: Any) -> str:
-    return type(data).__module__.partition(".")[0]
+def library(data: Any) -> str:
+    """ "pandas", "polars" or "numpy" for their columns and tables, subclasses included; "" for anything else."""
+    for base in type(data).__mro__:
+        if (name := base.__module__.partition(".")[0]) in ("pandas", "polars", "numpy"):
+            return name
+    return ""
 
 
 # ---- columns -------------------------------------------------------------------------------------------------------
@@ -81,15 +87,17 @@ def _library(data: Any) -> str:
 def prepare_column(data: Any) -> Any:
     """Turn what the native reader does not know into what it does: Arrow, a contiguous array, or an iterable."""
     refuse_no_column(data)
-    library = _library(data)
-    if library == "pandas":
+    made_by = library(data)
+    if made_by == "pandas":
         return read(data, lambda: _from_pandas(data))
+    if made_by == "polars":
+        data = _from_polars(data)
     if is_arrow(data):
         import pyarrow as pa
 
         # Items of several kinds, as a summary gives them; the type of a union is a schema otherwise.
         return data.to_pylist() if isinstance(data, pa.UnionArray) else data
-    if library == "numpy" and hasattr(data, "dtype") and hasattr(data, "ndim"):
+    if made_by == "numpy" and hasattr(data, "dtype") and hasattr(data, "ndim"):
         return _from_numpy(data)
     return data
 
@@ -118,6 +126,20 @@ def _from_numpy(data: Any) -> Any:
         f"the array has {data.ndim} dimensions of {data.dtype.name}; allowed is one dimension of integers, "
         "strings, bytes or Python objects"
     )
+
+
+def is_polars_objects(column: Any) -> bool:
+    """Whether this is a polars column of Python objects, which polars exports as their addresses in memory."""
+    return library(column) == "polars" and str(getattr(column, "dtype", "")) == "Object"
+
+
+def _from_polars(data: Any) -> Any:
+    if not is_arrow(data):
+        raise DataError(
+            f"expected a column, got a {type(data).__name__} of polars: collect it and pass one of its columns"
+        )
+    column = data.to_series() if getattr(data, "shape", ())[1:] == (1,) else data
+    return read(data, column.to_list) if is_polars_objects(column) else data
 
 
 def _from_pandas(data: Any) -> Any:
@@ -153,9 +175,9 @@ def _objects(data: Any) -> list[Any]:
 def prepare_lists(data: Any) -> Any:
     """Turn lists of users into what the native reader knows: an Arrow list column, or an iterable of lists."""
     refuse_no_column(data)
-    if _library(data) == "pandas":
+    if library(data) == "pandas":
         return read(data, lambda: _lists_from_pandas(data))
-    if is_arrow(data):
+    if is_arrow(data) and not is_polars_objects(data):
         return data
     if isinstance(data, (str, bytes, bytearray)) or not isinstance(data, Iterable):
         raise DataError(f"expected the list of every user's items, got {type(data).__name__}")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from discreet import _native
+from discreet.errors import DataError
 from discreet.events.items import prepare_column
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, Summary
-
-if TYPE_CHECKING:
-    import numpy as np
 
 __all__ = ["MisraGries"]
 
@@ -31,12 +31,24 @@ class MisraGries(Summary):
         capacity = whole_number("capacity", capacity, 1, MAX_CAPACITY)
         self._native = _native.MisraGries(capacity, *self._check_common(max_key_bytes, seed))
 
-    def update_counts(self, items: Any, counts: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    def update_counts(self, items: Any, counts: Any) -> None:
         """Add `counts[i]` events in a row of the i-th item: the same state as that many single events, but quickly.
 
         For batches whose order means nothing. `items` is a column without nulls that is not a dictionary.
         """
-        self._native.update_counts(prepare_column(items), counts)
+        numbers = np.asarray(counts)
+        if (
+            numbers.ndim != 1
+            or not (np.can_cast(numbers.dtype, np.int64) or len(numbers) == 0)
+            or numbers.dtype == bool
+        ):
+            raise DataError("the numbers of occurrences must be one column of whole numbers that fit into int64")
+        column = prepare_column(items)
+        if hasattr(column, "__len__") and len(column) != len(numbers):
+            raise DataError(
+                f"there must be a number of occurrences for every item, but there are {len(numbers)} numbers"
+            )
+        self._native.update_counts(column, np.ascontiguousarray(numbers, np.int64))
 
     @property
     def capacity(self) -> int:

@@ -8,6 +8,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -131,7 +132,6 @@ def test_lists_are_people():
         ([b"x", b"\xff"], [b"x", b"\xff"]),
         ([True, False], ["true", "false"]),
         ([datetime.date(2026, 1, 2), datetime.date(1969, 12, 31)], ["2026-01-02", "1969-12-31"]),
-        ([1.5, float("nan")], ["1.5", "nan"]),
     ],
 )
 def test_items_and_people_of_any_scalar_type(values, published):
@@ -140,6 +140,49 @@ def test_items_and_people_of_any_scalar_type(values, published):
     with people_of_table(table, "what", "who") as people:
         weights = people.discovery_weights(256)
         assert sorted(map(str, people.items(np.arange(len(weights))).to_pylist())) == sorted(map(str, published))
+
+
+@pytest.mark.parametrize("column", ["who", "what"])
+def test_floats_are_refused_since_one_missing_value_makes_them_of_whole_numbers(column):
+    frame = pd.DataFrame({"who": [1, 2, 3], "what": [5, 5, 5]})
+    frame.loc[2, column] = None
+    with pytest.raises(dc.DataError, match="Int64"):
+        people_of_table(frame, "what", "who", nulls="skip")
+    with people_of_table(frame.astype("Int64"), "what", "who", nulls="skip") as people:
+        assert people.items(np.arange(len(people.discovery_weights(256)))).to_pylist() == [5]
+
+
+def test_null_lists_over_items_are_left_out():
+    texts, offsets = pa.array(["a", "b", "hidden", "c"]), pa.array([0, 2, 3, 4], pa.int32())
+    lists = pa.ListArray.from_arrays(offsets, texts, mask=pa.array([False, True, False]))
+    with people_of_table(pa.table({"tags": lists}), "tags", nulls="skip") as people:
+        assert everything(people, False) == everything(ListedPeople([["a", "b"], ["c"]]), False)
+
+
+@pytest.mark.parametrize("odd", ["another x", b"z", 7, 1.5])
+@pytest.mark.parametrize("make", [pl.DataFrame, dict], ids=["frame", "dict"])
+def test_python_objects_in_polars_are_read_and_not_their_addresses(make, odd):
+    whats = pl.Series(["x"] * 300 + [odd], dtype=pl.Object)
+    whos = pl.Series([*range(300), "one more"], dtype=pl.Object)
+    table = make({"what": whats, "who": whos})
+    assert dc.top_k(table, 3, dc.Budget(1.0, 1e-6), column="what", user="who").items == ["x"]
+    assert dc.top_k(table, 3, dc.Budget(1.0, 1e-6), column="what").items == ["x"]
+
+
+def test_subclasses_of_frames_are_frames():
+    class Frame(pd.DataFrame):
+        pass
+
+    table = Frame({"what": pd.Series(["x"] * 300 + [b"z"], dtype=object), "who": range(301)})
+    assert dc.top_k(table, 3, dc.Budget(1.0, 1e-6), column="what", user="who").items == ["x"]
+    assert dc.top_k(table, 3, dc.Budget(1.0, 1e-6), column="what").items == ["x"]
+
+
+def test_what_is_no_table_is_refused_by_us():
+    frame = pd.DataFrame({"what": ["x"] * 4, "who": [1, 2, 1, 2]})
+    for grouped in (frame.groupby("who"), frame.groupby("who").what):
+        with pytest.raises(dc.DataError):
+            dc.top_k(grouped, 3, dc.Budget(1.0, 1e-6), column="what", user="who")
 
 
 def test_long_items_are_left_out():
@@ -160,6 +203,25 @@ def test_nulls(column):
         assert len(people.discovery_weights(256)) == 2
 
 
+def failing_queries(secret):
+    """Tables that are computed when they are read, and fail, at once or late."""
+    last = f"CASE WHEN range = 400000 THEN '{secret}' ELSE '5' END"
+    lazy = pl.LazyFrame({"what": [secret], "who": [1]}).with_columns(pl.col("what").cast(pl.Int64))
+
+    def batches(number):
+        yield from [pa.record_batch({"what": ["a"], "who": [1]})] * number
+        raise ValueError(secret)
+
+    schema = pa.schema([("what", pa.string()), ("who", pa.int64())])
+    return [
+        lambda: duckdb.sql(f"SELECT '{secret}'::INT AS what, 1 AS who"),
+        lambda: duckdb.sql(f"SELECT ({last})::INT AS what, range AS who FROM range(500000)"),
+        lambda: lazy,
+        lambda: pa.RecordBatchReader.from_batches(schema, batches(0)),
+        lambda: pa.RecordBatchReader.from_batches(schema, batches(1)),
+    ]
+
+
 def test_bad_input_says_nothing_of_the_data():
     secret = "my-secret-item"
     for bad in (
@@ -169,6 +231,11 @@ def test_bad_input_says_nothing_of_the_data():
         lambda: people_of_table([secret], "what", "who"),
         lambda: people_of_table(secret, "what", "who"),
         lambda: people_of_table(pa.table({"what": [secret]}), "what", "nobody"),
+        *(lambda query=query: people_of_table(query(), "what", "who") for query in failing_queries(secret)),
+        *(
+            lambda query=query: dc.top_k(query(), 3, dc.Budget(1.0, 1e-6), column="what")
+            for query in failing_queries(secret)
+        ),
     ):
         with pytest.raises(dc.DiscreetError) as caught:
             bad()

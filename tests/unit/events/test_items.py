@@ -31,10 +31,14 @@ def column_of(items, form):
         "object array": lambda: np.array(items, dtype=object),
         "object series": lambda: pd.Series(items, dtype=object),
         "category": lambda: pd.Series(pd.Categorical(items)),
+        "polars objects": lambda: pl.Series(items, dtype=pl.Object),
     }[form]()
 
 
-@pytest.mark.parametrize("form", ["list", "generator", "object array", "object series", "category"])
+FORMS = ["list", "generator", "object array", "object series", "category", "polars objects"]
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("workers", [None, 2])
 def test_one_row_of_another_kind_changes_no_type(form, workers):
     for usual, odd in (("x", b"z"), ("x", 5), (b"x", "z"), (5, "z"), (5, 2**63 + 1), (-5, 2**64 - 1), (5, "y" * 5000)):
@@ -46,6 +50,24 @@ def test_one_row_of_another_kind_changes_no_type(form, workers):
             assert with_odd.items == without.items == [usual]
             assert type(with_odd.items[0]) is type(usual)
             assert with_odd.to_arrow().schema == without.to_arrow().schema
+
+
+def test_objects_of_other_libraries_are_read_by_every_reader_and_not_guessed_at():
+    objects = ["x"] * 300 + [b"z", 7, 1.5]
+    for column in (
+        pl.Series(objects, dtype=pl.Object),
+        pl.Series(objects, dtype=pl.Object).to_frame(),
+        pd.Series(objects, dtype=object),
+    ):
+        sketch = dc.MisraGries(8)
+        sketch.update(column)
+        raw = sketch.not_private_counts()
+        assert dict(zip(raw.items.to_pylist(), raw.counts.tolist(), strict=True)) == {"x": 300, b"z": 1, 7: 1}
+        hitters = dc.continual.HeavyHitters(4, BUDGET)
+        hitters.add(column)
+        assert hitters.step().items == ["x"]
+    users = pl.Series([["x"]] * 300 + [[b"z"]], dtype=pl.Object)
+    assert dc.top_k(users, 5, dc.Budget(20.0, 1e-6), unit=dc.User(1)).items == ["x"]
 
 
 @pytest.mark.parametrize("m", [1, 2, 9])

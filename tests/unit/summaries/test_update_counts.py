@@ -30,9 +30,20 @@ def test_same_state_as_single_events(capacity, strings):
 
 def test_wrong_counts_change_nothing():
     sketch = dc.MisraGries(4)
-    for items, counts in ((["a", "b"], [1]), (["a"], [-1])):
-        with pytest.raises(dc.DataError):
-            sketch.update_counts(pa.array(items), np.array(counts))
+    for items, counts in (
+        *((["a", "b"], [1]), (["a"], [1, 2]), ([], [1]), (["a"], [-1])),
+        *(
+            (["a"], [1.0]),
+            (["a"], [True]),
+            (["a"], ["1"]),
+            (["a"], [[1]]),
+            (["a"], 1),
+            (["a"], np.array([1], np.uint64)),
+        ),
+    ):
+        for column in (pa.array(items, pa.string()), items):
+            with pytest.raises(dc.DataError):
+                sketch.update_counts(column, counts)
     with pytest.raises(dc.DataError):
         sketch.update_counts(pa.array(["a"]).dictionary_encode(), np.array([1]))
     assert sketch.total == 0
@@ -62,5 +73,5 @@ def test_counts_that_do_not_fit_change_nothing():
         with pytest.raises(dc.DataError, match=r"2\*\*63"):
             sketch.update_counts(items, np.array(numbers, np.int64))
         assert sketch.to_bytes() == before
-    sketch.update_counts(["a"], np.array([2**62 - 6]))
+    sketch.update_counts(["a"], [2**62 - 6])
     assert sketch.total == 2**63 - 1
