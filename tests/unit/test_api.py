@@ -370,6 +370,29 @@ def test_a_failed_draw_says_which_charge_it_left(account, monkeypatch):
     assert [event.kind for event in account.history()] == ["grant", "charge", "release"]
 
 
+def test_a_charge_id_stands_for_one_column_of_lists(account):
+    table = {"tags": [["x"]] * 300, "others": [["y"]] * 300}
+    whole = dc.Budget(0.1, 1e-6)
+    dc.top_k(table, 3, whole, column="tags", unit=dc.User(), ledger=account, charge_id="people")
+    with pytest.raises(dc.LedgerError, match="another request"):
+        dc.top_k(table, 3, whole, column="others", unit=dc.User(), ledger=account, charge_id="people")
+
+
+def test_a_charge_id_stands_for_one_rule_of_bad_items(account):
+    asked = {"ledger": account, "charge_id": "rule"}
+    dc.top_k(["x"] * 300, 3, dc.Budget(0.1, 1e-9), **asked)
+    with pytest.raises(dc.LedgerError, match="another request"):
+        dc.top_k(["x"] * 300, 3, dc.Budget(0.1, 1e-9), bad_items="error", **asked)
+
+
+def test_rules_that_people_do_not_have_are_refused():
+    people = {"what": ["x", 1.5], "who": [1, 2]}
+    with pytest.raises(dc.ParameterError, match="bad_items is not for people"):
+        dc.top_k(people, 3, dc.Budget(1.0, 1e-6), column="what", user="who", bad_items="error")
+    with pytest.raises(dc.ParameterError, match="bad_items is not for people"):
+        dc.top_k([["x"], [1.5]], 3, dc.Budget(1.0, 1e-6), unit=dc.User(), bad_items="error")
+
+
 def test_a_charge_id_stands_for_one_release(account):
     dc.release(filled(), BUDGET, ledger=account, charge_id="monday")
     for other in (

@@ -117,10 +117,12 @@ def top_k(
         raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
     skip_nulls(nulls)
     bad_items_rule(bad_items)
+    strict = None if bad_items == "skip" else bad_items
     if user is not None:
         refuse_for_people(
-            unit=unit, capacity=capacity, total_share=total_share, stream_length=stream_length, grouped=grouped
-        )
+            unit=unit, capacity=capacity, total_share=total_share, stream_length=stream_length, grouped=grouped,
+            bad_items=strict,
+        )  # fmt: skip
         if column is None or mechanism != "auto":
             raise ParameterError('user protects people by mechanism="auto", and needs the column of the items')
         return top_k_of_people(
@@ -141,11 +143,11 @@ def top_k(
     if grouped is None:
         grouped = isinstance(unit, User) if nested is None else nested
     if grouped and isinstance(unit, User) and unit.max_items is None and mechanism == "auto":
-        refuse_for_people(capacity=capacity, total_share=total_share, stream_length=stream_length)
+        refuse_for_people(capacity=capacity, total_share=total_share, stream_length=stream_length, bad_items=strict)
         table, persons = table_of_lists(data, nulls)
         return top_k_of_people(
-            table, k, budget, column="item", user=persons, nulls=nulls, workers=workers,
-            ledger=ledger, charge_id=charge_id, request=request, source=source,
+            table, k, budget, column="item", user=persons, nulls=nulls, workers=workers, ledger=ledger,
+            charge_id=charge_id, request=top_k_request(k, nulls, request, column=column), source=source,
         )  # fmt: skip
     summary = _summary(grouped, k, budget, unit, capacity, mechanism, stream_length)
     if workers is not None or isinstance(mechanism, ShardedOffsetRelease):
@@ -172,7 +174,9 @@ def top_k(
         charge_id=charge_id,
         total_share=total_share,
         stream_length=length,
-        request=top_k_request(k, nulls, request, column=column, grouped=grouped, stream_length=stream_length),
+        request=top_k_request(
+            k, nulls, request, column=column, grouped=grouped, stream_length=stream_length, bad_items=strict
+        ),
         source=source,
     )
     return histogram.head(k)
