@@ -1,7 +1,7 @@
 """Faults and attacks: kills, races, damaged files, hostile input.
 
-Every test here has its row in docs/reliability.md (tests/unit/test_reliability.py). `make test` runs a few rounds of
-each, `make faults` as many as the table states.
+Every test here has its row in docs/reliability.md (tests/unit/test_reliability.py). `make faults` runs as many rounds as
+the table states, pytest by itself a few.
 """
 
 import os
@@ -15,7 +15,7 @@ FULL = os.environ.get("DISCREET_FAULTS") == "full"
 
 @pytest.fixture(scope="session")
 def rounds():
-    """rounds(quick, full): how often to try, in `make test` and in `make faults`."""
+    """rounds(quick, full): how often to try by default, and in `make faults`."""
     return lambda quick, full: full if FULL else quick
 
 
