@@ -1,7 +1,7 @@
 """Faults and attacks: kills, races, damaged files, hostile input.
 
-Every test here has its row in docs/reliability.md (tests/unit/test_reliability.py). `make faults` runs as many rounds as
-the table states, pytest by itself a few.
+Every test here has its row in docs/reliability.md (tests/unit/test_reliability.py). `make faults` runs as many rounds
+as the table states, pytest by itself a few.
 """
 
 import os
