@@ -81,3 +81,13 @@ def test_what_is_not_lists_of_items_is_refused_without_quoting_it(users):
     with pytest.raises(dc.DataError) as caught:
         flat(users, 2)
     assert "bc" not in str(caught.value)
+
+
+def test_people_in_lists_are_assumed_to_have_one_each():
+    """Nothing says whose a list is: who has two counts twice. A column of people says it."""
+    lists = [["a"]] * 300
+    for column in (lists, pa.array(lists)):
+        release = dc.top_k(column, 3, dc.Budget(1.0, 1e-6), unit=dc.User())
+        assert release.guarantee.assumptions == ("every person is one list",)
+    table = {"who": list(range(300)), "what": ["a"] * 300}
+    assert dc.top_k(table, 3, dc.Budget(1.0, 1e-6), column="what", user="who").guarantee.assumptions == ()

@@ -62,10 +62,11 @@ def top_k_of_people(
     charge_id: str | None = None,
     request: str | None = None,
     source: RandomSource | None = None,
+    lists: bool = False,
 ) -> Histogram:
-    """What people of a table have; see `top_k`."""
+    """What people of a table have; see `top_k`. Of `lists` nothing says whose they are: each is a person."""
     mechanism = prepare_people(
-        k, budget, max_items=max_items, count=count, ledger=ledger, charge_id=charge_id, source=source
+        k, budget, max_items=max_items, count=count, ledger=ledger, charge_id=charge_id, source=source, lists=lists
     )
     from discreet.engines.duckdb import people_of_table
 

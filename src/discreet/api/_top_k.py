@@ -147,7 +147,7 @@ def top_k(
         table, persons = table_of_lists(data, nulls)
         return top_k_of_people(
             table, k, budget, column="item", user=persons, nulls=nulls, workers=workers, ledger=ledger,
-            charge_id=charge_id, request=top_k_request(k, nulls, request, column=column), source=source,
+            charge_id=charge_id, request=top_k_request(k, nulls, request, column=column), source=source, lists=True,
         )  # fmt: skip
     summary = _summary(grouped, k, budget, unit, capacity, mechanism, stream_length)
     if workers is not None or isinstance(mechanism, ShardedOffsetRelease):

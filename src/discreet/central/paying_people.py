@@ -29,6 +29,7 @@ def prepare_people(
     ledger: Account | None,
     charge_id: str | None,
     source: RandomSource | None = None,
+    lists: bool = False,
 ) -> PeopleRelease:
     """The mechanism, checked before anything is read or charged."""
     if count not in COUNTS:
@@ -39,7 +40,7 @@ def prepare_people(
             "1e-6, or a known universe of items (dc.central.Universe), which needs none"
         )
     check_payer(ledger, charge_id, source)
-    mechanism = PeopleRelease(budget, k, User(max_items), rows=count == "rows")
+    mechanism = PeopleRelease(budget, k, User(max_items), rows=count == "rows", lists=lists)
     check_noise(mechanism)
     return mechanism
 

@@ -62,6 +62,8 @@ class PeopleRelease(Mechanism):
     Args:
         k: How many items to list at most.
         rows: Count how often, instead of how many people. All rows of a person are hidden either way.
+        lists: Whether people come as lists of items, of which nothing says whose they are; the guarantee then says that
+            everybody has one.
     """
 
     name: ClassVar[str] = "discovery and count of people's items"
@@ -72,6 +74,7 @@ class PeopleRelease(Mechanism):
     k: int
     unit: Unit = User()  # noqa: RUF009 - frozen
     rows: bool = False
+    lists: bool = False
 
     def __post_init__(self) -> None:
         approximate(self.budget, self.name)
@@ -100,7 +103,8 @@ class PeopleRelease(Mechanism):
 
     @property
     def _assumed_of_users(self) -> tuple[str, ...]:
-        return ()  # whose a row is, is known, and all of a person's rows are hidden
+        # With a column of people it is known whose a row is, and all of a person's rows are hidden.
+        return ("every person is one list",) if self.lists else ()
 
     @property
     def error_model(self) -> ErrorModel:
