@@ -7,12 +7,12 @@ Names are loaded on first use, so that importing the package costs little.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from discreet._version import __version__
 
+TYPE_CHECKING = False  # as typing's; loading typing takes longer than all that is needed here
 if TYPE_CHECKING:
+    from typing import Any
+
     from discreet import audit, central, continual, engines, multiparty, pan
     from discreet.api import PeoplePlan, Plan, plan, plan_people, release, top_k
     from discreet.errors import (
@@ -110,6 +110,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name in _WHERE:
         value = getattr(import_module(f"discreet.{_WHERE[name]}"), name)
     elif name in _PACKAGES:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -99,8 +100,18 @@ def test_a_release_that_was_killed_is_had_by_its_charge_id(command, paid, run, t
     assert kinds(ledger) == (3, 3)
 
 
+def test_little_is_loaded_before_signals_are_heard():
+    """What Python prints before that is a traceback, so it should be short."""
+    script = "import sys\nbefore = set(sys.modules)\nimport discreet.cli\nprint(*set(sys.modules) - before)"
+    # Isolated and without site packages' own hooks, which load modules themselves.
+    code = f"import sys\nsys.path[:0] = [{str(Path(dc.__file__).parents[1])!r}]\n{script}"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert {"typing", "re", "numpy", "typer"}.isdisjoint(done.stdout.split())
+    assert "discreet.cli.interrupts" in done.stdout.split()
+
+
 def test_interrupted_while_it_loads(rounds, tmp_path):
-    """No traceback from the first line of the command on, whatever is being imported."""
+    """No traceback from `main` on, whatever is being imported."""
     chance = random.Random(1)
     for _ in range(rounds(3, 50)):
         number = chance.choice([signal.SIGINT, signal.SIGTERM])

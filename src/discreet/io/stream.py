@@ -9,6 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
+from discreet.events.items import item_of
 from discreet.io import columns
 from discreet.io.bad_rows import LONGEST_ITEM, BadRows
 from discreet.io.source import ARROW_FILE_MAGIC, STDIN, ByteSource, expand
@@ -215,6 +216,9 @@ def open_stream(
         raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
     if column is not None and column == user_column:
         raise ParameterError("the column of the items and the column of the users must be two columns")
+    for name in (column, user_column):
+        if name is not None and (not isinstance(name, str) or item_of(name) is None):
+            raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
     if bad_rows not in ("error", "skip"):
         raise ParameterError(f"bad_rows must be 'error' or 'skip', not {bad_rows!r}")
     return Stream(expand(paths), column, user_column, format, lists, nulls == "skip", bad_rows == "skip")

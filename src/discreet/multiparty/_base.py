@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from discreet.errors import CorruptStateError, DataError, DiscreetError, MessageError, ParameterError
+from discreet.events.items import item_of
 from discreet.multiparty.domain import Domain, Words
 from discreet.multiparty.estimates import Estimates, Numbers
 from discreet.multiparty.messages import Message, pack, pack_parts, read_varint, unpack, unpack_parts, varint
@@ -68,8 +69,9 @@ class Protocol:
     """How many items are estimated between two chances to interrupt."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.round_id, str) or not self.round_id or len(self.round_id.encode()) > 1024:
-            raise ParameterError("round_id must be a text of 1 to 1024 bytes")
+        text = item_of(self.round_id) if isinstance(self.round_id, str) else None
+        if not isinstance(text, str) or not 1 <= len(text.encode()) <= 1024:
+            raise ParameterError("round_id must be a text (Unicode) of 1 to 1024 bytes")
         if not isinstance(self.budget, Budget) or not self.budget.is_pure:
             raise ParameterError("budget must be a Budget(epsilon=...): the guarantee is a pure one, without delta")
         object.__setattr__(self, "universe", self.read_universe(self.universe))

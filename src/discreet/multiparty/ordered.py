@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.items import arrow_chunks, is_arrow, prepare_column, read, skip_nulls
+from discreet.events.items import arrow_chunks, is_arrow, item_of, prepare_column, read, skip_nulls
 from discreet.multiparty.domain import Domain, Words
 from discreet.privacy.checks import whole_number
 
@@ -40,6 +40,8 @@ class Strings:
     def __post_init__(self) -> None:
         if not isinstance(self.alphabet, str) or not self.alphabet or "\0" in self.alphabet:
             raise ParameterError("alphabet must be a string of at least one character, without the null character")
+        if item_of(self.alphabet) is None:
+            raise ParameterError("the characters of an alphabet must be Unicode (one is a lone surrogate)")
         if len(set(self.alphabet)) != len(self.alphabet):
             raise ParameterError("alphabet must not have a character twice")
         whole_number("max_length", self.max_length, 1, 62)

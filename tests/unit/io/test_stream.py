@@ -343,6 +343,14 @@ def test_only_column_is_the_default(tmp_path):
     assert items_of(open_stream(path, user_column="user")) == ["a"]
 
 
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "log.txt"])
+def test_names_of_columns_are_unicode(tmp_path, name):
+    (tmp_path / name).write_text('{"query": "a"}\n')
+    for names in ({"column": "x\udcff"}, {"column": "query", "user_column": "x\udcff"}):
+        with pytest.raises(dc.ParameterError, match="column"):
+            items_of(open_stream(tmp_path / name, **names))
+
+
 def test_a_header_alone_is_an_empty_stream(tmp_path):
     for text in ("query", "query\n"):
         (tmp_path / "log.csv").write_text(text)

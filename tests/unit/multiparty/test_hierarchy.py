@@ -190,6 +190,11 @@ def test_bad_parameters(given):
         Hierarchy(**{"round_id": "r", "budget": dc.Budget(1.0), "universe": 100, **given})
 
 
+def test_an_alphabet_is_unicode():
+    with pytest.raises(ParameterError, match="alphabet"):
+        Strings("ab\udcff", 3)
+
+
 def test_bad_questions(exact):
     aggregator = exact[1]
     for arguments in ((0,), (2,), ("a",)):

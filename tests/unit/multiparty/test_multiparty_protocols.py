@@ -199,8 +199,9 @@ def test_parameters_are_checked(make):
         make(b=dc.Budget(1e-20))
     make(b=dc.Budget(1e-6))
     make(b=dc.Budget(1e3)).party(1).encode([1, 2])
-    with pytest.raises(ParameterError, match="round_id"):
-        make("")
+    for name in ("", "r\ud800", "r" * 1025):
+        with pytest.raises(ParameterError, match="round_id"):
+            make(name)
     for number in (-1, 2**63, 1.5, True):
         with pytest.raises(ParameterError, match="number"):
             make().party(number)
