@@ -121,3 +121,24 @@ def test_parameters_and_states_are_checked():
             InnerProductCounter.from_bytes(seal_state(126, 1, bad))
     with pytest.raises(dc.CorruptStateError):
         InnerProductCounter.from_bytes(data[:-3])
+
+
+def test_raw_vectors_and_votes_are_wiped(monkeypatch):
+    """What was read of the participants is zeroed when an update ends, also one that is refused."""
+    from discreet.pan import inner_product
+
+    read, handed = inner_product._bits_of, []
+
+    def kept(data):
+        handed.append(read(data))
+        return handed[-1]
+
+    monkeypatch.setattr(inner_product, "_bits_of", kept)
+    counter = voted()
+    given = np.ones((5, 6), int)
+    counter.update(given)
+    with pytest.raises(dc.DataError):
+        counter.update(np.ones((5, 7), int))
+    assert len(handed) >= 2
+    assert not any(np.any(bits) for bits in handed)
+    assert given.all()  # the caller's own array stays
