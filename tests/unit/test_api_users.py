@@ -91,3 +91,19 @@ def test_people_in_lists_are_assumed_to_have_one_each():
         assert release.guarantee.assumptions == ("every person is one list",)
     table = {"who": list(range(300)), "what": ["a"] * 300}
     assert dc.top_k(table, 3, dc.Budget(1.0, 1e-6), column="what", user="who").guarantee.assumptions == ()
+
+
+def test_people_in_batches_of_lists_and_in_one_column_are_the_same():
+    batch = pa.record_batch({"tags": [["a", "b"]] * 50})
+    for people in (
+        pa.RecordBatchReader.from_batches(batch.schema, iter([batch] * 10)),
+        iter([batch.column(0)] * 10),
+        [batch] * 10,
+        pa.chunked_array([batch.column(0)] * 10),
+        iter([["a", "b"]] * 500),
+    ):
+        release = dc.top_k(people, 3, dc.Budget(2.0, 1e-6), unit=dc.User())
+        assert sorted(release.items) == ["a", "b"]
+        assert abs(int(release.counts[0]) - 500) < 100
+    empty = pa.RecordBatchReader.from_batches(batch.schema, iter(()))
+    assert dc.top_k(empty, 3, dc.Budget(2.0, 1e-6), unit=dc.User()).items == []

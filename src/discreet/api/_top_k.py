@@ -23,7 +23,16 @@ from discreet.central.paying import top_k_request
 from discreet.central.sizing import choose_capacity
 from discreet.engines.local import check_workers
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
-from discreet.events.items import bad_items_rule, is_polars_objects, library, read, refuse_no_column, skip_nulls
+from discreet.events.items import (
+    arrow_chunks,
+    bad_items_rule,
+    is_polars_objects,
+    library,
+    prepare_lists,
+    read,
+    refuse_no_column,
+    skip_nulls,
+)
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
@@ -144,7 +153,7 @@ def top_k(
         grouped = isinstance(unit, User) if nested is None else nested
     if grouped and isinstance(unit, User) and unit.max_items is None and mechanism == "auto":
         refuse_for_people(capacity=capacity, total_share=total_share, stream_length=stream_length, bad_items=strict)
-        table, persons = table_of_lists(data, nulls)
+        table, persons = table_of_lists(_one_column(_batches(data, grouped)), nulls)
         return top_k_of_people(
             table, k, budget, column="item", user=persons, nulls=nulls, workers=workers, ledger=ledger,
             charge_id=charge_id, request=top_k_request(k, nulls, request, column=column), source=source, lists=True,
@@ -310,6 +319,17 @@ def _batches(data: Any, grouped: bool) -> Iterator[Any]:
         # One batch is held at a time.
         yield from _columns(head.pop())
         head = list(islice(parts, 1))
+
+
+def _one_column(batches: Iterator[Any]) -> Any:
+    """All batches together."""
+    import pyarrow as pa
+
+    parts = list(batches)
+    if len(parts) == 1:
+        return parts[0]
+    chunks = [chunk for part in parts for chunk in arrow_chunks(prepare_lists(part))]
+    return read(parts, lambda: pa.chunked_array(chunks)) if chunks else []
 
 
 def _is_column(data: Any) -> bool:
