@@ -1,5 +1,6 @@
 """Signals that ask a process to end: before the charge nothing happens, after it the release is published."""
 
+import json
 import os
 import random
 import re
@@ -132,3 +133,29 @@ def test_interrupted_while_it_loads(rounds, tmp_path):
         assert done.returncode == 128 + number, done.stderr
         assert "Traceback" not in done.stderr
         assert "nothing was released" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_watch_that_is_busy_with_ticks_stops(command, rounds, tmp_path, number):
+    """One signal is enough, also while a tick is drawn and saved, which is nearly all the time here."""
+    rows, out = tmp_path / "rows.txt", tmp_path / "out.jsonl"
+    rows.write_text("a\n" * 1_000_000)
+    options = ["--rows", 1, "--horizon", 1_000_000, "--total", *BUDGET]
+    for place in range(rounds(2, 30)):
+        with open(out, "wb") as file:
+            watch = subprocess.Popen(
+                [*command, *map(str, ["watch", rows, *options, "--state", tmp_path / f"{place}.state"])],
+                stdout=file, stderr=subprocess.PIPE,
+            )  # fmt: skip
+        while len(out.read_bytes().splitlines()) < 3 + place:
+            assert watch.poll() is None
+            time.sleep(0.001)
+        watch.send_signal(number)
+        try:
+            errors = watch.communicate(timeout=20)[1]
+        finally:
+            watch.kill()
+            watch.wait()
+        assert watch.returncode == 0, errors
+        last = json.loads(out.read_bytes().splitlines()[-1])["tick"]
+        assert f"stopped after tick {last} of".encode() in errors  # what was drawn was printed

@@ -9,10 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupted", "handle_interrupts", "interrupt_code", "no_more_interrupts", "uninterrupted", "what_happened"]
+__all__ = [
+    "Interrupted",
+    "handle_interrupts",
+    "interrupt_code",
+    "no_more_interrupts",
+    "stop_if_interrupted",
+    "uninterrupted",
+    "what_happened",
+]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _received: int | None = None
+_waiting: int | None = None  # one that came while nothing could be interrupted
 _went_through = False  # whether something that must not be interrupted was done
 
 
@@ -31,6 +40,11 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     global _received
     _received = number
     raise Interrupted
+
+
+def _wait(number: int, frame: FrameType | None) -> None:
+    global _waiting
+    _waiting = number
 
 
 def handle_interrupts(*, loading: bool = False) -> None:
@@ -61,17 +75,30 @@ def interrupt_code() -> int | None:
     return None if _received is None else 128 + _received
 
 
+def stop_if_interrupted() -> None:
+    """Stop for a signal that had to wait."""
+    global _received
+    if _received is None:
+        _received = _waiting
+    if _received is not None:
+        raise Interrupted
+
+
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """These signals do nothing in here: between the charge and the output there is no good moment to stop.
+    """These signals wait in here: between the charge and the output there is no good moment to stop.
 
-    One that came before and was lost on its way (an exception in a callback is printed and forgotten) stops here.
+    A command that is over then goes through to its end; one that goes on asks `stop_if_interrupted`. One that came
+    before and was lost on its way (an exception in a callback is printed and forgotten) stops here.
     """
     global _went_through
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _SIGNALS}
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
-        if _received is not None:
-            raise Interrupted
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, _wait)
+                signal.siginterrupt(number, False)  # other libraries may take an interrupted call for a failure
+        stop_if_interrupted()
         yield
         _went_through = True
     finally:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.interrupts import Interrupted, uninterrupted
+from discreet.cli.interrupts import Interrupted, stop_if_interrupted, uninterrupted
 from discreet.cli.options import AccountName, BadRows, Delta, Epsilon, Quiet, Rho, budget_of
 from discreet.cli.output import note, printable, table_text
 from discreet.errors import CorruptStateError, ParameterError
@@ -150,6 +150,7 @@ def watch(
                 _print(result, watcher, k)
                 if not quiet and sys.stderr.isatty():  # what is left out is for the operator's eyes alone
                     _note_left_out(watcher)
+                stop_if_interrupted()
         except Interrupted:
             if not quiet:
                 note(f"stopped after tick {watcher.tick} of {horizon}; the state file goes on from there")
