@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events.items import prepare_column
@@ -36,6 +34,8 @@ class MisraGries(Summary):
 
         For batches whose order means nothing. `items` is a column without nulls that is not a dictionary.
         """
+        import numpy as np
+
         numbers = np.asarray(counts)
         if (
             numbers.ndim != 1
