@@ -9,6 +9,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -82,6 +83,11 @@ class DuckPeople(People):
     def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(sql, values) if values else self._connection.execute(sql)
 
+    def _counts(self, sql: str) -> dict[str, Counts]:
+        """Columns of whole numbers; through Arrow, as NumPy's own way would load pandas."""
+        table = self._connection.sql(sql).to_arrow_table()
+        return {name: np.asarray(table.column(name).to_numpy(), np.int64) for name in table.column_names}
+
     def _first(self, sql: str) -> Any:
         return self._run(sql).fetchall()[0][0]
 
@@ -105,18 +111,23 @@ class DuckPeople(People):
         self._connection.register("source", pa.RecordBatchReader.from_batches(first.schema, guarded()))
         try:
             with _translated(self._memory, problem):
-                self._run("CREATE TEMP TABLE pairs AS SELECT u, i, count(*) AS n FROM source GROUP BY ALL")
+                # Taken in first: what comes from a stream is grouped by one thread, a table by all.
+                self._run("CREATE TEMP TABLE numbered AS SELECT u, i FROM source")
+                self._run("CREATE TEMP TABLE pairs AS SELECT u, i, count(*) AS n FROM numbered GROUP BY ALL")
+                self._run("DROP TABLE numbered")
         finally:
             with suppress(duckdb.Error):
                 self._connection.unregister("source")
 
     def _numbered(self, batches: Iterable[tuple[pa.Array, pa.Array]], nulls: str) -> Iterator[pa.RecordBatch]:
-        for users, items in batches:
-            if nulls != "skip" and (users.null_count or items.null_count):
-                raise DataError('the columns of people and items have nulls; nulls="skip" leaves those rows out')
-            batch = pa.record_batch({"u": self._users.numbers(users), "i": self._items.numbers(items)})
-            self._check_memory()
-            yield batch.drop_null() if batch.column(0).null_count or batch.column(1).null_count else batch
+        with ThreadPoolExecutor(1) as both:
+            for users, items in batches:
+                if nulls != "skip" and (users.null_count or items.null_count):
+                    raise DataError('the columns of people and items have nulls; nulls="skip" leaves those rows out')
+                u, i = both.submit(self._users.numbers, users), self._items.numbers(items)  # on two cores
+                batch = pa.record_batch({"u": u.result(), "i": i})
+                self._check_memory()
+                yield batch.drop_null() if batch.column(0).null_count or batch.column(1).null_count else batch
 
     def _check_memory(self) -> None:
         """What is numbered stays in memory; the rest is DuckDB's, which has a limit of its own."""
@@ -155,30 +166,30 @@ class DuckPeople(People):
                 "CREATE OR REPLACE TEMP TABLE items AS SELECT i, h, row_number() OVER (ORDER BY i) - 1 AS place FROM "
                 f"(SELECT i, sum(w)::BIGINT AS h FROM ({' UNION ALL '.join(parts)}) GROUP BY i)"
             )
-            return _column(self._run("SELECT h FROM items ORDER BY place"))
+            return self._counts("SELECT h FROM items ORDER BY place")["h"]
 
     def items(self, places: Counts) -> pa.Array:
         with self._wanted(places):
-            found = _column(self._run("SELECT items.i FROM wanted JOIN items USING (place) ORDER BY wanted.index"))
+            found = self._counts("SELECT items.i FROM wanted JOIN items USING (place) ORDER BY wanted.index")["i"]
         return self._items.values(found)
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
         self._choose(places, weights)
         with _translated(self._memory):
-            found = self._run(
+            found = self._counts(
                 f"SELECT least(q, {2**62})::BIGINT AS q, count(*) AS people FROM long GROUP BY 1 ORDER BY 1"
-            ).fetchnumpy()
-        return found["q"].astype(np.int64), found["people"].astype(np.int64)
+            )
+        return found["q"], found["people"]
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
         self._choose(places, weights)
         entry = f"trunc({LENGTH - 1}::DOUBLE * v / greatest(sqrt(q::DOUBLE), {float(longest)!r}::DOUBLE))::BIGINT"
         with _translated(self._memory):
-            found = self._run(
+            found = self._counts(
                 f"SELECT index, sum({entry})::BIGINT AS s FROM chosen JOIN long USING (u) GROUP BY index"
-            ).fetchnumpy()
+            )
         sums = np.zeros(len(places), np.int64)
-        sums[found["index"].astype(np.int64)] = found["s"]
+        sums[found["index"]] = found["s"]
         return sums
 
     def _choose(self, places: Counts, weights: Counts) -> None:
@@ -480,11 +491,6 @@ def _tag(value: Any) -> bytes | None:
 def _untagged(value: bytes) -> Item:
     kind, rest = value[:1], value[1:]
     return int(rest) if kind == b"i" else rest.decode() if kind == b"t" else rest
-
-
-def _column(result: Any) -> Counts:
-    found = result.fetchnumpy()
-    return np.asarray(next(iter(found.values())), dtype=np.int64)
 
 
 @contextmanager
