@@ -145,13 +145,18 @@ def watch(
     ):
         if watcher.resumed and not quiet:
             note(f"going on after tick {watcher.tick} of {horizon}")
+        printed = None
         try:
             for result in watcher.run(once):
-                _print(result, watcher, k)
+                with uninterrupted():
+                    _print(result, watcher, k)
+                    printed = result
                 if not quiet and sys.stderr.isatty():  # what is left out is for the operator's eyes alone
                     _note_left_out(watcher)
                 stop_if_interrupted()
         except Interrupted:
+            if watcher.published is not None and watcher.published is not printed:
+                _print(watcher.published, watcher, k)  # it came between the tick and its print
             if not quiet:
                 note(f"stopped after tick {watcher.tick} of {horizon}; the state file goes on from there")
             return
