@@ -214,3 +214,21 @@ def test_items_beyond_the_choice_cannot_pass():
     people = ListedPeople([[str(i) for i in range(300)]])
     places, _, _ = PeopleRelease(dc.Budget(1.0, 1e-6), 1000)._discover(people, Loud())
     assert len(places) == 256
+
+
+def test_items_beyond_the_choice_call_for_nothing():
+    """Whether there is a second look hangs on items that took part alone: 44 loud ones that did not change nothing."""
+
+    class LoudBeyond:
+        seeded = True
+
+        def __init__(self, weights):
+            self.noise = np.where(weights > 0, -(10**12), 10**12)
+
+        def discrete_gaussian(self, sigma, size):
+            return self.noise
+
+    people = ListedPeople([[str(i) for i in range(300)]])
+    source = LoudBeyond(people.discovery_weights(256))
+    places, _, second = PeopleRelease(dc.Budget(1.0, 1e-6), 20)._discover(people, source)
+    assert (len(places), second) == (0, True)

@@ -144,13 +144,14 @@ class PeopleRelease(Mechanism):
         calibration = self.calibration
         weights = people.discovery_weights(MOST_ITEMS)
         noisy = weights + source.discrete_gaussian(calibration.sigma_of(LOOK), len(weights))
-        passed = noisy >= calibration.cuts[0]
+        took_part = weights > 0  # an item that took no part cannot pass, nor call for a second look
+        passed = took_part & (noisy >= calibration.cuts[0])
         second = int(passed.sum()) < ENOUGH * self.k
         if second:
             again = weights + source.discrete_gaussian(calibration.sigma_of(LOOK), len(weights))
-            passed |= noisy + again >= calibration.cuts[1]
+            passed |= took_part & (noisy + again >= calibration.cuts[1])
             noisy = (noisy + again) // 2
-        places = np.flatnonzero(passed & (weights > 0))  # an item that took no part cannot pass
+        places = np.flatnonzero(passed)
         order = np.argsort(-noisy[places], kind="stable")[: self.most_candidates]
         return places[order], noisy[places[order]], second
 

@@ -12,11 +12,10 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from discreet.errors import DataError
+from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES
 from discreet.summaries.people import LENGTH, MOST_ROWS, Counts, People
 
 __all__ = ["SparkPeople"]
-
-MAX_KEY_BYTES = 4096
 
 
 class SparkPeople(People):
@@ -35,7 +34,7 @@ class SparkPeople(People):
         self._names: pa.Array | None = None
         self._chosen: tuple[bytes, Any, Any] | None = None
         if not pa.types.is_integer(kind):
-            rows_of = rows_of.filter(F.col("i").isNull() | (F.octet_length("i") <= MAX_KEY_BYTES))
+            rows_of = rows_of.filter(F.col("i").isNull() | (F.octet_length("i") <= DEFAULT_MAX_KEY_BYTES))
         pairs = rows_of.groupBy("u", "i").agg(F.count("*").alias("n"))
         self._pairs = self._keep(pairs)
         missing = F.col("u").isNull() | F.col("i").isNull()

@@ -23,7 +23,7 @@ from discreet import _native
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.items import Item, is_polars_objects, item_of, library, read
 from discreet.privacy.published import items_array
-from discreet.summaries._base import wrap_counters
+from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
 from discreet.summaries.people import LENGTH, MOST_ROWS, Counts, People
 
 try:
@@ -33,11 +33,8 @@ except ImportError as error:
 
 __all__ = ["DuckPeople", "as_arrow", "people_of_batches", "people_of_table"]
 
-MAX_KEY_BYTES = 4096
 _ROWS_AT_ONCE = 1 << 18
-_MEMORY = re.compile(r"\d+(\.\d+)?\s*[KMGT]i?B", re.IGNORECASE)
-_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_SIZES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _OWN_SHARE = 0.4  # of the memory: for the names; DuckDB has the rest
 _FOLDER = "discreet-people-"
 _TAGGED = {b"discreet": b"with kinds"}
@@ -51,19 +48,18 @@ class DuckPeople(People):
     """
 
     def __init__(self, memory: str | None = None, threads: int | None = None, *, rows: bool = False) -> None:
-        if memory is not None and not _MEMORY.fullmatch(memory.strip()):
-            raise ParameterError(f"memory must be a size such as 2GB or 512MiB, not {memory!r}")
+        most = None if memory is None else _bytes_of(memory)
         self._rows = rows
         self._folder = _PrivateFolder()
         self._chosen: bytes | None = None
         self._connection = duckdb.connect(":memory:", config={"temp_directory": str(self._folder.path)})
         self._run("SET preserve_insertion_order = false; SET autoinstall_known_extensions = false")
-        if memory is not None:
+        if most is not None:
             with _translated(memory):
-                self._run(f"SET memory_limit = '{int((1 - _OWN_SHARE) * _bytes_of(memory))}B'")
+                self._run(f"SET memory_limit = '{int((1 - _OWN_SHARE) * most)}B'")
         if threads is not None:
             self._run(f"SET threads = {int(threads)}")
-        self._memory = memory
+        self._memory, self._most = memory, most
         self._users, self._items = _Numbers("people"), _Numbers("items")
 
     def __repr__(self) -> str:
@@ -80,8 +76,8 @@ class DuckPeople(People):
         self._connection.close()
         self._folder.remove()
 
-    def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        return self._connection.execute(sql, values) if values else self._connection.execute(sql)
+    def _run(self, sql: str) -> Any:
+        return self._connection.execute(sql)
 
     def _counts(self, sql: str) -> dict[str, Counts]:
         """Columns of whole numbers; through Arrow, as NumPy's own way would load pandas."""
@@ -131,7 +127,7 @@ class DuckPeople(People):
 
     def _check_memory(self) -> None:
         """What is numbered stays in memory; the rest is DuckDB's, which has a limit of its own."""
-        if self._memory is not None and self._users.bytes + self._items.bytes > _OWN_SHARE * _bytes_of(self._memory):
+        if self._most is not None and self._users.bytes + self._items.bytes > _OWN_SHARE * self._most:
             raise DiscreetError(
                 f"the memory limit of {self._memory} is too small: the names of people and items alone need more"
             )
@@ -325,7 +321,7 @@ class _Numbers:
 
     def __init__(self, role: str) -> None:
         self._role = role
-        self._interner = _native.Interner(MAX_KEY_BYTES, secrets.randbits(64))
+        self._interner = _native.Interner(DEFAULT_MAX_KEY_BYTES, secrets.randbits(64))
         self._integers: pa.DataType | None = None
         self.tagged = False  # values are written with their kinds, see `objects_as_arrow`
 
@@ -382,8 +378,10 @@ _TEXTS = (
 
 def _bytes_of(memory: str) -> int:
     """A size such as "2GB" in bytes."""
-    number, unit = re.fullmatch(r"([\d.]+)\s*(\w+)", memory.strip()).groups()  # type: ignore[union-attr]
-    return int(float(number) * _SIZES[unit.upper()])
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B)", memory.strip(), re.IGNORECASE)
+    if found is None:
+        raise ParameterError(f"memory must be a size such as 2GB or 512MiB, not {memory!r}")
+    return int(float(found[1]) * _SIZES[found[2].upper()])
 
 
 def as_arrow(table: Any) -> Any:
@@ -483,7 +481,7 @@ def _tag(value: Any) -> bytes | None:
     if isinstance(item, int):
         return b"i" + str(item).encode()
     text = item.encode() if isinstance(item, str) else item
-    if text is None or len(text) > MAX_KEY_BYTES:
+    if text is None or len(text) > DEFAULT_MAX_KEY_BYTES:
         return None
     return (b"t" if isinstance(item, str) else b"b") + text
 
