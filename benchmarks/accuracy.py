@@ -43,7 +43,7 @@ from discreet.privacy.calibration import (
     pmg_paper_threshold,
     stability_threshold,
 )
-from discreet.privacy.histogram import Histogram
+from discreet.releases.release import Release
 
 DOMAIN = 1_000_000
 PARTS = 4  # streams that are merged
@@ -51,7 +51,7 @@ BASKET = 8  # items of a user
 TOP = 100
 COMPARED = 200  # draws of each mechanism for the comparison under a table
 
-Release = Callable[[int], Histogram]
+Release = Callable[[int], Release]
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def releases(s: Summaries, exact: dc.ExactCounts, budget: dc.Budget) -> Iterator
     def of(mechanism: Any, summary: Any) -> Release:
         return lambda seed: mechanism(summary, seeded_source(seed))
 
-    def untrusted(seed: int) -> Histogram:
+    def untrusted(seed: int) -> Release:
         made = OffsetRelease(budget, k)
         return merge_releases([made(part, seeded_source(PARTS * seed + i)) for i, part in enumerate(s.parts)])
 
@@ -147,7 +147,7 @@ def releases(s: Summaries, exact: dc.ExactCounts, budget: dc.Budget) -> Iterator
     yield "stability, Gaussian", of(StabilityHistogram(budget, noise="gaussian"), exact)
 
 
-def measure(made: list[Histogram], truth: np.ndarray[Any, Any], heavy: float) -> dict[str, float | None]:
+def measure(made: list[Release], truth: np.ndarray[Any, Any], heavy: float) -> dict[str, float | None]:
     """The columns: means over the releases. A heavy hitter that is not released counts with estimate 0."""
     top = set(np.argsort(-truth, kind="stable")[:TOP].tolist())
     hitters = np.flatnonzero(truth >= heavy)
@@ -174,7 +174,7 @@ def measure(made: list[Histogram], truth: np.ndarray[Any, Any], heavy: float) ->
     return {name: None if np.isnan(mean) else mean for name, mean in zip(names, means, strict=True)}
 
 
-def common_errors(drawn: list[list[Histogram]], truth: np.ndarray[Any, Any]) -> list[float]:
+def common_errors(drawn: list[list[Release]], truth: np.ndarray[Any, Any]) -> list[float]:
     """Mean relative errors of several mechanisms on the items that all of them release, run by run."""
     errors: list[list[float]] = [[] for _ in drawn]
     for run in zip(*drawn, strict=True):

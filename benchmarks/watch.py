@@ -20,7 +20,7 @@ from typing import Any
 
 import discreet as dc
 from discreet.cli.watch import FAMILY
-from discreet.summaries.state import open_state
+from discreet.storage import open_state
 
 DISCREET = [sys.executable, "-c", "import discreet.cli; discreet.cli.main()", "watch"]
 ROWS_A_TICK = 10
@@ -32,8 +32,8 @@ def speed(arguments: argparse.Namespace) -> None:
     import pyarrow.compute  # what is loaded first is not part of what is measured
     import pyarrow.csv  # noqa: F401
 
-    import discreet.io.lines  # noqa: F401
-    from discreet.io.rows import Rows
+    import discreet.events.lines  # noqa: F401
+    from discreet.events.rows import Rows
 
     for name, line, options in (
         ("text", "item {1}\n", {}),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         ParameterError,
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
-    from discreet.privacy.histogram import Histogram
     from discreet.privacy.ledger import Account, Ledger
+    from discreet.releases import Histogram, Release
     from discreet.summaries import (
         CountMin,
         CountSketch,
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
-    "Histogram": "privacy.histogram",
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
+    **dict.fromkeys(["Histogram", "Release"], "releases"),
     **dict.fromkeys(["PeoplePlan", "Plan", "plan", "plan_people", "release", "top_k"], "api"),
     **dict.fromkeys(
         ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "ShardedMisraGries", "SpaceSaving", "UserMisraGries"],
@@ -89,6 +89,7 @@ __all__ = [
     "ParameterError",
     "PeoplePlan",
     "Plan",
+    "Release",
     "Replace",
     "ShardedMisraGries",
     "SpaceSaving",

@@ -16,10 +16,10 @@ import discreet as dc
 from discreet.cli.watch import Watcher
 from discreet.continual import HeavyHitters
 from discreet.engines.ticks import Rule
-from discreet.io.durable import locked
-from discreet.io.rows import Rows
+from discreet.events.rows import Rows
 from discreet.privacy.accounting import Charge, fits
 from discreet.privacy.ledger import Ledger
+from discreet.storage import locked
 
 BUDGET = dc.Budget(400.0, 1e-2)
 LINES_OF_A_TICK = 1500  # about; only how many ticks lie between two kills depends on it

@@ -12,16 +12,6 @@ import pytest
 from tests.reference.sabotage import cut_one_lower, half_the_noise, sabotaged
 
 import discreet as dc
-from discreet.audit.exact import (
-    OutputLaw,
-    divergence,
-    law_of,
-    neighbouring_streams,
-    published,
-    release_law,
-    worst_divergence,
-)
-from discreet.audit.literal import length_of_the_data
 from discreet.central import (
     ChanMisraGries,
     MergedRelease,
@@ -40,6 +30,16 @@ from discreet.privacy.calibration import (
     space_saving_delta,
     space_saving_noisy_delta,
 )
+from discreet_audit.exact import (
+    OutputLaw,
+    divergence,
+    law_of,
+    neighbouring_streams,
+    published,
+    release_law,
+    worst_divergence,
+)
+from discreet_audit.literal import length_of_the_data
 
 EPSILON = 2.0
 SEED = 7

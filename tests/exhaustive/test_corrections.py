@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.audit.corrections import corrections
+from discreet_audit.corrections import corrections
 
 PAGE = (Path(__file__).parents[2] / "docs/privacy/corrections.md").read_text()
 FOUND = corrections()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 import discreet as dc
-from discreet.audit.multiparty_laws import message_loss
 from discreet.multiparty import (
     HadamardResponse,
     IndependentSketches,
@@ -18,6 +17,7 @@ from discreet.multiparty import (
     MergedSketch,
     Separation,
 )
+from discreet_audit.multiparty_laws import message_loss
 
 SMALL = {"items_per_column": 1.0, "max_items": 4}
 

@@ -11,9 +11,9 @@ import mpmath
 import pytest
 
 import discreet as dc
-from discreet.audit import literal_pan
-from discreet.audit.pan_laws import Model, bit_cell, joint_law, loss_between, models_of, worst_loss
 from discreet.pan.responses import ONE, Response
+from discreet_audit import literal_pan
+from discreet_audit.pan_laws import Model, bit_cell, joint_law, loss_between, models_of, worst_loss
 
 ONE_LOOK = [("look", "output"), ("output", "look"), ("look",), ("output",)]
 WITH_ANOTHER = [("look", 1, "output"), (1, "look", "output")]

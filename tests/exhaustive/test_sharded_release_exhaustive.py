@@ -8,11 +8,11 @@ from __future__ import annotations
 import pytest
 
 import discreet as dc
-from discreet.audit.exact import neighbouring_streams, worst_divergence
-from discreet.audit.sabotage import half_the_noise
-from discreet.audit.sharded import RowShards, _signature, by_rows
 from discreet.central import ShardedOffsetRelease
 from discreet.privacy.calibration import offset_delta
+from discreet_audit.exact import neighbouring_streams, worst_divergence
+from discreet_audit.sabotage import half_the_noise
+from discreet_audit.sharded import RowShards, _signature, by_rows
 
 SEED = 7
 UNIVERSE = [

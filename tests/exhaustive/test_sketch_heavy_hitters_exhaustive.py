@@ -17,7 +17,7 @@ from tests.reference.linear_sketch import ReferenceCountSketch
 import discreet as dc
 from discreet.central import CountMinHeavyHitters, CountSketchHeavyHitters
 from discreet.central.sketch_heavy_hitters import largest_untracked
-from discreet.privacy.error_model import Noise
+from discreet.releases.error_model import Noise
 
 UNIVERSE = [0, 1, 2, 3]
 KINDS: list[tuple[Any, Any]] = [(dc.CountMin, CountMinHeavyHitters), (dc.CountSketch, CountSketchHeavyHitters)]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet as dc
-from discreet.io import open_stream
+from discreet.events import open_stream
 
 TABLE = pa.table(
     {

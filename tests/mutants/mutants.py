@@ -34,7 +34,7 @@ SAMPLERS = "tests/unit/audit/test_samplers.py"
 FIT = "tests/statistical/test_noise_fit.py"
 WORDS = "tests/exhaustive/test_noise_words.py"
 STATED = "tests/statistical/test_stated_errors.py"
-MODEL = "tests/unit/privacy/test_error_model.py"
+MODEL = "tests/unit/releases/test_error_model.py"
 
 
 def audited(*classes: str) -> tuple[str, ...]:

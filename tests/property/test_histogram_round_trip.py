@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.releases.error_model import ErrorModel, Noise
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COLUMNS = st.one_of(

@@ -85,7 +85,7 @@ def test_a_driver_that_is_killed_goes_on_from_the_checkpoint(spark, make, tmp_pa
 
 def test_failures_before_and_after_the_state_is_written(spark, make, tmp_path, monkeypatch):
     """A query that stops between draw, state and delivery publishes every batch once, and counts every event once."""
-    from discreet.io.durable import StateFile
+    from discreet.storage import StateFile
 
     write(tmp_path, ["c"] * 30, [], [])
     account = account_of(tmp_path)

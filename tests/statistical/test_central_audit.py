@@ -8,10 +8,6 @@ import pytest
 from tests.reference.sabotage import cut_one_lower, half_the_noise, sabotaged
 
 import discreet as dc
-from discreet.audit.exact import published
-from discreet.audit.literal import length_of_the_data
-from discreet.audit.sampled import divergence_lower_bound
-from discreet.audit.statistical import clopper_pearson
 from discreet.central import (
     ChanMisraGries,
     MergedRelease,
@@ -22,6 +18,10 @@ from discreet.central import (
     StabilityHistogram,
 )
 from discreet.noise import seeded_source
+from discreet_audit.exact import published
+from discreet_audit.literal import length_of_the_data
+from discreet_audit.sampled import divergence_lower_bound
+from discreet_audit.statistical import clopper_pearson
 
 EPSILON, DELTA, RUNS = 1.0, 0.03, 2000
 BUDGET = dc.Budget(EPSILON, DELTA)

@@ -12,9 +12,10 @@ import discreet
 STABLE = {
     "Budget", "BudgetExceededError", "CorruptStateError", "DataError", "DiscreetError", "Element", "Estimate", "Event",
     "ExactCounts", "Guarantee", "IncompatibleSummaryError", "Ledger", "LedgerError", "MisraGries", "ParameterError",
-    "Replace", "SpaceSaving", "Unit", "User", "UserMisraGries", "__version__", "audit", "central", "continual",
+    "Histogram", "Release", "Replace", "SpaceSaving", "Unit", "User", "UserMisraGries", "__version__", "audit", "central", "continual",
     "engines", "multiparty", "pan", "plan", "release", "top_k",
 }  # fmt: skip
+ALIASES = {"Histogram": "Release"}
 
 
 def test_names():
@@ -25,13 +26,13 @@ def test_names():
         value = getattr(discreet, name)
         assert value is getattr(discreet, name)
         if isinstance(value, type):
-            assert value.__name__ == name
+            assert value.__name__ == ALIASES.get(name, name)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         discreet.nothing  # noqa: B018
 
 
 def test_modules_list_what_they_have():
-    for package in ("summaries", "privacy", "noise", "errors"):
+    for package in ("events", "summaries", "releases", "privacy", "noise", "storage", "errors", "audit"):
         module = __import__(f"discreet.{package}", fromlist=["*"])
         assert all(hasattr(module, name) for name in module.__all__)
         assert len(module.__all__) == len(set(module.__all__))

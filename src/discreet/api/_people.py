@@ -10,8 +10,8 @@ from discreet.errors import DataError, ParameterError
 from discreet.events.items import arrow_chunks, is_arrow, prepare_lists
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
-from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
+from discreet.releases.release import Release
 
 __all__ = ["refuse_for_people", "table_of_lists", "top_k_of_people"]
 
@@ -63,7 +63,7 @@ def top_k_of_people(
     request: str | None = None,
     source: RandomSource | None = None,
     lists: bool = False,
-) -> Histogram:
+) -> Release:
     """What people of a table have; see `top_k`. Of `lists` nothing says whose they are: each is a person."""
     mechanism = prepare_people(
         k, budget, max_items=max_items, count=count, ledger=ledger, charge_id=charge_id, source=source, lists=lists

@@ -9,7 +9,7 @@ from typing import Any
 from discreet.central.paying_people import prepare_people
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number, probability, whole_number
-from discreet.privacy.error_model import Noise
+from discreet.releases.error_model import Noise
 from discreet.summaries.people import LENGTH
 
 __all__ = ["PeoplePlan", "PeoplePlanRow", "plan_people"]

@@ -16,9 +16,9 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import Noise
-from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
+from discreet.releases.error_model import Noise
+from discreet.releases.release import Release
 from discreet.summaries import Summary
 
 __all__ = ["Prepared", "prepare", "release"]
@@ -37,7 +37,7 @@ def release(
     parts_per_user: int | None = None,
     request: str | None = None,
     source: RandomSource | None = None,
-) -> Histogram:
+) -> Release:
     """Publish a summary as a private histogram.
 
     Every item well above the threshold is listed with high probability; an item that did not occur is never listed
@@ -112,7 +112,7 @@ class Prepared:
             return self.mechanism.name
         return f"{self.mechanism.name}, and the total for a share of {self.total_share:g}"
 
-    def draw(self, summary: Summary | Sequence[Summary], source: RandomSource | None) -> Histogram:
+    def draw(self, summary: Summary | Sequence[Summary], source: RandomSource | None) -> Release:
         """Draw the noise."""
         source = system_source() if source is None else source
         histogram = self.mechanism.of_snapshot(summary, source)

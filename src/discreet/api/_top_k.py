@@ -36,8 +36,8 @@ from discreet.events.items import (
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
-from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
+from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, LinearSketch, MisraGries, ShardedMisraGries, Summary, UserMisraGries
 
 __all__ = ["top_k"]
@@ -66,7 +66,7 @@ def top_k(
     workers: int | None = None,
     request: str | None = None,
     source: RandomSource | None = None,
-) -> Histogram:
+) -> Release:
     """The most frequent items of a column, privately: at most k of them, largest noisy count first.
 
         top_k(table, 100, budget, column="url", user="visitor")     # hides people, with all of their rows

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.events.published import published_type
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel
-from discreet.privacy.histogram import Counts, Histogram
-from discreet.privacy.published import published_type
+from discreet.releases.error_model import ErrorModel
+from discreet.releases.release import Counts, Release
 from discreet.summaries import ExactCounts, RawCounts, Summary
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Mechanism(abc.ABC):
     """A release: frozen, checked when made, and pure apart from its random source.
 
     Subclasses are frozen dataclasses with at least `budget` and `unit`. `guarantee`, `threshold` and
-    `error_bound` need no data. Calling one with a summary draws the noise and returns a `Histogram`; it charges no
+    `error_bound` need no data. Calling one with a summary draws the noise and returns a `Release`; it charges no
     ledger, which is what `discreet.release` is for.
 
     Where a mechanism has `stream_length`, it is a public number: at least as many events as the stream has. It is never
@@ -167,17 +167,17 @@ class Mechanism(abc.ABC):
         if made_for is not None and given != made_for:
             raise ParameterError(f"made for capacity {made_for}, the summary has {given}")
 
-    def __call__(self, summary: Any, source: RandomSource | None = None) -> Histogram:
+    def __call__(self, summary: Any, source: RandomSource | None = None) -> Release:
         """Draw the noise and publish. `source` is for tests and audits: a seeded one makes the release not private."""
         return self.of_snapshot(snapshot(summary), source)
 
-    def of_snapshot(self, summary: Any, source: RandomSource | None = None) -> Histogram:
+    def of_snapshot(self, summary: Any, source: RandomSource | None = None) -> Release:
         """The release of a state that nobody adds to: what was checked is what is published."""
         self.check(summary)
         return self._publish(summary, system_source() if source is None else source)
 
     @abc.abstractmethod
-    def _publish(self, summary: Any, source: RandomSource) -> Histogram: ...
+    def _publish(self, summary: Any, source: RandomSource) -> Release: ...
 
     def _histogram(
         self,
@@ -189,9 +189,9 @@ class Mechanism(abc.ABC):
         offset: int | None = None,
         shards: np.ndarray[Any, np.dtype[np.int32]] | None = None,
         shard_offsets: Sequence[int] | None = None,
-    ) -> Histogram:
+    ) -> Release:
         """The published part of the noisy counts."""
-        return Histogram(
+        return Release(
             published_type(raw.items.filter(np.asarray(keep))),
             noisy[keep],
             dataclasses.replace(self.guarantee, seeded=source.seeded),

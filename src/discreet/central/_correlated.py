@@ -10,8 +10,8 @@ import numpy as np
 from discreet.central._base import Mechanism, approximate, length_assumptions, lost_by_misra_gries, positive
 from discreet.noise import RandomSource
 from discreet.privacy.calibration import correlated_calibration
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Counts, Histogram
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Counts, Release
 from discreet.summaries import MisraGries, UserMisraGries
 
 __all__ = ["CorrelatedRelease", "plus_halves"]
@@ -76,7 +76,7 @@ class CorrelatedRelease(Mechanism):
     def assumptions(self) -> tuple[str, ...]:
         return length_assumptions(self.stream_length)
 
-    def _publish(self, summary: MisraGries | UserMisraGries, source: RandomSource) -> Histogram:
+    def _publish(self, summary: MisraGries | UserMisraGries, source: RandomSource) -> Release:
         raw = positive(summary.not_private_counts())
         shared = source.discrete_gaussian(self.shared_scale)
         floor, noisy = plus_halves(raw.counts, source.discrete_gaussian(self.scale, len(raw)) + np.int64(shared))

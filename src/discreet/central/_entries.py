@@ -24,8 +24,8 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration import universe_cut
 from discreet.privacy.checks import probability, whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 from discreet.summaries import MisraGries, RawCounts
 
 __all__ = ["EntriesRelease", "reduced_entries"]
@@ -143,10 +143,10 @@ class EntriesRelease(Mechanism):
         over = () if self.universe is None else ("the universe is public; items that did not occur may be published",)
         return (*length_assumptions(self.stream_length), *over)
 
-    def _publish(self, summary: Any, source: RandomSource) -> Histogram:
+    def _publish(self, summary: Any, source: RandomSource) -> Release:
         return self._publish_entries(self._entries(summary), source)
 
-    def _publish_entries(self, entries: RawCounts, source: RandomSource) -> Histogram:
+    def _publish_entries(self, entries: RawCounts, source: RandomSource) -> Release:
         cut = self._cut
         if self.universe is not None:
             entries = noisy_universe(entries, self.universe, self.scale, cut, source)

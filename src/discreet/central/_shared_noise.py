@@ -21,8 +21,8 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 __all__ = ["SharedNoiseRelease"]
@@ -79,7 +79,7 @@ class SharedNoiseRelease(Mechanism):
         """The counters that get noise."""
         return summary.not_private_counts()
 
-    def _publish(self, summary: MisraGries, source: RandomSource) -> Histogram:
+    def _publish(self, summary: MisraGries, source: RandomSource) -> Release:
         raw = self._counts(summary)
         noisy = raw.counts + source.discrete_laplace(self.scale) + source.discrete_laplace(self.scale, len(raw))
         return self._histogram(raw, noisy, noisy >= self.threshold, source)

@@ -12,8 +12,8 @@ from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration import offset_threshold
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 from discreet.summaries import MisraGries, Summary
 
 __all__ = ["OffsetRelease"]
@@ -60,7 +60,7 @@ class OffsetRelease(Mechanism):
     def error_model(self) -> ErrorModel:
         return ErrorModel(Noise("laplace", self.scale, self.capacity), offset_noise=Noise("laplace", self.scale))
 
-    def _publish(self, summary: MisraGries, source: RandomSource) -> Histogram:
+    def _publish(self, summary: MisraGries, source: RandomSource) -> Release:
         raw = summary.not_private_counts()
         a0, v, kept = offset_draw(raw.counts, summary.not_private_offset, self.scale, self.threshold, source)
         return self._histogram(raw, v, kept, source, offset=a0)

@@ -12,9 +12,9 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget, Unit
-from discreet.privacy.error_model import Noise
-from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account, new_charge_id
+from discreet.releases.error_model import Noise
+from discreet.releases.release import Release
 from discreet.summaries import Summary
 
 __all__ = ["check_noise", "check_payer", "is_stored", "pay_and_draw", "release_request", "top_k_request"]
@@ -54,9 +54,9 @@ def pay_and_draw(
     budget: Budget,
     description: str,
     unit: Unit,
-    draw: Callable[[], Histogram],
+    draw: Callable[[], Release],
     request: Mapping[str, object],
-) -> Histogram:
+) -> Release:
     """Charge, draw and store a release; or return the one that is stored under the charge id.
 
     `request` is everything public that was asked for and that makes the release another one: parameters, names of
@@ -75,7 +75,7 @@ def pay_and_draw(
             if sys.version_info >= (3, 11):
                 error.add_note(f"charged, nothing published: the charge id {charge_id!r} is good for one release")
             raise
-    histogram = Histogram.from_payload(stored)
+    histogram = Release.from_payload(stored)
     if payment.charged:
         histogram.payment = "charged"
     else:

@@ -9,8 +9,8 @@ from discreet.central.people import PeopleRelease
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, User
-from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
+from discreet.releases.release import Release
 
 if TYPE_CHECKING:
     from discreet.summaries.people import People
@@ -53,7 +53,7 @@ def release_people(
     charge_id: str | None = None,
     request: str | None = None,
     source: RandomSource | None = None,
-) -> Histogram:
+) -> Release:
     """Charge, draw and return."""
     mechanism.check(people)
     described = f"{mechanism.name}, {'rows' if mechanism.rows else 'people'}, k={mechanism.k}"

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from discreet.central._base import Mechanism, approximate
 from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.events.published import published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit, User
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
-from discreet.privacy.published import published_type
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 from discreet.summaries.people import LENGTH, Counts, People
 
 __all__ = ["PeopleRelease"]
@@ -117,7 +117,7 @@ class PeopleRelease(Mechanism):
         if not isinstance(summary, People):
             raise IncompatibleSummaryError(f"{self.name} takes people, not {type(summary).__name__}")
 
-    def _publish(self, people: People, source: RandomSource) -> Histogram:
+    def _publish(self, people: People, source: RandomSource) -> Release:
         places, sizes, second = self._discover(people, source)
         weights = _weights(sizes)
         longest, left_out = self._choose_length(people, places, weights, sizes, second, source)
@@ -127,7 +127,7 @@ class PeopleRelease(Mechanism):
         one = LENGTH * weights / longest
         counts = np.rint(noisy / one).astype(np.int64)
         keep = np.flatnonzero(counts >= 1)
-        listed = Histogram(
+        listed = Release(
             published_type(people.items(places[keep])),
             counts[keep],
             dataclasses.replace(self.guarantee, seeded=source.seeded),

@@ -25,8 +25,8 @@ from discreet.privacy.calibration import (
     space_saving_threshold,
 )
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 from discreet.summaries import SpaceSaving, Summary
 
 __all__ = ["PrivateSpaceSaving"]
@@ -134,7 +134,7 @@ class PrivateSpaceSaving(Mechanism):
         if isinstance(self.stream_length, int) and summary.total > self.stream_length:
             raise IncompatibleSummaryError("the stream is longer than the public stream_length")
 
-    def _publish(self, summary: SpaceSaving, source: RandomSource) -> Histogram:
+    def _publish(self, summary: SpaceSaving, source: RandomSource) -> Release:
         raw, offset = summary.not_private_counts(), None
         if self.stream_length == "noisy":
             offset = (summary.total + source.discrete_laplace(self._length_scale)) // self.capacity

@@ -16,8 +16,8 @@ from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 from discreet.summaries import ShardedMisraGries, Summary
 
 __all__ = ["ShardedOffsetRelease"]
@@ -88,7 +88,7 @@ class ShardedOffsetRelease(Mechanism):
         if summary.shards != self.shards:
             raise ParameterError(f"made for {self.shards} shards, the summary has {summary.shards}")
 
-    def _publish(self, summary: ShardedMisraGries, source: RandomSource) -> Histogram:
+    def _publish(self, summary: ShardedMisraGries, source: RandomSource) -> Release:
         parts = summary.not_private_shards()
         scale, threshold = self.scale, self.threshold
         drawn = [

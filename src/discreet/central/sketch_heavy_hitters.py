@@ -22,14 +22,14 @@ from discreet.central._base import (
     require_event_or_user,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.events.published import published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.collisions import Collisions
 from discreet.privacy.calibration.sums import noise_sum_bound
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
-from discreet.privacy.published import published_type
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 from discreet.summaries import CountMin, CountSketch, LinearSketch, Summary
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class _SketchHeavyHitters(Mechanism):
             return source.discrete_laplace(noise.scale, size)
         return source.discrete_gaussian(noise.scale, size)
 
-    def _publish(self, summary: Any, source: RandomSource) -> Histogram:
+    def _publish(self, summary: Any, source: RandomSource) -> Release:
         noise = self._draw(Noise(self.noise, self.scale), source, self.depth * self.width)
         cells = summary.not_private_cells() + noise.reshape(self.depth, self.width)
         offset, model = None, self.error_model
@@ -206,7 +206,7 @@ class _SketchHeavyHitters(Mechanism):
             columns, signs = summary.places(raw.items)
             noisy = self._combine(signs * cells[np.arange(self.depth), columns])
         keep = noisy - (offset or 0) >= self.threshold
-        return Histogram(
+        return Release(
             published_type(raw.items.filter(keep)),
             noisy[keep],
             dataclasses.replace(self.guarantee, seeded=source.seeded),

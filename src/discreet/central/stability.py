@@ -12,8 +12,8 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration import gshm_calibration, stability_threshold
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import MOST_ITEMS, ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
+from discreet.releases.error_model import MOST_ITEMS, ErrorModel, Noise
+from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, Summary
 
 __all__ = ["StabilityHistogram"]
@@ -91,7 +91,7 @@ class StabilityHistogram(Mechanism):
     def assumptions(self) -> tuple[str, ...]:
         return ("the items of a user are all different",) if self.distinct and items_of(self.unit) > 1 else ()
 
-    def _publish(self, summary: ExactCounts, source: RandomSource) -> Histogram:
+    def _publish(self, summary: ExactCounts, source: RandomSource) -> Release:
         raw = summary.not_private_counts()
         draw = source.discrete_gaussian if self.noise == "gaussian" else source.discrete_laplace
         noisy = raw.counts + draw(self.scale, len(raw))

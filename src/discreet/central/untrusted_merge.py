@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.events.published import items_array
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
-from discreet.privacy.published import items_array
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 
 __all__ = ["merge_releases"]
 
 
-def merge_releases(releases: Sequence[Histogram], *, parts_per_user: int = 1) -> Histogram:
+def merge_releases(releases: Sequence[Release], *, parts_per_user: int = 1) -> Release:
     """The sum of releases of different streams, item by item. Post-processing: it costs nothing more.
 
     Unit: that of the releases; all events of a unit are in one stream, or in `parts_per_user` of them, which the
@@ -31,7 +31,7 @@ def merge_releases(releases: Sequence[Histogram], *, parts_per_user: int = 1) ->
         cut adds nothing to the sum but up to its cut to the upper bound. (So give whole releases, not their heads.)
     Follows [LT] section 7, untrusted aggregator.
     """
-    if not releases or not all(isinstance(release, Histogram) for release in releases):
+    if not releases or not all(isinstance(release, Release) for release in releases):
         raise ParameterError("merge_releases takes a list of one or more Histograms")
     whole_number("parts_per_user", parts_per_user)
     units = {release.guarantee.unit for release in releases}
@@ -40,7 +40,7 @@ def merge_releases(releases: Sequence[Histogram], *, parts_per_user: int = 1) ->
     total: Counter[Any] = Counter()
     for release in releases:
         total.update(dict(zip(release.items, release.counts.tolist(), strict=True)))
-    return Histogram(
+    return Release(
         items_array(total),
         np.array(list(total.values()), np.int64),
         _weakest(releases, parts_per_user),
@@ -49,7 +49,7 @@ def merge_releases(releases: Sequence[Histogram], *, parts_per_user: int = 1) ->
     )
 
 
-def _weakest(releases: Sequence[Histogram], parts: int) -> Guarantee:
+def _weakest(releases: Sequence[Release], parts: int) -> Guarantee:
     promises = [release.guarantee for release in releases]
     first = promises[0]
     in_one = "all events of a unit are in one stream"
@@ -73,7 +73,7 @@ def _largest(parts: int, values: list[float]) -> float:
     return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
 
 
-def _summed_errors(releases: Sequence[Histogram]) -> ErrorModel:
+def _summed_errors(releases: Sequence[Release]) -> ErrorModel:
     """Conservative: with all noises within b at once, a sum of l of them is within l b."""
     models = [release.error_model.of_all for release in releases]
     if len({(m.noise.law, m.shared is None, m.offset_noise is None) for m in models}) > 1:
@@ -90,7 +90,7 @@ def _summed_errors(releases: Sequence[Histogram]) -> ErrorModel:
     )
 
 
-def _unlisted(release: Histogram) -> float:
+def _unlisted(release: Release) -> float:
     """The most that an item that is not listed can have occurred, up to the noise of the counters."""
     model = release.error_model
     another_law = model.offset_noise is not None and model.offset_noise.scale != model.noise.scale

@@ -51,9 +51,9 @@ def audit(
         return _show_corrections(format)
     if report is not None and report.suffix not in (".md", ".html"):
         raise ParameterError(f"a report is a .md or .html file, not {report.name!r}")
-    from discreet.audit.findings import AuditReport
-    from discreet.audit.render import HEADINGS, html_report, markdown_report, summary_rows
-    from discreet.audit.running import run
+    from discreet_audit.findings import AuditReport
+    from discreet_audit.render import HEADINGS, html_report, markdown_report, summary_rows
+    from discreet_audit.running import run
 
     def progress(done: AuditReport) -> None:
         if not quiet:
@@ -79,7 +79,7 @@ def audit(
 
 
 def _show_corrections(format: TextFormat) -> None:
-    from discreet.audit.corrections import corrections
+    from discreet_audit.corrections import corrections
 
     found = corrections()
     if format is TextFormat.json:

@@ -19,8 +19,8 @@ from discreet.cli.output import note_left_out, table_text
 from discreet.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    from discreet.io.durable import StateFile
     from discreet.pan import PanEstimate
+    from discreet.storage import StateFile
 
 __all__ = ["app"]
 
@@ -107,7 +107,7 @@ class Run:
                 raise ParameterError("--release is for --state; without a state an estimate is always printed")
             self._work(kind, self._make(make), None)
         else:
-            from discreet.io.durable import locked
+            from discreet.storage import locked
 
             # One use after the other: a second release from what the first one read would be drawn for nothing.
             with locked(self.state, wait_seconds=LOCK_WAIT_SECONDS) as kept:
@@ -165,7 +165,7 @@ class Run:
 
     def _feed(self, estimator: Any) -> None:
         from discreet.cli.progress import ReadingProgress
-        from discreet.io import open_stream
+        from discreet.events import open_stream
 
         if not self.files:
             if self.state is None:
@@ -238,7 +238,7 @@ def _universe(text: str | None) -> Any:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    from discreet.io import open_stream
+    from discreet.events import open_stream
 
     for batch in open_stream([str(path)], format="text"):
         yield from filter(None, batch.column("item").to_pylist())

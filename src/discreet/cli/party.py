@@ -17,10 +17,10 @@ from discreet.cli.output import AtomicFile, note, table_text
 from discreet.errors import DataError, DiscreetError, MessageError, ParameterError
 
 if TYPE_CHECKING:
-    from discreet.io.durable import StateFile
     from discreet.multiparty import Protocol, Stream
     from discreet.multiparty.stream import StreamParty
     from discreet.privacy.ledger import Account
+    from discreet.storage import StateFile
 
 __all__ = ["app"]
 
@@ -187,7 +187,7 @@ def _encode_stream(
     paying: tuple[Path | None, str | None],
     quiet: bool,
 ) -> None:
-    from discreet.io.durable import locked
+    from discreet.storage import locked
 
     if skip_nulls:
         raise ParameterError(
@@ -288,7 +288,7 @@ def aggregate(
         aggregator: Any = protocol.aggregator()
         heard = _hear(aggregator, messages or [], quiet)
     else:
-        from discreet.io.durable import locked
+        from discreet.storage import locked
 
         with locked(state, wait_seconds=LOCK_WAIT_SECONDS) as kept:
             aggregator = protocol.restore(kept.read()) if kept.exists else protocol.aggregator()
@@ -380,7 +380,7 @@ def _read_items(
     import pyarrow as pa
 
     from discreet.cli.progress import ReadingProgress
-    from discreet.io import open_stream
+    from discreet.events import open_stream
 
     stream = open_stream(files, column=column, format=format, nulls="skip" if skip_nulls else "error")
     chunks, rows = [], 0
@@ -429,7 +429,7 @@ def _universe(text: str | None) -> Any:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    from discreet.io import open_stream
+    from discreet.events import open_stream
 
     if not path.is_file():
         raise ParameterError(f"{str(path)!r} is neither N, A:B, 'integers', 'strings', nor a file with one item a line")

@@ -31,8 +31,8 @@ from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.privacy.unit import User
 
 if TYPE_CHECKING:
-    from discreet.privacy.histogram import Histogram
     from discreet.privacy.ledger import Account
+    from discreet.releases.release import Release
 
 __all__ = ["top"]
 
@@ -174,7 +174,7 @@ def top(
     if payer is not None and charge_id is None:
         payer.check(budget)  # before reading, which may take long
     from discreet import top_k
-    from discreet.io import open_stream
+    from discreet.events import open_stream
     from discreet.privacy.checks import probability
     from discreet.privacy.ledger import new_charge_id
 
@@ -309,7 +309,7 @@ def _of_people(
     request: str,
     cleanup: ExitStack,
     reading_is_over: Callable[[], None],
-) -> Histogram:
+) -> Release:
     """Read the people, then release what they have."""
     from discreet.central.paying_people import prepare_people, release_people
     from discreet.engines.duckdb import people_of_batches
@@ -367,7 +367,7 @@ def _read(stream: Any, has_users: bool, max_items: int | None, quiet: bool) -> I
     """The columns to count: items, or one list of items a user."""
     import pyarrow as pa
 
-    from discreet.io.users import UserSets
+    from discreet.events.users import UserSets
 
     sets = UserSets(max_items) if has_users and max_items is not None else None
     for batch in _batches(stream, quiet):
@@ -385,7 +385,7 @@ def _read(stream: Any, has_users: bool, max_items: int | None, quiet: bool) -> I
         yield from sets.lists()
 
 
-def _write(release: Histogram, format: ReleaseFormat, confidence: float, target: AtomicFile | None) -> None:
+def _write(release: Release, format: ReleaseFormat, confidence: float, target: AtomicFile | None) -> None:
     data = {
         ReleaseFormat.table: _table,
         ReleaseFormat.json: _json,
@@ -398,11 +398,11 @@ def _write(release: Histogram, format: ReleaseFormat, confidence: float, target:
         target.write(data)
 
 
-def _json(release: Histogram, confidence: float) -> bytes:
+def _json(release: Release, confidence: float) -> bytes:
     return (release.to_json(confidence) + "\n").encode()
 
 
-def _csv(release: Histogram, confidence: float) -> bytes:
+def _csv(release: Release, confidence: float) -> bytes:
     import csv
 
     text = io.StringIO(newline="")
@@ -413,7 +413,7 @@ def _csv(release: Histogram, confidence: float) -> bytes:
     return text.getvalue().encode()
 
 
-def _parquet(release: Histogram, confidence: float) -> bytes:
+def _parquet(release: Release, confidence: float) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -425,7 +425,7 @@ def _parquet(release: Histogram, confidence: float) -> bytes:
     return sink.getvalue()
 
 
-def _table(release: Histogram, confidence: float) -> bytes:
+def _table(release: Release, confidence: float) -> bytes:
     rows = release.to_dict(confidence)
     lines = [(printable(row["item"]), f"{row['count']:,}", _interval(row)) for row in rows["items"]]
     if "everything_else" in rows:
@@ -436,7 +436,7 @@ def _table(release: Histogram, confidence: float) -> bytes:
     return f"{text}{textwrap.fill(release.guarantee.sentence(), 100)}\n".encode()
 
 
-def _remarks(release: Histogram, k: int, row_known: bool) -> list[str]:
+def _remarks(release: Release, k: int, row_known: bool) -> list[str]:
     """What a reader should know beside the guarantee: who is hidden, what is missing, why the list is short."""
     told = release.notes()
     if release.counted == "events" and not row_known and not isinstance(release.guarantee.unit, User):
@@ -450,7 +450,7 @@ def _remarks(release: Histogram, k: int, row_known: bool) -> list[str]:
     return told
 
 
-def _needed(release: Histogram) -> str:
+def _needed(release: Release) -> str:
     cut = math.ceil(release.threshold or 0)
     if release.counted == "events":
         return f"an item needs about {cut:,} rows{' more than the offset' if release.offset is not None else ''}"
@@ -463,7 +463,7 @@ def _interval(row: dict[str, Any]) -> str:
     return f"{low} to {high}"
 
 
-def _explain(release: Histogram, to_output: bool) -> None:
+def _explain(release: Release, to_output: bool) -> None:
     from discreet.cli.explain import explanation
 
     paragraphs = explanation(release.guarantee.to_dict())

@@ -23,10 +23,10 @@ from discreet.errors import CorruptStateError, ParameterError
 
 if TYPE_CHECKING:
     from discreet.engines.ticks import Add, End, Rule, Ticker
-    from discreet.io.durable import StateFile
-    from discreet.io.rows import Rows
+    from discreet.events.rows import Rows
     from discreet.privacy import Guarantee
     from discreet.privacy.ledger import Account
+    from discreet.storage import StateFile
 
 __all__ = ["watch"]
 
@@ -120,7 +120,7 @@ def watch(
         from discreet.privacy.ledger import Ledger
 
         payer = Ledger(ledger).account(account)
-    from discreet.io.rows import Rows
+    from discreet.events.rows import Rows
 
     reader = Rows(
         file,
@@ -136,7 +136,7 @@ def watch(
         settings: dict[str, Any] = {"class": "Counter", "horizon": horizon}
     else:
         settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": capacity, "window": window}
-    from discreet.io.durable import locked
+    from discreet.storage import locked
 
     with (
         locked(state) as kept,
@@ -230,7 +230,7 @@ class Watcher:
         return watcher
 
     def save(self) -> None:
-        from discreet.summaries.state import seal_state
+        from discreet.storage import seal_state
 
         header = {"settings": self.settings, **self.ticker.saved(), "input": self.input, "published": self.published}
         text = json.dumps(header).encode()
@@ -318,7 +318,7 @@ class Watcher:
 
 def _read_state(kept: StateFile) -> tuple[dict[str, Any], bytes]:
     """The header and the mechanism's state. Version 1 had no envelope: the length, the header, the mechanism."""
-    from discreet.summaries.state import MAGIC, open_state
+    from discreet.storage import MAGIC, open_state
 
     data = kept.read()
     sealed = data.startswith(MAGIC)

@@ -16,6 +16,7 @@ from discreet.continual._factors import levels
 from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, without_bad
+from discreet.events.published import items_array
 from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget
@@ -23,9 +24,8 @@ from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.misra_gries import chan_threshold
 from discreet.privacy.calibration.offset import offset_threshold
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.histogram import Histogram
-from discreet.privacy.published import items_array
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
 from discreet.summaries._base import RawCounts
 
@@ -116,14 +116,14 @@ class HeavyHitters(Continual):
         self._seed = self._source.uniform_integers(2**63)  # another: a table fills badly in the order of its hashes
         self._sketches = [self._new_sketch() for _ in range(self.levels)]
         self._nodes: list[_Node] = []
-        self._last: Histogram | None = None
+        self._last: Release | None = None
 
     @property
-    def last(self) -> Histogram | None:
+    def last(self) -> Release | None:
         """The latest release; None before the first tick."""
         return self._published()  # type: ignore[no-any-return]
 
-    def _latest(self) -> Histogram | None:
+    def _latest(self) -> Release | None:
         return self._last
 
     def _pack_latest(self) -> bytes:
@@ -131,7 +131,7 @@ class HeavyHitters(Continual):
         return self._last.to_payload()
 
     def _unpack_latest(self, data: bytes) -> None:
-        self._last = Histogram.from_payload(data)
+        self._last = Release.from_payload(data)
 
     def _renew(self) -> None:
         """Nothing: the noise of a node is drawn when it is released, and what was released is public."""
@@ -163,8 +163,8 @@ class HeavyHitters(Continual):
         tick: int | None = None,
         *,
         nulls: str = "error",
-        save: Callable[[Histogram], None] | None = None,
-    ) -> Histogram:
+        save: Callable[[Release], None] | None = None,
+    ) -> Release:
         """Add the events of one tick, one item each, after those of `add`, and return the private counts up to it.
 
         `items` is a column or an iterable as for `MisraGries.update`. With `tick`, its number from 1, a tick that was
@@ -242,7 +242,7 @@ class HeavyHitters(Continual):
         if len(firsts) != len(self._nodes) or not whole:
             raise CorruptStateError("the state has nodes of other ticks")
 
-    def _sum(self, nodes: list[_Node]) -> Histogram:
+    def _sum(self, nodes: list[_Node]) -> Release:
         total: dict[Item, int] = {}
         for node in nodes:
             for item, count in node.counts.items():
@@ -254,7 +254,7 @@ class HeavyHitters(Continual):
             model = ErrorModel(noise, offset_noise=Noise("laplace", self.scale, m, Fraction(m)), summary_below=missing)
         else:
             model = ErrorModel(noise, summary_below=math.inf)
-        return Histogram(
+        return Release(
             items_array(total),
             np.fromiter(total.values(), np.int64, len(total)),
             self.guarantee,
@@ -310,7 +310,7 @@ class HeavyHitters(Continual):
             hitters._sketches = sketches
             hitters._nodes = [_Node(int(n[0]), int(n[1]), int(n[2]), _counts(*n[3:])) for n in header["nodes"]]
             hitters._check_nodes()
-            hitters._last = Histogram.from_payload(blobs["last"]) if hitters.tick else None
+            hitters._last = Release.from_payload(blobs["last"]) if hitters.tick else None
         except (KeyError, TypeError, ValueError, IndexError):
             raise CorruptStateError("the state is not one of continual heavy hitters") from None
         hitters._resume(restored)

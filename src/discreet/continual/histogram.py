@@ -17,13 +17,13 @@ from discreet.continual._factors import Buffered, Factor, Tree, best_factor, lev
 from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import Item, is_arrow
+from discreet.events.published import item_order, items_array
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
-from discreet.privacy import histogram as release
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.checks import whole_number
-from discreet.privacy.error_model import ErrorModel, Noise
-from discreet.privacy.published import item_order, items_array
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,7 +122,7 @@ class Histogram(Continual):
         self._total = np.zeros(len(self._items), np.int64)
         self._run_cost = _RUN_COST
         self._engine = self._make_engine()
-        self._last: release.Histogram | None = None
+        self._last: Release | None = None
 
     def _make_engine(self) -> Engine:
         assert self.horizon is not None
@@ -199,11 +199,11 @@ class Histogram(Continual):
         return Meta(self.horizon, self.base, node, sigma, complete)
 
     @property
-    def last(self) -> release.Histogram | None:
+    def last(self) -> Release | None:
         """The latest release; None before the first tick."""
         return self._published()  # type: ignore[no-any-return]
 
-    def _latest(self) -> release.Histogram | None:
+    def _latest(self) -> Release | None:
         return self._last
 
     def _pack_latest(self) -> bytes:
@@ -211,7 +211,7 @@ class Histogram(Continual):
         return self._last.to_payload()
 
     def _unpack_latest(self, data: bytes) -> None:
-        self._last = release.Histogram.from_payload(data)
+        self._last = Release.from_payload(data)
 
     def _renew(self) -> None:
         self._engine.renew(self.tick, self._source)
@@ -220,9 +220,7 @@ class Histogram(Continual):
         """The standard deviation of a published count at tick t."""
         return self._engine.error(whole_number("t", t, 1, self.horizon))
 
-    def step(
-        self, events: Any, tick: int | None = None, *, save: Callable[[release.Histogram], None] | None = None
-    ) -> release.Histogram:
+    def step(self, events: Any, tick: int | None = None, *, save: Callable[[Release], None] | None = None) -> Release:
         """Add the events of one tick and return the private histogram up to it.
 
         `events` is an Arrow list column or an iterable of iterables, one set of items an event; a plain column or an
@@ -262,7 +260,7 @@ class Histogram(Continual):
         ranks[sorted(range(len(self._items)), key=lambda at: item_order(self._items[at]))] = np.arange(len(self._items))
         return ranks
 
-    def _publish(self, where: Integers, noisy: Integers) -> release.Histogram:
+    def _publish(self, where: Integers, noisy: Integers) -> Release:
         import pyarrow as pa
 
         if self._domain is not None:
@@ -276,7 +274,7 @@ class Histogram(Continual):
             summary_below=0.0 if self._engine.complete else math.inf,
             lowest=0 if self._domain is not None else 1,
         )
-        result = release.Histogram(items, noisy, self.guarantee, model, threshold=self._engine.threshold)
+        result = Release(items, noisy, self.guarantee, model, threshold=self._engine.threshold)
         return result if self.k is None else result.head(self.k)
 
     def to_bytes(self) -> bytes:
@@ -338,7 +336,7 @@ class Histogram(Continual):
                 raise CorruptStateError("the state has arrays of another size")
             engine = {name.removeprefix("engine."): array for name, array in arrays.items() if name != "total"}
             histogram._engine.load(engine, len(items))
-            histogram._last = release.Histogram.from_payload(blobs["last"]) if histogram.tick else None
+            histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
         except (KeyError, TypeError, ValueError, IndexError):
             raise CorruptStateError("the state is not one of a continual histogram") from None
         histogram._resume(restored)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from discreet import _native
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.items import Item, is_polars_objects, item_of, library, read
-from discreet.privacy.published import items_array
+from discreet.events.published import items_array
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
 from discreet.summaries.people import LENGTH, MOST_ROWS, Counts, People
 
@@ -269,7 +269,7 @@ def people_of_batches(
     memory: str | None = None,
     threads: int | None = None,
 ) -> DuckPeople:
-    """People from the batches of `discreet.io.open_stream`: with a column "user", or with lists, one row a person."""
+    """People from the batches of `events.open_stream`: with a column "user", or with lists, one row a person."""
     first = next(batches, None)
     if first is None:
         return _counted(iter(()), False, rows, nulls, memory, threads)

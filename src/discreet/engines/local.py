@@ -19,8 +19,8 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
-from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
+from discreet.releases.release import Release
 from discreet.summaries import ShardedMisraGries
 from discreet.summaries.sharded_misra_gries import MAX_SHARDS
 
@@ -79,7 +79,7 @@ def top_k(
     charge_id: str | None = None,
     stream_length: int | None = None,
     source: RandomSource | None = None,
-) -> Histogram:
+) -> Release:
     """The most frequent items of columns, privately, on all cores: `discreet.top_k` with workers from the machine.
 
     `discreet.top_k` has more: lists of users, the total, other mechanisms.

@@ -23,12 +23,12 @@ from discreet.central.paying_people import prepare_people, release_people
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_plans import PLANS, SHUFFLE_LIMIT, SparkPlan, choose_plan, needs_users, spark_plans
 from discreet.errors import DataError, DiscreetError, ParameterError
+from discreet.events.published import published_type
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
-from discreet.privacy.histogram import Histogram
 from discreet.privacy.ledger import Account
-from discreet.privacy.published import published_type
+from discreet.releases.release import Release
 from discreet.summaries import RawCounts
 
 try:
@@ -66,7 +66,7 @@ def top_k(
     stream_length: int | None = None,
     shuffle_limit: int = SHUFFLE_LIMIT,
     source: RandomSource | None = None,
-) -> Histogram:
+) -> Release:
     """The most frequent items of a column, privately: at most k of them, largest noisy count first.
 
     With `user` people are hidden, each with all of their rows, by the mechanism of `discreet.top_k(..., user=...)`:
@@ -129,7 +129,7 @@ def _top_k_of_people(
     ledger: Account | None,
     charge_id: str | None,
     source: RandomSource | None,
-) -> Histogram:
+) -> Release:
     from discreet.engines._spark_people import SparkPeople
 
     if not (hasattr(dataframe, "mapInArrow") and hasattr(dataframe, "schema")):
@@ -163,7 +163,7 @@ def release(
     stream_length: int | None = None,
     shuffle_limit: int = SHUFFLE_LIMIT,
     source: RandomSource | None = None,
-) -> Histogram:
+) -> Release:
     """Everything of a column that passes the threshold, as a private histogram. The arguments are those of `top_k`."""
     request = _Request.checked(
         dataframe,
@@ -252,14 +252,12 @@ class _Request:
     def description(self) -> str:
         return f"{self.plan.mechanism.name}, on Spark"
 
-    def run(
-        self, ledger: Account | None, charge_id: str | None, source: RandomSource | None, k: int | None
-    ) -> Histogram:
+    def run(self, ledger: Account | None, charge_id: str | None, source: RandomSource | None, k: int | None) -> Release:
         """Read, charge, draw, fetch the names, store, return."""
         check_payer(ledger, charge_id, source)
         description = self.description if k is None else f"{self.description}, the {k} largest"
 
-        def pay(draw: Callable[[], Histogram]) -> Histogram:
+        def pay(draw: Callable[[], Release]) -> Release:
             return pay_and_draw(ledger, charge_id, self.budget, description, self.unit, draw, self._asked())
 
         if is_stored(ledger, charge_id):
@@ -340,7 +338,7 @@ class _Request:
             return ()  # a user's partition, and the order of users in it, are functions of the user
         return ("which rows Spark reads together, and in which order, does not depend on another row's presence",)
 
-    def _published(self, held: Any, withheld: Withheld, source: RandomSource, k: int | None) -> Histogram:
+    def _published(self, held: Any, withheld: Withheld, source: RandomSource, k: int | None) -> Release:
         drawn = withheld.draw(source)
         if k is not None and len(drawn) > k:
             # All that tie with the k-th: the order of equal counts is by item, which the driver does not know yet.
@@ -354,7 +352,7 @@ class _Request:
         return drawn._with(items=items, guarantee=guarantee)
 
 
-def _never() -> Histogram:
+def _never() -> Release:
     raise DiscreetError("the ledger lost the release that is stored under this charge id")
 
 
@@ -407,7 +405,7 @@ class Withheld:
         counts = np.concatenate(self.counts)
         return RawCounts(pa.array(np.arange(len(counts), dtype=np.int64)), counts)
 
-    def draw(self, source: RandomSource) -> Histogram:
+    def draw(self, source: RandomSource) -> Release:
         """The release, with positions for items: the only place where noise is drawn."""
         if isinstance(self.mechanism, SummedRelease):
             return self.mechanism._publish_entries(self.not_private_counts(), source)

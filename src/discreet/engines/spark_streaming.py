@@ -16,9 +16,8 @@ import pyarrow as pa
 from discreet.continual import HeavyHitters, Histogram
 from discreet.engines.spark import _quoted, item_type
 from discreet.errors import CorruptStateError, DataError, DiscreetError, ParameterError
-from discreet.io.durable import StateFile, locked
-from discreet.privacy.histogram import Histogram as Release
-from discreet.summaries.state import open_state, seal_state
+from discreet.releases.release import Release
+from discreet.storage import StateFile, locked, open_state, seal_state
 
 try:
     from pyspark.sql import functions as F  # noqa: N812

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.io.rows import YEAR_1, Batch, seconds_of
-from discreet.io.spool import Spool
+from discreet.events.rows import YEAR_1, Batch, seconds_of
+from discreet.events.spool import Spool
 
 __all__ = ["Add", "End", "Rule", "Ticker", "duration"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet._native import BadItems
 from discreet.errors import DataError, DiscreetError, ParameterError
-from discreet.privacy.published import Item
+from discreet.events.published import Item
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -29,7 +29,7 @@ from discreet.multiparty.messages import Message, pack, pack_parts, read_varint,
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.privacy.checks import whole_number
-from discreet.summaries.state import open_state, seal_state
+from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self

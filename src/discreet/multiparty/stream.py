@@ -48,8 +48,8 @@ from discreet.noise.response import keep_probability
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.steps import Steps
+from discreet.storage import open_state, seal_state
 from discreet.summaries import CountSketch
-from discreet.summaries.state import open_state, seal_state
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,7 +21,7 @@ from discreet.multiparty.packets import MAX_TIME, Packet, read_packet
 from discreet.multiparty.stream import Stream
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import whole_number
-from discreet.summaries.state import open_state, seal_state
+from discreet.storage import open_state, seal_state
 
 __all__ = ["StreamAggregator", "StreamEstimates"]
 

@@ -31,7 +31,7 @@ from discreet.pan.responses import Response
 from discreet.privacy import Budget, Element, Estimate, Guarantee
 from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.privacy.rounding import rounded_up
-from discreet.summaries.state import open_state, seal_state
+from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self

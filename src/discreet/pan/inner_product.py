@@ -16,7 +16,7 @@ from discreet.pan._base import PanEstimate
 from discreet.pan.responses import ONE, Response
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.privacy.checks import probability, whole_number
-from discreet.summaries.state import open_state, seal_state
+from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -41,7 +41,7 @@ def mean_interval(noisy_count: int, m: int, scale: Fraction, beta: float) -> tup
     """Bounds on the mean p of K/m given K + Z, which hold but for a probability of beta (Clopper and Pearson)."""
     from scipy.special import betaincinv
 
-    from discreet.privacy.error_model import Noise
+    from discreet.releases.error_model import Noise
 
     noise = Noise("laplace", scale)
     candidates = [(noise.bound(beta * float(w)), beta * (1 - float(w)) / 2) for w in _SHARES]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.items import Item, bad_items_rule, prepare_column, skip_nulls
+from discreet.events.published import mixed_array
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.privacy.published import mixed_array
 
 if TYPE_CHECKING:
     import numpy as np

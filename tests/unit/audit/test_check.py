@@ -10,11 +10,11 @@ import pytest
 
 import discreet as dc
 from discreet import central
-from discreet.audit import check, registry, running
-from discreet.audit.findings import KINDS, AuditReport, Finding, TwinResult
-from discreet.audit.sabotage import sabotaged
-from discreet.audit.samplers import Samplers
 from discreet.central import OffsetRelease
+from discreet_audit import check, registry, running
+from discreet_audit.findings import KINDS, AuditReport, Finding, TwinResult
+from discreet_audit.sabotage import sabotaged
+from discreet_audit.samplers import Samplers
 
 FAST = registry.Effort("fast", runs=300, large_pairs=60, released_pairs=20, length=-1)
 

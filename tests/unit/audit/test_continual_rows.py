@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.audit import check, registry, running
-from discreet.audit.continual_histogram import node_of
-from discreet.audit.continual_laws import above_threshold_losses, choice_rho, difference_tail, shown_by_one_event
-from discreet.audit.laws import NoiseLaw
-from discreet.audit.statistical import measure_outputs
 from discreet.continual import Counter, HeavyHitters, Histogram
 from discreet.continual._factors import Buffered, Tree
+from discreet_audit import check, registry, running
+from discreet_audit.continual_histogram import node_of
+from discreet_audit.continual_laws import above_threshold_losses, choice_rho, difference_tail, shown_by_one_event
+from discreet_audit.laws import NoiseLaw
+from discreet_audit.statistical import measure_outputs
 
 FAST = registry.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
 BUDGET = dc.Budget(1.0, 1e-6)

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from discreet.audit.laws import (
+from discreet.privacy.calibration import discrete_gaussian_delta, log_tail, offset_delta, stability_delta
+from discreet_audit.laws import (
     Key,
     NoiseLaw,
     StatePair,
@@ -16,7 +17,6 @@ from discreet.audit.laws import (
     rounded_delta,
     threshold_delta,
 )
-from discreet.privacy.calibration import discrete_gaussian_delta, log_tail, offset_delta, stability_delta
 
 
 def _brute_force(first, second, factor):

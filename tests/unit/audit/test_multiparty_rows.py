@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.audit import check, multiparty, registry, running
-from discreet.audit.multiparty_laws import counter_sensitivity, message_loss, neighbours, separation_loss, tiny
 from discreet.multiparty import (
     HadamardResponse,
     IndependentSketches,
@@ -21,6 +19,8 @@ from discreet.multiparty import (
     Separation,
 )
 from discreet.noise.universe import places_above
+from discreet_audit import check, multiparty, registry, running
+from discreet_audit.multiparty_laws import counter_sensitivity, message_loss, neighbours, separation_loss, tiny
 
 FAST = registry.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
 

@@ -3,9 +3,9 @@
 import pytest
 
 import discreet as dc
-from discreet.audit.multiparty_transcripts import HierarchyAudit, StreamAudit
-from discreet.audit.registry import QUICK, case_of
 from discreet.multiparty import Hierarchy, Stream
+from discreet_audit.multiparty_transcripts import HierarchyAudit, StreamAudit
+from discreet_audit.registry import QUICK, case_of
 
 
 def exact(protocol):

@@ -4,9 +4,9 @@ import pytest
 import typer
 
 import discreet as dc
-from discreet.audit import AuditReport, Finding, TwinResult, running
-from discreet.audit.render import html_report, summary_rows
 from discreet.cli import audit as command
+from discreet_audit import AuditReport, Finding, TwinResult, running
+from discreet_audit.render import html_report, summary_rows
 
 FAILING = AuditReport(
     "Leaky",

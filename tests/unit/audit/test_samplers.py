@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.audit import registry
-from discreet.audit.samplers import REJECT, Samplers, draws_needed
 from discreet.noise import laws, source
+from discreet_audit import registry
+from discreet_audit.samplers import REJECT, Samplers, draws_needed
 
 GROUPS = {made.name: made for case in registry.cases() if case.mechanism is Samplers for made in case.examples()}
 CASE = registry.case_of(GROUPS["discrete Laplace"])

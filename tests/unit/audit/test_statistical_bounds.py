@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.audit.statistical import ScoredPair, clopper_pearson, epsilon_lower_bound, measure
 from discreet.noise import seeded_source
+from discreet_audit.statistical import ScoredPair, clopper_pearson, epsilon_lower_bound, measure
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (10, 10), (3, 10), (999, 1000), (1, 100_000)])

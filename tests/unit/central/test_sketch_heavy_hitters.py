@@ -16,7 +16,7 @@ from discreet.central import CountMinHeavyHitters, CountSketchHeavyHitters
 from discreet.noise import seeded_source
 from discreet.privacy.calibration.collisions import Collisions, all_rows_fail, majority_fails
 from discreet.privacy.calibration.sums import noise_sum_bound
-from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.releases.error_model import ErrorModel, Noise
 
 BUDGET = dc.Budget(1.0, 1e-6)
 KINDS: list[tuple[Any, Any]] = [(dc.CountMin, CountMinHeavyHitters), (dc.CountSketch, CountSketchHeavyHitters)]

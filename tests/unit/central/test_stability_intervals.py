@@ -12,7 +12,7 @@ import pytest
 import discreet as dc
 from discreet.central import OffsetRelease, StabilityHistogram, merge_releases
 from discreet.noise import seeded_source
-from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.releases.error_model import ErrorModel, Noise
 
 BUDGET = dc.Budget(1.0, 1e-9)
 

@@ -149,7 +149,7 @@ def test_damaged_states_are_refused(make):
 @each
 def test_payloads_that_are_not_a_state_are_refused(make):
     """The envelope is right and what is inside is not: every prefix, and bytes changed here and there."""
-    from discreet.summaries.state import open_state, seal_state
+    from discreet.storage import open_state, seal_state
 
     estimator = make()
     cls = type(estimator)

@@ -8,7 +8,7 @@ import pytest
 import discreet as dc
 from discreet.noise import seeded_source
 from discreet.pan import InnerProductCounter
-from discreet.summaries.state import open_state, seal_state
+from discreet.storage import open_state, seal_state
 
 V = np.array([1, 0, 1, 1, 0, 0])
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from discreet.pan.intervals import count_bound, mean_interval, noise_bound
-from discreet.privacy.error_model import Noise
+from discreet.releases.error_model import Noise
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0, 2.5, 8.0])

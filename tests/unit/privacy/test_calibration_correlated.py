@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.audit.laws import NoiseLaw, shared_split_delta
 from discreet.central import MergedRelease, UserRelease
 from discreet.central._correlated import plus_halves
 from discreet.noise import seeded_source
 from discreet.privacy.calibration import correlated, correlated_calibration, discrete_correlated_delta, gshm_calibration
-from discreet.privacy.error_model import ErrorModel, Noise
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet_audit.laws import NoiseLaw, shared_split_delta
 
 BUDGET = dc.Budget(1.0, 1e-6)
 

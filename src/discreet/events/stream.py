@@ -1,0 +1,224 @@
+"""A stream of items from files of any known format, in bounded batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import pyarrow as pa
+
+from discreet.errors import DataError, ParameterError
+from discreet.events import columns
+from discreet.events.bad_rows import LONGEST_ITEM, BadRows
+from discreet.events.items import item_of
+from discreet.events.source import ARROW_FILE_MAGIC, STDIN, ByteSource, expand
+
+__all__ = ["FORMATS", "Stream", "open_stream"]
+
+FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "text")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".txt": "text",
+    ".log": "text",
+}
+
+
+class Stream:
+    """Batches of items: an iterable of Arrow record batches with a column "item" and perhaps a column "user".
+
+    No batch has nulls, the items of a batch are of one kind (text, bytes or whole numbers, or lists of these), text is
+    valid UTF-8, and no more than a few batches are in memory at a time. It can be gone through once. `bad_rows` counts
+    the rows that were left out because they cannot be read; like `bytes_read` it is NOT PRIVATE.
+    """
+
+    def __init__(
+        self,
+        files: list[str],
+        column: str | None,
+        user_column: str | None,
+        format: str | None,
+        lists: bool | None,
+        skip_nulls: bool,
+        skip_bad_rows: bool,
+    ) -> None:
+        self.files = files
+        self._column = column
+        self._user_column = user_column
+        self._format = format
+        self._lists = lists
+        self._skip_nulls = skip_nulls
+        self._bad = BadRows(skip_bad_rows)
+        self._has_schema = True
+        self._check_text = False
+        self._kind: str | None = None
+        self._bytes_before = 0
+        self._source: ByteSource | None = None
+        sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in files]
+        self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out so far because they cannot be read."""
+        return self._bad.count
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes of the files (as they are, compressed or not) have been taken so far."""
+        return self._bytes_before + (self._source.bytes_read if self._source is not None else 0)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for file in self.files:
+            self._source = source = ByteSource(file)
+            try:
+                for arrays in self._arrays(source):
+                    batch = self._batch(arrays, source.name)
+                    if batch.num_rows:
+                        yield batch
+                self._bytes_before += source.bytes_read if source.size is None else source.size
+            finally:
+                self._source = None
+                source.close()
+
+    def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
+        format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column or self._user_column)
+        self._has_schema = format != "jsonl"
+        self._check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
+        # Each reader is imported when its format is met: pyarrow's parts take their time to load.
+        if format == "text":
+            if self._column is not None or self._user_column is not None:
+                raise DataError(f"{source.name} is read as text lines, which have no columns; state its format")
+            from discreet.events.lines import read_lines
+
+            return ((lines,) for lines in read_lines(source, self._bad))
+        if format == "csv" or format == "tsv":
+            from discreet.events.delimited import read_delimited
+
+            delimiter = "," if format == "csv" else "\t"
+            return read_delimited(source, delimiter, self._column, self._user_column, self._bad)
+        if format == "parquet":
+            from discreet.events.parquet import read_parquet
+
+            return read_parquet(source, self._column, self._user_column)
+        if format == "arrow":
+            from discreet.events.arrow import read_arrow
+
+            return read_arrow(source, self._column, self._user_column)
+        from discreet.events.jsonl import read_json_lines
+
+        return read_json_lines(source, self._column, self._user_column, self._lists, self._bad)
+
+    def _batch(self, arrays: tuple[pa.Array, ...], name: str) -> pa.RecordBatch:
+        if any(pa.types.is_null(array.type) for array in arrays):
+            # A column of which nothing but nulls was seen so far; its type is not known yet.
+            if not self._skip_nulls and len(arrays[0]):
+                raise _nulls(name)
+            return pa.record_batch([], names=[])
+        kinds = [columns.kind_of(array.type, lists=position == 0) for position, array in enumerate(arrays)]
+        for array, kind in zip(arrays, kinds, strict=True):
+            if kind is None:
+                raise DataError(f"{name}: items must be text, bytes or whole numbers, not {array.type}")
+        if self._has_schema:  # else every row has a kind of its own, and one row must not decide for others
+            self._kind = self._kind or kinds[0]
+            if kinds[0] != self._kind:
+                raise DataError(f"{name} has items of type {kinds[0]}, after items of type {self._kind}")
+        batch = pa.record_batch(list(arrays), names=["item", "user"][: len(arrays)])
+        if any(array.null_count for array in arrays):
+            if not self._skip_nulls:
+                raise _nulls(name)
+            batch = batch.filter(_valid(batch))
+        batch = self._readable(batch, name)
+        if kinds[0] is not None and kinds[0].startswith("list"):
+            lists = batch.column(0)
+            if lists.flatten().null_count:
+                if not self._skip_nulls:
+                    raise _nulls(name)
+                batch = batch.set_column(0, "item", columns.without_null_elements(lists))
+        return batch
+
+    def _readable(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+        """The batch without its bad rows: items that are too long, text that is not UTF-8."""
+        for position, array in enumerate(batch.columns):
+            good = columns.readable(array, LONGEST_ITEM if position == 0 else None, self._check_text)
+            if good is not None:
+                reason = f"{name} has an item of more than {LONGEST_ITEM} bytes, or text that is not valid UTF-8"
+                self._bad.found(len(good) - int(good.sum()), reason)
+                if pa.types.is_dictionary(array.type):  # its values must be readable, too
+                    batch = batch.set_column(position, batch.field(position).name, array.dictionary_decode())
+                batch = batch.filter(pa.array(good))
+        return batch
+
+
+def _valid(batch: pa.RecordBatch) -> pa.Array:
+    import pyarrow.compute as pc
+
+    valid = pc.is_valid(batch.column(0))
+    return pc.and_(valid, pc.is_valid(batch.column(1))) if batch.num_columns > 1 else valid
+
+
+def _nulls(name: str) -> DataError:
+    return DataError(f"{name} has rows without a value in the column asked for; nulls='skip' leaves them out")
+
+
+def _sniff(source: ByteSource, column: str | None) -> str:
+    """The format of an input whose name does not tell: by its first bytes, or by its first line."""
+    head = source.peek(1 << 16)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith((ARROW_FILE_MAGIC, b"\xff\xff\xff\xff")):
+        return "arrow"
+    if head.lstrip().startswith(b"{"):
+        return "jsonl"
+    if column is not None:
+        line = head.partition(b"\n")[0].strip()
+        for format, delimiter in (("tsv", b"\t"), ("csv", b",")):
+            if column.encode() in [cell.strip(b'"') for cell in line.split(delimiter)]:
+                return format
+    return "text"
+
+
+def open_stream(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    column: str | None = None,
+    user_column: str | None = None,
+    format: str | None = None,
+    lists: bool | None = None,
+    nulls: Literal["error", "skip"] = "error",
+    bad_rows: Literal["error", "skip"] = "error",
+) -> Stream:
+    """The items of files, patterns and standard input ("-"), one after the other.
+
+    ``column`` holds the items (by default the only column; text files have lines instead) and ``user_column`` says
+    whose they are. ``format`` is one of `FORMATS`; by default the file's extension tells, or else its first bytes.
+    gzip and zstd are recognised by their first bytes. ``lists`` says whether the rows of JSON lines hold lists of
+    items; None lets the first value tell. Nulls raise DataError, or are left out with nulls="skip".
+
+    A bad row raises DataError, or is left out with bad_rows="skip" and counted (`Stream.bad_rows`): an item of more
+    than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the header or with a quoted
+    cell that does not end, a line of JSON that is not an object with text or a whole number, and any row of more than
+    64 MiB. A file that is damaged as a whole raises DataError. No error contains an item.
+    """
+    if format is not None and format not in FORMATS:
+        raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    if nulls not in ("error", "skip"):
+        raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
+    if column is not None and column == user_column:
+        raise ParameterError("the column of the items and the column of the users must be two columns")
+    for name in (column, user_column):
+        if name is not None and (not isinstance(name, str) or item_of(name) is None):
+            raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
+    if bad_rows not in ("error", "skip"):
+        raise ParameterError(f"bad_rows must be 'error' or 'skip', not {bad_rows!r}")
+    return Stream(expand(paths), column, user_column, format, lists, nulls == "skip", bad_rows == "skip")

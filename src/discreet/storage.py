@@ -1,0 +1,237 @@
+"""What is stored: the envelope of every state, and files that survive a crash.
+
+A state file is used by one process at a time, replaced at once, and on disk before anyone goes on.
+
+What is locked is the file that is meant, not its name: links are followed, a file with two names is refused, and
+besides the lock file (there may be no state yet) the state itself is locked, so that it stays so when it is moved.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from discreet import _native
+from discreet.errors import CorruptStateError, DiscreetError, ParameterError
+
+__all__ = ["MAGIC", "StateFile", "locked", "open_state", "seal_state"]
+
+MAGIC = b"DSCREET1"  # how every envelope begins
+_POLL_SECONDS = 0.02
+
+
+def seal_state(family: int, version: int, payload: bytes) -> bytes:
+    """Wrap a payload with magic, family (100 and up), version and checksum."""
+    return _native.seal_state(family, version, payload)
+
+
+def open_state(data: bytes, family: int, newest: int) -> tuple[int, bytes]:
+    """The version and payload of a state of this family; `CorruptStateError` for anything else."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise ParameterError(f"a state is bytes, not {type(data).__name__}")
+    found, version, payload = _native.open_state(bytes(data))
+    if found != family:
+        raise CorruptStateError("state belongs to another class")
+    if not 1 <= version <= newest:
+        raise CorruptStateError(f"state has version {version}; versions 1 to {newest} can be read")
+    return version, payload
+
+
+class StateFile:
+    """A state on disk that this process alone uses. Made by `locked`."""
+
+    def __init__(self, path: Path, directory: int) -> None:
+        self.path = path
+        self._directory = directory
+        self._file: int | None = None  # the state as it is now, open and locked
+
+    @property
+    def exists(self) -> bool:
+        return self._file is not None
+
+    def read(self) -> bytes:
+        """All of the state; empty if there is none yet."""
+        if self._file is None:
+            return b""
+        try:
+            os.lseek(self._file, 0, os.SEEK_SET)
+            with open(self._file, "rb", closefd=False) as file:
+                return file.read()
+        except OSError as error:
+            raise DiscreetError(f"the state {str(self.path)!r} cannot be read: {error.strerror}") from error
+
+    def replace(self, data: bytes, *, erase: bool = False) -> None:
+        """Replace the state at once, for its owner alone, and have it on disk before this returns.
+
+        It is written into a file without a name, which a kill leaves nothing of, and has a second name only between
+        two system calls: if it is killed there, the next one to lock the state removes that.
+
+        Args:
+            erase: Overwrite the old state with zeros once the new one is there.
+        """
+        try:
+            self._check_unchanged()
+            new = self._write(data)
+            try:
+                os.rename(self._temporary, self.path.name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+                os.fsync(self._directory)
+            except BaseException:
+                os.close(new)
+                raise
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(self._temporary, dir_fd=self._directory)
+            raise DiscreetError(f"the state {str(self.path)!r} cannot be written: {error.strerror}") from error
+        old, self._file = self._file, new
+        if old is not None:
+            if erase:
+                with suppress(OSError):  # a courtesy: what counts is on disk
+                    _overwrite(old)
+            os.close(old)
+
+    @property
+    def _temporary(self) -> str:
+        return f".{self.path.name}.discreet-new"
+
+    def _write(self, data: bytes) -> int:
+        """A locked file with the data under the temporary name, on disk."""
+        flags = os.O_RDWR | os.O_CLOEXEC
+        unnamed = getattr(os, "O_TMPFILE", None)
+        file = None
+        if unnamed is not None:
+            with suppress(OSError):  # not every file system can
+                file = os.open(self.path.parent, flags | unnamed, 0o600)
+        named = file is None
+        if file is None:
+            file = os.open(self._temporary, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._directory)
+        try:
+            os.fchmod(file, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with open(file, "wb", closefd=False) as stream:
+                stream.write(data)
+            os.fsync(file)
+            if not named:
+                # With a directory given Python follows the link, which is the only way to name such a file.
+                os.link(f"/proc/self/fd/{file}", self._temporary, dst_dir_fd=self._directory, follow_symlinks=True)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+    def _open(self) -> bool:
+        """Open and lock the state, if there is one, and remove what a kill left beside it; False if it is in use."""
+        self._clean()
+        try:
+            # Not waiting for whoever opens the other end of a pipe.
+            flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self._file = os.open(self.path.name, flags, dir_fd=self._directory)
+        except FileNotFoundError:
+            return True
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            raise ParameterError(f"the state {str(self.path)!r} is not a file")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._close()
+            return False
+        self._check_unchanged()
+        return True
+
+    def _clean(self) -> None:
+        """Zero and remove a state that got its temporary name and was killed before it got its own."""
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with suppress(OSError):
+            left = os.open(self._temporary, flags, dir_fd=self._directory)
+            try:
+                status = os.fstat(left)
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                    _overwrite(left)
+            finally:
+                os.close(left)
+        with suppress(FileNotFoundError):
+            os.unlink(self._temporary, dir_fd=self._directory)
+
+    def _check_unchanged(self) -> None:
+        """That the name still means the file that was locked, and no other name does."""
+        try:
+            now = os.stat(self.path.name, dir_fd=self._directory, follow_symlinks=False)
+        except FileNotFoundError:
+            now = None
+        if self._file is None:
+            if now is not None:
+                raise DiscreetError(f"somebody else made the state {str(self.path)!r}; nothing was written")
+            return
+        held = os.fstat(self._file)
+        if now is None or (now.st_dev, now.st_ino) != (held.st_dev, held.st_ino):
+            raise DiscreetError(
+                f"the state {str(self.path)!r} was moved or replaced by somebody else; it was left alone"
+            )
+        if held.st_nlink > 1:
+            raise DiscreetError(
+                f"the state {str(self.path)!r} has {held.st_nlink} names (hard links): under each of them noise would "
+                "be drawn anew; remove all but one"
+            )
+
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+@contextmanager
+def locked(state: Path, *, wait_seconds: float = 0.0) -> Iterator[StateFile]:
+    """The state, for this process alone: two with one state would draw noise for the same data twice.
+
+    A link is followed to the file that it leads to, there or not yet. If another process has the state, this one waits
+    for it up to `wait_seconds`, and is refused then.
+    """
+    path = Path(os.path.realpath(state))
+    until = time.monotonic() + wait_seconds
+    with ExitStack() as stack:
+        try:
+            directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, directory)
+            file = StateFile(path, directory)
+            stack.callback(file._close)
+            while True:
+                lock = _lock(f"{path.name}.lock", directory)
+                if lock is not None:
+                    if file._open():
+                        stack.callback(os.close, lock)
+                        break
+                    os.close(lock)
+                if time.monotonic() >= until:
+                    waited = f", for {wait_seconds:g} s and longer" if wait_seconds else ""
+                    raise DiscreetError(f"another process is using the state {str(state)!r}{waited}")
+                time.sleep(_POLL_SECONDS)
+        except OSError as error:
+            raise ParameterError(f"the state {str(state)!r} cannot be written: {error.strerror}") from error
+        yield file
+
+
+def _lock(name: str, directory: int) -> int | None:
+    """The lock file, locked; None if another process has it."""
+    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held, now = os.fstat(file), os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if (held.st_dev, held.st_ino) == (now.st_dev, now.st_ino):
+            return file
+    except (BlockingIOError, FileNotFoundError):  # another has it, or deleted it meanwhile
+        pass
+    except BaseException:
+        os.close(file)
+        raise
+    os.close(file)
+    return None
+
+
+def _overwrite(file: int) -> None:
+    """Write zeros over all of a file."""
+    os.pwrite(file, bytes(os.fstat(file).st_size), 0)
+    os.fsync(file)

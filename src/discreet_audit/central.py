@@ -1,0 +1,204 @@
+"""The rows of `discreet.central`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from discreet.central import (
+    ChanMisraGries,
+    CountMinHeavyHitters,
+    CountSketchHeavyHitters,
+    MergedRelease,
+    OffsetRelease,
+    PrivateMisraGries,
+    PrivateSpaceSaving,
+    ReducedMisraGries,
+    StabilityHistogram,
+    SummedRelease,
+    TextbookMisraGries,
+    UserRelease,
+)
+from discreet.privacy import Budget, User
+from discreet_audit.counters import CounterAudit
+from discreet_audit.entries import EntriesAudit
+from discreet_audit.linear import LinearAudit
+from discreet_audit.literal import (
+    cut_without_errors,
+    half_the_margin,
+    length_of_the_data,
+    length_without_margin,
+    noise_for_one_counter,
+    noise_for_the_items_of_a_user,
+    threshold_of_algorithm_2,
+    without_rounding,
+)
+from discreet_audit.registry import AuditCase, Twin, register
+from discreet_audit.sabotage import for_one_counter, half_the_noise, leaked_order, lower_cut
+
+__all__: list[str] = []
+
+# A large delta, so that a cut that is one too low is a large step, and the realistic one.
+_LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)
+# Of a linear sketch only the smallest or the middle row shows, which is a small part of the loss: more of it to see.
+_MORE = Budget(8.0, 0.02)
+
+
+def _counters(
+    mechanism: type[Any],
+    examples: Callable[[], Sequence[Any]],
+    audit: CounterAudit,
+    literal: Callable[[Any], Sequence[Twin]] = lambda mechanism: (),
+    prepare: Callable[[Any], Any] = lambda mechanism: mechanism,
+) -> None:
+    def twins(made: Any) -> Sequence[Twin]:
+        order = () if getattr(made, "capacity", None) == 1 else (leaked_order(made),)
+        return (half_the_noise(made), lower_cut(made), *order, *literal(made))
+
+    checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
+    register(AuditCase(mechanism, examples, *checks, twins, prepare))
+
+
+_counters(
+    OffsetRelease,
+    lambda: (
+        OffsetRelease(_LARGE, capacity=3),
+        OffsetRelease(_LARGE, capacity=2, unit=User(2)),
+        OffsetRelease(_SMALL, capacity=256),
+    ),
+    CounterAudit("misra-gries", zeros=True, shared="published"),
+)
+_counters(
+    PrivateMisraGries,
+    lambda: (
+        PrivateMisraGries(_LARGE, capacity=3),
+        PrivateMisraGries(_SMALL, capacity=3, calibration="paper-geometric"),
+    ),
+    CounterAudit("misra-gries", zeros=True, shared="hidden"),
+)
+_counters(
+    StabilityHistogram,
+    lambda: (
+        StabilityHistogram(_LARGE),
+        StabilityHistogram(_LARGE, unit=User(3)),
+        StabilityHistogram(_LARGE, unit=User(2), noise="gaussian", distinct=True),
+    ),
+    CounterAudit("exact"),
+)
+_counters(
+    TextbookMisraGries,
+    lambda: (TextbookMisraGries(_LARGE, capacity=8), TextbookMisraGries(_SMALL, capacity=3, unit=User(2))),
+    CounterAudit("misra-gries", zeros=False, shared="hidden"),
+    threshold_of_algorithm_2,
+)
+_counters(
+    MergedRelease,
+    lambda: (
+        MergedRelease(_LARGE, capacity=3),
+        MergedRelease(_SMALL, capacity=64),
+        MergedRelease(_LARGE, capacity=3, unit=User(2)),
+    ),
+    CounterAudit("merged", shared="halves"),
+    noise_for_one_counter,
+)
+_counters(
+    UserRelease,
+    lambda: (
+        UserRelease(_LARGE, capacity=3, unit=User(2)),
+        UserRelease(_SMALL, capacity=64, unit=User(8)),
+        UserRelease(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
+    ),
+    CounterAudit("users", shared="halves"),
+    noise_for_the_items_of_a_user,
+)
+_counters(
+    PrivateSpaceSaving,
+    lambda: (
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length="noisy", length_share=0.3),
+        PrivateSpaceSaving(_LARGE, capacity=2, stream_length="noisy", length_share=0.3, unit=User(2)),
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
+    ),
+    CounterAudit("space-saving", zeros=True),
+    length_of_the_data,
+)
+
+
+def _of_numbers(mechanism: Any) -> Any:
+    """The same with a universe of numbers from 0: names make no difference to privacy."""
+    return mechanism if mechanism.universe is None else replace(mechanism, universe=range(mechanism.universe.size))
+
+
+def _entries(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit: EntriesAudit) -> None:
+    def twins(made: Any) -> Sequence[Twin]:
+        broken = [half_the_noise(made)]
+        if made.universe is None:
+            # Over a universe the cut protects nobody: every item has noise.
+            broken.append(lower_cut(made))
+            if audit.reduces and made.capacity > 1:
+                broken.append(without_rounding(made))
+        if made.sensitivity > 1:
+            broken.append(for_one_counter(made))
+        if made.capacity > 1:
+            broken.append(leaked_order(made))
+        return broken
+
+    checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
+    register(AuditCase(mechanism, examples, *checks, twins, _of_numbers))
+
+
+_entries(
+    ReducedMisraGries,
+    lambda: (
+        ReducedMisraGries(Budget(2.0), capacity=2, universe=range(3)),
+        ReducedMisraGries(_LARGE, capacity=3),
+        ReducedMisraGries(Budget.zcdp(0.5), capacity=3, universe=range(10**6)),
+    ),
+    EntriesAudit(reduces=True),
+)
+_entries(
+    ChanMisraGries,
+    lambda: (ChanMisraGries(Budget(2.0), capacity=2, universe=range(3)), ChanMisraGries(_LARGE, capacity=3)),
+    EntriesAudit(reduces=False),
+)
+_entries(
+    SummedRelease,
+    lambda: (
+        SummedRelease(_LARGE, capacity=2, sketches=2),
+        SummedRelease(Budget(1.0), capacity=2, sketches=2, universe=range(1000)),
+    ),
+    EntriesAudit(reduces=True, parts=True),
+)
+
+
+def _linear(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit: LinearAudit) -> None:
+    def twins(made: Any) -> Sequence[Twin]:
+        if made.stream_length == "noisy":
+            return (half_the_noise(made), half_the_margin(made), length_without_margin(made))
+        # There is no order to leak unless two items can be above the cut at once.
+        two = made.capacity > 1 and made.threshold < 0.48 * made.stream_length
+        return (half_the_noise(made), cut_without_errors(made), *((leaked_order(made),) if two else ()))
+
+    checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
+    register(AuditCase(mechanism, examples, *checks, twins))
+
+
+_linear(
+    CountMinHeavyHitters,
+    lambda: (
+        CountMinHeavyHitters(_MORE, 3, width=64, depth=6, noise="laplace", stream_length=400),
+        CountMinHeavyHitters(_MORE, 3, width=64, depth=6, stream_length=400),
+        CountMinHeavyHitters(_MORE, 3, width=64, depth=6),
+    ),
+    LinearAudit(median=False),
+)
+_linear(
+    CountSketchHeavyHitters,
+    lambda: (
+        CountSketchHeavyHitters(_MORE, 3, width=512, depth=9, noise="laplace", stream_length=2000),
+        CountSketchHeavyHitters(_MORE, 3, width=512, depth=9, stream_length=2000),
+        CountSketchHeavyHitters(_MORE, 3, width=512, depth=9),
+    ),
+    LinearAudit(median=True),
+)

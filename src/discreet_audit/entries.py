@@ -1,0 +1,297 @@
+"""Auditing releases of entries: integer vectors of a known l1-sensitivity, behind a threshold or over a universe.
+
+These are the sensitivity-reduced sketch, sums of such sketches, and the baseline that adds noise for all counters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from discreet.summaries import MisraGries
+from discreet_audit import structure as st
+from discreet_audit.counters import CounterAudit, items_of
+from discreet_audit.exact import neighbouring_streams, worst_divergence
+from discreet_audit.findings import Finding
+from discreet_audit.histograms import CountOf, Listed, Lowered, plumbing, recorded, several
+from discreet_audit.laws import Key, NoiseLaw, StatePair, group_delta, pure_loss, rounded_delta, threshold_delta
+from discreet_audit.registry import Effort
+from discreet_audit.sources import ScriptedSource
+from discreet_audit.states import Counters
+from discreet_audit.statistical import ScoredPair, measure
+
+__all__ = ["EntriesAudit", "reduced"]
+
+_SEED = 7
+
+
+def reduced(state: Counters, k: int) -> dict[Any, int]:
+    """[LT] Algorithm 3 in units of 1/(k+1), from the definition: max(0, (k+1) c - sum c)."""
+    total = sum(c for _, c in state.counts)
+    return {key: y for key, c in state.counts if (y := (k + 1) * c - total) > 0}
+
+
+@dataclass(frozen=True)
+class EntriesAudit:
+    """The four checks of a release of entries.
+
+    Args:
+        reduces: Whether the sketch's sensitivity is reduced first (and small entries are rounded, without a universe).
+        parts: Whether a list of sketches is released.
+    """
+
+    reduces: bool
+    parts: bool = False
+
+    @property
+    def _counters(self) -> CounterAudit:
+        return CounterAudit("misra-gries" if self.reduces else "merged")
+
+    # ---- summaries -----------------------------------------------------------------------------------------------
+
+    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
+        """The summary of a stream, or the list of sketches of which it is the first part."""
+        sketch = MisraGries(mechanism.capacity, seed=_SEED)
+        sketch.update(np.asarray(stream, np.int64))
+        if not self.parts:
+            return sketch
+        others = [MisraGries(mechanism.capacity, seed=_SEED + 1 + i) for i in range(mechanism.sketches - 1)]
+        for other in others:
+            other.update(np.asarray([0, 0, 1], np.int64))
+        return [sketch, *others]
+
+    # ---- structure -----------------------------------------------------------------------------------------------
+
+    def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """The lemma about the sketch's states, and the sensitivity that follows."""
+        yield from self._counters.structure(mechanism, effort)
+        yield from _sensitivities(self.reduces, effort.length)
+
+    # ---- exact ---------------------------------------------------------------------------------------------------
+
+    def pairs(self, mechanism: Any, effort: Effort) -> list[StatePair]:
+        """Neighbouring pairs of entries; for more than 3 counters the extreme ones."""
+        k = mechanism.capacity
+        if not self.reduces:
+            # Up to k counters higher by one: isolated, at the cut, or far above it.
+            cut = 1 if mechanism.universe is not None else int(mechanism.threshold)
+            extreme = [StatePair((Key(1, None, k),)), StatePair((Key(1, None, k - 1), Key(cut + 1, cut)))]
+            few = [StatePair((Key(2 * cut + 1, 2 * cut, min(k, 3)),))]
+            return [*extreme, *(few if k <= 3 else []), StatePair((Key(cut + 1, cut),))]
+        far = 3 * round(Fraction(mechanism.threshold) / mechanism.step)
+        if k > 3:
+            pairs = [StatePair((Key(k, 0),)), StatePair((Key(1, 0, k),)), StatePair((Key(k, 0), Key(0, 1, k - 1)))]
+        else:
+            pairs = list(_reduced_pairs(k, self.parts, effort.length))
+        # Short streams do not reach a high cut: the same move with one counter far above it.
+        return [*pairs, StatePair((Key(far + k, far),)), *(_raised(pair, far) for pair in pairs if k <= 2)]
+
+    def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """The worst exact epsilon (over a universe) or delta, and the code against the law."""
+        pairs, guarantee, m = self.pairs(mechanism, effort), mechanism.guarantee, items_of(mechanism)
+        claimed = guarantee.epsilon if guarantee.rho is None else math.sqrt(2.0 * guarantee.rho)
+        # What common entries lose; with a threshold, what they lose far above it.
+        loss = max(pure_loss(pair, mechanism.scale) for pair in pairs)
+        if not self.reduces:
+            loss = float(mechanism.capacity / Fraction(mechanism.scale))
+        yield Finding("exact", "l1-distance over the scale", "epsilon", claimed, m * loss, len(pairs))
+        if mechanism.universe is not None:
+            small = mechanism.universe.size <= 4 and mechanism.capacity <= 2 and claimed >= 1.5
+            if small and not self.parts and m == 1:
+                yield self._enumerated(mechanism, claimed)
+        else:
+            epsilon, delta = claimed, guarantee.delta
+            noise = NoiseLaw("laplace", mechanism.scale, min(1e-16, delta * 1e-8))
+            step = epsilon if self.reduces else epsilon / m
+            worst = max(self._delta(mechanism, noise, one, step, m) for pair in pairs for one in (pair, pair.swapped))
+            total = worst if self.reduces else group_delta(worst, epsilon, m)
+            yield Finding("exact", "worst neighbouring pair", "delta", delta, total, 2 * len(pairs))
+        yield self._conforms(mechanism)
+
+    def _delta(self, mechanism: Any, noise: NoiseLaw, pair: StatePair, epsilon: float, m: int) -> float:
+        cut = round(Fraction(mechanism.threshold) / mechanism.step)
+        if not self.reduces:
+            return threshold_delta(pair, noise, cut, epsilon)
+        if m > 1:
+            # m steps that add up in one entry: the farthest that a user can move it.
+            pair = StatePair(tuple(Key(_times(key.first, m), _times(key.second, m), key.times) for key in pair.keys))
+        return rounded_delta(pair, noise, mechanism.sensitivity, cut, epsilon)
+
+    def _enumerated(self, mechanism: Any, epsilon: float) -> Finding:
+        """Every branch of the real code on every short stream over the universe."""
+        items = mechanism.universe.take(np.arange(mechanism.universe.size)).to_pylist()
+        found = worst_divergence(
+            mechanism,
+            lambda stream: self.filled(mechanism, list(stream)),
+            neighbouring_streams(items, 2),
+            epsilon,
+            cutoff=1e-4,
+        )
+        return Finding("exact", "every branch of the code, least delta", "delta", 0.0, found.lower, 0, "length <= 2")
+
+    def _conforms(self, mechanism: Any) -> Finding:
+        """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""
+        k, D = min(mechanism.capacity, 12), mechanism.sensitivity
+        u = mechanism.step.denominator
+        cut = round(Fraction(mechanism.threshold) * u)
+        wrong = 0
+        for uniform, shift in product((0, D // 2, D - 1), range(5)):
+            # All but one of the entries are small, so that rounding shows.
+            least = 3 if mechanism.capacity == k else 1
+            summary = self.filled(mechanism, [item for item in range(k) for _ in range(least + (item == 0))])
+            entries = self._entries(mechanism, summary)
+            if mechanism.universe is None and self.reduces:
+                kept = entries[1] > min(uniform, D - 1)
+                entries = [item for item, keep in zip(entries[0], kept, strict=True) if keep], entries[1][kept]
+                entries = entries[0], np.maximum(entries[1], D)
+            items, values = entries
+            each = cut - values + (np.arange(len(values)) + shift) % 5 - 2
+            source = ScriptedSource(0, each if len(each) else 0, uniform)
+            release = mechanism(summary, source)
+            noisy = values + each
+            shown = sorted((-int(v), item) for item, v in zip(items, noisy, strict=True) if v >= cut)
+            if mechanism.universe is not None:
+                inside = mechanism.universe.positions(_column(items)) >= 0
+                if not inside.all():
+                    continue
+                shown = shown[: mechanism.most_entries]
+            expected = {item: (-2 * v + u) // (2 * u) if u > 1 else -v for v, item in shown}
+            wrong += dict(zip(release.items, release.counts.tolist(), strict=True)) != expected
+            wrong += any((draw.law, draw.scale) != ("laplace", mechanism.scale) for draw in source.draws)
+        return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
+
+    def _entries(self, mechanism: Any, summary: Any) -> tuple[list[Any], Any]:
+        """The entries in the order in which the code draws noise for them, values from the definition."""
+        order = mechanism._entries(summary).items.to_pylist()
+        total: dict[Any, int] = {}
+        for sketch in summary if self.parts else [summary]:
+            counts = {key: c for key, c in sketch.not_private_counts().to_dict().items() if c > 0}
+            state = Counters(tuple(counts.items()), 0, 0)
+            for key, y in (reduced(state, mechanism.capacity) if self.reduces else counts).items():
+                total[key] = total.get(key, 0) + y
+        return order, np.array([total.get(key, -1) for key in order], np.int64)
+
+    # ---- statistical ---------------------------------------------------------------------------------------------
+
+    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """Lower bounds on epsilon; order, repetition, the empty stream."""
+        guarantee, m = mechanism.guarantee, items_of(mechanism)
+        heavy = [0] * (3 * math.ceil(mechanism.threshold) + 20)
+        full = [item for item in range(mechanism.capacity) for _ in range(len(heavy))]
+        streams: tuple[list[int], ...] = (heavy, several(mechanism.capacity), [], heavy[:1])
+        yield plumbing(mechanism, *(self.filled(mechanism, stream) for stream in streams))
+        epsilon = guarantee.epsilon if guarantee.rho is None else math.sqrt(2.0 * guarantee.rho)
+        scored = [
+            ScoredPair(
+                "one counter higher",
+                self.filled(mechanism, heavy + [0] * m),
+                self.filled(mechanism, heavy),
+                CountOf(0),
+            ),
+            ScoredPair(
+                "one key appears",
+                self.filled(mechanism, heavy + [1] * m),
+                self.filled(mechanism, heavy),
+                Listed(frozenset([1])),
+            ),
+        ]
+        if not self.reduces:  # a reduced sketch loses more by one counter
+            gone = [mechanism.capacity + extra for extra in range(m)]
+            scored.append(
+                ScoredPair(
+                    "every counter lower",
+                    self.filled(mechanism, full + gone),
+                    self.filled(mechanism, full),
+                    Lowered(len(heavy)),
+                )
+            )
+        release = recorded(mechanism)
+        for pair in scored:
+            # Noise for a whole universe takes longer to draw; what hides new keys shows in few runs if it is broken.
+            fewer = (4 if mechanism.universe is not None else 1) * max(1, mechanism.capacity // 32)
+            some = effort.runs // 2 if isinstance(pair.score, Listed) else min(2 * effort.runs, 40_000)
+            runs = max(300, some // fewer)
+            bound = measure(release, pair, guarantee.delta, runs)
+            yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
+
+    # ---- coupled -------------------------------------------------------------------------------------------------
+
+    def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """The distance of what gets the noise, on large random streams."""
+        guarantee, m = mechanism.guarantee, items_of(mechanism)
+        epsilon = guarantee.epsilon if guarantee.rho is None else math.sqrt(2.0 * guarantee.rho)
+        declared = float(mechanism.scale * Fraction(epsilon) / m) * (1.0 + 1e-12)
+        worst = 0
+        pairs = self._counters.large_pairs(mechanism, effort)
+        for first, second in pairs[: max(200, effort.large_pairs // 4)]:
+            one, two = (self._released(mechanism, summary) for summary in (first, second))
+            worst = max(worst, sum(abs(one.get(key, 0) - two.get(key, 0)) for key in {*one, *two}))
+        tried = min(len(pairs), max(200, effort.large_pairs // 4))
+        yield Finding("coupled", "sensitivity of the entries", "sensitivity", declared, worst, tried)
+        yield self._counters.large_structure(mechanism, pairs)
+
+    def _released(self, mechanism: Any, summary: Any) -> dict[Any, int]:
+        entries: dict[Any, int] = mechanism._entries(
+            [summary, *self.filled(mechanism, [])[1:]] if self.parts else summary
+        ).to_dict()
+        return entries
+
+
+def _raised(pair: StatePair, more: int) -> StatePair:
+    """The pair with every common entry raised."""
+    return StatePair(tuple(Key(k.first + more, k.second + more) if k.first and k.second else k for k in pair.keys))
+
+
+def _times(value: int | None, m: int) -> int | None:
+    return None if value is None else value * m
+
+
+def _column(items: list[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(items, pa.int64())
+
+
+@lru_cache(maxsize=8)
+def _reduced_pairs(k: int, parts: bool, longer: int) -> tuple[StatePair, ...]:
+    """The different pairs of reduced entries of neighbouring states; with another sketch's entries added, if summed."""
+    others: list[dict[Any, int]] = [{}]
+    table = st.misra_gries_table(k, longer)
+    if parts:
+        others += [reduced(state, k) for state in table.states[:12]]
+    found = set()
+    for first, second in table.neighbours()[0]:
+        a, b = reduced(first, k), reduced(second, k)
+        for other in others:
+            keys = {*a, *b}
+            values = [(a.get(x, 0) + other.get(x, 0), b.get(x, 0) + other.get(x, 0)) for x in keys]
+            found.add(StatePair(tuple(Key(*value) for value in sorted(values) if value[0] != value[1])))
+    return tuple(pair for pair in found if pair.keys)
+
+
+@lru_cache(maxsize=8)
+def _sensitivities(reduces: bool, longer: int) -> tuple[Finding, ...]:
+    findings = []
+    for k in (1, 2, 3):
+        if reduces:
+            pairs, tried = st.misra_gries_table(k, longer).neighbours()
+            worst = max(_l1(reduced(first, k), reduced(second, k)) for first, second in pairs)
+            findings.append(
+                Finding("structure", f"LT Lemma 16, k={k}, in 1/(k+1)", "sensitivity", 2 * k - 1, worst, tried)
+            )
+        else:
+            pairs, tried = st.merged_states(k)
+            worst = max(_l1(dict(first.counts), dict(second.counts)) for first, second in pairs)
+            findings.append(Finding("structure", f"LT Corollary 18, k={k}", "sensitivity", k, worst, tried))
+    return tuple(findings)
+
+
+def _l1(a: dict[Any, int], b: dict[Any, int]) -> int:
+    return sum(abs(a.get(key, 0) - b.get(key, 0)) for key in {*a, *b})

@@ -1,0 +1,287 @@
+"""Exact laws of one party's message on tiny universes, from the code that makes it.
+
+All inputs of a few items are encoded by the protocol itself. Protocols that add noise to a vector are run with noise
+that the audit decides, which shows the vector and the scale that was asked for; the loss of two inputs is then the sum
+of |difference|/scale, met by noise far out. Answers by randomised response are enumerated byte for byte. For the
+separation of heavy and light items the law of the choice is enumerated; given it, the rest is noise on vectors.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from discreet.multiparty import MergedMisraGries, Separation
+from discreet.multiparty._base import Protocol
+from discreet.multiparty._local import LocalProtocol
+from discreet.multiparty.messages import Message, unpack
+from discreet.privacy import Budget
+from discreet_audit.exact import Branches, EnumeratedSource, OutputLaw, law_of
+from discreet_audit.sources import ScriptedSource
+
+__all__ = [
+    "additive_loss",
+    "counter_sensitivity",
+    "entries_loss",
+    "inputs",
+    "message_loss",
+    "neighbours",
+    "noise_is_added",
+    "separation_loss",
+    "separation_messages",
+    "shown_vector",
+    "tiny",
+]
+
+Input = tuple[int, ...]
+UNIVERSE = 4
+
+
+def tiny(protocol: Any, size: int = UNIVERSE, **changes: Any) -> Any:
+    """The same protocol over a few items; a twin stays a twin."""
+    return replace(protocol, universe=size, **changes)
+
+
+def inputs(size: int, length: int) -> Iterator[Input]:
+    """Every sequence of so many items."""
+    return itertools.product(range(size), repeat=length)
+
+
+def neighbours(size: int, length: int) -> Iterator[tuple[Input, Input]]:
+    """Every pair of sequences that differ in one item."""
+    for first in inputs(size, length):
+        for place, item in itertools.product(range(length), range(size)):
+            if item < first[place]:
+                yield first, (*first[:place], item, *first[place + 1 :])
+
+
+def _decoded(protocol: Protocol, message: bytes) -> tuple[Message, Any]:
+    opened = unpack(protocol.family, protocol.round_digest, protocol.digest, message)
+    return opened, protocol._decode(opened)
+
+
+def shown_vector(protocol: Any, items: Sequence[int], noise: int | Sequence[int] = 0, number: int = 0) -> Any:
+    """The numbers of a message whose noise is given, and the draws that were asked for."""
+    source = ScriptedSource(each=noise)
+    _, content = _decoded(protocol, protocol.party(number, source=source).encode(list(items)))
+    values = content.values if isinstance(protocol, LocalProtocol) else content
+    return np.asarray(values, np.int64).ravel(), source.draws
+
+
+# ---- noise on a vector -----------------------------------------------------------------------------------------------
+
+
+def _distance(first: Any, second: Any) -> float:
+    (one, draws), (other, again) = first, second
+    scales = {draw.scale for draw in (*draws, *again)}
+    if len(one) != len(other) or len(scales) != 1 or [d.size for d in draws] != [d.size for d in again]:
+        return math.inf
+    return float(np.abs(one - other).sum() / scales.pop())
+
+
+def additive_loss(protocol: Any, length: int, numbers: Sequence[int] = (0, 1, 2, 3)) -> tuple[float, int]:
+    """The largest loss over all neighbouring inputs and a few parties, and how many pairs there were."""
+    worst, pairs = 0.0, 0
+    for number in numbers:
+        shown = {given: shown_vector(protocol, given, 0, number) for given in inputs(UNIVERSE, length)}
+        for first, second in neighbours(UNIVERSE, length):
+            worst = max(worst, _distance(shown[first], shown[second]))
+            pairs += 1
+    return worst, pairs
+
+
+def noise_is_added(protocol: Any, length: int) -> int:
+    """How many inputs there are of which the message is not the vector plus the noise that was drawn, cell by cell."""
+    wrong, noise = 0, (1, -2, 0, 3, -1)
+    for given in inputs(UNIVERSE, length):
+        plain, draws = shown_vector(protocol, given, 0)
+        noisy, _ = shown_vector(protocol, given, noise)
+        right = sum(draw.size or 0 for draw in draws) == len(plain) == len(noisy)
+        wrong += not (right and np.array_equal(noisy - plain, np.resize(noise, len(plain))))
+    return wrong
+
+
+# ---- randomised response ---------------------------------------------------------------------------------------------
+
+
+def _message_law(protocol: Any, given: Input, number: int) -> OutputLaw:
+    return law_of(lambda source: protocol.party(number, source=source).encode(list(given)))
+
+
+def message_loss(protocol: Any, size: int, length: int, number: int = 0) -> tuple[float, int]:
+    """The largest |log ratio| of the probabilities of a message, byte for byte, over all neighbouring inputs.
+
+    Where a law is enumerated up to a cutoff, what is missing of it is added to every message of it: the loss is then no
+    smaller than what is returned.
+    """
+    laws = {given: _message_law(protocol, given, number) for given in inputs(size, length)}
+    worst, pairs = 0.0, 0
+    for first, second in neighbours(size, length):
+        pairs += 1
+        for one, other in ((laws[first], laws[second]), (laws[second], laws[first])):
+            for message, p in one.mass.items():
+                q = other.mass.get(message, 0.0) + other.missing
+                worst = max(worst, math.log(p / q) if q else math.inf)
+    return worst, pairs
+
+
+# ---- entries above a cut ---------------------------------------------------------------------------------------------
+
+
+def counter_sensitivity(protocol: MergedMisraGries, pairs: Sequence[tuple[Any, Any]]) -> int:
+    """How far what neighbouring inputs send lies apart in l1, with equal noise that lets every counter pass.
+
+    From the messages themselves, through the real kernel: whatever else were mixed into them counts, too.
+    """
+    level = protocol.cut
+
+    def counters(items: Any) -> dict[Any, int]:
+        aggregator = protocol.aggregator()
+        aggregator.receive(protocol.party(0, source=ScriptedSource(each=level)).encode(list(items)))
+        asked = range(max(items, default=0) + 1)
+        sent = zip(asked, aggregator.estimate(list(asked)).values, strict=True)
+        return {item: round(value) - level for item, value in sent if value}
+
+    known: dict[Any, dict[Any, int]] = {}
+    worst = 0
+    for pair in pairs:
+        one, other = (known.setdefault(tuple(items), counters(items)) for items in pair)
+        worst = max(worst, sum(abs(one.get(x, 0) - other.get(x, 0)) for x in {*one, *other}))
+    return worst
+
+
+def entries_loss(protocol: Any, capacity: int) -> tuple[float, int]:
+    """The loss of a noisy Misra-Gries sketch: the l1-distance of its counters over the scale that the code asks for."""
+    small = tiny(protocol, 4, capacity=capacity)
+    pairs = list(neighbours(4, capacity + 1))
+    source = ScriptedSource()
+    small.party(0, source=source).encode([0] * 3)
+    scales = {draw.scale for draw in source.draws}
+    return float(counter_sensitivity(small, pairs) / min(scales)), len(pairs)
+
+
+# ---- separation ------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _grouped_laplace(scale: Fraction, low: int, high: int) -> Branches:
+    """Discrete Laplace noise of which all below `low` is taken for low and all above `high` for high. Exact."""
+    q = math.exp(-1 / scale)
+
+    def at_least(t: int) -> float:
+        return q**t / (1 + q) if t >= 1 else 1 - q ** (1 - t) / (1 + q)
+
+    values = tuple(range(low, high + 1))
+    masses = [at_least(v) - at_least(v + 1) for v in values]
+    masses[0], masses[-1] = 1 - at_least(low + 1), at_least(high)
+    return values, tuple(masses), tuple([1.0] * len(values))
+
+
+class _GroupedSource(EnumeratedSource):
+    """Every branch of noise that is only compared with a cut."""
+
+    def __init__(self, low: int, high: int) -> None:
+        super().__init__(0.0)
+        self._range = low, high
+
+    def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
+        return self._take(_grouped_laplace(Fraction(scale), *self._range), size)
+
+
+def _choice_law(protocol: Separation, given: Input) -> dict[tuple[int, ...], float]:
+    found, counts = np.unique(np.array(given, np.int64), return_counts=True)
+    assert protocol.threshold is not None
+    source = _GroupedSource(protocol.threshold - len(given), protocol.threshold + 1)
+    law: dict[tuple[int, ...], float] = {}
+    for probability in source:
+        chosen = tuple(protocol._choose(found, counts, source).tolist())
+        law[chosen] = law.get(chosen, 0.0) + probability()
+    return law
+
+
+def separation_loss(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> float:
+    """The largest loss of (choice, heavy counts, cells), of which a message is a function, over pairs of neighbours.
+
+    Given the choice, the heavy counts and the cells (for any width) are vectors with independent noise. That a message
+    is no more than a function of the three is what `separation_messages` checks.
+    """
+    laws = {given: _choice_law(protocol, given) for given in {given for pair in pairs for given in pair}}
+    worst = 0.0
+    for first, second in pairs:
+        for chosen in laws[first].keys() | laws[second].keys():
+            p, q = laws[first].get(chosen, 0.0), laws[second].get(chosen, 0.0)
+            if p == q == 0.0:
+                continue
+            if p == 0.0 or q == 0.0:
+                return math.inf
+            heavy = sum(abs(first.count(x) - second.count(x)) for x in chosen)
+            given_choice = heavy / protocol.heavy_scale + _light_loss(protocol, first, second, chosen)
+            worst = max(worst, abs(math.log(p / q)) + float(given_choice))
+    return worst
+
+
+def _light_loss(protocol: Separation, first: Input, second: Input, chosen: tuple[int, ...]) -> Fraction:
+    heavy = np.array(chosen, np.int64)
+    worst = 0
+    for number, width in itertools.product((0, 1), range(1, protocol.width(len(first)) + 1)):
+        one, other = (
+            protocol._light_cells(np.array(given, np.uint64), heavy, width, number) for given in (first, second)
+        )
+        worst = max(worst, int(np.abs(one - other).sum()))
+    return worst / protocol.light_scale
+
+
+class _ChosenNoise(ScriptedSource):
+    """Gives these arrays of noise in turn, and counts the draws that are not of their sizes."""
+
+    def __init__(self, noises: Sequence[Any]) -> None:
+        super().__init__()
+        self._noises, self.unexpected = list(noises), 0
+
+    def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
+        """The next of them."""
+        noise = self._noises.pop(0) if self._noises else ()
+        if size is None or len(noise) != size:
+            self.unexpected += 1
+            return super().discrete_laplace(scale, size)
+        return np.asarray(noise, np.int64)
+
+
+def separation_messages(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> int:
+    """Pairs of neighbours whose messages differ although choice, noisy heavy counts and noisy cells are the same.
+
+    The noise makes up for what the two inputs differ in. Then all fields of a message must be the same, byte for byte:
+    the width of the sketch, say, must follow the noisy counts and not the true ones.
+    """
+    wrong = 0
+    for (first, second), shift in itertools.product(pairs, (-2, 1)):
+        heavy = sorted(set(first) & set(second))
+        target = np.arange(1, len(heavy) + 1) + shift
+        width = protocol.width(min(max(len(first) - int(target.sum()), 0), len(first)))
+        messages = set()
+        for given in (first, second):
+            found = sorted(set(given))
+            light = protocol._light_cells(np.array(given, np.uint64), np.array(heavy, np.int64), width, 0)
+            source = _ChosenNoise(
+                (
+                    [1000 if item in heavy else -1000 for item in found],
+                    target - np.array([given.count(item) for item in heavy], np.int64),
+                    np.arange(len(light)) % 3 - light,
+                )
+            )
+            messages.add(protocol.party(0, source=source).encode(list(given)))
+            wrong += source.unexpected
+        wrong += len(messages) > 1
+    return wrong
+
+
+def larger(protocol: Any, least: float) -> Any:
+    """The protocol with at least this epsilon, for laws that are enumerated."""
+    return replace(protocol, budget=Budget(max(protocol.epsilon, least)))

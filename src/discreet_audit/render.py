@@ -1,0 +1,172 @@
+"""The report of an audit as Markdown or HTML, with the plot of claimed against measured epsilon."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from discreet._version import __version__
+from discreet.errors import ParameterError
+from discreet.privacy import User
+from discreet_audit.findings import KINDS, AuditReport
+
+__all__ = ["HEADINGS", "html_report", "markdown_report", "plot", "summary_rows", "unit_words"]
+
+HEADINGS = ("mechanism", "unit", "claimed", "exact, lower bound", "pairs tried", "twins caught", "result")
+
+
+def unit_words(report: AuditReport) -> str:
+    """The unit in a word or two."""
+    unit = report.unit
+    if unit is None:
+        return "draw"
+    return f"user of {unit.max_items}" if isinstance(unit, User) else type(unit).__name__.lower()
+
+
+def summary_rows(reports: Sequence[AuditReport]) -> list[tuple[str, ...]]:
+    """One row of text for every report, under `HEADINGS`."""
+    return [
+        (
+            report.mechanism,
+            unit_words(report),
+            report.claim,
+            report.measured,
+            f"{report.pairs:,}",
+            f"{sum(twin.caught for twin in report.twins)} of {len(report.twins)}",
+            "ok" if report.passed else "FAILED",
+        )
+        for report in reports
+    ]
+
+
+def plot(reports: Sequence[AuditReport]) -> bytes:
+    """A picture (PNG): for every mechanism the claimed epsilon, what runs prove of it, and exact over claimed delta."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ParameterError("a report with plots needs matplotlib: pip install 'discreet[plot]'") from error
+
+    names = [f"{report.mechanism}\n{unit_words(report)}, {report.claim}" for report in reports]
+    places = list(range(len(reports)))
+    figure = Figure(figsize=(11, 1.6 + 0.46 * len(reports)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    left.scatter([r.tested_epsilon or 0.0 for r in reports], places, marker="|", s=220, color="black", label="claimed")
+    left.barh(
+        places, [max(r.lower_bound or 0.0, 0.0) for r in reports], color="#4878a8", height=0.55, label="proved by runs"
+    )
+    exact = [(r.exact_epsilon, place) for r, place in zip(reports, places, strict=True) if r.exact_epsilon is not None]
+    left.scatter([e for e, _ in exact], [p for _, p in exact], marker="x", color="#c05020", label="exact", zorder=3)
+    left.set_xlabel("epsilon")
+    left.set_yticks(places, names, fontsize=7)
+    left.invert_yaxis()
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=3, fontsize=8)
+    ratios = [(r.exact_delta / r.delta, p) for r, p in zip(reports, places, strict=True) if r.exact_delta and r.delta]
+    right.barh([p for _, p in ratios], [ratio for ratio, _ in ratios], color="#4878a8", height=0.55)
+    right.axvline(1.0, color="black", linewidth=1)
+    right.set_xlabel("exact delta over claimed delta")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
+
+
+def _intro(reports: Sequence[AuditReport], effort: str) -> str:
+    passed = sum(report.passed for report in reports)
+    twins = [twin for report in reports for twin in report.twins]
+    return (
+        f"discreet {__version__}, {effort} audit: {passed} of {len(reports)} configurations passed, "
+        f"{sum(twin.caught for twin in twins)} of {len(twins)} broken twins were caught, "
+        f"{sum(report.pairs for report in reports):,} neighbouring pairs were tried."
+    )
+
+
+_MEANING = (
+    "claimed: the guarantee of the mechanism as configured. delta=...: the largest exact divergence at the claimed "
+    "epsilon over all neighbouring pairs found. eps>=...: what runs of the compiled release prove (Clopper-Pearson; "
+    "the chance of a false alarm in the whole audit is below 1e-6). A broken twin is a sabotaged version of the "
+    "mechanism that the same checks must reject."
+)
+
+
+def markdown_report(reports: Sequence[AuditReport], effort: str, path: Path) -> str:
+    """Markdown; the picture is written beside it."""
+    picture = path.with_suffix(".png")
+    picture.write_bytes(plot(reports))
+    lines = [
+        "# Privacy audit",
+        "",
+        _intro(reports, effort),
+        "",
+        _MEANING,
+        "",
+        f"![claimed and measured]({picture.name})",
+    ]
+    lines += ["", "| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
+    lines += ["| " + " | ".join(row) + " |" for row in summary_rows(reports)]
+    for report in reports:
+        lines += ["", f"## {report.mechanism}: {unit_words(report)}, {report.claim}", "", report.description + ".", ""]
+        lines += ["| kind | check | quantity | claimed | measured | pairs | result |", "|" + "---|" * 7]
+        lines += ["| " + " | ".join(row) + " |" for row in _detail_rows(report)]
+    return "\n".join(lines) + "\n"
+
+
+def _detail_rows(report: AuditReport) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [
+        (
+            finding.kind,
+            finding.check + (f" ({finding.detail})" if finding.detail else ""),
+            finding.quantity,
+            f"{finding.claimed:.6g}",
+            f"{finding.measured:.6g}",
+            f"{finding.pairs:,}" if finding.pairs else "",
+            "ok" if finding.passed else "FAILED",
+        )
+        for kind in KINDS
+        for finding in report.of(kind)
+    ]
+    for twin in report.twins:
+        found = twin.caught_by
+        how = f"caught by {found.kind}: {found.check}" if found else "not caught"
+        numbers = (found.quantity, f"{found.claimed:.6g}", f"{found.measured:.6g}") if found else ("", "", "")
+        rows.append(("sabotage", f"{twin.name}: {how}", *numbers, "", "ok" if twin.caught else "FAILED"))
+    return rows
+
+
+def html_report(reports: Sequence[AuditReport], effort: str) -> str:
+    """One HTML page with the picture inside."""
+    picture = base64.b64encode(plot(reports)).decode()
+    parts = [
+        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Privacy audit</title>",
+        "<style>body{font:15px/1.5 sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}table{border-collapse:"
+        "collapse;margin:1rem 0}td,th{border-bottom:1px solid #ccc;padding:.25rem .7rem;text-align:left}"
+        ".FAILED{color:#b00020;font-weight:bold}img{max-width:100%}</style>",
+        "<h1>Privacy audit</h1>",
+        f"<p>{html.escape(_intro(reports, effort))}</p><p>{html.escape(_MEANING)}</p>",
+        f"<img alt='claimed and measured epsilon' src='data:image/png;base64,{picture}'>",
+        _html_table(HEADINGS, summary_rows(reports)),
+    ]
+    for report in reports:
+        title = f"{report.mechanism}: {unit_words(report)}, {report.claim}"
+        parts.append(f"<h2>{html.escape(title)}</h2><p>{html.escape(report.description)}.</p>")
+        parts.append(
+            _html_table(("kind", "check", "quantity", "claimed", "measured", "pairs", "result"), _detail_rows(report))
+        )
+    return "\n".join(parts) + "\n</html>\n"
+
+
+def _html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td class='{html.escape(cell)}'>{html.escape(cell)}</td>"
+            if cell == "FAILED"
+            else f"<td>{html.escape(cell)}</td>"
+            for cell in row
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"

@@ -1,0 +1,663 @@
+"""What the compiled samplers draw on this machine, against their exact laws.
+
+Every other row trusts that the noise asked for is the noise drawn. Here the draws themselves are counted. One test is
+made to see a parameter that is a little off: the likelihood ratio of the laws with the parameter 1 % larger and 1 %
+smaller, the most powerful there is. Chi-square over cells, and over pairs of consecutive draws, sees other faults.
+
+The number of draws comes from the power: under a parameter that is 1 % off the mean of the likelihood ratio lies at
+least `_ALARM` of its standard deviations under the right law plus `_MISS` of those under the wrong one away. So a right
+sampler fails a test with probability 1e-10, and one that is 1 % off passes with 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from discreet import _native
+from discreet.central import OffsetRelease, PrivateSpaceSaving, StabilityHistogram
+from discreet.noise import RandomSource, fresh_source, system_source
+from discreet.noise.universe import noisy_places
+from discreet.pan.responses import ONE, Response, response_weights, square_threshold
+from discreet.privacy import Budget, Unit
+from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, UserMisraGries
+from discreet_audit.findings import Finding
+from discreet_audit.registry import AuditCase, Effort, Twin, cases, register
+from discreet_audit.sabotage import sabotaged
+
+__all__ = ["REJECT", "Sampler", "Samplers", "draws_needed"]
+
+Array = npt.NDArray[np.float64]
+Cumulative = Callable[[Array, float], Array]
+Draw = Callable[[RandomSource, Fraction, int], Any]
+
+REJECT = 1e-10
+"""The chance that a right sampler fails one test. An audit makes fewer than 400 of them: 4e-8 in all."""
+_ALARM = 6.47  # standard deviations; both sides together have 1e-10
+_MISS = 4.76  # one side has 1e-6
+_OFF = Fraction(1, 100)
+_FEWEST = 200_000
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """One way to draw, with its exact law.
+
+    Args:
+        name: What is drawn.
+        cumulative: P[X <= x] for an array of x and a parameter.
+        draw: So many draws with a parameter, from a source.
+        parameter: The one that is audited.
+        ends: The values at which cells end; the last cell has everything above.
+        draws: How many, for laws without a parameter that could be off.
+        broken: The twin of such a law: its name, and how it draws.
+        independent: Whether the draws come in an order that could show that they are not independent.
+    """
+
+    name: str
+    cumulative: Cumulative
+    draw: Draw
+    parameter: Fraction
+    ends: Array
+    draws: int | None = None
+    broken: tuple[str, Draw] | None = None
+    independent: bool = True
+
+    def law(self, factor: Fraction = Fraction(1)) -> Array:
+        """The probability of each cell, with the parameter times a factor."""
+        sums = self.cumulative(self.ends, float(self.parameter * factor))
+        return np.maximum(np.diff(sums, prepend=0.0, append=1.0), 0.0)
+
+    def scores(self) -> Array:
+        """log of the ratio of the two laws with the parameter 1 % off; 0 where rounding would decide."""
+        more, less = self.law(1 + _OFF), self.law(1 - _OFF)
+        seen = (more > 1e-13) & (less > 1e-13)
+        return np.where(seen, np.log(np.where(seen, more, 1.0) / np.where(seen, less, 1.0)), 0.0)
+
+    def findings(self, effort: Effort) -> Iterator[Finding]:
+        """Counts of draws against the law: the likelihood ratio, and chi-square of cells and of consecutive pairs."""
+        count = (self.draws or draws_needed(self)) * (4 if effort.name == "full" else 1)
+        drawn = np.asarray(self.draw(system_source(), self.parameter, count))
+        cells, law = np.searchsorted(self.ends, drawn, side="left"), self.law()
+        observed = np.bincount(cells, minlength=len(law)).astype(np.float64)
+        impossible = float(observed[law == 0.0].sum())
+        yield _finding(f"{self.name}: values that the law does not have", "draws", 0.0, impossible, len(drawn))
+        if self.draws is None:
+            scores = self.scores()
+            mean, spread = _moments(law, scores)
+            away = abs(float(observed @ scores) - len(drawn) * mean) / (spread * math.sqrt(len(drawn)))
+            yield _finding(f"{self.name}: the parameter", "standard deviations", _ALARM, away, len(drawn))
+        yield _fit(f"{self.name}: each value as often as the law says", observed, law * len(drawn))
+        if self.independent and len(law) > 1:
+            # About six cells of equal probability, and all pairs of them.
+            coarse = np.minimum((np.cumsum(law) - law / 2) * 6, 5).astype(np.int64)
+            groups = np.bincount(coarse, weights=law, minlength=6)
+            pairs = coarse[cells[: len(cells) // 2 * 2]].reshape(-1, 2)
+            seen = np.bincount(pairs[:, 0] * 6 + pairs[:, 1], minlength=36).astype(np.float64)
+            expected = np.multiply.outer(groups, groups).ravel() * len(pairs)
+            yield _fit(f"{self.name}: consecutive draws are independent", seen, expected)
+
+    def twin(self) -> tuple[str, Sampler]:
+        """The same, 1 % off, or broken as it says itself."""
+        if self.broken is not None:
+            return self.broken[0], replace(self, draw=self.broken[1])
+
+        def draw(source: RandomSource, parameter: Fraction, count: int) -> Any:
+            return self.draw(source, parameter * (1 - _OFF), count)
+
+        return f"{self.name}: 1 % too small", replace(self, draw=draw)
+
+
+def _moments(law: Array, scores: Array) -> tuple[float, float]:
+    mean = float(law @ scores)
+    return mean, math.sqrt(max(float(law @ scores**2) - mean**2, 0.0))
+
+
+def draws_needed(sampler: Sampler) -> int:
+    """So many that a parameter 1 % off is seen but for a chance of 1e-6."""
+    scores, needed = sampler.scores(), 0.0
+    mean, spread = _moments(sampler.law(), scores)
+    for factor in (1 + _OFF, 1 - _OFF):
+        other, other_spread = _moments(sampler.law(factor), scores)
+        needed = max(needed, ((_ALARM * spread + _MISS * other_spread) / (other - mean)) ** 2)
+    return max(_FEWEST, math.ceil(needed))
+
+
+def _finding(check: str, quantity: str, claimed: float, measured: float, count: float) -> Finding:
+    return Finding("statistical", check, quantity, claimed, measured, 0, f"{count:.0f} draws")
+
+
+def _fit(check: str, observed: Array, expected: Array) -> Finding:
+    """Chi-square; neighbouring cells are put together until 30 are expected in each."""
+    from scipy.special import chdtri
+
+    o, e = [0.0], [0.0]
+    for seen, mean in zip(observed.tolist(), expected.tolist(), strict=True):
+        if e[-1] >= 30.0:
+            o.append(0.0)
+            e.append(0.0)
+        o[-1] += seen
+        e[-1] += mean
+    if e[-1] < 30.0 and len(e) > 1:
+        o[-2:], e[-2:] = [o[-2] + o[-1]], [e[-2] + e[-1]]
+    if len(e) == 1:
+        return _finding(check, "chi-square", 0.0, 0.0, o[0])
+    statistic = sum((x - y) ** 2 / y for x, y in zip(o, e, strict=True))
+    return _finding(check, "chi-square", float(chdtri(len(e) - 1, REJECT)), statistic, sum(o))
+
+
+_BEST, _GAP = 256, 6  # so many best items, and so much worse the others, of which there are e^(rate gap) as many
+
+
+@dataclass(frozen=True)
+class Choice(Sampler):
+    """The exponential mechanism: some of a few best items and of many that are worse.
+
+    Of those left, B of the best and W of the others, the next one chosen is one of the others with probability
+    W / (W + B e^(rate gap)). The sum of what differs from that, over its standard deviation, is a normal variable.
+    Many bad items make a choice tell much about the rate: at first both kinds have the same weight.
+    """
+
+    def findings(self, effort: Effort) -> Iterator[Finding]:
+        """How often a worse one is chosen."""
+        rate, others = float(self.parameter), _others(self.parameter)
+        away, spread, count = 0.0, 0.0, 0
+        # A choice of chance p adds (rate gap)^2 p (1 - p) to the information about log(rate).
+        needed = ((_ALARM + _MISS) / float(_OFF) / (rate * _GAP)) ** 2 * (4.0 if effort.name == "full" else 1.1)
+        while spread < needed:
+            worse = np.asarray(self.draw(system_source(), self.parameter, _BEST)) >= _BEST
+            before: Array = np.cumsum(worse) - worse
+            weight = (_BEST - (np.arange(len(worse)) - before)) * math.exp(rate * _GAP)
+            chance = (others - before) / (others - before + weight)
+            away += float((worse - chance).sum())
+            spread += float((chance * (1 - chance)).sum())
+            count += len(worse)
+        yield _finding(f"{self.name}: the rate", "standard deviations", _ALARM, abs(away) / math.sqrt(spread), count)
+
+
+def _others(rate: Fraction) -> int:
+    return round(_BEST * math.exp(rate * _GAP))
+
+
+# ---- laws --------------------------------------------------------------------------------------------------------
+
+
+def _laplace(z: Array, scale: float) -> Array:
+    tail = np.exp(-np.abs(z + (z >= 0)) / scale) / (1 + math.exp(-1 / scale))
+    return np.where(z >= 0, 1 - tail, tail)
+
+
+def _laplace_above(minimum: int) -> Cumulative:
+    def cumulative(z: Array, scale: float) -> Array:
+        below = _laplace(np.array([minimum - 1.0]), scale)
+        return np.maximum(_laplace(z, scale) - below, 0.0) / (1 - below)
+
+    return cumulative
+
+
+def _geometric(z: Array, scale: float) -> Array:
+    return np.where(z >= 0, -np.expm1(-(z + 1) / scale), 0.0)
+
+
+def _gaussian(z: Array, sigma: float) -> Array:
+    if sigma > 5000:  # the mass up to z is that of the continuous law up to z + 1/2, to 0.01 / sigma^2
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr((z + 0.5) / sigma))
+    support = np.arange(-math.ceil(9 * sigma) - 2, math.ceil(9 * sigma) + 3)
+    sums = np.cumsum(np.exp(-(support.astype(np.float64) ** 2) / (2 * sigma * sigma)))
+    return np.asarray(sums[np.clip(z.astype(np.int64) - support[0], 0, len(sums) - 1)] / sums[-1])
+
+
+def _binomial(trials: int, chance: Callable[[float], float]) -> Cumulative:
+    def cumulative(z: Array, parameter: float) -> Array:
+        from scipy.special import betainc
+
+        # P[X <= z] = I_{1-p}(n - z, z + 1)
+        some = betainc(np.maximum(trials - z, 1e-9), np.maximum(z, 0) + 1, 1 - chance(parameter))
+        return np.where(z >= trials, 1.0, np.where(z < 0, 0.0, some))
+
+    return cumulative
+
+
+def _coin(chance: Callable[[float], float]) -> Cumulative:
+    return lambda z, parameter: np.where(z >= 1, 1.0, np.where(z < 0, 0.0, 1.0 - chance(parameter)))
+
+
+def _listed(law: Callable[[float], Sequence[float]]) -> Cumulative:
+    return lambda z, parameter: np.cumsum(law(parameter))[z.astype(np.int64)]
+
+
+def _uniform(values: int) -> Cumulative:
+    return lambda z, parameter: np.clip((z + 1) / values, 0.0, 1.0)
+
+
+def _laplace_tail(scale: float, t: int) -> float:
+    """P[Z >= t], t >= 1."""
+    return math.exp(-t / scale) / (1 + math.exp(-1 / scale))
+
+
+def _ends(high: float, low: float | None = None) -> Array:
+    """All whole numbers from low (minus high by default) to high, or 1500 of them."""
+    first, last = -math.ceil(high) if low is None else low, math.ceil(high)
+    return np.unique(np.round(np.linspace(first, last, int(min(last - first + 1, 1500)))))
+
+
+# ---- what is drawn -----------------------------------------------------------------------------------------------
+
+
+def _singly(source: RandomSource, scale: Fraction, count: int) -> Any:
+    return [source.discrete_laplace(scale) for _ in range(count)]
+
+
+def _released(source: RandomSource, scale: Fraction, count: int) -> Any:
+    """The noise of a release of many counters, from the counts that it publishes."""
+    sketch = MisraGries(count)
+    sketch.update_counts(np.arange(count), np.full(count, 1000))
+    release = OffsetRelease(Budget(float(1 / scale), 1e-6), capacity=count)(sketch)
+    return release.counts - 1000
+
+
+def _of_release(name: str, mechanism: Any, summary: Any, text: bool, larger: int = 100) -> Sampler:
+    """The noise in the counts that a release publishes, whatever their size, their place and the kind of their items.
+
+    Half of the items are far above the cut, and half `larger` times as far. 15 % too little noise must be seen.
+    """
+    items, noise = 2000, mechanism.error_model.noise
+    low = int(mechanism.threshold + 15 * mechanism.scale) + 1
+    truth = np.where(np.arange(items) % 2, larger * low, low)
+    column = np.repeat(np.arange(items), truth)
+    summary.update(pa.array([f"item {i}" for i in range(items)]).take(column) if text else column)
+
+    def draw_by(made: Any) -> Draw:
+        def draw(source: RandomSource, scale: Fraction, count: int) -> Any:
+            found = []
+            for _ in range(-(-count // items)):
+                release = made(summary)
+                places = [int(str(item).rpartition(" ")[2]) for item in release.items]
+                found.append(release.counts - truth[places])
+            return np.concatenate(found)
+
+        return draw
+
+    law, reach = (_laplace, 17.0) if noise.law == "laplace" else (_gaussian, 5.5)
+    twin = sabotaged(mechanism, "", scale=lambda original: original.scale * Fraction(17, 20)).mechanism
+    broken = (f"{name}: 15 % too little noise", draw_by(twin))
+    ends = _ends(reach * float(noise.scale) + 2)
+    return Sampler(name, law, draw_by(mechanism), Fraction(noise.scale), ends, 20_000, broken, False)
+
+
+def _releases() -> Iterator[Sampler]:
+    many = _laplace_sampler(Fraction(2), _released)
+    yield replace(many, name="offset release, a million counters", independent=False)
+    budget = Budget(1.0, 0.02)
+    yield _of_release("offset release", OffsetRelease(budget, capacity=2000), MisraGries(2000), False)
+    yield _of_release("stability histogram", StabilityHistogram(budget), ExactCounts(), False)
+    # Half of the counters of a full SpaceSaving are below its cut: it has many more than it needs.
+    room, length = 32_000, 1_500_000
+    saving = PrivateSpaceSaving(budget, room, stream_length=length)
+    yield _of_release("private SpaceSaving", saving, SpaceSaving(room), False, larger=10)
+    gaussian = StabilityHistogram(budget, noise="gaussian")
+    yield _of_release("Gaussian stability histogram of texts", gaussian, ExactCounts(), True)
+    yield _of_release("offset release of texts", OffsetRelease(budget, capacity=2000), MisraGries(2000), True)
+
+
+def _all_places(source: RandomSource, scale: Fraction, count: int) -> Any:
+    """How many places of an empty universe are shown."""
+    none = np.zeros(0, np.int64)
+    return [len(noisy_places(source, 10**6, none, none, scale, 36)[0]) for _ in range(count)]
+
+
+def _orders(source: RandomSource, parameter: Fraction, count: int) -> Any:
+    """Permutations of four, as numbers from 0 to 23."""
+    rows = np.array([source.permutation(4) for _ in range(count)])
+    inversions = [(rows[:, i, None] > rows[:, i + 1 :]).sum(axis=1) for i in range(3)]
+    return inversions[0] * 6 + inversions[1] * 2 + inversions[2]
+
+
+def _samples(source: RandomSource, parameter: Fraction, count: int) -> Any:
+    """Ordered pairs out of five, as numbers from 0 to 19."""
+    rows = np.array([source.sample_without_replacement(5, 2) for _ in range(count)])
+    return rows[:, 0] * 4 + rows[:, 1] - (rows[:, 1] > rows[:, 0])
+
+
+def _blocks(shuffle: Callable[[RandomSource, Any], Any]) -> Draw:
+    """Where sixteen blocks of a large array go: the block before and after, as a number from 0 to 255."""
+
+    def draw(source: RandomSource, parameter: Fraction, count: int) -> Any:
+        array = np.arange(count)
+        shuffle(source, array)
+        return array * 16 // count * 16 + np.arange(count) * 16 // count
+
+    return draw
+
+
+def _shuffle_most(source: RandomSource, array: Any) -> None:
+    some = array[: len(array) - len(array) // 100]
+    source.shuffle(some)
+
+
+def _thirds(source: RandomSource, parameter: Fraction, count: int) -> Any:
+    """Uniform below 3 * 2^61, where 64 bits leave the largest remainder, in twelve cells."""
+    return source.uniform_integers(3 << 61, count) // (1 << 59)
+
+
+def _byte_values(source: RandomSource, parameter: Fraction, count: int) -> Any:
+    return np.frombuffer(source.bytes(count), np.uint8)
+
+
+def _repeated_words(source: RandomSource, parameter: Fraction, count: int) -> Any:
+    """1 if one of many 64-bit words comes twice (2^32 / 2^65 = 1e-10 for chance), from this source or fresh ones."""
+    sources = (source, fresh_source(), fresh_source(), fresh_source())
+    words = np.frombuffer(b"".join(some.bytes(2 * count) for some in sources), np.uint64)
+    return [int(len(np.unique(words)) < len(words))]
+
+
+def _spoilt(draw: Draw, value: int) -> Draw:
+    """One in a hundred draws is a fixed value."""
+
+    def spoilt(source: RandomSource, parameter: Fraction, count: int) -> Any:
+        drawn = np.array(draw(source, parameter, count))
+        drawn[::100] = value
+        return drawn
+
+    return spoilt
+
+
+def _of_users(short: int) -> Draw:
+    """Which of six items a user-level sketch keeps of each user, when it keeps one. `short` users have the first."""
+
+    def draw(source: RandomSource, parameter: Fraction, count: int) -> Any:
+        ends = np.cumsum(np.where(np.arange(count) % 100 < short, 1, 6), dtype=np.int64)
+        items = np.arange(ends[-1]) - np.repeat(np.append(0, ends[:-1]), np.diff(ends, prepend=0))
+        sketch = UserMisraGries(6, 1, oversized="sample")
+        sketch.update(pa.LargeListArray.from_arrays(np.append(0, ends), items))
+        raw = sketch.not_private_counts()
+        return np.repeat(raw.items.to_numpy(), raw.counts)
+
+    return draw
+
+
+def _pan_bits(seen: bool, announced: bool) -> Draw:
+    """Cells of a fresh pan-private table, after their element came, after an announced intrusion."""
+
+    def draw(source: RandomSource, epsilon: Fraction, count: int) -> Any:
+        coins = Response.of("tight", epsilon)
+        table = _native.PanTable.of_range(0, False, count, coins.unseen, coins.seen)
+        table.add_bits(np.ones(1, np.uint64), np.ones(1, np.uint64), None)
+        if seen:
+            table.update(pa.array(np.arange(count)), False, None)
+        if announced:
+            table.rerandomise(None)
+        return table.noisy_ones(0, 0, 1, np.zeros(count, np.int64))
+
+    return draw
+
+
+def _pan_counters(source: RandomSource, epsilon: Fraction, count: int) -> Any:
+    """Counters modulo 5 of a fresh table, shifted by randomised response."""
+    table = _native.PanTable.of_range(0, False, count, ONE // 4, ONE // 2)
+    sums = np.array(np.cumsum(response_weights(5, epsilon), dtype=object)[:-1], np.uint64)
+    table.add_counters(np.array([5], np.uint64), np.ones(1, np.uint64), sums, None)
+    return np.repeat(np.arange(5), table.noisy_residues(0, np.zeros(5, np.int64)))
+
+
+def _pan_squares(source: RandomSource, epsilon: Fraction, count: int) -> Any:
+    """Counters modulo 7 of a fresh table, shifted by a square more often than by the others."""
+    table = _native.PanTable.of_range(0, False, count, ONE // 4, ONE // 2)
+    chance = square_threshold(7, epsilon)
+    table.add_square_counters(np.array([7], np.uint64), np.ones(1, np.uint64), chance, None)
+    return np.repeat(np.arange(7), table.noisy_residues(0, np.zeros(7, np.int64)))
+
+
+def _response_law(epsilon: float) -> list[float]:
+    keep = math.exp(epsilon) / (math.exp(epsilon) + 4)
+    return [keep] + [(1 - keep) / 4] * 4
+
+
+def _square_law(epsilon: float) -> list[float]:
+    high = math.exp(epsilon) / (3 * math.exp(epsilon) + 4)
+    return [high if i in (1, 2, 4) else (1 - 3 * high) / 4 for i in range(7)]
+
+
+def _pan_chance(seen: bool, announced: bool) -> Callable[[float], float]:
+    """P[1]: the gap between the coins is tanh(epsilon / 2), and its square after one intrusion."""
+    sign, power = (1 if seen else -1), (2 if announced else 1)
+    return lambda epsilon: (1 + sign * math.tanh(epsilon / 2) ** power) / 2
+
+
+# ---- the row -----------------------------------------------------------------------------------------------------
+
+
+class _Claim(NamedTuple):
+    """Takes the place of a guarantee: a sampler promises a law, and no privacy by itself."""
+
+    mechanism: str
+    unit: Unit | None = None
+    epsilon: float | None = None
+    delta: float = 0.0
+    rho: float | None = None
+
+
+@dataclass(frozen=True)
+class Samplers:
+    """Samplers that are reported together."""
+
+    name: str
+    members: tuple[Sampler, ...]
+
+    @property
+    def guarantee(self) -> _Claim:
+        """The law."""
+        return _Claim(f"what is drawn on this machine: {self.name}")
+
+
+_WIDTHS = [Fraction(1, 2), Fraction(10), Fraction(777, 10), Fraction(10**8)]
+"""One for each way in which a table is made: without blocks, with blocks drawn from one word, and from two."""
+
+
+def _parameters_of_releases(law: str) -> set[Fraction]:
+    """The scales that the examples of the other rows declare."""
+    found = set()
+    for case in cases():
+        for example in () if case.mechanism is Samplers else case.examples():
+            model = getattr(example, "error_model", None)
+            for noise in (getattr(model, "noise", None), getattr(model, "offset_noise", None)):
+                if noise is not None and noise.law == law:
+                    found.add(Fraction(noise.scale))
+            scale = getattr(example, "scale", None)
+            if model is None and law == "laplace" and isinstance(scale, Fraction):
+                found.add(scale)
+    return found
+
+
+def _laplace_sampler(scale: Fraction, draw: Draw = RandomSource.discrete_laplace) -> Sampler:
+    return Sampler(f"scale {float(scale):g}", _laplace, draw, scale, _ends(17 * float(scale) + 2))
+
+
+def _gaussian_sampler(sigma: Fraction) -> Sampler:
+    ends = _ends(5.5 * float(sigma) + 2)
+    return Sampler(f"sigma {float(sigma):g}", _gaussian, RandomSource.discrete_gaussian, sigma, ends)
+
+
+def _at_least(minimum: int) -> Sampler:
+    def draw(source: RandomSource, scale: Fraction, count: int) -> Any:
+        return source.discrete_laplace_at_least(scale, minimum, count)
+
+    ends = _ends(max(minimum, 0) + 51, minimum - 1)
+    return Sampler(f"Laplace of scale 3, at least {minimum}", _laplace_above(minimum), draw, Fraction(3), ends)
+
+
+def _above_a_cut(source: RandomSource, scale: Fraction, count: int) -> Any:
+    return source.discrete_laplace_exceedances(10**6, scale, 36, count)
+
+
+def _binomials(trials: int, chance: Fraction, low: int, high: int) -> Sampler:
+    def draw(source: RandomSource, p: Fraction, count: int) -> Any:
+        return source.binomial(trials, p, count)
+
+    return Sampler(f"{trials} of {float(chance):g}", _binomial(trials, float), draw, chance, _ends(high, low - 1))
+
+
+def _rare(source: RandomSource, x: Fraction, count: int) -> Any:
+    return source.binomial(10**12, size=count, log_probability=-x)
+
+
+def _choose(source: RandomSource, rate: Fraction, count: int) -> Any:
+    scores = np.repeat(np.array([_GAP, 0]), [_BEST, _others(Fraction(1))])
+    return source.exponential_mechanism(scores, 2 * rate, k=count)
+
+
+@lru_cache(maxsize=1)
+def _examples() -> Sequence[Samplers]:
+    one, zero = Fraction(1), np.array([0.0])
+    exceed = _binomial(10**6, lambda scale: _laplace_tail(scale, 36))
+    few = replace(_laplace_sampler(Fraction(2), _singly), name="one at a time", draws=20_000)
+    fifth: Draw = lambda source, scale, count: _singly(source, scale * Fraction(4, 5), count)  # noqa: E731
+    everywhere = Sampler("a universe", exceed, _all_places, Fraction(3), _ends(30, -1), 20_000)
+    spare: Draw = lambda source, scale, count: _all_places(source, scale * Fraction(19, 20), count)  # noqa: E731
+    most = Sampler(
+        "a large array",
+        _uniform(256),
+        _blocks(RandomSource.shuffle),
+        one,
+        _ends(255, -1),
+        1 << 20,
+        ("1 % of a large array left where it is", _blocks(_shuffle_most)),
+        False,
+    )
+
+    def plain(name: str, values: int, draw: Draw, draws: int) -> Sampler:
+        broken = (f"{name}: one in a hundred is fixed", _spoilt(draw, 0))
+        return Sampler(name, _uniform(values), draw, one, _ends(values - 1, -1), draws, broken)
+
+    sevenths: Draw = lambda source, parameter, count: source.uniform_integers(7, count)  # noqa: E731
+    return (
+        Samplers(
+            "discrete Laplace",
+            (
+                *map(_laplace_sampler, sorted({*_WIDTHS, *_parameters_of_releases("laplace")})),
+                replace(few, broken=("one at a time: 20 % too small", fifth)),
+            ),
+        ),
+        Samplers(
+            "discrete Gaussian",
+            tuple(map(_gaussian_sampler, sorted({*(4 * w for w in _WIDTHS), *_parameters_of_releases("gaussian")}))),
+        ),
+        Samplers(
+            "geometric, and Laplace above a cut",
+            (
+                Sampler("geometric, scale 3", _geometric, RandomSource.geometric, Fraction(3), _ends(51, -1)),
+                Sampler("geometric, scale 40", _geometric, RandomSource.geometric, Fraction(40), _ends(680, -1)),
+                *map(_at_least, (-1, 0, 7)),
+                Sampler("how many are above", exceed, _above_a_cut, Fraction(3), _ends(30, -1)),
+                replace(everywhere, broken=("a universe: 5 % too small", spare)),
+            ),
+        ),
+        Samplers(
+            "Bernoulli and binomial",
+            (
+                Sampler("Bernoulli, 1/2", _coin(float), RandomSource.bernoulli, Fraction(1, 2), zero),
+                Sampler("Bernoulli, 3/4", _coin(float), RandomSource.bernoulli, Fraction(3, 4), zero),
+                Sampler(
+                    "Bernoulli, exp(-1.5)",
+                    _coin(lambda x: math.exp(-x)),
+                    RandomSource.bernoulli_exp,
+                    Fraction(3, 2),
+                    zero,
+                ),
+                _binomials(40, Fraction(3, 10), 0, 40),
+                _binomials(40, Fraction(9, 10), 0, 40),
+                _binomials(5000, Fraction(1, 2), 2200, 2800),
+                Sampler(
+                    "10^12 of exp(-25)",
+                    _binomial(10**12, lambda x: math.exp(-x)),
+                    _rare,
+                    Fraction(25),
+                    _ends(60, -1),
+                ),
+            ),
+        ),
+        Samplers("exponential mechanism", (Choice("256 of many", _laplace, _choose, one, zero),)),
+        Samplers(
+            "uniform numbers, orders and samples",
+            (
+                plain("bytes", 256, _byte_values, 2_000_000),
+                Sampler(
+                    "words come once",
+                    lambda z, parameter: z + 1,
+                    _repeated_words,
+                    one,
+                    zero,
+                    1 << 16,
+                    ("a word comes twice", lambda source, parameter, count: [1]),
+                    False,
+                ),
+                plain("below 7", 7, sevenths, 500_000),
+                plain("below 3 * 2^61", 12, _thirds, 500_000),
+                plain("orders of 4", 24, _orders, 100_000),
+                plain("2 of 5", 20, _samples, 100_000),
+                most,
+                Sampler(
+                    "items of a user",
+                    _uniform(6),
+                    _of_users(0),
+                    one,
+                    _ends(5, -1),
+                    500_000,
+                    ("items of a user: 1 % of the users keep the first", _of_users(1)),
+                    False,
+                ),
+            ),
+        ),
+        Samplers(
+            "cells of pan-private tables",
+            (
+                Sampler("not seen", _coin(_pan_chance(False, False)), _pan_bits(False, False), Fraction(2), zero),
+                Sampler("seen", _coin(_pan_chance(True, False)), _pan_bits(True, False), Fraction(2), zero),
+                Sampler(
+                    "seen, then announced", _coin(_pan_chance(True, True)), _pan_bits(True, True), Fraction(3), zero
+                ),
+                Sampler("counters", _listed(_response_law), _pan_counters, Fraction(2), _ends(3, 0), independent=False),
+                Sampler("squares", _listed(_square_law), _pan_squares, Fraction(3), _ends(5, 0), independent=False),
+            ),
+        ),
+        Samplers("noise of whole releases", tuple(_releases())),
+    )
+
+
+def _check(samplers: Samplers, effort: Effort) -> Iterator[Finding]:
+    for member in samplers.members:
+        yield from member.findings(effort)
+
+
+def _twins(samplers: Samplers) -> Sequence[Twin]:
+    twins = (member.twin() for member in samplers.members)
+    return [Twin(name, Samplers(samplers.name, (broken,)), "statistical") for name, broken in twins]
+
+
+def _nothing(samplers: Samplers, effort: Effort) -> Sequence[Finding]:
+    """A law has no neighbours."""
+    return ()
+
+
+register(
+    AuditCase(
+        Samplers,
+        _examples,
+        _nothing,
+        _nothing,
+        _check,
+        _nothing,
+        _twins,
+        label=lambda samplers: f"Samplers, {samplers.name}",
+    )
+)

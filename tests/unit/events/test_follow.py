@@ -1,0 +1,144 @@
+"""Following a file through rotations and restarts: every byte once, in order."""
+
+import os
+import random
+import shutil
+
+import pytest
+
+import discreet as dc
+from discreet.events.follow import Followed, follow
+
+
+class Reader:
+    """Reads what is there, remembers it, and can be started again from any earlier position."""
+
+    def __init__(self, path):
+        self.path, self.remarks, self.text = path, [], b""
+        self.kept = 0  # the last position that was saved
+        self.start(0, None)
+
+    def start(self, position, saved):
+        self.source = follow(str(self.path), self.remarks.append)
+        self.source.open(position, saved)
+        self.text = self.text[:position]
+
+    def look(self):
+        while True:
+            turned = self.source.look()
+            while piece := self.source.read(7):
+                self.text += piece
+            if turned is None and not self.source.more():
+                return self.text
+
+    def restart(self, position=None):
+        position = len(self.text) if position is None else position
+        saved, self.kept = self.source.saved(position), position
+        self.source.close()
+        self.start(position, saved)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "rows.log"
+
+
+def append(path, data):
+    with path.open("ab") as file:
+        file.write(data)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_file_that_is_moved_aside(path, restarted):
+    append(path, b"one\ntwo\n")
+    reader = Reader(path)
+    assert reader.look() == b"one\ntwo\n"
+    append(path, b"three\n")
+    os.rename(path, path.with_name("rows.log.1"))
+    append(path, b"four\n")
+    if restarted:
+        reader.restart()
+    assert reader.look() == b"one\ntwo\nthree\nfour\n"
+    append(path, b"five\n")
+    assert reader.look() == b"one\ntwo\nthree\nfour\nfive\n"
+    assert not reader.remarks
+
+
+def test_between_two_files_it_waits_for_the_writer(path):
+    append(path, b"one\n")
+    reader = Reader(path)
+    reader.look()
+    with path.open("ab") as writer:
+        os.rename(path, path.with_name("other"))
+        assert reader.look() == b"one\n"
+        path.touch()
+        writer.write(b"two\n")  # the writer has not taken the new file yet
+        writer.flush()
+        assert reader.look() == b"one\ntwo\n"
+    append(path, b"three\n")
+    assert reader.look() == b"one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_file_that_is_emptied(path, restarted, copied):
+    append(path, b"one\ntwo\nthree\n")
+    reader = Reader(path)
+    reader.look()
+    append(path, b"unseen\n")
+    if copied:
+        shutil.copy(path, path.with_name("rows.log.1"))
+    os.truncate(path, 0)
+    append(path, b"four\n" * 10)  # longer than what was there
+    if restarted:
+        reader.restart()
+    unseen = b"unseen\n" if copied else b""
+    assert reader.look() == b"one\ntwo\nthree\n" + unseen + b"four\n" * 10
+    assert bool(reader.remarks) is not copied
+    assert all("three" not in remark for remark in reader.remarks)
+
+
+def test_a_state_that_does_not_know_the_file(path):
+    append(path, b"one\ntwo\n")
+    reader = Reader(path)
+    reader.look()
+    reader.start(4, None)
+    reader.text = b"one\n"
+    assert reader.look() == b"one\ntwo\n"
+    reader.start(100, None)  # emptied since
+    assert reader.look().endswith(b"one\ntwo\n")
+    assert reader.remarks
+    for wrong in ([{}], [{"start": 0}], "x", [1], [{"start": "0", "device": 0, "inode": 0, "head": "", "length": 0}]):
+        with pytest.raises(dc.CorruptStateError):
+            Followed(str(path), print).open(4, wrong)
+
+
+def test_random_rotations_and_restarts(tmp_path):
+    for seed in range(150):
+        chance = random.Random(seed)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        path = folder / "rows.log"
+        written, count = b"", 0
+        append(path, b"")
+        reader = Reader(path)
+        for _ in range(30):
+            action = chance.random()
+            if action < 0.5:
+                count += 1
+                data = f"{seed} row {count}\n".encode() * chance.choice([1, 3, 600])
+                append(path, data)
+                written += data
+            elif action < 0.7:
+                assert reader.look() == written
+            elif action < 0.85 and path.stat().st_size:
+                assert reader.look() == written  # one rotation between two looks is what is promised
+                count += 1
+                os.rename(path, folder / f"rows.log.{count}")
+                append(path, b"")
+            else:
+                # What is read again begins where a tick ended, perhaps in an older file that is still there.
+                position = len(reader.text) if chance.random() < 0.5 else chance.randint(reader.kept, len(reader.text))
+                reader.restart(position)
+        assert reader.look() == written, seed
+        assert not reader.remarks

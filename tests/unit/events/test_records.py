@@ -1,0 +1,91 @@
+"""Cutting bytes into records: at the same places however the bytes come, each byte looked at once."""
+
+import csv
+import io
+import random
+
+import pytest
+
+from discreet import _native
+from discreet.events import records
+from discreet.events.records import Cutter
+
+
+def cut(text, delimiter, sizes):
+    """(record or what is wrong with it, its end) of every record, for pieces of these sizes in turn."""
+    cutter, found, at, turn = Cutter(delimiter), [], 0, 0
+    cuts = []
+    while at < len(text):
+        size = sizes[turn % len(sizes)]
+        cuts += cutter.cut(text[at : at + size])
+        at, turn = at + size, turn + 1
+    cuts += cutter.finish()
+    for part in cuts:
+        start = int(part.ends[-1]) - len(part.data)
+        for end in part.ends.tolist():
+            found.append((part.trouble or text[start:end], end))
+            start = end
+    return found
+
+
+def random_text(chance):
+    return "".join(
+        chance.choice(['"', '"', ",", "\n", "a", "\r\n", "é"]) for _ in range(chance.randint(0, 60))
+    ).encode()
+
+
+def test_records_of_delimited_text_are_those_of_the_csv_module():
+    for seed in range(300):
+        chance = random.Random(seed)
+        rows = [
+            ["".join(chance.choice('",\na ') for _ in range(chance.randint(0, 4))) for _ in range(3)] for _ in range(5)
+        ]
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        whole = cut(text.getvalue().encode(), ",", [chance.randint(1, 9)])
+        assert [next(csv.reader([record.decode()])) for record, _ in whole] == rows
+
+
+@pytest.mark.parametrize("delimiter", [None, ",", "\t"])
+def test_pieces_change_nothing(delimiter, monkeypatch):
+    for seed in range(200):
+        chance = random.Random(seed)
+        text = random_text(chance)
+        monkeypatch.setattr(records, "LONGEST_RECORD", chance.choice([5, 17, 1000]))
+        whole = cut(text, delimiter, [1000])
+        assert cut(text, delimiter, [1]) == whole
+        assert cut(text, delimiter, [chance.randint(1, 9), chance.randint(1, 9)]) == whole
+        assert [end for _, end in whole] == sorted({end for _, end in whole})
+        assert not whole or whole[-1][1] == len(text)
+
+
+def test_what_is_too_long_is_passed_over_and_the_rest_is_read(monkeypatch):
+    monkeypatch.setattr(records, "LONGEST_RECORD", 10)
+    found = cut(b"a\n" + b"x" * 10 + b"\nb\n" + b"y" * 9 + b"\n", None, [4])
+    assert [record for record, _ in found] == [b"a\n", "a line of more than 64 MiB", b"b\n", b"y" * 9 + b"\n"]
+    # A quote that is never closed costs the line that it is in.
+    found = cut(b'a\n"x\n' + b"1\n" * 10, ",", [3])
+    assert [record for record, _ in found] == [b"a\n", "a line of more than 64 MiB", *[b"1\n"] * 10]
+    found = cut(b'a\n"x\n1\n2', ",", [3])
+    assert [record for record, _ in found] == [b"a\n", "a quoted cell that does not end", b"1\n", b"2"]
+
+
+def test_every_byte_is_looked_at_once(monkeypatch):
+    seen = 0
+    real = _native.record_ends
+
+    def counted(text, delimiter, cell):
+        nonlocal seen
+        seen += len(text)
+        return real(text, delimiter, cell)
+
+    monkeypatch.setattr(_native, "record_ends", counted)
+    text = b'1,"open\n' + b"2,3\n" * 50_000
+    cutter = Cutter(",")
+    for at in range(0, len(text), 1000):
+        assert not list(cutter.cut(text[at : at + 1000]))
+    assert seen == len(text)
+    bad, rest = cutter.finish()
+    assert bad.trouble == "a quoted cell that does not end"
+    assert len(rest.ends) == 50_000
+    assert seen == 2 * len(text) - 8

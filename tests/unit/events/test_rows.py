@@ -1,0 +1,233 @@
+"""Rows of a growing input: columns of a block say what its lines say, one by one."""
+
+import random
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.events.rows import Rows, _batch_seconds, seconds_of
+
+
+def read(path, text, column=None, time_column=None, needs_items=True, by_line=False, pieces=1, **options):
+    """(item, time, end) of every row; `pieces` writes the file in so many steps, with a look at it after each."""
+    path.write_bytes(b"")
+    rows = Rows(str(path), None, column, time_column, needs_items, **options)
+    if by_line:
+        rows._as_columns = lambda *block: None
+    rows.open(0)
+    found = []
+    with closing(rows), path.open("ab") as file:
+        for i in range(pieces):
+            file.write(text[len(text) * i // pieces : len(text) * (i + 1) // pieces])
+            file.flush()
+            for batch in rows.available():
+                items = [None] * len(batch) if batch.items is None else batch.items
+                items = items.to_pylist() if isinstance(items, pa.Array) else items
+                times = [None] * len(batch) if batch.times is None else batch.times.tolist()
+                found += zip(items, times, batch.ends.tolist(), strict=True)
+    return found
+
+
+def random_csv(chance, delimiter):
+    cells = ["a", "b b", "", '"q"', f'"x{delimiter}y"', '"d""d"', "ü", " s "]
+    lines = [f"when{delimiter}what"]
+    for i in range(chance.randint(0, 12)):
+        blank = chance.random()
+        if blank < 0.05:
+            lines.append(chance.choice(["", "  ", "\t" if delimiter == "," else " "]))
+        lines.append(f"{1000 + i}{delimiter}{chance.choice(cells)}")
+    return (chance.choice(["\n", "\r\n"]).join(lines) + chance.choice(["\n", "", "\n\n"])).encode()
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_columns_and_lines_agree(tmp_path, suffix, delimiter):
+    path = tmp_path / f"rows.{suffix}"
+    for seed in range(60):
+        text = random_csv(random.Random(seed), delimiter)
+        lines = read(path, text, "what", "when", by_line=True)
+        for pieces in (1, 3):
+            assert read(path, text, "what", "when", pieces=pieces) == lines
+        assert [row[1:] for row in read(path, text, None, "when", needs_items=False)] == [row[1:] for row in lines]
+        for item, _, end in lines:
+            assert text[:end].endswith(b"\n")
+            assert item is not None
+
+
+def test_text_lines(tmp_path):
+    text = "a\n\n  \nb b\r\nü\nlast without an end".encode()
+    expected = [("a", None, 2), ("b b", None, 11), ("ü", None, 14)]
+    for by_line in (False, True):
+        assert read(tmp_path / "rows.txt", text, by_line=by_line) == expected
+    assert read(tmp_path / "rows.txt", text, pieces=7) == expected
+
+
+def test_items_of_json_lines_are_text_whatever_they_are_written_as(tmp_path):
+    text = b'{"x": 1, "t": 5}\n{"x": "a", "t": 6.5}\n'
+    assert read(tmp_path / "rows.jsonl", text, "x", "t") == [("1", 5.0, 17), ("a", 6.5, 38)]
+
+
+def test_the_rows_before_a_damaged_one_are_handed_out(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"a,b\n1,2\nsecret,2,3\n5,6\n")
+    rows = Rows(str(path), None, "a", None, needs_items=True, skip_bad=False)
+    rows.open(0)
+    with closing(rows):
+        batches = rows.available()
+        assert next(batches).items.to_pylist() == ["1"]
+        with pytest.raises(dc.DataError, match="number of cells") as caught:
+            next(batches)
+    assert "secret" not in str(caught.value)
+    for damaged in (b"a,b\n\xff,2\n", b"a,b\n1\n", b'a,b\n"1,2\n3,4"\n'):
+        with pytest.raises(dc.DataError):
+            read(path, damaged, "a", skip_bad=False)
+    with pytest.raises(dc.DataError, match="more than 4096 bytes") as caught:
+        read(path, b"a,b\n\n" + b"secret" * 50000 + b",2\n", "a", skip_bad=False)
+    assert "secret" not in str(caught.value)
+    with pytest.raises(dc.DataError, match="JSON"):
+        read(tmp_path / "rows.jsonl", b'{"a": ' + b"[" * 200000 + b"\n", "a", skip_bad=False)
+    with pytest.raises(dc.DataError, match="name the --column"):
+        read(path, b"a,b\n1,2\n")
+    with pytest.raises(dc.DataError, match="without 'c'"):
+        read(path, b"a,b\n1,2\n", "c")
+
+
+def test_the_rows_before_a_bad_time_are_handed_out(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"t,a\n1,x\n2,y\nnever,z\n4,z\n")
+    rows = Rows(str(path), None, "a", "t", needs_items=True, skip_bad=False)
+    rows.open(0)
+    with closing(rows):
+        batches = rows.available()
+        assert next(batches).items.to_pylist() == ["x", "y"]
+        with pytest.raises(dc.DataError, match="has a time"):
+            next(batches)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column"),
+    [
+        ("rows.txt", b"a\n\nb\n \t\r\n", None),
+        ("rows.csv", b"\nx\na\n\nb\n  \n", "x"),
+        ("rows.csv", b"t,x\n1,a\n1, \n1,b\n,\n", "x"),
+        ("rows.csv", b't,x\n1,a\n\n1,b\n1,""\n', "x"),
+        ("rows.tsv", b"t\tx\n1\ta\n\t\n1\tb\n1\t\n", "x"),
+        ("rows.jsonl", b'{"x": "a"}\n{"x": null}\n{"x": "b"}\n{"x": " "}\n', "x"),
+    ],
+)
+def test_blank_rows_keep_their_places(tmp_path, name, text, column):
+    path = tmp_path / name
+    path.write_bytes(text)
+    for by_line in (False, True):
+        rows = Rows(str(path), None, column, None, needs_items=True, keep_blank=True)
+        if by_line:
+            rows._as_columns = lambda *block: None
+        rows.open(0)
+        with closing(rows):
+            (batch,) = rows.available()
+        assert batch.there.tolist() == [True, False, True, False]
+        assert [str(batch.items[i]) for i in (0, 2)] == ["a", "b"]
+        ends = [i + 1 for i, byte in enumerate(text) if byte == ord("\n")]
+        assert batch.ends.tolist() == ends[-4:]
+
+
+def test_lines_of_tabs_are_blank_among_columns_too(tmp_path):
+    text = b"a\tb\n1\t2\n\t\n3\t4\n"
+    for by_line in (False, True):
+        assert len(read(tmp_path / "rows.tsv", text, needs_items=False, by_line=by_line)) == 2
+
+
+@pytest.mark.parametrize("before", [b"", b"\n \n", "\ufeff".encode()])
+def test_going_on_from_a_position(tmp_path, before):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(before + b"a,b\n1,2\n3,4\n5,6\n")
+    for position, expected in ((0, ["1", "3", "5"]), (len(before) + 12, ["5"])):
+        rows = Rows(str(path), None, "a", None, needs_items=True)
+        rows.open(position)
+        with closing(rows):
+            batch = next(rows.available())
+        assert list(map(str, batch.items)) == expected
+        assert batch.ends[-1] == len(before) + 16
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["5", "6.5", "-3"],
+        ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01.5+02:00"],
+        ["2026-01-01 00:00:00", "2026-01-02T10:11:12.25"],
+        ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00", "17"],
+        ["2026-01-01", "2026-02-03"],
+    ],
+)
+def test_times_of_a_column(times):
+    expected = [seconds_of(time) for time in times]
+    assert np.allclose(_batch_seconds(pa.array(times)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["yesterday", "nan", "inf", "1e300", "1700000000000", "-62135596801", "253402300800", "", None, [1]]
+)
+def test_times_that_are_none(wrong):
+    assert seconds_of(wrong) is None
+    if isinstance(wrong, str):
+        assert _batch_seconds(pa.array(["5", wrong])) is None
+
+
+POISON = {
+    "csv": [
+        b"1,2,3\n",
+        b"1000\n",
+        b"1000,\xff\n",
+        b"never,x\n",
+        b'1000,"\n",\n',
+        b"1000,%s\n" % (b"x" * 5000),
+        b"1,a\rb\n",
+    ],
+    "txt": [b"\xff\n", b"x" * 4097 + b"\n"],
+    "jsonl": [
+        b"{\n",
+        b'{"when": 1}\n',
+        b'{"when": 1, "what": null}\n',
+        b'{"when": "x", "what": "a"}\n',
+        b"\xff\n",
+        b"[]\n",
+    ],
+}
+GOOD = {
+    "csv": [b"1000,a\n", b'1001,"b\nb"\n', b"1002, c \r\n", b"1003,\xc3\xbc\n", b'1004,"d""d"\n', b"\n"],
+    "txt": [b"a\n", b"b b\n", b"\n", b"x" * 4096 + b"\n"],
+    "jsonl": [b'{"when": 1, "what": "a"}\n', b'{"what": 7, "when": "2026-01-01"}\n', b"\n"],
+}
+
+
+@pytest.mark.parametrize("kind", POISON)
+def test_bad_rows_change_nothing_about_the_others(tmp_path, kind):
+    """Whatever blocks are read as: the good rows are those of the file without the bad ones, at their positions."""
+    path = tmp_path / f"rows.{kind}"
+    columns = (None, None) if kind == "txt" else ("what", "when")
+    header = b"when,what\n" if kind == "csv" else b""
+    for seed in range(60):
+        chance = random.Random(seed)
+        records = [(chance.choice(GOOD[kind]), True) for _ in range(chance.randint(0, 8))]
+        for _ in range(chance.randint(0, 3)):
+            records.insert(chance.randint(0, len(records)), (chance.choice(POISON[kind]), False))
+        text, shift, expected = header, [], []
+        for record, good in records:
+            text += record
+            if good and record.strip():
+                shift.append(len(text))
+        clean = read(path, header + b"".join(record for record, good in records if good), *columns)
+        expected = [(item, time, end) for (item, time, _), end in zip(clean, shift, strict=True)]
+        for by_line, pieces in ((False, 1), (True, 1), (False, 5)):
+            assert read(path, text, *columns, by_line=by_line, pieces=pieces) == expected
+
+
+def test_other_cells_may_hold_anything(tmp_path):
+    """Bytes that are no text in a column that nobody asked for: the row counts, also beside a bad one."""
+    for bad in (b"", b"1,2,3\n"):
+        for by_line in (False, True):
+            text = b"what,other\n" + bad + b"a,\xff\nb,%s\n" % (b"y" * 200_000)
+            assert [row[0] for row in read(tmp_path / "rows.csv", text, "what", by_line=by_line)] == ["a", "b"]
