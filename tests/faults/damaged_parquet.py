@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet as dc
-from discreet.events import open_stream
+from discreet.events.stream import open_stream
 
 TABLE = pa.table(
     {

@@ -12,8 +12,8 @@ import discreet
 STABLE = {
     "Budget", "BudgetExceededError", "CorruptStateError", "DataError", "DiscreetError", "Element", "Estimate", "Event",
     "ExactCounts", "Guarantee", "IncompatibleSummaryError", "Ledger", "LedgerError", "MisraGries", "ParameterError",
-    "Histogram", "Release", "Replace", "SpaceSaving", "Unit", "User", "UserMisraGries", "__version__", "audit", "central", "continual",
-    "engines", "multiparty", "pan", "plan", "release", "top_k",
+    "Replace", "SpaceSaving", "Unit", "User", "UserMisraGries", "__version__", "audit", "central", "continual",
+    "engines", "multiparty", "pan", "plan", "release", "top_k", "Histogram", "Release",
 }  # fmt: skip
 ALIASES = {"Histogram": "Release"}
 
@@ -32,7 +32,7 @@ def test_names():
 
 
 def test_modules_list_what_they_have():
-    for package in ("events", "summaries", "releases", "privacy", "noise", "storage", "errors", "audit"):
+    for package in ("summaries", "releases", "privacy", "noise", "storage", "errors", "audit"):
         module = __import__(f"discreet.{package}", fromlist=["*"])
         assert all(hasattr(module, name) for name in module.__all__)
         assert len(module.__all__) == len(set(module.__all__))

@@ -165,7 +165,7 @@ class Run:
 
     def _feed(self, estimator: Any) -> None:
         from discreet.cli.progress import ReadingProgress
-        from discreet.events import open_stream
+        from discreet.events.stream import open_stream
 
         if not self.files:
             if self.state is None:
@@ -238,7 +238,7 @@ def _universe(text: str | None) -> Any:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    from discreet.events import open_stream
+    from discreet.events.stream import open_stream
 
     for batch in open_stream([str(path)], format="text"):
         yield from filter(None, batch.column("item").to_pylist())

@@ -380,7 +380,7 @@ def _read_items(
     import pyarrow as pa
 
     from discreet.cli.progress import ReadingProgress
-    from discreet.events import open_stream
+    from discreet.events.stream import open_stream
 
     stream = open_stream(files, column=column, format=format, nulls="skip" if skip_nulls else "error")
     chunks, rows = [], 0
@@ -429,7 +429,7 @@ def _universe(text: str | None) -> Any:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    from discreet.events import open_stream
+    from discreet.events.stream import open_stream
 
     if not path.is_file():
         raise ParameterError(f"{str(path)!r} is neither N, A:B, 'integers', 'strings', nor a file with one item a line")

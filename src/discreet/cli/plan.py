@@ -78,7 +78,7 @@ def plan(
 
 def _count(files: list[str], column: str | None, input_format: str | None, quiet: bool) -> int:
     from discreet.cli.progress import ReadingProgress
-    from discreet.events import open_stream
+    from discreet.events.stream import open_stream
 
     stream = open_stream(files, column=column, format=input_format, nulls="skip")
     rows = 0

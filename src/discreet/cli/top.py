@@ -174,7 +174,7 @@ def top(
     if payer is not None and charge_id is None:
         payer.check(budget)  # before reading, which may take long
     from discreet import top_k
-    from discreet.events import open_stream
+    from discreet.events.stream import open_stream
     from discreet.privacy.checks import probability
     from discreet.privacy.ledger import new_charge_id
 

@@ -11,10 +11,10 @@ import pytest
 
 import discreet as dc
 from discreet import _native
-from discreet.events import open_stream
 from discreet.events.bad_rows import BadRows
 from discreet.events.delimited import _quote_marks
 from discreet.events.jsonl import _Reader
+from discreet.events.stream import open_stream
 
 LONG = "w" * 4096
 

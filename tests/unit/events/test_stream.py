@@ -20,9 +20,9 @@ import pytest
 from hypothesis import given, settings
 
 import discreet as dc
-from discreet.events import open_stream
 from discreet.events.delimited import _Rows
 from discreet.events.lines import line_array
+from discreet.events.stream import open_stream
 
 ITEMS = ["cats", "dogs", "ünï cödé", "a,b", 'say "hi"', "cats", "", " space ", "tab\there", "x" * 1000, "0"]
 SECRET = "secret-item-4711"
@@ -146,7 +146,7 @@ def test_standard_input(tmp_path, suffix):
         WRITERS[suffix](path)
     script = """
 import sys
-from discreet.events import open_stream
+from discreet.events.stream import open_stream
 column = sys.argv[1] or None
 print([item for batch in open_stream("-", column=column) for item in batch.column("item").to_pylist()])
 """
