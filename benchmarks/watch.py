@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import discreet as dc
-from discreet.cli.watch import FAMILY
+from discreet.engines.watch import FAMILY
 from discreet.storage import open_state
 
 DISCREET = [sys.executable, "-c", "import discreet.cli; discreet.cli.main()", "watch"]

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import discreet as dc
-from discreet.cli.watch import Watcher
 from discreet.continual import HeavyHitters
 from discreet.engines.ticks import Rule
+from discreet.engines.watch import TopItems, Watcher
 from discreet.events.rows import Rows
 from discreet.privacy.accounting import Charge, fits
 from discreet.privacy.ledger import Ledger
@@ -42,10 +42,9 @@ def kill_after(lines: int) -> None:
 def child(folder: Path, horizon: int) -> None:
     out = os.open(folder / "out.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     reader = Rows(str(folder / "rows.txt"), "text", None, None, needs_items=True)
-    settings = {"class": "HeavyHitters", "horizon": horizon, "capacity": 16, "window": None}
     payer = Ledger(folder / "ledger.sqlite").account("rows")
     with locked(folder / "state") as kept:
-        watcher = Watcher.open(kept, settings, BUDGET, payer, reader, Rule(rows=10))
+        watcher = Watcher.open(kept, TopItems(horizon, 16), BUDGET, payer, reader, Rule(rows=10))
         for result in watcher.run(once=True):
             shown = {item["item"]: item["count"] for item in result["items"]}
             os.write(out, (repr((result["tick"], sorted(shown.items()))) + "\n").encode())

@@ -47,7 +47,7 @@ def test_reads_and_goes_on(state):
 
 def test_no_bit_of_a_state_can_change(state, monkeypatch):
     """In the envelope: the position and the release that is printed again are under the checksum, too."""
-    from discreet.cli.watch import _read_state
+    from discreet.engines.watch import read_state
     from discreet.errors import CorruptStateError
 
     path, options = state
@@ -63,12 +63,12 @@ def test_no_bit_of_a_state_can_change(state, monkeypatch):
         def read(self):
             return self.data
 
-    _read_state(Damaged(good))
+    read_state(Damaged(good))
     for place in range(8 * len(good)):
         data = bytearray(good)
         data[place // 8] ^= 1 << place % 8
         with pytest.raises(CorruptStateError):
-            _read_state(Damaged(bytes(data)))
+            read_state(Damaged(bytes(data)))
 
 
 def test_every_file_is_checked():
