@@ -1,9 +1,13 @@
-// Records of counter sketches in their states, written and read the same way by all of them.
+// The states of counter sketches: one way to write and read them, and what each of them says of itself.
+//
+// A state is: what the family has beside the seed (`write_shape`), the longest key, the seed, whether it was merged, for
+// shards how many (`write_more`), the kernel (`write_kernel`, nothing before the first key), and the lineage.
 #pragma once
 
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "discreet/misra_gries.hpp"
@@ -84,6 +88,76 @@ bool has_zero(const std::vector<Record>& records) {
   return std::any_of(records.begin(), records.end(), [](const Record& r) { return r.count == 0; });
 }
 
+// What a kernel's part of a state is checked against.
+struct KernelFacts {
+  KeyKind kind;
+  uint64_t capacity;  // 0 if there is none
+  uint64_t max_key_bytes;
+  const HashKey& seed;
+  bool merged;
+};
+
+// A total and its counters, of which no more than the capacity may be there. Keys point into the state's bytes.
+template <class Record>
+std::vector<Record> read_counters(StateReader& in, const KernelFacts& facts, uint64_t total) {
+  auto records = read_records<Record>(in, facts.kind, facts.max_key_bytes, facts.seed, total);
+  if (facts.capacity && records.size() > facts.capacity)
+    throw CorruptStateError("state has more counters than its capacity");
+  return records;
+}
+
+inline nb::bytes sealed(const StateWriter& out, StateFamily family, uint16_t version, KeyKind kind) {
+  const std::string state = out.seal(static_cast<uint16_t>(family), version, kind);
+  return nb::bytes(state.data(), state.size());
+}
+
+inline constexpr uint16_t kCountersVersion = 2;
+
+template <class Family>
+nb::bytes state_of(const Summary<Family>& self) {
+  StateWriter out;
+  KeyKind kind = KeyKind::none;
+  self.with_lock([&](KeyKind held) {
+    kind = held;
+    self.family.write_shape(out);
+    out.u64(self.max_key_bytes);
+    out.seed(self.family.seed);
+    out.u8(self.merged);
+    if constexpr (requires { self.family.write_more(out); }) self.family.write_more(out);
+    self.read_locked(
+        [&](const auto& kernel) {
+          Family::write_kernel(out, kind, kernel);
+          return 0;
+        },
+        0);
+    write_lineage(out, self);
+  });
+  return sealed(out, Family::kState, kCountersVersion, kind);
+}
+
+template <class Family>
+std::unique_ptr<Summary<Family>> from_state(const nb::bytes& data) {
+  const OpenState state = open_state(view_of(data), Family::kState, kCountersVersion);
+  StateReader in(state.payload);
+  Family family = Family::read_shape(in);
+  const uint64_t max_key_bytes = read_max_key_bytes(in);
+  family.seed = HashKey(in.u64(), state.first_hash);
+  const bool merged = read_flag(in);
+  if constexpr (requires { family.read_more(in); }) family.read_more(in);
+  auto sketch = std::make_unique<Summary<Family>>(family, max_key_bytes);
+  sketch->merged = merged;
+  if (state.kind != KeyKind::none) {
+    uint64_t capacity = 0;
+    if constexpr (requires { family.capacity; }) capacity = family.capacity;
+    const KernelFacts facts{state.kind, capacity, max_key_bytes, sketch->family.seed, merged};
+    sketch->start(state.kind);
+    sketch->visit_kernel([&](auto& kernel, auto) { sketch->family.read_kernel(in, facts, kernel); });
+  }
+  sketch->lineage = read_lineage(in, state);
+  in.finish();
+  return sketch;
+}
+
 // The methods and properties that all summaries share.
 template <class S>
 nb::class_<S>& bind_summary(nb::class_<S>& bound) {
@@ -104,10 +178,15 @@ nb::class_<S>& bind_summary(nb::class_<S>& bound) {
 }
 
 // And those that hold a counter for some of the items.
-template <class S>
-nb::class_<S>& bind_counter_sketch(nb::class_<S>& bound) {
-  bound.def("count", &count_of<S>, nb::arg("item").none());
-  return bind_summary(bound);
+template <class Family>
+void bind_counter_sketch(nb::class_<Summary<Family>>& bound) {
+  using S = Summary<Family>;
+  bound.def("count", &count_of<S>, nb::arg("item").none())
+      .def("to_bytes", &state_of<Family>)
+      .def_static("from_bytes", &from_state<Family>, nb::arg("data"));
+  if constexpr (requires(Family family) { family.capacity; })
+    bound.def_prop_ro("capacity", [](const S& s) { return s.family.capacity; });
+  bind_summary(bound);
 }
 
 inline void require_equal(const char* what, uint64_t mine, uint64_t theirs) {
@@ -121,11 +200,6 @@ inline void require_equal_seeds(const HashKey& mine, const HashKey& theirs) {
   require_equal("seeds", mine.seed, theirs.seed);
   if (mine.first_version != theirs.first_version)
     throw IncompatibleSummaryError("one of the summaries was begun by an older version, which hashed in another way");
-}
-
-inline nb::bytes sealed(const StateWriter& out, StateFamily family, uint16_t version, KeyKind kind) {
-  const std::string state = out.seal(static_cast<uint16_t>(family), version, kind);
-  return nb::bytes(state.data(), state.size());
 }
 
 }  // namespace discreet

@@ -16,47 +16,20 @@ struct MisraGriesFamily {
   Kernel<Key> make() const {
     return Kernel<Key>(capacity, seed);
   }
+
+  static constexpr StateFamily kState = StateFamily::misra_gries;
+  void write_shape(StateWriter& out) const { out.u64(capacity); }
+  static MisraGriesFamily read_shape(StateReader& in) { return {read_capacity(in), HashKey(0)}; }
+  template <class Key>
+  static void write_kernel(StateWriter& out, KeyKind kind, const Kernel<Key>& kernel) {
+    discreet::write_kernel(out, kind, kernel);
+  }
+  template <class Key>
+  void read_kernel(StateReader& in, const KernelFacts& facts, Kernel<Key>& kernel) const {
+    discreet::read_kernel(in, facts, kernel);
+  }
 };
 using Sketch = Summary<MisraGriesFamily>;
-
-nb::bytes to_bytes(const Sketch& self) {
-  StateWriter out;
-  KeyKind kind = KeyKind::none;
-  self.with_lock([&](KeyKind held) {
-    kind = held;
-    out.u64(self.family.capacity);
-    out.u64(self.max_key_bytes);
-    out.seed(self.family.seed);
-    out.u8(self.merged);
-    self.read_locked(
-        [&](const auto& kernel) {
-          write_kernel(out, kind, kernel);
-          return 0;
-        },
-        0);
-    write_lineage(out, self);
-  });
-  return sealed(out, StateFamily::misra_gries, 2, kind);
-}
-
-std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
-  const OpenState state = open_state(view_of(data), StateFamily::misra_gries, 2);
-  StateReader in(state.payload);
-  const uint64_t capacity = read_capacity(in);
-  const uint64_t max_key_bytes = read_max_key_bytes(in);
-  const HashKey seed(in.u64(), state.first_hash);
-  auto sketch = std::make_unique<Sketch>(MisraGriesFamily{capacity, seed}, max_key_bytes);
-  sketch->merged = read_flag(in);
-  if (state.kind != KeyKind::none) {
-    sketch->start(state.kind);
-    sketch->visit_kernel([&](auto& kernel, auto key) {
-      read_kernel<decltype(key)>(in, kernel, {state.kind, capacity, max_key_bytes, seed, sketch->merged});
-    });
-  }
-  sketch->lineage = read_lineage(in, state);
-  in.finish();
-  return sketch;
-}
 
 using Weights = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -120,11 +93,8 @@ void bind_misra_gries(nb::module_& m) {
              require_equal("capacities", self.family.capacity, other.family.capacity);
              self.merge(other);
            })
-      .def("to_bytes", &to_bytes)
-      .def_static("from_bytes", &from_bytes, nb::arg("data"))
       .def_prop_ro("decrements",
-                   [](const Sketch& s) { return s.read([](auto& k) { return k.decrements(); }, uint64_t{0}); })
-      .def_prop_ro("capacity", [](const Sketch& s) { return s.family.capacity; });
+                   [](const Sketch& s) { return s.read([](auto& k) { return k.decrements(); }, uint64_t{0}); });
   bind_counter_sketch(bound);
 }
 

@@ -12,22 +12,12 @@ void write_kernel(StateWriter& out, KeyKind kind, const MisraGries<Key>& kernel)
   write_records(out, kind, kernel.counters());
 }
 
-// What a kernel's part of a state is checked against.
-struct KernelFacts {
-  KeyKind kind;
-  uint64_t capacity;
-  uint64_t max_key_bytes;
-  const HashKey& seed;
-  bool merged;
-};
-
 // Fills an empty kernel, and returns its counters. Their keys point into the state's bytes.
 template <class Key>
-std::vector<Counter<Key>> read_kernel(StateReader& in, MisraGries<Key>& kernel, const KernelFacts& facts) {
+std::vector<Counter<Key>> read_kernel(StateReader& in, const KernelFacts& facts, MisraGries<Key>& kernel) {
   const uint64_t total = read_total(in);
   const uint64_t alpha = in.u64();
-  auto records = read_records<Counter<Key>>(in, facts.kind, facts.max_key_bytes, facts.seed, total);
-  if (records.size() > facts.capacity) throw CorruptStateError("state has more counters than its capacity");
+  auto records = read_counters<Counter<Key>>(in, facts, total);
   if (records.size() < facts.capacity && ((alpha > 0 && !facts.merged) || has_zero(records)))
     throw CorruptStateError("state has decrements while it has room");
   // Every decrement takes k counts and one event: sum c + alpha (k+1) = n. A merge may have taken more.

@@ -19,6 +19,31 @@ struct ShardedFamily {
   Kernel<Key> make() const {
     return Kernel<Key>(capacity, shards, seed);
   }
+
+  static constexpr StateFamily kState = StateFamily::sharded_misra_gries;
+  void write_shape(StateWriter& out) const { out.u64(capacity); }
+  static ShardedFamily read_shape(StateReader& in) { return {read_capacity(in), 0, HashKey(0)}; }
+  void write_more(StateWriter& out) const { out.u32(shards); }
+  void read_more(StateReader& in) {
+    shards = in.u32();
+    if (shards < 1 || shards > kMaxShards) throw CorruptStateError("state has a number of shards outside 1 to 128");
+  }
+  template <class Key>
+  static void write_kernel(StateWriter& out, KeyKind kind, const Kernel<Key>& kernel) {
+    for (const auto& shard : kernel.shards()) discreet::write_kernel(out, kind, shard);
+  }
+  template <class Key>
+  void read_kernel(StateReader& in, const KernelFacts& facts, Kernel<Key>& kernel) const {
+    uint64_t total = 0;
+    for (uint32_t s = 0; s < shards; ++s) {
+      auto& shard = kernel.shards()[s];
+      // An item in two shards would count for both: the privacy of a release rests on there being none.
+      for (const auto& counter : discreet::read_kernel(in, facts, shard))
+        if (shard_of(counter.hash, shards) != s) throw CorruptStateError("state has a key in a shard of others");
+      total += shard.total();
+      if (total >> 63) throw CorruptStateError("state has a total of 2**63 or more");
+    }
+  }
 };
 using Sketch = Summary<ShardedFamily>;
 
@@ -157,59 +182,6 @@ void update_batches(Sketch& self, nb::handle batches, bool skip_nulls, BadItems 
   source.reset();
 }
 
-nb::bytes to_bytes(const Sketch& self) {
-  StateWriter out;
-  KeyKind kind = KeyKind::none;
-  self.with_lock([&](KeyKind held) {
-    kind = held;
-    out.u64(self.family.capacity);
-    out.u64(self.max_key_bytes);
-    out.seed(self.family.seed);
-    out.u8(self.merged);
-    out.u32(self.family.shards);
-    self.read_locked(
-        [&](const auto& kernel) {
-          for (const auto& shard : kernel.shards()) write_kernel(out, kind, shard);
-          return 0;
-        },
-        0);
-    write_lineage(out, self);
-  });
-  return sealed(out, StateFamily::sharded_misra_gries, 2, kind);
-}
-
-std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
-  const OpenState state = open_state(view_of(data), StateFamily::sharded_misra_gries, 2);
-  StateReader in(state.payload);
-  const uint64_t capacity = read_capacity(in);
-  const uint64_t max_key_bytes = read_max_key_bytes(in);
-  const HashKey seed(in.u64(), state.first_hash);
-  const bool merged = read_flag(in);
-  const uint32_t shards = in.u32();
-  if (shards < 1 || shards > kMaxShards) throw CorruptStateError("state has a number of shards outside 1 to 128");
-  auto sketch = std::make_unique<Sketch>(ShardedFamily{capacity, shards, seed}, max_key_bytes);
-  sketch->merged = merged;
-  if (state.kind != KeyKind::none) {
-    sketch->start(state.kind);
-    uint64_t total = 0;
-    sketch->visit_kernel([&](auto& kernel, auto key) {
-      for (uint32_t s = 0; s < shards; ++s) {
-        auto& shard = kernel.shards()[s];
-        const auto counters =
-            read_kernel<decltype(key)>(in, shard, {state.kind, capacity, max_key_bytes, seed, merged});
-        // An item in two shards would count for both: the privacy of a release rests on there being none.
-        for (const auto& counter : counters)
-          if (shard_of(counter.hash, shards) != s) throw CorruptStateError("state has a key in a shard of others");
-        total += shard.total();
-        if (total >> 63) throw CorruptStateError("state has a total of 2**63 or more");
-      }
-    });
-  }
-  sketch->lineage = read_lineage(in, state);
-  in.finish();
-  return sketch;
-}
-
 // A number of every shard; nothing before the first key.
 template <class F>
 std::vector<uint64_t> of_shards(const Sketch& self, F&& number) {
@@ -241,8 +213,6 @@ void bind_sharded_misra_gries(nb::module_& m) {
              require_equal_seeds(self.family.seed, other.family.seed);
              self.merge(other);
            })
-      .def("to_bytes", &to_bytes)
-      .def_static("from_bytes", &from_bytes, nb::arg("data"))
       .def("shard_of",
            [](const Sketch& s, nb::handle item) {
              const Column column = column_of_item(item);
@@ -254,8 +224,7 @@ void bind_sharded_misra_gries(nb::module_& m) {
       .def_prop_ro("decrements", [](const Sketch& s) { return of_shards(s, [](auto& k) { return k.decrements(); }); })
       .def_prop_ro("sizes", [](const Sketch& s) { return of_shards(s, [](auto& k) { return k.size(); }); })
       .def_prop_ro("totals", [](const Sketch& s) { return of_shards(s, [](auto& k) { return k.total(); }); })
-      .def_prop_ro("shards", [](const Sketch& s) { return s.family.shards; })
-      .def_prop_ro("capacity", [](const Sketch& s) { return s.family.capacity; });
+      .def_prop_ro("shards", [](const Sketch& s) { return s.family.shards; });
   bind_counter_sketch(bound);
 }
 

@@ -17,6 +17,43 @@ struct UserMisraGriesFamily {
   Kernel<Key> make() const {
     return Kernel<Key>(capacity, max_items, seed);
   }
+
+  static constexpr StateFamily kState = StateFamily::user_misra_gries;
+  void write_shape(StateWriter& out) const {
+    out.u64(capacity);
+    out.u64(max_items);
+    out.u8(sample);
+  }
+  static UserMisraGriesFamily read_shape(StateReader& in) {
+    const uint64_t capacity = read_capacity(in);
+    const uint64_t max_items = in.u64();
+    if (max_items < 1 || max_items > capacity) throw CorruptStateError("state has a bound outside 1 to its capacity");
+    return {capacity, max_items, read_flag(in), HashKey(0)};
+  }
+  template <class Key>
+  static void write_kernel(StateWriter& out, KeyKind kind, const Kernel<Key>& kernel) {
+    out.u64(kernel.total());
+    out.u64(kernel.users());
+    out.u64(kernel.decrements());
+    write_records(out, kind, kernel.counters());
+  }
+  template <class Key>
+  void read_kernel(StateReader& in, const KernelFacts& facts, Kernel<Key>& kernel) const {
+    const uint64_t total = read_total(in);
+    const uint64_t users = in.u64();
+    const uint64_t alpha = in.u64();
+    const auto records = read_counters<Counter<Key>>(in, facts, total);
+    for (const auto& r : records)
+      if (r.count == 0 || r.count > users) throw CorruptStateError("state has a count outside 1 to its users");
+    // Every user has an item, and causes at most one decrement.
+    if (users > total || (!facts.merged && alpha > users))
+      throw CorruptStateError("state has users that do not fit its total");
+    // A decrement takes at least k+1 counts: sum c + alpha (k+1) <= N.
+    const unsigned __int128 accounted =
+        static_cast<unsigned __int128>(alpha) * (capacity + 1) + sum_of_counts(records);
+    if (accounted > total) throw CorruptStateError("state has counts that do not add up to its total");
+    kernel.assign(records, total, users, alpha);
+  }
 };
 using Sketch = Summary<UserMisraGriesFamily>;
 
@@ -137,68 +174,6 @@ void update(Sketch& self, nb::handle data, bool skip_nulls, BadItems bad, Random
   lists.reset();
 }
 
-nb::bytes to_bytes(const Sketch& self) {
-  StateWriter out;
-  KeyKind kind = KeyKind::none;
-  self.with_lock([&](KeyKind held) {
-    kind = held;
-    out.u64(self.family.capacity);
-    out.u64(self.family.max_items);
-    out.u8(self.family.sample);
-    out.u64(self.max_key_bytes);
-    out.seed(self.family.seed);
-    out.u8(self.merged);
-    self.read_locked(
-        [&](const auto& kernel) {
-          out.u64(kernel.total());
-          out.u64(kernel.users());
-          out.u64(kernel.decrements());
-          write_records(out, kind, kernel.counters());
-          return 0;
-        },
-        0);
-    write_lineage(out, self);
-  });
-  return sealed(out, StateFamily::user_misra_gries, 2, kind);
-}
-
-std::unique_ptr<Sketch> from_bytes(const nb::bytes& data) {
-  const OpenState state = open_state(view_of(data), StateFamily::user_misra_gries, 2);
-  StateReader in(state.payload);
-  const uint64_t capacity = read_capacity(in);
-  const uint64_t max_items = in.u64();
-  if (max_items < 1 || max_items > capacity) throw CorruptStateError("state has a bound outside 1 to its capacity");
-  const bool sample = read_flag(in);
-  const uint64_t max_key_bytes = read_max_key_bytes(in);
-  const HashKey seed(in.u64(), state.first_hash);
-  auto sketch = std::make_unique<Sketch>(UserMisraGriesFamily{capacity, max_items, sample, seed}, max_key_bytes);
-  sketch->merged = read_flag(in);
-  if (state.kind != KeyKind::none) {
-    sketch->start(state.kind);
-    const uint64_t total = read_total(in);
-    const uint64_t users = in.u64();
-    const uint64_t alpha = in.u64();
-    sketch->visit_kernel([&](auto& kernel, auto key) {
-      const auto records = read_records<Counter<decltype(key)>>(in, state.kind, max_key_bytes, seed, total);
-      if (records.size() > capacity) throw CorruptStateError("state has more counters than its capacity");
-      for (const auto& r : records)
-        if (r.count == 0 || r.count > users) throw CorruptStateError("state has a count outside 1 to its users");
-      // Every user has an item, and causes at most one decrement.
-      if (users > total || (!sketch->merged && alpha > users))
-        throw CorruptStateError("state has users that do not fit its total");
-      // A decrement takes at least k+1 counts: sum c + alpha (k+1) <= N.
-      const unsigned __int128 accounted =
-          static_cast<unsigned __int128>(alpha) * (capacity + 1) + sum_of_counts(records);
-      if (accounted > total)
-        throw CorruptStateError("state has counts that do not add up to its total");
-      kernel.assign(records, total, users, alpha);
-    });
-  }
-  sketch->lineage = read_lineage(in, state);
-  in.finish();
-  return sketch;
-}
-
 }  // namespace
 
 void bind_user_misra_gries(nb::module_& m) {
@@ -216,12 +191,9 @@ void bind_user_misra_gries(nb::module_& m) {
              require_equal("bounds on a user's items", self.family.max_items, other.family.max_items);
              self.merge(other);
            })
-      .def("to_bytes", &to_bytes)
-      .def_static("from_bytes", &from_bytes, nb::arg("data"))
       .def_prop_ro("users", [](const Sketch& s) { return s.read([](auto& k) { return k.users(); }, uint64_t{0}); })
       .def_prop_ro("decrements",
                    [](const Sketch& s) { return s.read([](auto& k) { return k.decrements(); }, uint64_t{0}); })
-      .def_prop_ro("capacity", [](const Sketch& s) { return s.family.capacity; })
       .def_prop_ro("max_items", [](const Sketch& s) { return s.family.max_items; })
       .def_prop_ro("sample", [](const Sketch& s) { return s.family.sample; });
   bind_counter_sketch(bound);
