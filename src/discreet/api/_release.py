@@ -11,13 +11,14 @@ from fractions import Fraction
 from discreet.api._choose import choose
 from discreet.central import Mechanism
 from discreet.central._base import snapshot
-from discreet.central.paying import check_noise, check_payer, pay_and_draw, release_request
+from discreet.central.paying import check_noise, release_request
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
 from discreet.releases.error_model import Noise
+from discreet.releases.paying import Bill, check_payer, pay_for_release
 from discreet.releases.release import Release
 from discreet.summaries import Summary
 
@@ -80,15 +81,9 @@ def release(
     prepared = prepare(
         summary, budget, mechanism, unit, ledger, charge_id, total_share, stream_length, source, parts_per_user
     )
-    return pay_and_draw(
-        ledger,
-        charge_id,
-        budget,
-        prepared.description,
-        prepared.mechanism.unit,
-        lambda: prepared.draw(summary, source),
-        release_request(summary, stream_length, request, parts_per_user),
-    )
+    asked = release_request(summary, stream_length, request, parts_per_user)
+    bill = Bill(budget, prepared.description, prepared.mechanism.unit, asked)
+    return pay_for_release(ledger, charge_id, bill, lambda: prepared.draw(summary, source))
 
 
 def _total(summary: Summary | Sequence[Summary]) -> int:

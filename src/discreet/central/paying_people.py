@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.central.paying import check_noise, check_payer, pay_and_draw
+from discreet.central.paying import check_noise
 from discreet.central.people import PeopleRelease
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, User
 from discreet.privacy.ledger import Account
+from discreet.releases.paying import Bill, check_payer, pay_for_release
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
@@ -57,7 +58,5 @@ def release_people(
     """Charge, draw and return."""
     mechanism.check(people)
     described = f"{mechanism.name}, {'rows' if mechanism.rows else 'people'}, k={mechanism.k}"
-    asked = {"request": request}
-    return pay_and_draw(
-        ledger, charge_id, mechanism.budget, described, mechanism.unit, lambda: mechanism(people, source), asked
-    )
+    bill = Bill(mechanism.budget, described, mechanism.unit, {"request": request})
+    return pay_for_release(ledger, charge_id, bill, lambda: mechanism(people, source))

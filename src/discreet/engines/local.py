@@ -13,13 +13,14 @@ from functools import partial
 from typing import Any
 
 from discreet.central import ShardedOffsetRelease
-from discreet.central.paying import check_noise, check_payer, pay_and_draw, release_request, top_k_request
+from discreet.central.paying import check_noise, release_request, top_k_request
 from discreet.central.sizing import choose_capacity
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
+from discreet.releases.paying import Bill, check_payer, pay_for_release
 from discreet.releases.release import Release
 from discreet.summaries import ShardedMisraGries
 from discreet.summaries.sharded_misra_gries import MAX_SHARDS
@@ -111,4 +112,4 @@ def top_k(
     draw = partial(mechanism, summary, source)
     # As `discreet.top_k` says it, which may repeat this.
     request = release_request(summary, None, top_k_request(k, nulls, None, grouped=False, stream_length=stream_length))
-    return pay_and_draw(ledger, charge_id, budget, mechanism.name, unit, draw, request).head(k)
+    return pay_for_release(ledger, charge_id, Bill(budget, mechanism.name, unit, request), draw).head(k)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.central import Mechanism, SummedRelease, UserRelease
-from discreet.central.paying import check_noise, check_payer, is_stored, pay_and_draw
+from discreet.central.paying import check_noise
 from discreet.central.paying_people import prepare_people, release_people
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_plans import PLANS, SHUFFLE_LIMIT, SparkPlan, choose_plan, needs_users, spark_plans
@@ -28,6 +27,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
+from discreet.releases.paying import Bill, check_payer, is_stored, pay_for_release
 from discreet.releases.release import Release
 from discreet.summaries import RawCounts
 
@@ -257,15 +257,15 @@ class _Request:
         check_payer(ledger, charge_id, source)
         description = self.description if k is None else f"{self.description}, the {k} largest"
 
-        def pay(draw: Callable[[], Release]) -> Release:
-            return pay_and_draw(ledger, charge_id, self.budget, description, self.unit, draw, self._asked())
+        bill = Bill(self.budget, description, self.unit, self._asked())
 
         if is_stored(ledger, charge_id):
-            return pay(_never)
+            return pay_for_release(ledger, charge_id, bill, _never)
         held = self._held().persist(self._storage())
         try:
             withheld = Withheld.collected(held, self.plan)
-            return pay(lambda: self._published(held, withheld, system_source() if source is None else source, k))
+            drawing = system_source() if source is None else source
+            return pay_for_release(ledger, charge_id, bill, lambda: self._published(held, withheld, drawing, k))
         finally:
             held.unpersist()
 

@@ -1,0 +1,169 @@
+"""Paying for what leaves, once for all trust models: checked, charged durably, drawn, stored, returned.
+
+Whatever is drawn once and published goes through `pay_and_draw`: a `Release`, an `Estimate`, a message. The
+charge is on disk before anything random is drawn, and what was drawn is on disk before anybody sees it. A crash may
+waste budget; it never publishes anything uncharged. Repeating a charge id hands out what is stored under it.
+
+    drawn, payment = pay_and_draw(account, charge_id, Bill(budget, name, unit), draw, to_payload=..., from_payload=...)
+
+Whatever is begun once and then makes steps (a release at every tick, the messages of a stream, a state whose beginning
+is random) goes through `begin`: one charge for all of it, tied to one token. The steps are registered by
+`discreet.privacy.steps`.
+
+    begin(account, charge_id, Bill(budget, name, unit), token)
+
+Before either, `check_payer` refuses what no ledger could record. Everything else that can be refused for its parameters
+(the budget, the noise, the data) is refused before the charge, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from discreet.errors import LedgerError, ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Unit
+from discreet.privacy.ledger import Account, new_charge_id
+from discreet.releases.release import Release
+
+__all__ = ["Bill", "begin", "check_payer", "is_stored", "pay_and_draw", "pay_for_release"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What is charged, and for what. A charge id stands for one bill: repeated with another it is a LedgerError.
+
+    Attributes:
+        budget: What it costs.
+        description: The mechanism in words, as the ledger's history shows it.
+        unit: Whose presence is hidden. An account pays for one unit.
+        request: Everything else that is public, was asked for and makes the result another one: parameters, names of
+            files and columns. The ledger keeps its digest, so that nobody gets the release of other data under a
+            charge id. It must hold nothing of the data. None: the id alone says it, as that of a round and a party.
+    """
+
+    budget: Budget
+    description: str
+    unit: Unit
+    request: Mapping[str, object] | None = None
+
+    @property
+    def digest(self) -> str | None:
+        """What the ledger keeps of the request."""
+        if self.request is None:
+            return None
+        return hashlib.sha256(json.dumps(self.request, sort_keys=True, default=repr).encode()).hexdigest()
+
+
+def check_payer(ledger: object, charge_id: object, source: object) -> None:
+    """Refuse what no ledger could record: an account that is none, an id without one, a source that is not private."""
+    if ledger is not None and not isinstance(ledger, Account):
+        raise ParameterError(f"ledger must be an account, Ledger(path).account(name), not {type(ledger).__name__}")
+    if charge_id is not None and ledger is None:
+        raise ParameterError("charge_id names a charge in a ledger; give the ledger's account, too")
+    if source is not None and not isinstance(source, RandomSource):
+        raise ParameterError(f"source must be a random source of discreet.noise, not {type(source).__name__}")
+    if isinstance(source, RandomSource) and source.seeded and ledger is not None:
+        raise ParameterError("a ledger keeps private releases; one from a seeded source is not private")
+
+
+def is_stored(account: Account | None, charge_id: str | None) -> bool:
+    """Whether something is stored under this id, so that `pay_and_draw` would hand it out and draw nothing."""
+    return account is not None and charge_id is not None and account.is_stored(charge_id)
+
+
+def pay_and_draw(
+    account: Account | None,
+    charge_id: str | None,
+    bill: Bill,
+    draw: Callable[[], T],
+    *,
+    to_payload: Callable[[T], bytes],
+    from_payload: Callable[[bytes], T],
+) -> tuple[T, str | None]:
+    """Charge, draw and store; or hand out what is stored under the charge id. Returns it, and how it was paid.
+
+    Paid is "charged" (now), "charged before" (an earlier attempt died before anything was published: drawn now, at no
+    further cost), "replayed" (what is stored, nothing drawn), or None without an account.
+
+    Args:
+        account: The ledger's account that pays; without one `draw` is called and that is all.
+        charge_id: Names the charge; None makes a new id.
+        bill: What it costs, and what for.
+        draw: Draws the noise. Called once, after the charge; not at all where something is stored. What can fail for
+            its parameters must have failed before: an error in here leaves a charge that is good for one attempt more
+            under the same id (a note on the error says so, from Python 3.11 on).
+        to_payload: What is drawn as bytes; `lambda message: message` for bytes.
+        from_payload: The inverse. What was just drawn is returned as it is, so the two must be exact inverses.
+    """
+    if account is None:
+        return draw(), None
+    charge_id = new_charge_id() if charge_id is None else charge_id
+    paid = account.pay(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
+    if paid.payload is not None:
+        return from_payload(paid.payload), "replayed"
+    try:
+        drawn = draw()
+        payload = to_payload(drawn)
+        stored = account.store(charge_id, payload)
+    except BaseException as error:
+        if sys.version_info >= (3, 11):
+            error.add_note(f"charged, nothing published: the charge id {charge_id!r} is good for one release")
+        raise
+    if stored != payload:
+        drawn = from_payload(stored)  # another process was faster, and what we drew is forgotten
+    return drawn, "charged" if paid.charged else "charged before"
+
+
+def pay_for_release(account: Account | None, charge_id: str | None, bill: Bill, draw: Callable[[], Release]) -> Release:
+    """`pay_and_draw` of a `Release`, whose `payment` says how it was paid."""
+    release, payment = pay_and_draw(
+        account, charge_id, bill, draw, to_payload=Release.to_payload, from_payload=Release.from_payload
+    )
+    release.payment = payment
+    return release
+
+
+def begin(
+    account: Account,
+    charge_id: str,
+    bill: Bill,
+    token: bytes,
+    *,
+    what: str = "release",
+    save: Callable[[], None] | None = None,
+) -> bool:
+    """Charge once for something that goes on: durable before anything random of it is drawn.
+
+    The charge pays for what has this token, and for the states saved from it. Another object under the same id would
+    draw everything a second time: it has another token and is refused. Whoever restores a saved state calls this with
+    the token in it, and nothing is charged again.
+
+    Returns whether it begins now. False: it had begun before, and goes on. (Where the token is the same for all, as
+    that of a party whose number is in the id, the caller who has no state refuses on False.)
+
+    Args:
+        account: The ledger's account that pays.
+        charge_id: Names the charge; kept in the state.
+        bill: What all steps cost together, and what for.
+        token: Drawn with the object, `uuid.uuid4().hex.encode()`, and kept in its state.
+        what: What it is, for the error.
+        save: Writes the state. Called after the charge and before the charge counts as used: after a crash in between
+            the same call begins once more, at no cost, and after one later the state is there.
+    """
+    stored = account.begin(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
+    begins = stored is None
+    if stored is None:
+        if save is not None:
+            save()
+        stored = account.store(charge_id, token)
+    if stored != token:
+        raise LedgerError(f"the charge {charge_id!r} paid for another {what}; restore that one's state")
+    return begins
