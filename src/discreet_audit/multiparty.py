@@ -22,8 +22,8 @@ from discreet.multiparty import (
 from discreet.multiparty._entries import write_entries
 from discreet.multiparty.messages import Message
 from discreet.noise import RandomSource, seeded_source
+from discreet.noise.places import noisy_places
 from discreet.noise.response import keep_probability
-from discreet.noise.universe import noisy_places
 from discreet.privacy import Budget
 from discreet_audit.findings import Finding
 from discreet_audit.multiparty_laws import (

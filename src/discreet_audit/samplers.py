@@ -25,7 +25,7 @@ import pyarrow as pa
 from discreet import _native
 from discreet.central import OffsetRelease, PrivateSpaceSaving, StabilityHistogram
 from discreet.noise import RandomSource, fresh_source, system_source
-from discreet.noise.universe import noisy_places
+from discreet.noise.places import noisy_places
 from discreet.pan.responses import ONE, Response, response_weights, square_threshold
 from discreet.privacy import Budget, Unit
 from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, UserMisraGries

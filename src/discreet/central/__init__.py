@@ -1,7 +1,6 @@
 """Trusted curator, one published result."""
 
 from discreet.central._base import Mechanism
-from discreet.central._universe import Universe
 from discreet.central.chan_misra_gries import ChanMisraGries
 from discreet.central.merged_release import MergedRelease
 from discreet.central.offset_release import OffsetRelease
@@ -15,6 +14,7 @@ from discreet.central.summed_release import SummedRelease
 from discreet.central.textbook_misra_gries import TextbookMisraGries
 from discreet.central.untrusted_merge import merge_releases
 from discreet.central.user_release import UserRelease
+from discreet.events.universe import Universe
 
 __all__ = [
     "ChanMisraGries",

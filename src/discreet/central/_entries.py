@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -18,11 +19,12 @@ from discreet.central._base import (
     lost_by_misra_gries,
     require_event_or_user,
 )
-from discreet.central._universe import Universe, noisy_universe, pure_epsilon
 from discreet.errors import ParameterError
+from discreet.events.universe import Universe
 from discreet.noise import RandomSource
+from discreet.noise.places import noisy_places
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.calibration import universe_cut
+from discreet.privacy.calibration import pure_rho, universe_cut
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
@@ -78,7 +80,7 @@ class EntriesRelease(Mechanism):
 
     def _epsilon(self) -> float:
         if self.universe is not None:
-            return pure_epsilon(self.budget, self.name)
+            return _pure_epsilon(self.budget, self.name)
         return approximate(self.budget, self.name)[0]
 
     @property
@@ -146,10 +148,24 @@ class EntriesRelease(Mechanism):
     def _publish(self, summary: Any, source: RandomSource) -> Release:
         return self._publish_entries(self._entries(summary), source)
 
+    def _noisy_universe(self, entries: RawCounts, cut: int, source: RandomSource) -> RawCounts:
+        """Every item of the universe whose value plus noise is at least the cut, the largest first.
+
+        Items without an entry have value 0; entries outside the universe are left out. Distributed as if noise were
+        drawn for every item.
+        """
+        positions = self.universe.positions(entries.items)
+        inside = positions >= 0
+        found, noisy = noisy_places(
+            source, self.universe.size, positions[inside], entries.counts[inside], self.scale, cut
+        )
+        order = np.lexsort((found, -noisy))
+        return RawCounts(self.universe.take(found[order]), noisy[order])
+
     def _publish_entries(self, entries: RawCounts, source: RandomSource) -> Release:
         cut = self._cut
         if self.universe is not None:
-            entries = noisy_universe(entries, self.universe, self.scale, cut, source)
+            entries = self._noisy_universe(entries, cut, source)
             noisy, keep = entries.counts, np.arange(len(entries)) < self.most_entries
         else:
             entries = self._before_noise(entries, source)
@@ -158,3 +174,16 @@ class EntriesRelease(Mechanism):
         # To whole counts: floor(v/u + 1/2), a function of what is already private.
         u = self.step.denominator
         return self._histogram(entries, noisy if u == 1 else (2 * noisy + u) // (2 * u), keep, source)
+
+
+def _pure_epsilon(budget: Budget, mechanism: str) -> float:
+    """epsilon of a pure budget, or the largest whose epsilon-DP is rho-zCDP: epsilon^2/2 <= rho."""
+    if budget.rho is not None:
+        epsilon = math.sqrt(2.0 * budget.rho)
+        while pure_rho(epsilon) > budget.rho:
+            epsilon = math.nextafter(epsilon, 0.0)
+        return epsilon
+    if budget.delta > 0.0:
+        raise ParameterError(f"{mechanism} over a universe spends no delta: give dc.Budget(epsilon), not {budget}")
+    assert budget.epsilon is not None
+    return budget.epsilon

@@ -192,10 +192,10 @@ class Run:
 
 def _fitting(estimator: Any, bad_rows: BadRows) -> Callable[[Any], Iterator[Any]]:
     """Items as the elements of the universe are written: numbers in a text file are text, in a table they are not."""
-    universe = getattr(estimator, "_universe", None)
+    universe = getattr(estimator, "universe", None)
     if universe is None:
         return lambda items: iter((items,))
-    return (lambda items: _as_integers(items, bad_rows)) if universe.kind == "integer" else _as_text
+    return (lambda items: _as_integers(items, bad_rows)) if universe.has_numbers else _as_text
 
 
 def _as_text(items: Any) -> Iterator[Any]:
@@ -247,9 +247,9 @@ def _lines(path: Path) -> Iterator[str]:
 def _described(universe: Any) -> dict[str, Any] | None:
     if universe is None:
         return None
-    from discreet.pan.universe import Universe
+    from discreet.events.universe import Universe
 
-    return Universe.of(universe).describe()
+    return Universe.of(universe).outline()
 
 
 def _needed(universe: Any) -> Any:

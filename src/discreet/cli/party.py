@@ -405,7 +405,7 @@ def _typed(protocol: Protocol, items: Any) -> Any:
 
 
 def _has_integers(protocol: Protocol) -> bool:
-    return getattr(protocol.universe, "kind", "") == "int64"
+    return bool(getattr(protocol.universe, "has_numbers", False))
 
 
 def _parsed(protocol: Protocol, text: str) -> Any:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "DEFAULT_MAX_KEY_BYTES",
     "Item",
     "arrow_chunks",
     "bad_items_rule",
@@ -36,10 +37,14 @@ __all__ = [
     "refuse_no_column",
     "row_items",
     "skip_nulls",
+    "values_of",
     "without_bad",
 ]
 
 T = TypeVar("T")
+
+DEFAULT_MAX_KEY_BYTES = 4096
+"""How long an item may be, in bytes, unless something else is said."""
 
 
 def skip_nulls(nulls: str) -> bool:
@@ -100,6 +105,23 @@ def prepare_column(data: Any) -> Any:
     if made_by == "numpy" and hasattr(data, "dtype") and hasattr(data, "ndim"):
         return _from_numpy(data)
     return data
+
+
+def values_of(data: Any, nulls: str = "error") -> list[Any]:
+    """A column of any library as Python values, which may be no items; nulls are an error or left out."""
+    column = prepare_column(data)
+    if is_arrow(column):
+        values = read(column, lambda: [value for chunk in arrow_chunks(column) for value in chunk.to_pylist()])
+    elif isinstance(column, (str, bytes, bytearray, memoryview)):
+        raise DataError("expected a column or an iterable of items, got a single one; put it in a list")
+    elif not isinstance(column, Iterable):
+        raise DataError(f"expected a column or an iterable of items, got {type(column).__name__}")
+    else:
+        values = column.tolist() if hasattr(column, "tolist") else list(column)
+    there = [value for value in values if value is not None]
+    if len(there) < len(values) and not skip_nulls(nulls):
+        raise DataError('the column has nulls; pass nulls="skip" to leave them out')
+    return there
 
 
 def refuse_no_column(data: Any) -> None:

@@ -4,9 +4,9 @@ A protocol holds the public parameters of a round. `protocol.party(number).encod
 party, `protocol.aggregator()` takes messages with `receive` and answers `estimate(items)`.
 """
 
+from discreet.events.universe import Universe as Domain
 from discreet.multiparty._base import Aggregator, Party, Protocol, Receipt, Rejection, protocol_from_dict
 from discreet.multiparty._plan import PlannedProtocol, ProtocolPlan, plan
-from discreet.multiparty.domain import Domain
 from discreet.multiparty.estimates import Estimates
 from discreet.multiparty.hadamard_response import HadamardResponse
 from discreet.multiparty.hierarchy import Hierarchy

@@ -23,7 +23,7 @@ import numpy as np
 
 from discreet.errors import CorruptStateError, DataError, DiscreetError, MessageError, ParameterError
 from discreet.events.items import item_of
-from discreet.multiparty.domain import Domain, Words
+from discreet.events.universe import Universe, Words
 from discreet.multiparty.estimates import Estimates, Numbers
 from discreet.multiparty.messages import Message, pack, pack_parts, read_varint, unpack, unpack_parts, varint
 from discreet.noise import RandomSource, system_source
@@ -84,13 +84,16 @@ class Protocol:
     @staticmethod
     def read_universe(given: object) -> Any:
         """The universe from what is given, or from its description."""
-        return Domain.from_dict(given) if isinstance(given, dict) else Domain.of(given)
+        universe = Universe.from_dict(given) if isinstance(given, dict) else Universe.of(given)
+        if universe.kind == "uint64" or (universe.size or 0) > 2**62:
+            raise ParameterError("a universe of numbers is within int64, of at most 2**62; 'integers' is unbounded")
+        return universe
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Universe:
         """The universe."""
-        domain: Domain = self.universe
-        return domain
+        universe: Universe = self.universe
+        return universe
 
     @property
     def epsilon(self) -> float:

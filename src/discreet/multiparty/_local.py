@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import MessageError, ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_CELLS, Protocol, check_message
-from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message, read_varint, unpack, varint
 from discreet.noise import RandomSource

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.errors import MessageError, ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_CELLS, Protocol
-from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.noise import RandomSource
 from discreet.noise.source import MAX_SCALE

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import MessageError, ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import Protocol, known, known_protocol
 from discreet.multiparty._local import LocalProtocol
-from discreet.multiparty.domain import Words
 from discreet.multiparty.messages import Message, pack_parts, read_varint, unpack_parts, varint
 from discreet.multiparty.ordered import Levels, levels_of, ordered_universe
 from discreet.noise import RandomSource

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet.events.universe import Words
 from discreet.multiparty._base import known
 from discreet.multiparty._local import LocalProtocol, Reports
-from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability

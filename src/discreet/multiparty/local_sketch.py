@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.errors import ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import known
 from discreet.multiparty._local import LocalProtocol, Reports
 from discreet.multiparty._sketches import laplace_variance, noise_reach, read_cells
-from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number

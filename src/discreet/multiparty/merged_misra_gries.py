@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import MessageError, ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import Protocol, known
 from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._sketches import check_scales, laplace_variance, noise_reach
-from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message
 from discreet.noise import RandomSource
+from discreet.noise.places import noisy_places
 from discreet.noise.source import Integers
-from discreet.noise.universe import noisy_places
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet import _native
+from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_CELLS, known
 from discreet.multiparty._sketches import (
     Cells,
@@ -20,7 +21,6 @@ from discreet.multiparty._sketches import (
     sketch_cells,
     with_noise,
 )
-from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message
 from discreet.noise import RandomSource

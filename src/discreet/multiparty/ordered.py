@@ -5,7 +5,6 @@ Everything here is public: a function of the parameters and of what is asked, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.items import arrow_chunks, is_arrow, item_of, prepare_column, read, skip_nulls
-from discreet.multiparty.domain import Domain, Words
+from discreet.events.items import item_of, prepare_column, values_of
+from discreet.events.universe import Universe, Words
+from discreet.multiparty._base import Protocol
 from discreet.privacy.checks import whole_number
 
 __all__ = ["Levels", "Strings", "levels_of", "occupied", "ordered_universe"]
@@ -54,7 +54,7 @@ class Strings:
 
     def words(self, items: Any, nulls: str = "error") -> Words:
         """The number of every string, in order; `DataError` for anything outside the universe."""
-        values = _texts(items, skip_nulls(nulls))
+        values = _texts(items, nulls)
         length = values.dtype.itemsize // 4
         points = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), length)
         if points[:, self.max_length :].any():
@@ -118,23 +118,21 @@ class Strings:
         return {"kind": "strings up to", "alphabet": self.alphabet, "max_length": self.max_length}
 
 
-def ordered_universe(given: object) -> Domain | Strings:
+def ordered_universe(given: object) -> Universe | Strings:
     """A universe with an order: strings, a size, a range, or a list in its order; also from its description."""
     if isinstance(given, Strings):
         return given
-    if isinstance(given, dict):
-        if given.get("kind") != "strings up to":
-            return Domain.from_dict(given)
+    if isinstance(given, dict) and given.get("kind") == "strings up to":
         return Strings(given["alphabet"], given["max_length"])
-    domain = Domain.of(given)
-    if domain.size is None:
+    universe: Universe = Protocol.read_universe(given)
+    if universe.size is None:
         raise ParameterError(
             "levels need a bounded universe: a size, a range, a list, or Strings(alphabet, max_length)"
         )
-    return domain
+    return universe
 
 
-def levels_of(universe: Domain | Strings, branching: int | None) -> Levels:
+def levels_of(universe: Universe | Strings, branching: int | None) -> Levels:
     """Levels in which an interval has `branching` parts (16); of strings, one for each `branching` characters (1)."""
     if isinstance(universe, Strings):
         return universe.levels(branching)
@@ -148,7 +146,7 @@ def levels_of(universe: Domain | Strings, branching: int | None) -> Levels:
     return Levels(size, tuple(reversed(widths)))
 
 
-def occupied(universe: Domain | Strings, nodes: Nodes, width: int) -> npt.NDArray[np.bool_]:
+def occupied(universe: Universe | Strings, nodes: Nodes, width: int) -> npt.NDArray[np.bool_]:
     """Which of the intervals [node * width, (node+1) * width) hold an item of the universe."""
     if isinstance(universe, Strings):
         return universe.occupied(nodes, width)
@@ -156,23 +154,12 @@ def occupied(universe: Domain | Strings, nodes: Nodes, width: int) -> npt.NDArra
     return nodes < -(-universe.size // width)
 
 
-def _texts(items: Any, skip: bool) -> npt.NDArray[np.str_]:
+def _texts(items: Any, nulls: str) -> npt.NDArray[np.str_]:
     """A column of strings as an array of characters."""
     column = prepare_column(items)
     if isinstance(column, np.ndarray) and column.dtype.kind == "U":
         return column
-    if isinstance(column, (str, bytes)):
-        raise DataError("expected a column or an iterable of items, got a single one; put it in a list")
-    if isinstance(column, np.ndarray):
-        column = column.tolist()
-    elif is_arrow(column):
-        chunks = arrow_chunks(column)
-        column = read(column, lambda: [value for chunk in chunks for value in chunk.to_pylist()])
-    elif not isinstance(column, Iterable):
-        raise DataError(f"expected a column or an iterable of items, got {type(column).__name__}")
-    values = [value for value in column if not (skip and value is None)]
-    if any(value is None for value in values):
-        raise DataError('the column has nulls; pass nulls="skip" to leave them out')
+    values = values_of(column, nulls)
     if not all(isinstance(value, str) for value in values):
         raise DataError("the universe has strings, the column has items of another kind")
     if any(value.endswith("\0") for value in values):  # which NumPy would drop

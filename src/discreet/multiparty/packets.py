@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.errors import DataError, MessageError, ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_CELLS
 from discreet.multiparty._sketches import Cells, read_cells
-from discreet.multiparty.domain import Words
 from discreet.multiparty.epochs import Block
 from discreet.multiparty.messages import read_varint, varint
 

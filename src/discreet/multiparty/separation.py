@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet import _native
 from discreet.errors import MessageError, ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_CELLS, known
 from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._sketches import (
@@ -25,12 +26,11 @@ from discreet.multiparty._sketches import (
     width_of,
     with_noise,
 )
-from discreet.multiparty.domain import Words
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message, read_varint, varint
 from discreet.noise import RandomSource
+from discreet.noise.places import places_above
 from discreet.noise.source import Integers
-from discreet.noise.universe import places_above
 from discreet.privacy.checks import positive_number, probability, whole_number
 
 __all__ = ["Separation"]

@@ -37,9 +37,9 @@ from discreet.errors import (
     ParameterError,
 )
 from discreet.events.items import prepare_column
+from discreet.events.universe import Universe, Words
 from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER, Protocol, known
 from discreet.multiparty._sketches import Cells, noise_reach
-from discreet.multiparty.domain import Domain, Words
 from discreet.multiparty.epochs import Block, levels_for
 from discreet.multiparty.messages import Message, pack_parts, unpack_parts
 from discreet.multiparty.packets import MAX_TIME, Packet, Shape, check_size, write_packet
@@ -451,7 +451,7 @@ class StreamParty:
         return f"StreamParty(number={self.number}, time={self._time}) [NOT PRIVATE]"
 
 
-def _words(domain: Domain, items: Any) -> tuple[Words, npt.NDArray[np.bool_]]:
+def _words(domain: Universe, items: Any) -> tuple[Words, npt.NDArray[np.bool_]]:
     """The word of every step, 0 where nothing arrived, and where something did."""
     column = prepare_column(items)
     if isinstance(column, np.ndarray):

@@ -11,9 +11,9 @@ import numpy as np
 
 from discreet import _native
 from discreet.errors import CorruptStateError, DiscreetError, IncompatibleSummaryError, MessageError, ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_NUMBER, Receipt, Rejection
 from discreet.multiparty._sketches import estimates, laplace_variance
-from discreet.multiparty.domain import Words
 from discreet.multiparty.epochs import Block, Spans, block_cover
 from discreet.multiparty.estimates import Estimates, Numbers
 from discreet.multiparty.messages import pack_parts, unpack, unpack_parts

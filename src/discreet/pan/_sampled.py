@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.errors import CorruptStateError
+import numpy as np
+
+from discreet import _native
+from discreet.errors import CorruptStateError, ParameterError
+from discreet.events.universe import Universe
 from discreet.noise import RandomSource
 from discreet.pan._base import Noise, Options, PanEstimate, PanEstimator, Settings, gap_of
 from discreet.pan.intervals import count_bound, mean_interval
-from discreet.pan.universe import Universe
+from discreet.pan.responses import Response
 from discreet.privacy.checks import whole_number
 
 __all__ = ["DEFAULT_SAMPLE", "Sampled", "SampledBits"]
@@ -25,9 +29,8 @@ class Sampled(PanEstimator):
 
     def _sample(self, universe: object, sample_size: int | None) -> None:
         self._universe = Universe.of(universe)
-        default = min(self._universe.size, DEFAULT_SAMPLE)
-        given = default if sample_size is None else whole_number("sample_size", sample_size, 1, _MOST)
-        self._sample_size = min(given, self._universe.size)
+        given = DEFAULT_SAMPLE if sample_size is None else whole_number("sample_size", sample_size, 1, _MOST)
+        self._sample_size = min(given, _size(self._universe))
 
     def _sample_for(self, alpha: float, beta: float, epsilon: float, universe: object, options: Options) -> int:
         """The smallest sample whose error stays below alpha but for a probability of beta."""
@@ -35,8 +38,37 @@ class Sampled(PanEstimator):
         def resize(m: int) -> None:
             self._sample_size = m
 
-        most = min(Universe.of(universe).size, _MOST)
+        most = min(_size(Universe.of(universe)), _MOST)
         return self._fewest(alpha, beta, epsilon, options, most, resize)
+
+    def _cells(
+        self, source: RandomSource, response: Response | None = None, shuffled: bool = False
+    ) -> _native.PanTable:
+        """A table with an entry for each element of the sample, which is drawn before any data.
+
+        With `shuffled` the entries are in random order also when all elements have one.
+        """
+        universe, size = self._universe, self._sample_size
+        coins = self._response if response is None else response
+        unseen, seen, signed = coins.unseen, coins.seen, universe.kind == "int64"
+        every = size == universe.size and not shuffled
+        if universe.first is not None and every:
+            return _native.PanTable.of_range(universe.first % 2**64, signed, size, unseen, seen)
+        places = np.arange(size) if every else source.sample_without_replacement(_size(universe), size)
+        if universe.first is not None:
+            keys = places.astype(np.uint64) + np.uint64(universe.first % 2**64)
+            return _native.PanTable.of_integers(keys, signed, unseen, seen)
+        chosen = universe.items(places)
+        if universe.has_numbers:
+            keys = np.array([number % 2**64 for number in chosen], np.uint64)
+            return _native.PanTable.of_integers(keys, signed, unseen, seen)
+        is_text = universe.kind == "string"
+        return _native.PanTable.of_strings([e.encode() for e in chosen] if is_text else chosen, is_text, unseen, seen)
+
+    @property
+    def universe(self) -> Universe:
+        """The public universe; of a restored list, its size and kind."""
+        return self._universe
 
     @property
     def sample_size(self) -> int:
@@ -44,11 +76,11 @@ class Sampled(PanEstimator):
         return self._sample_size
 
     def _parameters(self) -> dict[str, Any]:
-        return {"universe": self._universe.describe(), "sample_size": self._sample_size}
+        return {"universe": self._universe.outline(), "sample_size": self._sample_size}
 
     def _adopt(self, parameters: dict[str, Any]) -> None:
-        self._universe = Universe.restored(**parameters["universe"])
-        self._sample_size = whole_number("sample_size", parameters["sample_size"], 1, self._universe.size)
+        self._universe = Universe.from_outline(**parameters["universe"])
+        self._sample_size = whole_number("sample_size", parameters["sample_size"], 1, _size(self._universe))
 
     def _check_table(self) -> None:
         super()._check_table()
@@ -57,6 +89,12 @@ class Sampled(PanEstimator):
 
     def _describe(self) -> str:
         return f"universe={self._universe}, sample_size={self._sample_size}"
+
+
+def _size(universe: Universe) -> int:
+    if universe.size is None:
+        raise ParameterError("universe must be bounded: a size, a range or a list of elements")
+    return universe.size
 
 
 class SampledBits(Sampled):

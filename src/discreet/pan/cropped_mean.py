@@ -75,7 +75,7 @@ class CroppedMean(SampledBits):
         return self._t
 
     def _build(self, source: RandomSource) -> _native.PanTable:
-        table = self._universe.table(self._sample_size, self._response, source)
+        table = self._cells(source)
         table.add_bits(numbers(self._t), numbers(1), self._native_source)
         return table
 

@@ -46,6 +46,6 @@ class Density(SampledBits):
         return cls(universe, budget=Budget(epsilon), sample_size=m, **options)
 
     def _build(self, source: RandomSource) -> _native.PanTable:
-        table = self._universe.table(self._sample_size, self._response, source)
+        table = self._cells(source)
         table.add_bits(numbers(1), numbers(1), self._native_source)
         return table

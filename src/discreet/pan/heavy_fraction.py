@@ -137,7 +137,7 @@ class HeavyFraction(Sampled):
     def _build(self, source: RandomSource) -> _native.PanTable:
         if self._method == "ladder":
             return self._ladder(source)
-        table = self._universe.table(self._sample_size, self._response, source, shuffled=True)
+        table = self._cells(source, shuffled=True)
         of_b, of_a = self._sizes
         moduli = np.repeat(np.array([self._k, max(self._a, 1)], np.uint64), [of_b, of_a])
         table.add_bits(moduli, numbers(1), self._native_source)
@@ -177,7 +177,7 @@ class HeavyFraction(Sampled):
         return Response.of(self._settings.response, self._settings.epsilon_state / tables)
 
     def _ladder(self, source: RandomSource) -> _native.PanTable:
-        table = self._universe.table(self._sample_size, self._response, source)
+        table = self._cells(source)
         # r_x is drawn before the data and is not secret: it is part of the state.
         most = math.floor(_GRID * self._rho)
         steps = (_GRID + source.uniform_integers(most + 1, self._sample_size)).astype(np.uint64)

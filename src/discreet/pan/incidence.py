@@ -111,7 +111,7 @@ class Incidence(Sampled):
         return square_law(prime, epsilon_state)
 
     def _build(self, source: RandomSource) -> _native.PanTable:
-        table = self._universe.table(self._sample_size, self._response, source)
+        table = self._cells(source)
         if self._method == "squares":
             prime = self._moduli[0]
             threshold = square_threshold(prime, self._settings.epsilon_state)

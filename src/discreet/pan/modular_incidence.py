@@ -144,7 +144,7 @@ class ModularIncidence(Sampled):
         return np.fft.ifft(spectrum).real, np.fft.ifft(1 / spectrum).real
 
     def _build(self, source: RandomSource) -> _native.PanTable:
-        table = self._universe.table(self._sample_size, Response(1, 1), source)
+        table = self._cells(source, Response(1, 1))
         which, weights = self._law(self._settings.epsilon_state)
         if which == "squares":
             table.add_square_counters(numbers(self._k), numbers(1), weights[0], self._native_source)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.events.items import Item, bad_items_rule, prepare_column, skip_nulls
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, bad_items_rule, prepare_column, skip_nulls
 from discreet.events.published import mixed_array
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_MAX_KEY_BYTES", "MAX_CAPACITY", "Item", "RawCounts", "Summary"]
 
-DEFAULT_MAX_KEY_BYTES = 4096
 MAX_CAPACITY = 2**30
 _MAX_KEY_BYTES = 2**30
 

@@ -18,7 +18,7 @@ from discreet.multiparty import (
     MergedSketch,
     Separation,
 )
-from discreet.noise.universe import places_above
+from discreet.noise.places import places_above
 from discreet_audit import check, multiparty, registry, running
 from discreet_audit.multiparty_laws import counter_sensitivity, message_loss, neighbours, separation_loss, tiny
 

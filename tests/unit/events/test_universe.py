@@ -1,0 +1,135 @@
+"""The one universe: what it is made of, where items stand, how it is described."""
+
+import json
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
+from discreet.events.universe import Universe
+
+LISTS = {"string": ["b", "a", "\u00fc"], "binary": [b"\xff", b""], "int64": [5, -3], "uint64": [2**64 - 1, 0]}
+
+
+def test_the_public_names_are_one_class():
+    assert dc.central.Universe is dc.multiparty.Domain is Universe
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_lists_of_every_kind(kind):
+    items = LISTS[kind]
+    universe = Universe(items)
+    assert (universe.kind, universe.size, universe.first) == (kind, len(items), None)
+    places = np.arange(len(items))[::-1]
+    assert universe.items(places) == items[::-1] == universe.take(places).to_pylist()
+    assert universe.positions(universe.take(places)).tolist() == places.tolist()
+    assert [universe.place(item) for item in items] == list(range(len(items)))
+    assert universe.place("elsewhere") == -1
+
+
+@pytest.mark.parametrize("column", [
+    pa.array(["b", "a"]), pa.chunked_array([["b"], ["a"]]), pa.array(["b", "a"]).dictionary_encode(),
+    np.array(["b", "a"]),
+    ("b", "a"), iter(["b", "a"]), {"b": 1, "a": 2}.keys(), [np.str_("b"), np.str_("a")],
+])  # fmt: skip
+def test_a_list_comes_in_any_form(column):
+    assert Universe(column) == Universe(["b", "a"])
+    assert Universe(column if not hasattr(column, "__next__") else ["b", "a"]).elements == ("b", "a")
+
+
+@pytest.mark.parametrize("given", [
+    range(0), range(0, 10, 2), range(2**65), range(-1, 2**63 + 1), range(-(2**63), 2**63), [], ["a", "a"], ["a", 1],
+    [None], [1.5], [True], [1, True], [-1, 2**63], [2**64], ["\ud800"], [["a"]], "abc", "integers", b"ab", 7, None,
+    {"a": 1}, np.array([1.5]), pa.array([1, None]),
+])  # fmt: skip
+def test_what_is_no_universe(given):
+    with pytest.raises(ParameterError, match="universe"):
+        Universe(given)
+
+
+def test_sizes_ranges_and_kinds_without_a_bound():
+    assert Universe.of(4) == Universe(range(4))
+    made = Universe(range(-2, 3))
+    assert Universe.of(made) is made
+    assert made.words([2, -2]).tolist() == [4, 0]
+    assert made.positions(pa.array([2, 7, -2])).tolist() == [4, -1, 0]
+    assert Universe(range(2**63, 2**64)).positions(pa.array([2**63 + 1, 1], pa.uint64())).tolist() == [1, -1]
+    assert Universe.of("integers").words([-1]).tolist() == [2**64 - 1]
+    for name, item in (("strings", "x"), ("bytes", b"x")):
+        universe = Universe.of(name)
+        assert not universe.bounded
+        assert universe.words([item])[0] < 2**61
+        for refused in (lambda: universe.items([0]), lambda: universe.place("x")):  # noqa: B023 (called at once)
+            with pytest.raises(ParameterError, match="unbounded"):
+                refused()
+    with pytest.raises(ParameterError, match="unbounded universe is one of"):
+        Universe.of("words")
+
+
+def test_items_of_several_kinds_and_signs():
+    universe = Universe(["a", "b"])
+    mixed = dc.MisraGries(8)
+    mixed.update(["b", 1, b"a"])
+    items = mixed.not_private_counts().items
+    assert sorted(universe.positions(items).tolist()) == [-1, -1, 1]
+    assert sorted(Universe(range(2)).positions(items).tolist()) == [-1, -1, 1]
+    with pytest.raises(IncompatibleSummaryError, match="different kinds"):
+        universe.positions(pa.array([1]))
+    assert Universe([2**64 - 1, 3]).positions(pa.array([3, -1])).tolist() == [1, -1]
+    assert Universe([-1, 3]).positions(pa.array([3, 2**64 - 1], pa.uint64())).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("items", [[2**70], [-(2**70)], [4], pa.array([2**64 - 1], pa.uint64())])
+def test_numbers_outside_a_list(items):
+    with pytest.raises(DataError, match="outside the universe"):
+        Universe([1, 2]).words(items)
+
+
+@pytest.mark.parametrize("items", [["a"], [1.0], [True], pa.array(["a"]), pa.array([1.5])])
+def test_items_of_another_kind_than_a_list(items):
+    with pytest.raises(DataError, match="another kind"):
+        Universe([1, 2]).words(items)
+
+
+def test_nulls():
+    for column in ([None, 2], pa.array([None, 2])):
+        assert Universe([1, 2]).words(column, nulls="skip").tolist() == [1]
+        with pytest.raises(DataError, match="nulls"):
+            Universe([1, 2]).words(column)
+
+
+@pytest.mark.parametrize("universe", [
+    *map(Universe, LISTS.values()), Universe(range(-5, 9)), *map(Universe.of, ("integers", "strings", "bytes")),
+])  # fmt: skip
+def test_descriptions(universe):
+    assert Universe.from_dict(json.loads(json.dumps(universe.to_dict()))) == universe
+    assert pickle.loads(pickle.dumps(universe)) == universe
+    assert hash(universe) == hash(pickle.loads(pickle.dumps(universe)))
+
+
+def test_descriptions_are_as_they_always_were():
+    assert Universe(range(3, 9)).to_dict() == {"kind": "int64", "first": 3, "size": 6}
+    assert Universe([b"\xff"]).to_dict() == {"kind": "binary", "items": ["ff"]}
+    assert Universe.of("strings").to_dict() == {"kind": "string"}
+    assert Universe(range(3, 9)).outline() == {"size": 6, "kind": "integer", "first": 3}
+    assert Universe(["a"]).outline() == {"size": 1, "kind": "string", "first": None}
+
+
+def test_an_outline_forgets_a_list():
+    universe = Universe.from_outline(**Universe(["secret", "b"]).outline())
+    assert (universe.size, universe.kind, universe.elements) == (2, "string", None)
+    assert Universe.from_outline(6, "integer", 3) == Universe(range(3, 9))
+    for wrong in ((0, "string", None), (1, "other", None), (1, "string", 0), (2**64, "integer", 0), (1, [], None)):
+        with pytest.raises(ParameterError):
+            Universe.from_outline(*wrong)
+
+
+def test_no_item_is_shown():
+    for universe in (Universe(["secret"]), Universe.from_outline(1, "string", None)):
+        assert "secret" not in repr(universe) + str(universe)
+    assert str(Universe(range(2, 4))) == "2 integers from 2"
+    assert repr(Universe(range(2, 4))) == "Universe(range(2, 4))"
+    assert str(Universe.of("bytes")) == "all binary items"
