@@ -1,10 +1,11 @@
-"""The installed command, as a user runs it."""
+"""The command as a user runs it."""
 
 import os
 import subprocess
 import sysconfig
 
 import pytest
+from tests.commands import run_here
 
 
 @pytest.fixture(scope="session")
@@ -14,11 +15,18 @@ def command():
 
 @pytest.fixture
 def discreet(command):
-    """Run the command; returns what subprocess.run returns, with text unless input is bytes."""
+    """Run the command in this process, or in one of its own where only that shows something: `discreet.process`.
+
+    Both return what subprocess.run returns, with text unless input is bytes.
+    """
 
     def run(*arguments, **options):
         options.setdefault("text", not isinstance(options.get("input"), bytes))
+        return run_here(*arguments, **options)
+
+    def process(*arguments, **options):
+        options.setdefault("text", not isinstance(options.get("input"), bytes))
         return subprocess.run([command, *map(str, arguments)], capture_output=True, timeout=120, **options)
 
-    run.command = command
+    run.command, run.process = command, process
     return run

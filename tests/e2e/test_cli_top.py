@@ -287,7 +287,7 @@ def test_a_full_disk_is_named_and_the_release_can_be_had_again(discreet, tmp_pat
     def little_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
-    full = discreet("top", log, *BUDGET, *pay, "--output", out, preexec_fn=little_room)
+    full = discreet.process("top", log, *BUDGET, *pay, "--output", out, preexec_fn=little_room)
     assert full.returncode == 1
     assert f"the output '{out}' cannot be written: File too large; it is charged" in full.stderr
     assert out.read_text() == "old"

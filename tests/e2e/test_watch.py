@@ -1,13 +1,11 @@
 """`discreet watch`: ticks, resuming, kills, and what it refuses."""
 
-import ast
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from tests.commands import run_here
 
 import discreet as dc
 
@@ -16,9 +14,7 @@ PLENTY = ["--epsilon", "5000", "--delta", "0.5"]
 
 
 def watch(*arguments, stdin=None, cwd=None):
-    return subprocess.run(
-        [*DISCREET, "watch", *map(str, arguments)], input=stdin, capture_output=True, text=True, cwd=cwd, check=False
-    )
+    return run_here("watch", *arguments, input=stdin, cwd=cwd)
 
 
 def lines(result):
@@ -136,34 +132,6 @@ def test_no_item_in_errors(tmp_path):
     bad = watch(rows, *options, "--bad-rows", "error")
     assert bad.returncode == 4
     assert "secret" not in bad.stderr
-
-
-def test_killed_at_random_moments(tmp_path):
-    """Every printed tick is printed the same each time, none is missing, no row counts twice, one charge."""
-    horizon, runs = 25, int(os.environ.get("DISCREET_WATCH_KILLS", "1"))
-    total = 0
-    for seed in range(runs):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        (folder / "rows.txt").write_text("".join(f"{'ab'[i % 2]}\n" for i in range(10 * horizon)))
-        ledger = dc.Ledger(folder / "ledger.sqlite")
-        ledger.grant("rows", dc.Budget(400.0, 1e-2))
-        script = Path(__file__).with_name("watch_until_killed.py")
-        done = subprocess.run(
-            [sys.executable, script, folder, str(horizon), str(seed)], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        total += int(done.stdout)
-        printed = {}
-        for line in (folder / "out.jsonl").read_text().splitlines():
-            tick, shown = ast.literal_eval(line)
-            assert printed.setdefault(tick, shown) == shown
-        assert sorted(printed) == list(range(1, horizon + 1))
-        for tick, shown in printed.items():
-            # The noise of epsilon 400 over a few levels is 0, but for a probability far below 1e-9.
-            assert shown == [("a", 5 * tick), ("b", 5 * tick)]
-        assert len([event for event in ledger.history("rows") if event.kind == "charge"]) == 1
-    assert total >= 1
 
 
 @pytest.mark.parametrize(("text", "ticks"), [("", 0), ("\n\n", 2)])

@@ -1,5 +1,6 @@
 """`discreet watch` against hostile rows, rotated files and pauses."""
 
+import ast
 import itertools
 import json
 import os
@@ -8,8 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+
+import discreet as dc
 
 PLENTY = ["--epsilon", 5000, "--delta", 0.5, "--capacity", 64]
 POISON = {
@@ -191,3 +195,30 @@ def test_memory_does_not_grow_with_a_tick_or_a_line(command, tmp_path):
         done = subprocess.run([*map(str, arguments)], capture_output=True, text=True, check=True)
         used.append(int(done.stdout) / 1024)
     assert used[1] - used[0] < 60, used
+
+
+def test_killed_at_random_moments(rounds, tmp_path):
+    """Every printed tick is printed the same each time, none is missing, no row counts twice, one charge."""
+    horizon, total = 25, 0
+    for seed in range(rounds(1, 2)):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        (folder / "rows.txt").write_text("".join(f"{'ab'[i % 2]}\n" for i in range(10 * horizon)))
+        ledger = dc.Ledger(folder / "ledger.sqlite")
+        ledger.grant("rows", dc.Budget(400.0, 1e-2))
+        script = Path(__file__).with_name("watch_until_killed.py")
+        done = subprocess.run(
+            [sys.executable, script, folder, str(horizon), str(seed)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        total += int(done.stdout)
+        printed = {}
+        for line in (folder / "out.jsonl").read_text().splitlines():
+            tick, shown = ast.literal_eval(line)
+            assert printed.setdefault(tick, shown) == shown
+        assert sorted(printed) == list(range(1, horizon + 1))
+        for tick, shown in printed.items():
+            # The noise of epsilon 400 over a few levels is 0, but for a probability far below 1e-9.
+            assert shown == [("a", 5 * tick), ("b", 5 * tick)]
+        assert len([event for event in ledger.history("rows") if event.kind == "charge"]) == 1
+    assert total >= 1
