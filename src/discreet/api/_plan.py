@@ -14,6 +14,7 @@ from discreet.central import Mechanism, OffsetRelease, StabilityHistogram
 from discreet.central.sizing import choose_capacity, frequency_published, summary_errors
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
+from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
 from discreet.summaries import CountMin, ExactCounts, LinearSketch, Summary, UserMisraGries
 
@@ -185,8 +186,7 @@ def plan(
         confidence: The probability with which errors and `published_from` hold.
     """
     length = whole_number("length", length, 0)
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+    as_budget(budget)
     unit = Event() if unit is None else unit
     if not isinstance(unit, Unit):
         raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")

@@ -15,6 +15,7 @@ from discreet.central.paying import check_noise, release_request
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
+from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
 from discreet.releases.error_model import Noise
@@ -145,8 +146,7 @@ def prepare(
     parts_per_user: int | None = None,
 ) -> Prepared:
     """Check all arguments of a release, and calibrate. Whatever can be refused is refused here."""
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+    as_budget(budget)
     if unit is None:
         unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
     _check_unit(unit, mechanism)

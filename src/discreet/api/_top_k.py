@@ -35,6 +35,7 @@ from discreet.events.items import (
 )
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
+from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
 from discreet.releases.release import Release
@@ -122,8 +123,7 @@ def top_k(
         source: For tests and audits only.
     """
     k = whole_number("k", k)
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+    as_budget(budget)
     skip_nulls(nulls)
     bad_items_rule(bad_items)
     strict = None if bad_items == "skip" else bad_items

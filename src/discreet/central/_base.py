@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Mechanism",
-    "approximate",
     "check_length",
     "items_of",
     "laplace_scale",
@@ -37,15 +36,6 @@ __all__ = [
     "require_event_or_user",
     "snapshot",
 ]
-
-
-def approximate(budget: Budget, mechanism: str) -> tuple[float, float]:
-    """(epsilon, delta) of a budget, for a mechanism that needs both to be positive."""
-    if budget.epsilon is None:
-        raise ParameterError(f"{mechanism} takes a budget of epsilon and delta, not {budget}")
-    if budget.delta == 0.0:
-        raise ParameterError(f"{mechanism} needs delta > 0: it hides rare items behind a threshold; got {budget}")
-    return budget.epsilon, budget.delta
 
 
 def require_event(unit: Unit, mechanism: str) -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.central._base import Mechanism, approximate, length_assumptions, lost_by_misra_gries, positive
+from discreet.central._base import Mechanism, length_assumptions, lost_by_misra_gries, positive
 from discreet.noise import RandomSource
 from discreet.privacy.calibration import correlated_calibration
 from discreet.releases.error_model import ErrorModel, Noise
@@ -46,7 +46,7 @@ class CorrelatedRelease(Mechanism):
 
     @property
     def _calibrated(self) -> tuple[float, float, int]:
-        return correlated_calibration(*approximate(self.budget, self.name), self.capacity, self._steps)
+        return correlated_calibration(*self.budget.approximate(self.name), self.capacity, self._steps)
 
     @property
     def scale(self) -> Fraction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 
 from discreet.central._base import (
     Mechanism,
-    approximate,
     check_length,
     laplace_scale,
     length_assumptions,
@@ -24,7 +22,7 @@ from discreet.events.universe import Universe
 from discreet.noise import RandomSource
 from discreet.noise.places import noisy_places
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.calibration import pure_rho, universe_cut
+from discreet.privacy.calibration import universe_cut
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
@@ -80,8 +78,8 @@ class EntriesRelease(Mechanism):
 
     def _epsilon(self) -> float:
         if self.universe is not None:
-            return _pure_epsilon(self.budget, self.name)
-        return approximate(self.budget, self.name)[0]
+            return self.budget.pure(self.name, from_zcdp=True)
+        return self.budget.approximate(self.name)[0]
 
     @property
     @abc.abstractmethod
@@ -174,16 +172,3 @@ class EntriesRelease(Mechanism):
         # To whole counts: floor(v/u + 1/2), a function of what is already private.
         u = self.step.denominator
         return self._histogram(entries, noisy if u == 1 else (2 * noisy + u) // (2 * u), keep, source)
-
-
-def _pure_epsilon(budget: Budget, mechanism: str) -> float:
-    """epsilon of a pure budget, or the largest whose epsilon-DP is rho-zCDP: epsilon^2/2 <= rho."""
-    if budget.rho is not None:
-        epsilon = math.sqrt(2.0 * budget.rho)
-        while pure_rho(epsilon) > budget.rho:
-            epsilon = math.nextafter(epsilon, 0.0)
-        return epsilon
-    if budget.delta > 0.0:
-        raise ParameterError(f"{mechanism} over a universe spends no delta: give dc.Budget(epsilon), not {budget}")
-    assert budget.epsilon is not None
-    return budget.epsilon

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from discreet.central._base import (
     Mechanism,
-    approximate,
     check_length,
     items_of,
     laplace_scale,
@@ -42,7 +41,7 @@ class SharedNoiseRelease(Mechanism):
     stream_length: int | None = None
 
     def __post_init__(self) -> None:
-        approximate(self.budget, self.name)
+        self.budget.approximate(self.name)
         whole_number("capacity", self.capacity)
         require_event_or_user(self.unit, self.name)
         check_length(self.stream_length)
@@ -61,7 +60,7 @@ class SharedNoiseRelease(Mechanism):
     @property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        return laplace_scale(approximate(self.budget, self.name)[0], items_of(self.unit))
+        return laplace_scale(self.budget.approximate(self.name)[0], items_of(self.unit))
 
     @property
     def error_model(self) -> ErrorModel:

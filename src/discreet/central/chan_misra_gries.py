@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.central._base import approximate, items_of, per_event, positive
+from discreet.central._base import items_of, per_event, positive
 from discreet.central._entries import EntriesRelease
 from discreet.privacy.calibration import chan_threshold
 from discreet.summaries import MisraGries, RawCounts, Summary
@@ -39,4 +39,4 @@ class ChanMisraGries(EntriesRelease):
         return positive(summary.not_private_counts())
 
     def _hidden_cut(self) -> int:
-        return chan_threshold(*per_event(*approximate(self.budget, self.name), items_of(self.unit)), self.capacity)
+        return chan_threshold(*per_event(*self.budget.approximate(self.name), items_of(self.unit)), self.capacity)

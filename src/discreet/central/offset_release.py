@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
-from discreet.central._base import Mechanism, approximate, items_of, laplace_scale, require_event_or_user
+from discreet.central._base import Mechanism, items_of, laplace_scale, require_event_or_user
 from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
@@ -42,18 +42,18 @@ class OffsetRelease(Mechanism):
     unit: Unit = field(default_factory=Event)
 
     def __post_init__(self) -> None:
-        approximate(self.budget, self.name)
+        self.budget.approximate(self.name)
         whole_number("capacity", self.capacity)
         require_event_or_user(self.unit, self.name)
 
     @property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        return laplace_scale(approximate(self.budget, self.name)[0], items_of(self.unit))
+        return laplace_scale(self.budget.approximate(self.name)[0], items_of(self.unit))
 
     @property
     def threshold(self) -> int:
-        epsilon, delta = approximate(self.budget, self.name)
+        epsilon, delta = self.budget.approximate(self.name)
         return 1 + offset_threshold(epsilon, delta, max_items=items_of(self.unit))
 
     @property

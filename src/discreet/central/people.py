@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._base import Mechanism, approximate
+from discreet.central._base import Mechanism
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.published import published_type
 from discreet.noise import RandomSource
@@ -77,7 +77,7 @@ class PeopleRelease(Mechanism):
     lists: bool = False
 
     def __post_init__(self) -> None:
-        approximate(self.budget, self.name)
+        self.budget.approximate(self.name)
         whole_number("k", self.k, 1, 2**30)
         if not isinstance(self.unit, User):
             raise ParameterError(f"{self.name} protects dc.User(); got {type(self.unit).__name__}")
@@ -85,7 +85,7 @@ class PeopleRelease(Mechanism):
     @property
     def calibration(self) -> Calibration:
         """Noise and cuts."""
-        return calibrated(*approximate(self.budget, self.name), self.most_candidates)
+        return calibrated(*self.budget.approximate(self.name), self.most_candidates)
 
     @property
     def most_candidates(self) -> int:

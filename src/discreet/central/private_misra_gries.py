@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.central._base import approximate, items_of
+from discreet.central._base import items_of
 from discreet.central._shared_noise import SharedNoiseRelease
 from discreet.privacy.calibration import pmg_geometric_threshold, pmg_paper_threshold, pmg_threshold
 
@@ -36,13 +36,13 @@ class PrivateMisraGries(SharedNoiseRelease):
     calibrations: ClassVar[tuple[str, ...]] = ("exact", "paper", "paper-geometric")
 
     def _exact_threshold(self) -> int:
-        return pmg_threshold(*approximate(self.budget, self.name), max_items=items_of(self.unit))
+        return pmg_threshold(*self.budget.approximate(self.name), max_items=items_of(self.unit))
 
     @property
     def threshold(self) -> int:
         if self.calibration == "exact":
             return self._exact_threshold()
-        epsilon, delta = approximate(self.budget, self.name)
+        epsilon, delta = self.budget.approximate(self.name)
         m = items_of(self.unit)
         printed = pmg_paper_threshold if self.calibration == "paper" else pmg_geometric_threshold
         return printed(epsilon, delta) if m == 1 else printed(epsilon / m, delta / (m * math.exp(epsilon)))

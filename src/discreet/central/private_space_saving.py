@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from discreet.central._base import (
     Mechanism,
-    approximate,
     check_length,
     items_of,
     length_assumptions,
@@ -63,7 +62,7 @@ class PrivateSpaceSaving(Mechanism):
     calibration: str = field(default="exact", kw_only=True)
 
     def __post_init__(self) -> None:
-        approximate(self.budget, self.name)
+        self.budget.approximate(self.name)
         whole_number("capacity", self.capacity)
         require_event_or_user(self.unit, self.name)
         if self.stream_length is None:
@@ -80,7 +79,7 @@ class PrivateSpaceSaving(Mechanism):
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
         """What the counters and the length spend; they sum to epsilon exactly."""
-        epsilon = Fraction(approximate(self.budget, self.name)[0])
+        epsilon = Fraction(self.budget.approximate(self.name)[0])
         length = epsilon * Fraction(self.length_share) if self.stream_length == "noisy" else Fraction(0)
         return epsilon - length, length
 
@@ -92,7 +91,7 @@ class PrivateSpaceSaving(Mechanism):
     @property
     def threshold(self) -> int:
         """The cut; relative to the published offset when the length is noisy."""
-        epsilon, delta = approximate(self.budget, self.name)
+        epsilon, delta = self.budget.approximate(self.name)
         m, k = items_of(self.unit), self.capacity
         if self.stream_length == "noisy":
             counters, length = (float(part) for part in self._epsilons)

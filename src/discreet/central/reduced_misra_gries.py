@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.central._base import approximate, items_of
+from discreet.central._base import items_of
 from discreet.central._entries import EntriesRelease, reduced_entries
 from discreet.noise import RandomSource
 from discreet.privacy.calibration import reduced_sensitivity, reduced_threshold
@@ -59,7 +59,7 @@ class ReducedMisraGries(EntriesRelease):
         return round_small_entries(entries, self.sensitivity, source)
 
     def _hidden_cut(self) -> int:
-        epsilon, delta = approximate(self.budget, self.name)
+        epsilon, delta = self.budget.approximate(self.name)
         return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))
 
 

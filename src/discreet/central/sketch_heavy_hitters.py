@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from discreet.central._base import (
     Mechanism,
-    approximate,
     check_length,
     items_of,
     length_assumptions,
@@ -77,7 +76,7 @@ class _SketchHeavyHitters(Mechanism):
     rule: ClassVar[str]
 
     def __post_init__(self) -> None:
-        approximate(self.budget, self.name)
+        self.budget.approximate(self.name)
         for name in ("capacity", "width", "depth", "max_key_bytes"):
             whole_number(name, getattr(self, name))
         require_event_or_user(self.unit, self.name)
@@ -101,7 +100,7 @@ class _SketchHeavyHitters(Mechanism):
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
         """What the cells and the length spend; they sum to epsilon exactly."""
-        return Fraction(approximate(self.budget, self.name)[0]), Fraction(0)
+        return Fraction(self.budget.approximate(self.name)[0]), Fraction(0)
 
     @property
     def _streams(self) -> int:
@@ -115,7 +114,7 @@ class _SketchHeavyHitters(Mechanism):
     @property
     def _deltas(self) -> _Deltas:
         # delta >= gaussian + streams hashing + (1 + e^epsilon)(cells + length)
-        epsilon, delta = approximate(self.budget, self.name)
+        epsilon, delta = self.budget.approximate(self.name)
         gaussian = delta / 2.0 if self.noise == "gaussian" else 0.0
         rest = (delta - gaussian) * (1.0 - 1e-12)
         failing = rest / 2.0 * math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
@@ -305,7 +304,7 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
 
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
-        epsilon = Fraction(approximate(self.budget, self.name)[0])
+        epsilon = Fraction(self.budget.approximate(self.name)[0])
         length = epsilon * Fraction(self.length_share) if self.stream_length == "noisy" else Fraction(0)
         return epsilon - length, length
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
-from discreet.central._base import Mechanism, approximate, items_of, laplace_scale, require_event_or_user
+from discreet.central._base import Mechanism, items_of, laplace_scale, require_event_or_user
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
@@ -53,7 +53,7 @@ class StabilityHistogram(Mechanism):
     max_distinct: int | None = None
 
     def __post_init__(self) -> None:
-        approximate(self.budget, self.name)
+        self.budget.approximate(self.name)
         require_event_or_user(self.unit, self.name)
         if self.max_distinct is not None:
             whole_number("max_distinct", self.max_distinct)
@@ -65,14 +65,14 @@ class StabilityHistogram(Mechanism):
     @property
     def scale(self) -> Fraction:
         """The scale of the Laplace noise, or sigma of the Gaussian."""
-        epsilon, delta = approximate(self.budget, self.name)
+        epsilon, delta = self.budget.approximate(self.name)
         if self.noise == "gaussian":
             return Fraction(gshm_calibration(epsilon, delta, items_of(self.unit))[0])
         return laplace_scale(epsilon, items_of(self.unit))
 
     @property
     def threshold(self) -> int:
-        epsilon, delta = approximate(self.budget, self.name)
+        epsilon, delta = self.budget.approximate(self.name)
         items = items_of(self.unit)
         if self.noise == "gaussian":
             return gshm_calibration(epsilon, delta, items)[1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from discreet.central._base import approximate, items_of
+from discreet.central._base import items_of
 from discreet.central._entries import EntriesRelease, reduced_entries
 from discreet.central.reduced_misra_gries import round_small_entries
 from discreet.errors import IncompatibleSummaryError, ParameterError
@@ -91,7 +91,7 @@ class SummedRelease(EntriesRelease):
         return round_small_entries(entries, self.sensitivity, source)
 
     def _hidden_cut(self) -> int:
-        epsilon, delta = approximate(self.budget, self.name)
+        epsilon, delta = self.budget.approximate(self.name)
         return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.central._base import approximate, items_of, per_event, positive
+from discreet.central._base import items_of, per_event, positive
 from discreet.central._shared_noise import SharedNoiseRelease
 from discreet.privacy.calibration import textbook_paper_threshold, textbook_threshold
 from discreet.summaries import MisraGries, RawCounts
@@ -33,7 +33,7 @@ class TextbookMisraGries(SharedNoiseRelease):
     calibrations: ClassVar[tuple[str, ...]] = ("exact", "paper")
 
     def _per_event(self) -> tuple[float, float]:
-        return per_event(*approximate(self.budget, self.name), items_of(self.unit))
+        return per_event(*self.budget.approximate(self.name), items_of(self.unit))
 
     def _exact_threshold(self) -> int:
         return textbook_threshold(*self._per_event(), self.capacity)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from discreet.central._base import approximate, check_length
+from discreet.central._base import check_length
 from discreet.central._correlated import CorrelatedRelease
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
@@ -50,7 +50,7 @@ class UserRelease(CorrelatedRelease):
     parts_per_user: int = 1
 
     def __post_init__(self) -> None:
-        approximate(self.budget, self.name)
+        self.budget.approximate(self.name)
         whole_number("parts_per_user", self.parts_per_user)
         whole_number("capacity", self.capacity)
         check_length(self.stream_length)

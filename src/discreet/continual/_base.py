@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from discreet.errors import LedgerError, OldStateError, ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee
+from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import new_charge_id
 from discreet.privacy.steps import Steps
@@ -18,31 +18,9 @@ from discreet.privacy.steps import Steps
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account, Step
 
-__all__ = ["Continual", "approximate_budget", "budget_rho"]
+__all__ = ["Continual"]
 
 MAX_HORIZON = 2**24
-
-
-def budget_rho(budget: Budget, delta_share: float = 1.0) -> float:
-    """The zCDP that a budget allows: rho itself, or the tight conversion at this share of delta."""
-    from discreet.privacy.calibration import zcdp_rho
-
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be a Budget, not {type(budget).__name__}")
-    if budget.rho is not None:
-        return budget.rho
-    if budget.delta == 0.0 or budget.epsilon is None:
-        raise ParameterError(f"continual releases add Gaussian noise: the budget needs a delta or a rho, not {budget}")
-    return zcdp_rho(budget.epsilon, budget.delta * delta_share)
-
-
-def approximate_budget(budget: Budget) -> tuple[float, float]:
-    """(epsilon, delta) with delta > 0: what a mechanism over an unknown domain needs."""
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be a Budget, not {type(budget).__name__}")
-    if budget.epsilon is None or budget.delta == 0.0:
-        raise ParameterError(f"items that are not known in advance need a budget with epsilon and delta, not {budget}")
-    return budget.epsilon, budget.delta
 
 
 class Continual(abc.ABC):
@@ -64,7 +42,7 @@ class Continual(abc.ABC):
         source: RandomSource | None,
     ) -> None:
         self.horizon = None if horizon is None else whole_number("horizon", horizon, 1, MAX_HORIZON)
-        self.budget = budget
+        self.budget = as_budget(budget)
         self.tick = 0
         self._ledger = ledger
         self._charge_id = new_charge_id() if charge_id is None else charge_id
@@ -230,7 +208,7 @@ class Continual(abc.ABC):
     def _saved(self) -> dict[str, Any]:
         return {
             "horizon": self.horizon,
-            "budget": dataclasses.asdict(self.budget),
+            "budget": self.budget.to_dict(),
             "tick": self.tick,
             "charge_id": self._charge_id,
             "token": self._token,
@@ -247,10 +225,3 @@ class Continual(abc.ABC):
         self._paid = bool(header["paid"])
         self._seeded = self._seeded or bool(header["seeded"])
         self._steps = Steps.from_dict(header["steps"]) if "steps" in header else Steps(self._charge_id)
-
-
-def saved_budget(values: dict[str, Any]) -> Budget:
-    """The inverse of dataclasses.asdict for a budget."""
-    if values["rho"] is not None:
-        return Budget.zcdp(values["rho"])
-    return Budget(values["epsilon"], values["delta"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.continual._base import Continual, budget_rho, saved_budget
+from discreet.continual._base import Continual
 from discreet.continual._factors import METHODS, Factor, make_factor
 from discreet.continual._state import load_state, save_state
 from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
@@ -78,7 +78,7 @@ class Counter(Continual):
         super().__init__(horizon, budget, ledger, charge_id, source)
         self.size = None if size is None else whole_number("size", size, 1, MAX_SIZE)
         self.max_items_per_event = whole_number("max_items_per_event", max_items_per_event, 1, self.size or 1)
-        self._rho = budget_rho(budget)
+        self._rho = self.budget.as_zcdp("a continual counter")
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
         if base is not None:
@@ -229,7 +229,7 @@ class Counter(Continual):
         try:
             counter = cls(
                 header["horizon"],
-                saved_budget(header["budget"]),
+                Budget.from_dict(header["budget"]),
                 method=header["method"],
                 base=header["base"],
                 size=header["size"],

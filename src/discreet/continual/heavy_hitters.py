@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from discreet.continual._base import Continual, approximate_budget, saved_budget
+from discreet.continual._base import Continual
 from discreet.continual._factors import levels
 from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
@@ -94,7 +94,7 @@ class HeavyHitters(Continual):
         source: RandomSource | None = None,
     ) -> None:
         super().__init__(whole_number("horizon", horizon), budget, ledger, charge_id, source)
-        epsilon, delta = approximate_budget(budget)
+        epsilon, delta = self.budget.approximate("a release of heavy hitters")
         self.capacity = whole_number("capacity", capacity, 1, 2**30)
         self.window = None if window is None else whole_number("window", window, 1, horizon)
         if mechanism not in MECHANISMS:
@@ -294,7 +294,7 @@ class HeavyHitters(Continual):
         try:
             hitters = cls(
                 header["horizon"],
-                saved_budget(header["budget"]),
+                Budget.from_dict(header["budget"]),
                 header["capacity"],
                 header["window"],
                 mechanism=header["mechanism"],

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.continual import one_shot
-from discreet.continual._base import Continual, approximate_budget, budget_rho, saved_budget
+from discreet.continual._base import Continual
 from discreet.continual._engines import Engine, Factored, Hidden, Meta, Sparse
 from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
 from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
@@ -44,6 +44,7 @@ MECHANISMS = {
     (False, False): ("meta",),
 }
 _MOST_ITEMS = 2**63
+_UNKNOWN = "a histogram of items that are not known in advance"
 # What a run of AboveThreshold costs ("sparse"), in units of 1/(2 tau_1^2): now, and in states that do not say.
 _RUN_COST, _FORMER_RUN_COST = 0.25, 1.0
 
@@ -128,10 +129,10 @@ class Histogram(Continual):
         assert self.horizon is not None
         known, most = self._domain is not None, self.max_items_per_event
         if known:
-            rho = budget_rho(self.budget)
+            rho = self.budget.as_zcdp("a continual histogram")
         else:
-            delta = approximate_budget(self.budget)[1] / 2.0
-            rho = budget_rho(self.budget, 0.5)
+            delta = self.budget.approximate(_UNKNOWN)[1] / 2.0
+            rho = self.budget.as_zcdp(_UNKNOWN, 0.5)
         if self.mechanism == "sparse":
             assert self.k is not None
             return Sparse(
@@ -181,7 +182,7 @@ class Histogram(Continual):
         if delta is None:
             return self._tree(lambda h, rank, source: one_shot.known_gauss(h, sigma, source), float(sigma), True)
         if self.mechanism == "limit":
-            each_epsilon, each_delta = repeated_share(*approximate_budget(self.budget), L)
+            each_epsilon, each_delta = repeated_share(*self.budget.approximate(_UNKNOWN), L)
             scale = most / Fraction(each_epsilon)
             far = one_shot.laplace_shift(scale, each_delta / most)
             return self._tree(
@@ -316,7 +317,7 @@ class Histogram(Continual):
             names = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
             histogram = cls(
                 header["horizon"],
-                saved_budget(header["budget"]),
+                Budget.from_dict(header["budget"]),
                 items if header["known"] else None,
                 **{name: header[name] for name in names},
                 ledger=ledger,

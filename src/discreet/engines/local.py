@@ -15,9 +15,9 @@ from typing import Any
 from discreet.central import ShardedOffsetRelease
 from discreet.central.paying import check_noise, release_request, top_k_request
 from discreet.central.sizing import choose_capacity
-from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
+from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
 from discreet.releases.paying import Bill, check_payer, pay_for_release
@@ -99,8 +99,7 @@ def top_k(
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
     k, unit = whole_number("k", k), Event() if unit is None else unit
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+    as_budget(budget)
     workers = available_workers() if workers is None else check_workers(workers)
     if capacity is None:
         length = None if stream_length is None else whole_number("stream_length", stream_length)

@@ -25,6 +25,7 @@ from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.published import published_type
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
+from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
 from discreet.releases.paying import Bill, check_payer, is_stored, pay_for_release
@@ -216,8 +217,7 @@ class _Request:
             raise ParameterError(f"dataframe must be a Spark DataFrame, not {type(dataframe).__name__}")
         if getattr(dataframe, "isStreaming", False):
             raise ParameterError("a streaming data frame is released batch by batch: use engines.spark_streaming.Ticks")
-        if not isinstance(budget, Budget):
-            raise ParameterError(f"budget must be a dc.Budget, not {type(budget).__name__}")
+        as_budget(budget)
         unit = Event() if unit is None else unit
         if not isinstance(unit, (Event, User)):
             raise ParameterError(f"unit must be dc.Event() or dc.User(m) on Spark, not {type(unit).__name__}")

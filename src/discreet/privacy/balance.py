@@ -17,7 +17,7 @@ from discreet.privacy.accounting import SLACK, Charge, Tally
 from discreet.privacy.budget import Budget
 from discreet.privacy.rounding import rounded_up
 
-__all__ = ["Amount", "Balance", "Limit", "budget_from_dict", "budget_to_dict"]
+__all__ = ["Amount", "Balance", "Limit"]
 
 # A thousandth: how much more epsilon another way to say it must leave, to be preferred to plain sums.
 _NOTABLY = 1.001
@@ -76,7 +76,7 @@ class Balance:
 
     def after(self, kind: str, details: dict[str, Any]) -> Balance:
         """With one more grant or charge."""
-        budget = budget_from_dict(details["budget"])
+        budget = Budget.from_dict(details["budget"])
         if kind == "grant":
             return replace(self, limit=Limit(budget, details.get("adaptive", False)))
         return replace(
@@ -169,11 +169,11 @@ class Balance:
             for one in fields(Tally)
         }
         return {
-            "granted": None if self.limit is None else budget_to_dict(self.limit.budget),
+            "granted": None if self.limit is None else self.limit.budget.to_dict(),
             "adaptive": self.limit is not None and self.limit.adaptive,
             "unit": self.unit,
             "charges": self.charges,
-            "last": None if self.last is None else budget_to_dict(self.last),
+            "last": None if self.last is None else self.last.to_dict(),
             "tally": {**tally, "epsilons": [list(pair) for pair in self.tally.epsilons]},
         }
 
@@ -184,23 +184,11 @@ class Balance:
             name: Fraction(value) if isinstance(value, str) else value for name, value in values["tally"].items()
         }
         tally["epsilons"] = tuple((epsilon, times) for epsilon, times in tally["epsilons"])
-        limit = None if values["granted"] is None else Limit(budget_from_dict(values["granted"]), values["adaptive"])
-        last = None if values["last"] is None else budget_from_dict(values["last"])
+        limit = None if values["granted"] is None else Limit(Budget.from_dict(values["granted"]), values["adaptive"])
+        last = None if values["last"] is None else Budget.from_dict(values["last"])
         return cls(limit, values["unit"], values["charges"], last, Tally(**tally))
 
 
 def _rounded_down(value: Fraction) -> float:
     """The largest float that is not more than `value`, and not less than 0."""
     return max(0.0, -rounded_up(-value))
-
-
-def budget_to_dict(budget: Budget) -> dict[str, float | None]:
-    """A budget as the ledger writes it down."""
-    return {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
-
-
-def budget_from_dict(values: dict[str, Any]) -> Budget:
-    """The budget that was written down."""
-    if values["rho"] is not None:
-        return Budget.zcdp(values["rho"])
-    return Budget(values["epsilon"], values["delta"])

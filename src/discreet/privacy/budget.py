@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.checks import positive_number
 
-__all__ = ["Budget"]
+__all__ = ["Budget", "as_budget"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -49,6 +51,42 @@ class Budget:
         """Whether the budget is given as rho."""
         return self.rho is not None
 
+    # ---- what a mechanism gets of it, or why it cannot work with it -------------------------------------------------
+
+    def approximate(self, mechanism: str) -> tuple[float, float]:
+        """(epsilon, delta), for a mechanism that needs both to be positive."""
+        if self.epsilon is None:
+            raise ParameterError(f"{mechanism} takes a budget of epsilon and delta, not {self}")
+        if self.delta == 0.0:
+            raise ParameterError(f"{mechanism} needs delta > 0: it hides rare items behind a threshold; got {self}")
+        return self.epsilon, self.delta
+
+    def pure(self, mechanism: str, *, from_zcdp: bool = False) -> float:
+        """epsilon, for a mechanism that spends no delta.
+
+        With `from_zcdp` a budget of rho will do: the largest epsilon whose epsilon-DP is rho-zCDP, epsilon^2/2 <= rho.
+        """
+        if self.rho is not None and from_zcdp:
+            from discreet.privacy.calibration.zcdp import pure_rho
+
+            epsilon = math.sqrt(2.0 * self.rho)
+            while pure_rho(epsilon) > self.rho:
+                epsilon = math.nextafter(epsilon, 0.0)
+            return epsilon
+        if self.epsilon is None or self.delta > 0.0:
+            raise ParameterError(f"{mechanism} spends epsilon and no delta: give dc.Budget(epsilon), not {self}")
+        return self.epsilon
+
+    def as_zcdp(self, mechanism: str, delta_share: float = 1.0) -> float:
+        """rho, for a mechanism with Gaussian noise: of (epsilon, delta) by the tight conversion at a share of delta."""
+        if self.rho is not None:
+            return self.rho
+        if self.delta == 0.0 or self.epsilon is None:
+            raise ParameterError(f"{mechanism} adds Gaussian noise: the budget needs a delta or a rho, not {self}")
+        from discreet.privacy.calibration.zcdp import zcdp_rho
+
+        return zcdp_rho(self.epsilon, self.delta * delta_share)
+
     def share(self, fraction: float) -> Budget:
         """The given fraction of every parameter; two shares that sum to 1 compose to this budget."""
         if isinstance(fraction, bool) or not isinstance(fraction, Real) or not (0.0 < float(fraction) <= 1.0):
@@ -58,7 +96,25 @@ class Budget:
         assert self.epsilon is not None
         return Budget(self.epsilon * float(fraction), self.delta * float(fraction))
 
+    def to_dict(self) -> dict[str, float | None]:
+        """As states and ledgers write it down."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Budget:
+        """The inverse of `to_dict`."""
+        if values["rho"] is not None:
+            return cls.zcdp(values["rho"])
+        return cls(values["epsilon"], values["delta"])
+
     def __str__(self) -> str:
         if self.rho is not None:
             return f"rho={self.rho:g} (zCDP)"
         return f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
+
+
+def as_budget(given: object) -> Budget:
+    """A budget, and nothing else."""
+    if not isinstance(given, Budget):
+        raise ParameterError(f"budget must be a dc.Budget, not {type(given).__name__}")
+    return given

@@ -18,8 +18,8 @@ from typing import Any
 
 from discreet.errors import BudgetExceededError, LedgerError, ParameterError
 from discreet.privacy.accounting import is_loaded, load
-from discreet.privacy.balance import Amount, Balance, Limit, budget_to_dict
-from discreet.privacy.budget import Budget
+from discreet.privacy.balance import Amount, Balance, Limit
+from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.ledger_store import ChargeEvents, EventLog, LedgerEvent, LogReader
 from discreet.privacy.unit import Event, Unit
 
@@ -94,7 +94,7 @@ class Ledger:
         adaptive, since what was looked at cannot be forgotten: None keeps it as it is, and False is refused.
         """
         _check_name("account", account)
-        _check_budget(budget)
+        as_budget(budget)
         if adaptive is not None and not isinstance(adaptive, bool):
             raise ParameterError(f"adaptive must be True, False or None, not {adaptive!r}")
         with self._log.writing(create=True) as log:
@@ -109,7 +109,7 @@ class Ledger:
                 return
             if not limit.pays(balance.tally):
                 raise LedgerError(f"account {account!r} has spent more than the grant of {limit} would allow")
-            details: dict[str, Any] = {"budget": budget_to_dict(budget)}
+            details: dict[str, Any] = {"budget": budget.to_dict()}
             if limit.adaptive:
                 # Programs that only know version 1 would compose tightly: they must refuse the ledger.
                 log.append(account, "grant", None, {**details, "adaptive": True}, version=2)
@@ -194,7 +194,7 @@ class Account:
 
     def check(self, budget: Budget) -> None:
         """Raise BudgetExceededError if a charge of `budget` would be refused now. Charges nothing, promises nothing."""
-        _check_budget(budget)
+        as_budget(budget)
         with self._log.reading() as log:
             balance, charges = self._read(log), log.latest_charges(self.name, _MOST_IDS)
         if not balance.pays(budget):
@@ -401,14 +401,14 @@ def _charge_details(
     charge_id: str, budget: Budget, mechanism: str, unit: Unit | None, stores_release: bool
 ) -> dict[str, Any]:
     _check_name("charge_id", charge_id)
-    _check_budget(budget)
+    as_budget(budget)
     if not isinstance(mechanism, str):
         raise ParameterError(f"mechanism must be a string, not {type(mechanism).__name__}")
     unit = Event() if unit is None else unit
     if not isinstance(unit, Unit):
         raise ParameterError(f"unit must be one of discreet's units, not {type(unit).__name__}")
     return {
-        "budget": budget_to_dict(budget),
+        "budget": budget.to_dict(),
         "mechanism": mechanism,
         "unit": {"name": type(unit).__name__, **dataclasses.asdict(unit)},
         "stores_release": stores_release,
@@ -427,8 +427,3 @@ def _check_number(number: object) -> None:
 
 def _as_step(event: LedgerEvent, payload: bytes) -> Step:
     return Step(event.details["number"], event.details["token"], payload)
-
-
-def _check_budget(budget: object) -> None:
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be a Budget, not {type(budget).__name__}")
