@@ -18,9 +18,6 @@ from discreet.errors import DataError, DiscreetError, MessageError, ParameterErr
 
 if TYPE_CHECKING:
     from discreet.multiparty import Protocol, Stream
-    from discreet.multiparty.stream import StreamParty
-    from discreet.privacy.ledger import Account
-    from discreet.storage import StateFile
 
 __all__ = ["app"]
 
@@ -147,18 +144,10 @@ def encode(
         raise ParameterError("give files to read; '-' is standard input")
     _refuse_existing(output)
     payer = _account(ledger, account)
-    charge_id = f"{protocol.round_digest.hex()}-{protocol.digest.hex()}-{party}"
     with AtomicFile(output) as file:
         items = _read_items(protocol, files, column, input_format, skip_nulls, quiet)
-        made = protocol.party(party)
         with uninterrupted():
-            message = None
-            if payer is not None:
-                message = payer.begin(charge_id, protocol.budget, mechanism=protocol.name, unit=protocol.guarantee.unit)
-            if message is None:
-                message = made.encode(items)
-                if payer is not None:
-                    message = payer.store(charge_id, message)
+            message = protocol.party(party).encode(items, ledger=payer)
             file.write(message)
     if not quiet:
         note(f"{len(message):,} bytes written to {str(output)!r}")
@@ -213,7 +202,7 @@ def _encode_stream(
         if not resend:
             with uninterrupted():
                 if payer is not None and not kept.exists:
-                    _begin_stream(made, kept, payer)
+                    made.begin(save=lambda: kept.replace(made.to_bytes()))
                 # All in one message, so that the state never holds one that was not handed on.
                 before = made.time
                 # The state is there before the message: noise must not be drawn twice.
@@ -226,17 +215,6 @@ def _encode_stream(
         file.write(message)
         if not quiet:
             note(f"{len(message):,} bytes written to {str(output)!r}")
-
-
-def _begin_stream(made: StreamParty, kept: StateFile, payer: Account) -> None:
-    """Charge for all that the party will ever send.
-
-    The state is there before the charge counts as used, so that after a crash the same command goes on.
-    """
-    stream = made.stream
-    if payer.begin(made.charge_id, stream.budget, mechanism=stream.name, unit=stream.guarantee.unit) is not None:
-        raise ParameterError("this party began the stream already; it goes on from its state")
-    kept.replace(made.to_bytes())
 
 
 @app.command("aggregate")

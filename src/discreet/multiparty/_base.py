@@ -13,7 +13,7 @@ import json
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import blake2b
@@ -29,10 +29,13 @@ from discreet.multiparty.messages import Message, pack, pack_parts, read_varint,
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.privacy.checks import whole_number
+from discreet.releases.paying import Bill, check_payer, is_stored, pay_and_draw
 from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from discreet.privacy.ledger import Account
 
 __all__ = ["Aggregator", "Party", "Protocol", "Receipt", "Rejection", "protocol_from_dict"]
 
@@ -147,6 +150,15 @@ class Protocol:
         text = b"".join(part.to_bytes(8, "little") for part in (self.family, *parts)) + self.round_id.encode()
         return int.from_bytes(blake2b(text, digest_size=size, person=b"public seed").digest(), "little")
 
+    def charge_id(self, number: int) -> str:
+        """The id under which all that a party sends in this round is charged."""
+        return f"{self.round_digest.hex()}-{self.digest.hex()}-{number}"
+
+    @property
+    def bill(self) -> Bill:
+        """What all that a party sends costs, for its ledger."""
+        return Bill(self.budget, self.name, self.guarantee.unit)
+
     # ---- the two sides ---------------------------------------------------------------------------------------------
 
     def party(self, number: int, *, source: RandomSource | None = None) -> Party:
@@ -207,32 +219,57 @@ class Protocol:
 
 
 class Party:
-    """One party of a round. It encodes once: a second message would spend the budget again."""
+    """One party of a round. It speaks once: a second message would spend the budget again.
+
+    Attributes:
+        payment: How the latest message was paid: "charged", "charged before" or "replayed"; None without a ledger.
+    """
 
     def __init__(self, protocol: Protocol, number: int, source: RandomSource | None) -> None:
-        if source is not None and not isinstance(source, RandomSource):
-            raise ParameterError("source must be a RandomSource, made by seeded_source")
+        check_payer(None, None, source)
         self.protocol = protocol
         self.number = whole_number("number", number, 0, MAX_NUMBER)
+        self.payment: str | None = None
         self._source = source
         self._spoke = False
         self._lock = threading.Lock()
 
-    def encode(self, items: Any, *, nulls: str = "error") -> bytes:
+    @property
+    def charge_id(self) -> str:
+        """The id under which a ledger has the message, unless another one is given: round, parameters and party."""
+        return self.protocol.charge_id(self.number)
+
+    def encode(
+        self, items: Any, *, nulls: str = "error", ledger: Account | None = None, charge_id: str | None = None
+    ) -> bytes:
         """The message that tells the aggregator about these items, epsilon-DP for each of them.
 
         Args:
             items: An Arrow, NumPy, pandas or polars column, or an iterable of int, str or bytes.
             nulls: "error" refuses nulls, "skip" leaves them out; how many items are left is public.
+            ledger: The account that pays. The budget is charged durably before anything is drawn, and the message is
+                stored before it is returned: calling this again, in another process or after a crash, costs nothing
+                more and returns the message that is stored, whatever the items are then.
+            charge_id: Names the charge; `charge_id` of the party by default.
         """
+        check_payer(ledger, charge_id, self._source)
         words = self.protocol.domain.words(items, nulls)
         self.protocol._check_items(len(words))
+        charge_id = self.charge_id if charge_id is None else charge_id
+        # A charge id that is given stands for this message, too, and for no other.
+        bill = replace(self.protocol.bill, request={"message": self.charge_id})
         with self._lock:
-            if self._spoke:
+            if self._spoke and not is_stored(ledger, charge_id):
                 raise ParameterError(
                     "this party has spoken in this round; a second message would spend its budget again"
                 )
+            message, self.payment = pay_and_draw(
+                ledger, charge_id, bill, lambda: self._draw(words), to_payload=bytes, from_payload=bytes
+            )
             self._spoke = True
+        return message
+
+    def _draw(self, words: Words) -> bytes:
         source = system_source() if self._source is None else self._source
         payload = self.protocol._encode(words, self.number, source)
         return self.protocol._pack(Message(self.number, len(words), payload, source.seeded))

@@ -55,8 +55,9 @@ class LocalHashing(LocalProtocol):
 
     def _rates(self, g: int) -> tuple[float, float]:
         """The variance of a report about another item than its own, and about its own."""
-        p, q = float(keep_probability(g, self._exact_epsilon)), 1 / g
-        return q * (1 - q) / (p - q) ** 2, p * (1 - p) / (p - q) ** 2
+        keep = keep_probability(g, self._exact_epsilon)
+        p, q, gap = float(keep), 1 / g, float(keep - Fraction(1, g))
+        return q * (1 - q) / gap**2, p * (1 - p) / gap**2
 
     def _check(self) -> None:
         assert self.keep > Fraction(1, self.buckets)

@@ -48,6 +48,7 @@ from discreet.noise.response import keep_probability
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.steps import Steps
+from discreet.releases.paying import begin, check_payer
 from discreet.storage import open_state, seal_state
 from discreet.summaries import CountSketch
 
@@ -226,8 +227,7 @@ class StreamParty:
         source: RandomSource | None = None,
         ledger: Account | None = None,
     ) -> None:
-        if source is not None and not isinstance(source, RandomSource):
-            raise ParameterError("source must be a RandomSource, made by seeded_source")
+        check_payer(ledger, None, source)
         self.stream = stream
         self.number = whole_number("number", number, 0, MAX_NUMBER)
         self._joined = self._time = self._told = whole_number("start", start, 0, MAX_TIME)
@@ -244,7 +244,7 @@ class StreamParty:
     @property
     def charge_id(self) -> str:
         """The id under which all that the party ever sends is charged."""
-        return f"{self.stream.round_digest.hex()}-{self.stream.digest.hex()}-{self.number}"
+        return self.stream.charge_id(self.number)
 
     @property
     def last_message(self) -> bytes | None:
@@ -252,16 +252,29 @@ class StreamParty:
         self._register()
         return self._last
 
-    def _pay(self) -> None:
-        """Charge, once, for all that the party will ever send."""
+    def begin(self, save: Callable[[], None]) -> None:
+        """Charge for all that the party will ever send; for callers that keep a state from the beginning.
+
+        Args:
+            save: Writes the state, after the charge and before the charge counts as used: after a crash in between the
+                same call begins once more, at no cost. A party that has begun, and whose state is not here, is refused.
+        """
+        if not self._pay(save) and self._ledger is not None:
+            raise ParameterError("this party began the stream already; it goes on from its state")
+
+    def _pay(self, save: Callable[[], None] | None = None) -> bool:
+        """Charge, once, for all that the party will ever send; whether it begins now."""
         if self._ledger is None or self._charged:
-            return
-        stream = self.stream
-        budget, unit = stream.budget, stream.guarantee.unit
-        if self._ledger.begin(self.charge_id, budget, mechanism=stream.name, unit=unit) is None:
+            return False
+
+        def first() -> None:
             self._steps = Steps(self.charge_id)  # the messages so far were paid elsewhere
-            self._ledger.store(self.charge_id, b"begun")
+            if save is not None:
+                save()
+
+        begins = begin(self._ledger, self.charge_id, self.stream.bill, b"begun", save=first)
         self._charged = True
+        return begins
 
     def _look(self) -> None:
         """Refuse a state that is older than what was sent, before anything is drawn."""

@@ -69,7 +69,7 @@ def check_payer(ledger: object, charge_id: object, source: object) -> None:
     if charge_id is not None and ledger is None:
         raise ParameterError("charge_id names a charge in a ledger; give the ledger's account, too")
     if source is not None and not isinstance(source, RandomSource):
-        raise ParameterError(f"source must be a random source of discreet.noise, not {type(source).__name__}")
+        raise ParameterError(f"source must be a random source, made by seeded_source, not {type(source).__name__}")
     if isinstance(source, RandomSource) and source.seeded and ledger is not None:
         raise ParameterError("a ledger keeps private releases; one from a seeded source is not private")
 
