@@ -169,7 +169,7 @@ class EntriesAudit:
 
     def _entries(self, mechanism: Any, summary: Any) -> tuple[list[Any], Any]:
         """The entries in the order in which the code draws noise for them, values from the definition."""
-        order = mechanism._entries(summary).items.to_pylist()
+        order = mechanism.entries(summary).items.to_pylist()
         total: dict[Any, int] = {}
         for sketch in summary if self.parts else [summary]:
             counts = {key: c for key, c in sketch.not_private_counts().to_dict().items() if c > 0}
@@ -238,7 +238,7 @@ class EntriesAudit:
         yield self._counters.large_structure(mechanism, pairs)
 
     def _released(self, mechanism: Any, summary: Any) -> dict[Any, int]:
-        entries: dict[Any, int] = mechanism._entries(
+        entries: dict[Any, int] = mechanism.entries(
             [summary, *self.filled(mechanism, [])[1:]] if self.parts else summary
         ).to_dict()
         return entries

@@ -220,28 +220,16 @@ def divergence(first: OutputLaw, second: OutputLaw, epsilon: float) -> Divergenc
     return Divergence(max(0.0, known - factor * second.missing), known + first.missing)
 
 
-@lru_cache(maxsize=64)
-def _recording(kind: type[Mechanism]) -> type[Mechanism]:
-    """The same mechanism, but for the last step: it hands over what it would publish instead of a `Histogram`."""
-
-    def record(self: Any, raw: Any, noisy: Any, keep: Any, source: Any, **offsets: Any) -> Hashable:
-        items = raw.items.to_pylist()
-        shown = [(repr(items[i]), int(noisy[i])) for i in np.flatnonzero(keep)]
-        if "shards" not in offsets:
-            return tuple(sorted(shown)), offsets.get("offset")
-        places = offsets["shards"][keep].tolist()
-        return tuple(sorted(zip(shown, places, strict=True))), tuple(offsets["shard_offsets"])
-
-    return type(f"Recording{kind.__name__}", (kind,), {"_histogram": record})
-
-
 def published(mechanism: Mechanism, summary: Any, source: RandomSource) -> Hashable:
     """What the mechanism publishes, as a value that can be compared: items with counts, and the offset."""
-    recording = object.__new__(_recording(type(mechanism)))
-    for name, value in vars(mechanism).items():
-        object.__setattr__(recording, name, value)
-    output: Hashable = recording(summary, source)
-    return output
+    mechanism.check(summary)
+    drawn = mechanism.draw(summary, source)
+    items = drawn.raw.items.to_pylist()
+    shown = [(repr(items[i]), int(drawn.noisy[i])) for i in np.flatnonzero(drawn.keep)]
+    if drawn.shards is None or drawn.shard_offsets is None:
+        return tuple(sorted(shown)), drawn.offset
+    places = drawn.shards[drawn.keep].tolist()
+    return tuple(sorted(zip(shown, places, strict=True))), tuple(drawn.shard_offsets)
 
 
 def release_law(mechanism: Mechanism, summary: Any, cutoff: float = 1e-7) -> OutputLaw:

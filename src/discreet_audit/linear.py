@@ -76,7 +76,7 @@ class LinearAudit:
         elif m == 1:
             cells = gaussian_split_delta(noise, 0, d, 10**9, epsilon - spent)
         else:  # what the mechanism reserves: the shift of m events is not a lattice sum
-            cells = mechanism._deltas.gaussian
+            cells = mechanism.deltas.gaussian
         short = 0.0 if isinstance(mechanism.stream_length, int) else self._too_short(mechanism, noise, length)
         worst, g, n = max(self._least(mechanism, noise, n) for n in self._lengths(mechanism))
         total = cells + worst + (1.0 + math.exp(epsilon)) * short
@@ -99,7 +99,7 @@ class LinearAudit:
     def _too_short(self, mechanism: Any, noise: NoiseLaw, length: NoiseLaw | None) -> float:
         """The chance that the noisy length is below the true one, from how much the code adds to it."""
         summary = self.filled(mechanism, range(100))
-        added = mechanism._noisy_length(summary, summary.not_private_cells(), ScriptedSource()) - summary.total
+        added = mechanism.noisy_length(summary, summary.not_private_cells(), ScriptedSource()) - summary.total
         if length is not None:
             return length.hidden(-added)
         # The cells sum to d n and d w noises; ceil((sum + bound)/d) - n = added, so noises below -d added fall short.
@@ -109,7 +109,7 @@ class LinearAudit:
         """(what fails, g, n) for the most favourable error g at this length."""
         cut = mechanism.threshold
         if not isinstance(mechanism.stream_length, int):
-            cut += mechanism._untracked(n)
+            cut += mechanism.untracked(n)
         k, most = mechanism.capacity, 0
         while most < n and largest_untracked(n, k, most + 1, self.median) < cut:
             most += 1
@@ -149,7 +149,7 @@ class LinearAudit:
             if noisy_length:
                 noisy_cells = summary.not_private_cells() + noise
                 same = ScriptedSource(0, noise.ravel().tolist())
-                expected_offset = mechanism._untracked(mechanism._noisy_length(summary, noisy_cells, same))
+                expected_offset = mechanism.untracked(mechanism.noisy_length(summary, noisy_cells, same))
                 wrong += release.offset != expected_offset
             values = signs * (summary.not_private_cells() + noise)[rows, columns]
             estimates = np.median(values, axis=1).astype(np.int64) if self.median else values.min(axis=1)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from discreet.central._base import items_of
+from discreet.central._base import Drawn, items_of
 from discreet.privacy.calibration import correlated_calibration, pmg_threshold
 from discreet_audit.registry import Twin
-from discreet_audit.sabotage import sabotaged
+from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource
 
 __all__ = [
@@ -37,19 +37,19 @@ def threshold_of_algorithm_2(mechanism: Any) -> Sequence[Twin]:
     cut = pmg_threshold(guarantee.epsilon, guarantee.delta)
     if cut >= mechanism.threshold:
         return ()
-    return (sabotaged(mechanism, "Algorithm 2's threshold on a textbook sketch", threshold=lambda original: cut),)
+    return (twin(mechanism, "Algorithm 2's threshold on a textbook sketch", threshold=cut),)
 
 
 def _calibrated_as(mechanism: Any, name: str, changes: int, steps: int) -> Twin:
     """Noises and cut as if a unit moved so many counters, by so much."""
     guarantee = mechanism.guarantee
     sigma, shared, cut = correlated_calibration(guarantee.epsilon, guarantee.delta, changes, steps)
-    return sabotaged(
+    return twin(
         mechanism,
         name,
-        scale=lambda original: Fraction(sigma),
-        shared_scale=lambda original: Fraction(shared),
-        threshold=lambda original: cut,
+        scale=Fraction(sigma),
+        shared_scale=Fraction(shared),
+        threshold=cut,
     )
 
 
@@ -60,7 +60,7 @@ def _shared(mechanism: Any, changes: int, steps: int, fewer: str, once: str) -> 
     if steps > 1:
         twins.append(_calibrated_as(mechanism, once, mechanism.capacity, 1))
     if mechanism.capacity > 1:
-        left_out = sabotaged(mechanism, "no shared noise", shared_scale=lambda original: original.shared_scale / 2**10)
+        left_out = twin(mechanism, "no shared noise", shared_scale=mechanism.shared_scale / 2**10)
         twins.append(left_out)
     return twins
 
@@ -87,34 +87,35 @@ def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
     def cut(self: Any, total: int) -> int:
         return int(dataclasses.replace(mechanism, stream_length=total).threshold)
 
-    def publish(self: Any, summary: Any, source: Any) -> Any:
-        return type(mechanism)._publish(dataclasses.replace(self, stream_length=summary.total), summary, source)
+    def draw(self: Any, summary: Any, source: Any) -> Drawn:
+        literal: Drawn = dataclasses.replace(mechanism, stream_length=summary.total).draw(summary, source)
+        return literal
 
-    return (sabotaged(mechanism, "cut from the private length (SS Alg 3)", not_private_cut=cut, _publish=publish),)
+    return (twin(mechanism, "cut from the private length (SS Alg 3)", not_private_cut=cut, draw=draw),)
 
 
 def without_rounding(mechanism: Any) -> Twin:
     """[LT] section 6 without its probabilistic rounding: k entries may turn positive at once."""
-    return sabotaged(mechanism, "small entries not rounded", _before_noise=lambda self, entries, source: entries)
+    return twin(mechanism, "small entries not rounded", before_noise=lambda self, entries, source: entries)
 
 
 def cut_without_errors(mechanism: Any) -> Twin:
     """[SS] Algorithm 5 with a cut of n/k: neither the sketch's error nor the noise keeps untracked items below it."""
     cut = mechanism.stream_length // mechanism.capacity
-    return sabotaged(mechanism, "cut at n/k, without the errors", threshold=lambda original: cut)
+    return twin(mechanism, "cut at n/k, without the errors", threshold=cut)
 
 
 def half_the_margin(mechanism: Any) -> Twin:
     """A cut above what may be untracked by half of what the noise of a cell reaches."""
-    return sabotaged(mechanism, "half the margin for noise", threshold=lambda original: original.threshold // 2)
+    return twin(mechanism, "half the margin for noise", threshold=mechanism.threshold // 2)
 
 
 def length_without_margin(mechanism: Any) -> Twin:
     """A noisy length as it comes: it is below the true one half of the time, and so is the cut."""
-    original = type(mechanism)._noisy_length
+    original = type(mechanism).noisy_length
 
     def length(self: Any, summary: Any, cells: Any, source: Any) -> int:
         added = int(original(self, summary, summary.not_private_cells(), ScriptedSource())) - int(summary.total)
         return max(0, int(original(self, summary, cells, source)) - added)
 
-    return sabotaged(mechanism, "noisy length without its margin", _noisy_length=length)
+    return twin(mechanism, "noisy length without its margin", noisy_length=length)

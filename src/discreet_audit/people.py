@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.central.people import PeopleRelease
 from discreet.noise import fresh_source, seeded_source
@@ -22,7 +21,8 @@ from discreet.privacy import Budget, User
 from discreet.summaries.people import LENGTH, Counts, ListedPeople, People
 from discreet_audit.findings import Finding
 from discreet_audit.registry import AuditCase, Effort, Twin, register
-from discreet_audit.sabotage import sabotaged
+from discreet_audit.sabotage import twin
+from discreet_audit.sources import ScriptedSource
 from discreet_audit.statistical import clopper_pearson
 
 __all__ = ["Step", "steps_of"]
@@ -126,7 +126,7 @@ def steps_of(mechanism: Any, people: Sequence[Sequence[str]], again: Sequence[St
     """
     source = _GivenNoise(again=again)
     watched = _Watched(ListedPeople(people, rows=mechanism.rows), source)
-    mechanism._publish(watched, source)
+    mechanism.of_snapshot(watched, source)
     return source.steps, watched.unprotected
 
 
@@ -141,7 +141,7 @@ def _cuts(mechanism: Any, own: list[str]) -> tuple[int, int]:
     """(first look, mean of both): the least noise with which a person's own items pass, found by trying."""
 
     def passes(*levels: int) -> bool:
-        return len(mechanism._discover(ListedPeople([own]), _GivenNoise(*levels))[0]) > 0
+        return len(mechanism.discover(ListedPeople([own]), _GivenNoise(*levels))[0]) > 0
 
     found = []
     for looks in (lambda level: (level, _NEVER), lambda level: (level, level)):
@@ -260,56 +260,41 @@ class _Changed(People):
 
 
 def _with_people(mechanism: Any, name: str, **changes: Any) -> Twin:
-    original = type(mechanism)._publish
+    kind = type(mechanism)
 
-    def publish(self: Any, people: People, source: Any) -> Any:
-        return original(self, _Changed(people, **changes), source)
+    def changed(people: Any) -> Any:
+        return (
+            _Changed(people, **changes) if isinstance(people, People) and not isinstance(people, _Changed) else people
+        )
 
-    discover = type(mechanism)._discover
+    def of_snapshot(self: Any, people: People, source: Any = None) -> Any:
+        return kind.of_snapshot(self, changed(people), source)
 
-    def discovered(self: Any, people: People, source: Any) -> Any:
-        return discover(self, people if isinstance(people, _Changed) else _Changed(people, **changes), source)
+    def discover(self: Any, people: People, source: Any) -> Any:
+        return kind.discover(self, changed(people), source)
 
-    return sabotaged(mechanism, name, _publish=publish, _discover=discovered)
-
-
-class _Silent:
-    """A source without noise for the sizes."""
-
-    seeded = True
-
-    def discrete_gaussian(self, sigma: Any, size: int) -> npt.NDArray[np.int64]:
-        return np.zeros(size, np.int64)
+    return twin(mechanism, name, of_snapshot=of_snapshot, discover=discover)
 
 
-def _twins(mechanism: Any) -> Sequence[Twin]:
-    choose = type(mechanism)._choose_length
+def _twins(mechanism: PeopleRelease) -> Sequence[Twin]:
+    choose, right = type(mechanism).choose_length, mechanism.calibration
 
     def bare_sizes(self: Any, people: Any, places: Any, weights: Any, sizes: Any, second: bool, source: Any) -> Any:
-        return choose(self, people, places, weights, sizes, second, _Silent())
+        return choose(self, people, places, weights, sizes, second, ScriptedSource())
 
     def unscaled(people: Any) -> Counts:
         return np.asarray(people.discovery_weights(256) * 2, np.int64)
 
+    first, second = (int(0.995 * cut) for cut in right.cuts)
     return (
-        sabotaged(
-            mechanism,
-            "half the noise",
-            calibration=lambda original: replace(original.calibration, mu=2.0 * original.calibration.mu),
-        ),
-        sabotaged(
-            mechanism,
-            "cuts half a percent lower",
-            calibration=lambda original: replace(
-                original.calibration, cuts=tuple(int(0.995 * cut) for cut in original.calibration.cuts)
-            ),
-        ),
+        twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu)),
+        twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second))),
         _with_people(mechanism, "weights of twice the length", discovery_weights=unscaled),
         _with_people(
             mechanism, "any number of items", discovery_weights=lambda people: people.discovery_weights(2**30)
         ),
         _with_people(mechanism, "counts scaled to half of the length they have", scaled_sums=lambda sums: 2 * sums),
-        sabotaged(mechanism, "sizes without noise", _choose_length=bare_sizes),
+        twin(mechanism, "sizes without noise", choose_length=bare_sizes),
     )
 
 

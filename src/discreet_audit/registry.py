@@ -1,8 +1,7 @@
-"""Which mechanism is audited how. A package adds a row for each of its mechanisms.
+"""Which mechanism is audited how: one row (`AuditCase`) for each class, added by `row`.
 
-A row (`AuditCase`) names the class, the configurations that `discreet audit` runs, the four kinds of checks, and the
-broken twins that they must reject. Checks read everything from the mechanism they are given: a twin is handed to the
-same functions.
+Checks read everything from the mechanism they are given, through what is public of it: a twin is handed to the same
+functions.
 """
 
 from __future__ import annotations
@@ -10,24 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from discreet.errors import ParameterError
 from discreet_audit.findings import Finding
 
-__all__ = ["FULL", "QUICK", "AuditCase", "Effort", "Twin", "case_of", "cases", "register"]
+__all__ = ["FULL", "QUICK", "AuditCase", "Checks", "Effort", "Twin", "case_of", "cases", "register", "row"]
 
-_ROWS = (
-    "discreet_audit.central",
-    "discreet_audit.people",
-    "discreet_audit.sharded",
-    "discreet_audit.continual",
-    "discreet_audit.pan",
-    "discreet_audit.multiparty",
-    "discreet_audit.multiparty_transcripts",
-    "discreet_audit.samplers",
-)
+_ROWS = ("central", "people", "sharded", "continual", "pan", "multiparty", "multiparty_transcripts", "samplers")
 """The modules that register rows."""
+
+M = TypeVar("M")
+Mc = TypeVar("Mc", contravariant=True)
 
 
 @dataclass(frozen=True)
@@ -52,12 +45,26 @@ class Effort:
 QUICK = Effort("quick", runs=800, large_pairs=1000, released_pairs=50, length=0)
 FULL = Effort("full", runs=20_000, large_pairs=10_000, released_pairs=1000, length=1)
 
-Check = Callable[[Any, Effort], Iterable[Finding]]
+
+class Checks(Protocol[Mc]):
+    """The four kinds of checks of a mechanism."""
+
+    def structure(self, mechanism: Mc, effort: Effort) -> Iterable[Finding]:
+        """The neighbouring states of the summary it releases, through the real kernels."""
+
+    def exact(self, mechanism: Mc, effort: Effort) -> Iterable[Finding]:
+        """Output laws against the claim, and the code against the law."""
+
+    def statistical(self, mechanism: Mc, effort: Effort) -> Iterable[Finding]:
+        """Runs of the compiled release."""
+
+    def coupled(self, mechanism: Mc, effort: Effort) -> Iterable[Finding]:
+        """Neighbours with the same randomness."""
 
 
 @dataclass(frozen=True)
 class Twin:
-    """A version of a mechanism that is broken on purpose and that the audit must reject.
+    """A version of a mechanism that is broken on purpose and that the audit must reject: `sabotage.twin` makes one.
 
     ``kind`` is the kind of check that is asked first.
     """
@@ -68,60 +75,65 @@ class Twin:
 
 
 @dataclass(frozen=True)
-class AuditCase:
+class AuditCase(Generic[M]):
     """How one class of mechanisms is audited.
 
     Args:
         mechanism: The class.
         examples: Configurations for `discreet audit`; small ones, so that laws can be written out.
-        structure: The neighbouring states of the summary it releases, through the real kernels.
-        exact: Output laws against the claim, and the code against the law.
-        statistical: Runs of the compiled release.
-        coupled: Neighbours with the same randomness.
+        structure, exact, statistical, coupled: The four checks, as in `Checks`.
         twins: At least two broken versions.
         prepare: What is audited in place of a mechanism that leaves a number open until it sees data.
         label: The name in the report, where one class has several mechanisms.
     """
 
-    mechanism: type[Any]
-    examples: Callable[[], Sequence[Any]]
-    structure: Check
-    exact: Check
-    statistical: Check
-    coupled: Check
-    twins: Callable[[Any], Sequence[Twin]]
-    prepare: Callable[[Any], Any] = lambda mechanism: mechanism
-    label: Callable[[Any], str] = lambda mechanism: type(mechanism).__name__
+    mechanism: type[M]
+    examples: Callable[[], Sequence[M]]
+    structure: Callable[[M, Effort], Iterable[Finding]]
+    exact: Callable[[M, Effort], Iterable[Finding]]
+    statistical: Callable[[M, Effort], Iterable[Finding]]
+    coupled: Callable[[M, Effort], Iterable[Finding]]
+    twins: Callable[[M], Sequence[Twin]]
+    prepare: Callable[[M], M] = lambda mechanism: mechanism
+    label: Callable[[M], str] = lambda mechanism: type(mechanism).__name__
 
     @property
-    def checks(self) -> dict[str, Check]:
+    def checks(self) -> dict[str, Callable[[M, Effort], Iterable[Finding]]]:
         """The four checks by their kind."""
-        return {
-            "structure": self.structure,
-            "exact": self.exact,
-            "statistical": self.statistical,
-            "coupled": self.coupled,
-        }
+        return {kind: getattr(self, kind) for kind in ("structure", "exact", "statistical", "coupled")}
 
 
-_CASES: dict[type[Any], AuditCase] = {}
+_CASES: dict[type, AuditCase[Any]] = {}
 
 
-def register(case: AuditCase) -> None:
+def register(case: AuditCase[Any]) -> None:
     """Add a row."""
     if case.mechanism in _CASES:
         raise ParameterError(f"{case.mechanism.__name__} is registered already")
     _CASES[case.mechanism] = case
 
 
-def cases() -> Iterator[AuditCase]:
+def row(
+    mechanism: type[M],
+    examples: Callable[[], Sequence[M]],
+    checks: Checks[M],
+    twins: Callable[[M], Sequence[Twin]],
+    prepare: Callable[[M], M] = lambda mechanism: mechanism,
+    label: Callable[[M], str] = lambda mechanism: type(mechanism).__name__,
+) -> None:
+    """Add a row whose four checks are the methods of one object."""
+    four = checks.structure, checks.exact, checks.statistical, checks.coupled
+    register(AuditCase(mechanism, examples, *four, twins, prepare, label))
+
+
+def cases() -> Iterator[AuditCase[Any]]:
     """All rows, package by package."""
     for module in _ROWS:
-        import_module(module)
+        import_module(f"discreet_audit.{module}")
     return iter(tuple(_CASES.values()))
 
 
-def case_of(mechanism: Any) -> AuditCase:
+def case_of(mechanism: object) -> AuditCase[Any]:
     """The row of a mechanism, or of the class it was derived from."""
     known = {case.mechanism: case for case in cases()}
     for kind in type(mechanism).__mro__:

@@ -39,7 +39,7 @@ def check(mechanism: Any, *, effort: str = "quick") -> AuditReport:
     return _audit(case_of(mechanism), mechanism, effort_of(effort))
 
 
-def _audit(case: AuditCase, mechanism: Any, effort: Effort) -> AuditReport:
+def _audit(case: AuditCase[Any], mechanism: Any, effort: Effort) -> AuditReport:
     started = time.process_time()
     mechanism = case.prepare(mechanism)
     findings = [finding for run_check in case.checks.values() for finding in run_check(mechanism, effort)]
@@ -58,7 +58,7 @@ def _audit(case: AuditCase, mechanism: Any, effort: Effort) -> AuditReport:
     )
 
 
-def _first_failure(case: AuditCase, twin: Twin, effort: Effort) -> Finding | None:
+def _first_failure(case: AuditCase[Any], twin: Twin, effort: Effort) -> Finding | None:
     for kind in sorted(_ON_TWINS, key=lambda kind: kind != twin.kind):
         for finding in case.checks[kind](twin.mechanism, effort):
             if not finding.passed:

@@ -4,53 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from discreet.errors import ParameterError
 from discreet.releases.release import Release
 from discreet_audit.registry import Twin
 
-__all__ = ["for_one_counter", "half_the_noise", "leaked_order", "lower_cut", "sabotaged"]
+__all__ = ["for_one_counter", "half_the_noise", "leaked_order", "lower_cut", "twin"]
 
 
-def sabotaged(mechanism: Any, name: str, **changes: Any) -> Twin:
-    """A twin whose class has other properties (given as functions of the original) or other methods.
+def twin(mechanism: object, name: str, kind: str = "exact", /, **members: Any) -> Twin:
+    """A mechanism with public members replaced: the one maker of twins.
 
-    The twin skips the checks that a mechanism makes when it is made: they might refuse it.
+    Args:
+        mechanism: The right one.
+        name: What is wrong.
+        kind: The kind of check that is asked first.
+        members: What takes the place of a member of that name: a value, a function for a method, or a property. The
+            checks that a mechanism makes when it is made are skipped: they might refuse it.
     """
-    members = {
-        attribute: _changed(mechanism, change) if _of_original(change) else change
-        for attribute, change in changes.items()
-    }
-    kind = type(f"NotPrivate{type(mechanism).__name__}", (type(mechanism),), members)
-    twin: Any = object.__new__(kind)
-    twin.__dict__.update(mechanism.__dict__)
-    return Twin(name, twin)
-
-
-def _changed(mechanism: Any, change: Callable[[Any], Any]) -> property:
-    return property(lambda self: change(mechanism))
-
-
-def _of_original(change: Callable[..., Any]) -> bool:
-    return change.__code__.co_varnames[:1] == ("original",)
+    if any(member.startswith("_") and not member.endswith("__") for member in members):
+        raise ParameterError(f"a twin differs in what is public, not in {', '.join(members)}")
+    broken: Any = object.__new__(type(f"NotPrivate{type(mechanism).__name__}", (type(mechanism),), members))
+    broken.__dict__.update(vars(mechanism))
+    broken.__dict__.update({m: v for m, v in members.items() if not callable(v) and not isinstance(v, property)})
+    return Twin(name, broken, kind)
 
 
 def half_the_noise(mechanism: Any) -> Twin:
     """The scale halved, and that of a noise which all counters share; the cut as it was."""
-    halved: dict[str, Any] = {"scale": lambda original: original.scale / 2}
-    if hasattr(mechanism, "shared_scale"):
-        halved["shared_scale"] = lambda original: original.shared_scale / 2
-    return sabotaged(mechanism, "half the noise", **halved)
+    scales = [name for name in ("scale", "shared_scale") if hasattr(mechanism, name)]
+    return twin(mechanism, "half the noise", **{name: getattr(mechanism, name) / 2 for name in scales})
 
 
 def for_one_counter(mechanism: Any) -> Twin:
     """Noise as if one event moved one entry by one."""
-    return sabotaged(
-        mechanism, "noise for a sensitivity of 1", scale=lambda original: original.scale / original.sensitivity
-    )
+    return twin(mechanism, "noise for a sensitivity of 1", scale=mechanism.scale / mechanism.sensitivity)
 
 
 def lower_cut(mechanism: Any) -> Twin:
@@ -62,9 +53,10 @@ def lower_cut(mechanism: Any) -> Twin:
     the other stream may show of it is not taken off. Delta falls with the wider of the two noises, that of the length
     or that of the counters. The papers' formulas have more room than that: half of their cut.
     """
-    attribute = "_cut" if hasattr(mechanism, "_cut") else "threshold"
+    member = "cut" if hasattr(mechanism, "cut") else "threshold"
+    cut = getattr(mechanism, member)
     if getattr(mechanism, "calibration", "exact") != "exact":
-        return sabotaged(mechanism, "half the cut", **{attribute: lambda original: getattr(original, attribute) // 2})
+        return twin(mechanism, "half the cut", **{member: cut // 2})
     offset, spread = mechanism.error_model.offset_noise, float(mechanism.scale)
     noisy_length = getattr(mechanism, "stream_length", None) == "noisy"
     if noisy_length:
@@ -72,20 +64,17 @@ def lower_cut(mechanism: Any) -> Twin:
     single = getattr(mechanism, "capacity", None) == 1
     room = 3.0 if hasattr(mechanism, "sensitivity") or noisy_length else 2.0 if single else 1.0
     less = 1 + math.ceil(spread * math.log(room))
-    name = "cut one lower" if less == 1 else f"cut {less} lower"
-    return sabotaged(mechanism, name, **{attribute: lambda original: getattr(original, attribute) - less})
+    return twin(mechanism, "cut one lower" if less == 1 else f"cut {less} lower", **{member: cut - less})
 
 
 def leaked_order(mechanism: Any) -> Twin:
     """The items in an order of their own instead of that of the noisy counts."""
-    original = type(mechanism).__call__
+    original: Callable[..., Release] = type(mechanism).__call__
 
-    def call(self: Any, summary: Any, source: Any = None) -> Any:
+    def call(self: Any, summary: Any, source: Any = None) -> Release:
         release = original(self, summary, source)
-        if not isinstance(release, Release):
-            return release
         order = np.argsort(np.array(release.items, dtype=object), kind="stable")
-        release._items, release.counts, release._values = release._items.take(order), release.counts[order], None
-        return release
+        leaking = twin(release, "", items=[release.items[i] for i in order], counts=release.counts[order])
+        return cast(Release, leaking.mechanism)
 
-    return replace(sabotaged(mechanism, "order of the items leaked", __call__=call), kind="statistical")
+    return twin(mechanism, "order of the items leaked", "statistical", __call__=call)

@@ -31,7 +31,7 @@ from discreet.privacy import Budget, Unit
 from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, UserMisraGries
 from discreet_audit.findings import Finding
 from discreet_audit.registry import AuditCase, Effort, Twin, cases, register
-from discreet_audit.sabotage import sabotaged
+from discreet_audit.sabotage import twin
 
 __all__ = ["REJECT", "Sampler", "Samplers", "draws_needed"]
 
@@ -289,8 +289,8 @@ def _of_release(name: str, mechanism: Any, summary: Any, text: bool, larger: int
         return draw
 
     law, reach = (_laplace, 17.0) if noise.law == "laplace" else (_gaussian, 5.5)
-    twin = sabotaged(mechanism, "", scale=lambda original: original.scale * Fraction(17, 20)).mechanism
-    broken = (f"{name}: 15 % too little noise", draw_by(twin))
+    less = twin(mechanism, "", scale=mechanism.scale * Fraction(17, 20)).mechanism
+    broken = (f"{name}: 15 % too little noise", draw_by(less))
     ends = _ends(reach * float(noise.scale) + 2)
     return Sampler(name, law, draw_by(mechanism), Fraction(noise.scale), ends, 20_000, broken, False)
 

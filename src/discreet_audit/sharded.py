@@ -19,7 +19,7 @@ from discreet_audit.exact import neighbouring_streams, worst_divergence
 from discreet_audit.findings import Finding
 from discreet_audit.histograms import AnyShown, HeavyKey
 from discreet_audit.registry import AuditCase, Effort, Twin, register
-from discreet_audit.sabotage import half_the_noise, leaked_order, lower_cut, sabotaged
+from discreet_audit.sabotage import half_the_noise, leaked_order, lower_cut, twin
 from discreet_audit.sources import ScriptedSource
 from discreet_audit.states import Counters
 from discreet_audit.statistical import ScoredPair
@@ -241,9 +241,7 @@ def by_rows(mechanism: Any) -> Twin:
     def check(self: Any, summary: Any) -> None:
         """Takes shards of any kind."""
 
-    twin = sabotaged(mechanism, "shards by row, each with the whole budget", check=check)
-    object.__setattr__(twin.mechanism, "not_private_rows", True)
-    return twin
+    return twin(mechanism, "shards by row, each with the whole budget", check=check, not_private_rows=True)
 
 
 def _twins(mechanism: Any) -> Sequence[Twin]:

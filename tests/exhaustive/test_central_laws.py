@@ -271,7 +271,7 @@ def test_the_release_stays_below_its_bound(name):
 
 def test_a_cut_two_lower_in_the_reduced_release_is_caught():
     mechanism, summarise, pairs = BOUNDS["reduced"]
-    assert worst(sabotaged(mechanism, _cut=lambda cut: cut - 2), summarise, pairs).lower > mechanism.budget.delta
+    assert worst(sabotaged(mechanism, cut=lambda cut: cut - 2), summarise, pairs).lower > mechanism.budget.delta
     assert worst(half_the_noise(mechanism), summarise, pairs).lower > mechanism.budget.delta
 
 
@@ -332,7 +332,7 @@ def test_noise_over_a_universe_is_that_of_noise_on_every_item():
     mechanism = ReducedMisraGries(dc.Budget(EPSILON), 2, universe=range(10, 14), spurious=0.5)
     sketch = misra_gries(2)((12, 12, 12, 99, 99))
     entries = {12: 3 * 3 - 5}
-    cut = mechanism._cut
+    cut = mechanism.cut
 
     def each_item(source):
         noisy = {x: entries.get(x, 0) + source.discrete_laplace(mechanism.scale) for x in range(10, 14)}

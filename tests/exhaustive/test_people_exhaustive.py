@@ -166,7 +166,7 @@ def test_the_noise_of_all_steps_adds_up_to_mu(many):
     people = ListedPeople([["a", "b", "c", "d"]] * 3000 if many else [["a"]] * 300)
     source = Recorder(1)
     release = PeopleRelease(budget, 1)
-    release._publish(people, source)
+    release.of_snapshot(people, source)
     looks = 1 if many else 2
     assert len(source.asked) == looks + 2
     spent = sum((LENGTH / sigma) ** 2 for sigma, _ in source.asked)
@@ -186,7 +186,7 @@ def test_how_often_a_person_alone_is_listed(d):
     people = ListedPeople([[f"own {i}" for i in range(d)]])
     runs = 3000
     source = seeded_source(7)
-    listed = sum(len(release._discover(people, source)[0]) > 0 for _ in range(runs))
+    listed = sum(len(release.discover(people, source)[0]) > 0 for _ in range(runs))
     sigmas = [float(calibration.sigma_of(part)) / LENGTH for part in (mechanism.LOOK, 2 * mechanism.LOOK)]
     first, second = calibration.threshold(False), calibration.threshold(True)
     weight = 1 / math.sqrt(d)
@@ -212,7 +212,7 @@ def test_items_beyond_the_choice_cannot_pass():
             return np.full(size, 10**12)
 
     people = ListedPeople([[str(i) for i in range(300)]])
-    places, _, _ = PeopleRelease(dc.Budget(1.0, 1e-6), 1000)._discover(people, Loud())
+    places, _, _ = PeopleRelease(dc.Budget(1.0, 1e-6), 1000).discover(people, Loud())
     assert len(places) == 256
 
 
@@ -230,5 +230,5 @@ def test_items_beyond_the_choice_call_for_nothing():
 
     people = ListedPeople([[str(i) for i in range(300)]])
     source = LoudBeyond(people.discovery_weights(256))
-    places, _, second = PeopleRelease(dc.Budget(1.0, 1e-6), 20)._discover(people, source)
+    places, _, second = PeopleRelease(dc.Budget(1.0, 1e-6), 20).discover(people, source)
     assert (len(places), second) == (0, True)

@@ -206,7 +206,7 @@ def worst_divergence(made: Any, pairs: set[Any], cut: int, scale: Fraction, reac
 
 def allowed_for_noise(made: Any) -> float:
     """What is left of delta when the hashing is given, because no items collide."""
-    parts = made._deltas
+    parts = made.deltas
     return float(parts.gaussian + (1 + math.exp(made.budget.epsilon)) * parts.cells)
 
 
@@ -220,7 +220,7 @@ def test_items_that_only_one_run_tracks_stay_hidden(kind: Any, mechanism: Any, n
     """All streams of at most 3 events on 3 items against all with one event less. The twin's cut has no margin."""
     n, k = 3, 1
     made = mechanism(BUDGET, k, width=4096, depth=3, noise=noise, stream_length=n)
-    assert made._collisions(n).bound(made._deltas.hashing) == 0
+    assert made._collisions(n).bound(made.deltas.hashing) == 0
     assert made.threshold == n // (k + 1) + made._margin
     streams = [stream for length in range(n + 1) for stream in itertools.product(range(3), repeat=length)]
     state = states(kind, {"width": 4096, "depth": 3, "tracked": k}, streams)

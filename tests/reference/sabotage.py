@@ -21,5 +21,5 @@ def half_the_noise(mechanism: Any) -> Any:
 
 
 def cut_one_lower(mechanism: Any) -> Any:
-    cut = "_cut" if hasattr(type(mechanism), "_cut") else "threshold"
+    cut = "cut" if hasattr(type(mechanism), "cut") else "threshold"
     return sabotaged(mechanism, **{cut: lambda value: value - 1})

@@ -23,7 +23,7 @@ def test_items_are_found_from_where_the_plan_says(size):
         + [["rare", *others[i]] for i in range(row.found_from, row.found_from + row.needed // 4)]
     )
     mechanism = PeopleRelease(BUDGET, 10)
-    found = [people.items(mechanism._discover(people, seeded_source(seed))[0]).to_pylist() for seed in range(300)]
+    found = [people.items(mechanism.discover(people, seeded_source(seed))[0]).to_pylist() for seed in range(300)]
     assert sum("found" in names for names in found) >= 270  # 285 expected, sd 4
     assert sum("rare" in names for names in found) == 0
 

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from discreet.releases.error_model import ErrorModel
 from discreet.releases.release import Counts, Release
 from discreet.summaries import ExactCounts, RawCounts, Summary
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = [
+    "Drawn",
     "Mechanism",
     "check_length",
     "items_of",
@@ -80,6 +78,21 @@ def length_assumptions(stream_length: int | None) -> tuple[str, ...]:
 def lost_by_misra_gries(stream_length: int | None, capacity: int) -> float:
     """The most a Misra-Gries counter can have lost, n/(k+1); infinite without a public length."""
     return math.inf if stream_length is None else float(stream_length // (capacity + 1))
+
+
+class Drawn(NamedTuple):
+    """What a mechanism publishes of a summary, before it is put in order and described: the noise is in it.
+
+    Of `raw` only the items that are kept leave; the counts published are those of `noisy`.
+    """
+
+    raw: RawCounts
+    noisy: Counts
+    keep: np.ndarray[Any, np.dtype[np.bool_]]
+    offset: int | None = None
+    shards: np.ndarray[Any, np.dtype[np.int32]] | None = None
+    shard_offsets: Sequence[int] | None = None
+    error_model: ErrorModel | None = None
 
 
 class Mechanism(abc.ABC):
@@ -166,30 +179,28 @@ class Mechanism(abc.ABC):
         self.check(summary)
         return self._publish(summary, system_source() if source is None else source)
 
-    @abc.abstractmethod
-    def _publish(self, summary: Any, source: RandomSource) -> Release: ...
+    def draw(self, summary: Any, source: RandomSource) -> Drawn:
+        """Add the noise to a state and decide what is shown: all of a release that is random.
 
-    def _histogram(
-        self,
-        raw: RawCounts,
-        noisy: Counts,
-        keep: np.ndarray[Any, np.dtype[np.bool_]],
-        source: RandomSource,
-        *,
-        offset: int | None = None,
-        shards: np.ndarray[Any, np.dtype[np.int32]] | None = None,
-        shard_offsets: Sequence[int] | None = None,
-    ) -> Release:
-        """The published part of the noisy counts."""
+        The seam of the audit, which writes out the law of what is drawn. A mechanism may publish in another way.
+        """
+        raise NotImplementedError
+
+    def _publish(self, summary: Any, source: RandomSource) -> Release:
+        return self._histogram(self.draw(summary, source), source)
+
+    def _histogram(self, drawn: Drawn, source: RandomSource) -> Release:
+        """The published part of what was drawn."""
+        keep, shards = np.asarray(drawn.keep), drawn.shards
         return Release(
-            published_type(raw.items.filter(np.asarray(keep))),
-            noisy[keep],
+            published_type(drawn.raw.items.filter(keep)),
+            drawn.noisy[keep],
             dataclasses.replace(self.guarantee, seeded=source.seeded),
-            self._error_model_of(int(np.count_nonzero(keep))),
+            drawn.error_model or self._error_model_of(int(np.count_nonzero(keep))),
             threshold=self.threshold,
-            offset=offset,
+            offset=drawn.offset,
             shards=None if shards is None else shards[keep],
-            shard_offsets=shard_offsets,
+            shard_offsets=drawn.shard_offsets,
         )
 
 

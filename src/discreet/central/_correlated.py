@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.central._base import Mechanism, length_assumptions, lost_by_misra_gries, positive
+from discreet.central._base import Drawn, Mechanism, length_assumptions, lost_by_misra_gries, positive
 from discreet.noise import RandomSource
 from discreet.privacy.calibration import correlated_calibration
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.release import Counts, Release
+from discreet.releases.release import Counts
 from discreet.summaries import MisraGries, UserMisraGries
 
 __all__ = ["CorrelatedRelease", "plus_halves"]
@@ -76,8 +76,8 @@ class CorrelatedRelease(Mechanism):
     def assumptions(self) -> tuple[str, ...]:
         return length_assumptions(self.stream_length)
 
-    def _publish(self, summary: MisraGries | UserMisraGries, source: RandomSource) -> Release:
+    def draw(self, summary: MisraGries | UserMisraGries, source: RandomSource) -> Drawn:
         raw = positive(summary.not_private_counts())
         shared = source.discrete_gaussian(self.shared_scale)
         floor, noisy = plus_halves(raw.counts, source.discrete_gaussian(self.scale, len(raw)) + np.int64(shared))
-        return self._histogram(raw, noisy, floor >= self.threshold, source)
+        return Drawn(raw, noisy, floor >= self.threshold)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.central._base import (
+    Drawn,
     Mechanism,
     check_length,
     laplace_scale,
@@ -97,13 +98,15 @@ class EntriesRelease(Mechanism):
         return self.capacity
 
     @abc.abstractmethod
-    def _entries(self, summary: Any) -> RawCounts: ...
+    def entries(self, summary: Any) -> RawCounts:
+        """The entries of a summary, in units of `step`. NOT private: what gets the noise."""
 
     @abc.abstractmethod
     def _hidden_cut(self) -> int:
         """The threshold of the (epsilon, delta) release, in units of `step`."""
 
-    def _before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
+    def before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
+        """What is done to entries behind a threshold before they get noise; it may be random."""
         return entries
 
     @property
@@ -112,14 +115,15 @@ class EntriesRelease(Mechanism):
         return laplace_scale(self._epsilon(), self.sensitivity)
 
     @property
-    def _cut(self) -> int:
+    def cut(self) -> int:
+        """The threshold in units of `step`."""
         if self.universe is None:
             return self._hidden_cut()
         return universe_cut(self._epsilon(), self.sensitivity, self.universe.size, self.spurious)
 
     @property
     def threshold(self) -> int | float:
-        cut = self._cut * self.step
+        cut = self.cut * self.step
         return int(cut) if cut.denominator == 1 else float(cut)
 
     @property
@@ -143,8 +147,8 @@ class EntriesRelease(Mechanism):
         over = () if self.universe is None else ("the universe is public; items that did not occur may be published",)
         return (*length_assumptions(self.stream_length), *over)
 
-    def _publish(self, summary: Any, source: RandomSource) -> Release:
-        return self._publish_entries(self._entries(summary), source)
+    def draw(self, summary: Any, source: RandomSource) -> Drawn:
+        return self._draw_entries(self.entries(summary), source)
 
     def _noisy_universe(self, entries: RawCounts, cut: int, source: RandomSource) -> RawCounts:
         """Every item of the universe whose value plus noise is at least the cut, the largest first.
@@ -160,15 +164,19 @@ class EntriesRelease(Mechanism):
         order = np.lexsort((found, -noisy))
         return RawCounts(self.universe.take(found[order]), noisy[order])
 
-    def _publish_entries(self, entries: RawCounts, source: RandomSource) -> Release:
-        cut = self._cut
+    def publish_entries(self, entries: RawCounts, source: RandomSource) -> Release:
+        """The release of entries that were made elsewhere."""
+        return self._histogram(self._draw_entries(entries, source), source)
+
+    def _draw_entries(self, entries: RawCounts, source: RandomSource) -> Drawn:
+        cut = self.cut
         if self.universe is not None:
             entries = self._noisy_universe(entries, cut, source)
             noisy, keep = entries.counts, np.arange(len(entries)) < self.most_entries
         else:
-            entries = self._before_noise(entries, source)
+            entries = self.before_noise(entries, source)
             noisy = entries.counts + source.discrete_laplace(self.scale, len(entries))
             keep = noisy >= cut
         # To whole counts: floor(v/u + 1/2), a function of what is already private.
         u = self.step.denominator
-        return self._histogram(entries, noisy if u == 1 else (2 * noisy + u) // (2 * u), keep, source)
+        return Drawn(entries, noisy if u == 1 else (2 * noisy + u) // (2 * u), keep)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet.central._base import (
+    Drawn,
     Mechanism,
     check_length,
     items_of,
@@ -21,7 +22,6 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.release import Release
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 __all__ = ["SharedNoiseRelease"]
@@ -78,7 +78,7 @@ class SharedNoiseRelease(Mechanism):
         """The counters that get noise."""
         return summary.not_private_counts()
 
-    def _publish(self, summary: MisraGries, source: RandomSource) -> Release:
+    def draw(self, summary: MisraGries, source: RandomSource) -> Drawn:
         raw = self._counts(summary)
         noisy = raw.counts + source.discrete_laplace(self.scale) + source.discrete_laplace(self.scale, len(raw))
-        return self._histogram(raw, noisy, noisy >= self.threshold, source)
+        return Drawn(raw, noisy, noisy >= self.threshold)

@@ -35,7 +35,7 @@ class ChanMisraGries(EntriesRelease):
     def sensitivity(self) -> int:
         return self.capacity * items_of(self.unit)
 
-    def _entries(self, summary: MisraGries) -> RawCounts:
+    def entries(self, summary: MisraGries) -> RawCounts:
         return positive(summary.not_private_counts())
 
     def _hidden_cut(self) -> int:

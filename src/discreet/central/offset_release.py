@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
-from discreet.central._base import Mechanism, items_of, laplace_scale, require_event_or_user
+from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale, require_event_or_user
 from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration import offset_threshold
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.release import Release
 from discreet.summaries import MisraGries, Summary
 
 __all__ = ["OffsetRelease"]
@@ -60,7 +59,7 @@ class OffsetRelease(Mechanism):
     def error_model(self) -> ErrorModel:
         return ErrorModel(Noise("laplace", self.scale, self.capacity), offset_noise=Noise("laplace", self.scale))
 
-    def _publish(self, summary: MisraGries, source: RandomSource) -> Release:
+    def draw(self, summary: MisraGries, source: RandomSource) -> Drawn:
         raw = summary.not_private_counts()
         a0, v, kept = offset_draw(raw.counts, summary.not_private_offset, self.scale, self.threshold, source)
-        return self._histogram(raw, v, kept, source, offset=a0)
+        return Drawn(raw, v, kept, a0)

@@ -118,9 +118,9 @@ class PeopleRelease(Mechanism):
             raise IncompatibleSummaryError(f"{self.name} takes people, not {type(summary).__name__}")
 
     def _publish(self, people: People, source: RandomSource) -> Release:
-        places, sizes, second = self._discover(people, source)
+        places, sizes, second = self.discover(people, source)
         weights = _weights(sizes)
-        longest, left_out = self._choose_length(people, places, weights, sizes, second, source)
+        longest, left_out = self.choose_length(people, places, weights, sizes, second, source)
         sigma = self.calibration.sigma_of(self.calibration.counts(second))
         noisy = people.scaled_sums(places, weights, longest) + source.discrete_gaussian(sigma, len(places))
         # One person who has an item and is not scaled down adds LENGTH * weight / longest steps to it.
@@ -139,7 +139,7 @@ class PeopleRelease(Mechanism):
         )
         return listed.head(self.k)
 
-    def _discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
+    def discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
         """(places, noisy weights, whether there was a second look) of the largest items that pass."""
         calibration = self.calibration
         weights = people.discovery_weights(MOST_ITEMS)
@@ -155,7 +155,7 @@ class PeopleRelease(Mechanism):
         order = np.argsort(-noisy[places], kind="stable")[: self.most_candidates]
         return places[order], noisy[places[order]], second
 
-    def _choose_length(
+    def choose_length(
         self, people: People, places: Counts, weights: Counts, sizes: Counts, second: bool, source: RandomSource
     ) -> tuple[float, Estimate | None]:
         """C, and the share that scaling to it leaves out: both from a private histogram of lengths."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from discreet.central._base import (
+    Drawn,
     Mechanism,
     check_length,
     items_of,
@@ -25,7 +26,6 @@ from discreet.privacy.calibration import (
 )
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.release import Release
 from discreet.summaries import SpaceSaving, Summary
 
 __all__ = ["PrivateSpaceSaving"]
@@ -133,9 +133,9 @@ class PrivateSpaceSaving(Mechanism):
         if isinstance(self.stream_length, int) and summary.total > self.stream_length:
             raise IncompatibleSummaryError("the stream is longer than the public stream_length")
 
-    def _publish(self, summary: SpaceSaving, source: RandomSource) -> Release:
+    def draw(self, summary: SpaceSaving, source: RandomSource) -> Drawn:
         raw, offset = summary.not_private_counts(), None
         if self.stream_length == "noisy":
             offset = (summary.total + source.discrete_laplace(self._length_scale)) // self.capacity
         noisy = raw.counts + source.discrete_laplace(self.scale, len(raw))
-        return self._histogram(raw, noisy, noisy - (offset or 0) >= self.threshold, source, offset=offset)
+        return Drawn(raw, noisy, noisy - (offset or 0) >= self.threshold, offset)

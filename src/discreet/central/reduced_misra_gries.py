@@ -52,10 +52,10 @@ class ReducedMisraGries(EntriesRelease):
     def _raised(self) -> Fraction:
         return Fraction(0) if self.universe is not None else self.sensitivity * self.step
 
-    def _entries(self, summary: MisraGries) -> RawCounts:
+    def entries(self, summary: MisraGries) -> RawCounts:
         return reduced_entries(summary)
 
-    def _before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
+    def before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
         return round_small_entries(entries, self.sensitivity, source)
 
     def _hidden_cut(self) -> int:

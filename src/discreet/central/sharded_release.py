@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.central._base import Mechanism
+from discreet.central._base import Drawn, Mechanism
 from discreet.central.offset_release import OffsetRelease
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
@@ -17,7 +17,6 @@ from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.release import Release
 from discreet.summaries import ShardedMisraGries, Summary
 
 __all__ = ["ShardedOffsetRelease"]
@@ -88,18 +87,17 @@ class ShardedOffsetRelease(Mechanism):
         if summary.shards != self.shards:
             raise ParameterError(f"made for {self.shards} shards, the summary has {summary.shards}")
 
-    def _publish(self, summary: ShardedMisraGries, source: RandomSource) -> Release:
+    def draw(self, summary: ShardedMisraGries, source: RandomSource) -> Drawn:
         parts = summary.not_private_shards()
         scale, threshold = self.scale, self.threshold
         drawn = [
             offset_draw(part.counts, alpha, scale, threshold, source)
             for part, alpha in zip(parts, summary.not_private_offsets, strict=True)
         ]
-        return self._histogram(
+        return Drawn(
             summary.not_private_counts(),
             np.concatenate([noisy for _, noisy, _ in drawn]),
             np.concatenate([kept for _, _, kept in drawn]),
-            source,
             shards=np.repeat(np.arange(self.shards, dtype=np.int32), [len(part) for part in parts]),
             shard_offsets=[a0 for a0, _, _ in drawn],
         )

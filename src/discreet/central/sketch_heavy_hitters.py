@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.central._base import (
+    Drawn,
     Mechanism,
     check_length,
     items_of,
@@ -21,14 +22,12 @@ from discreet.central._base import (
     require_event_or_user,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.events.published import published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.collisions import Collisions
 from discreet.privacy.calibration.sums import noise_sum_bound
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.release import Release
 from discreet.summaries import CountMin, CountSketch, LinearSketch, Summary
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class _SketchHeavyHitters(Mechanism):
         return 2 if self.stream_length == "noisy" else 1
 
     @property
-    def _deltas(self) -> _Deltas:
+    def deltas(self) -> _Deltas:
         # delta >= gaussian + streams hashing + (1 + e^epsilon)(cells + length)
         epsilon, delta = self.budget.approximate(self.name)
         gaussian = delta / 2.0 if self.noise == "gaussian" else 0.0
@@ -129,13 +128,13 @@ class _SketchHeavyHitters(Mechanism):
         m, epsilon = items_of(self.unit), self._epsilons[0]
         if self.noise == "laplace":
             return m * self.depth / epsilon
-        return Fraction(_sigma(float(epsilon), self._deltas.gaussian, self.depth, m))
+        return Fraction(_sigma(float(epsilon), self.deltas.gaussian, self.depth, m))
 
     @property
     def _margin(self) -> int:
         """The smallest t that no noise of a cell reaches, in the direction that counts, but for its part of delta."""
         sides = 2 if self.rule == "median" else 1
-        return _unreached(Noise(self.noise, self.scale), sides * self.depth * self.width, self._deltas.cells)
+        return _unreached(Noise(self.noise, self.scale), sides * self.depth * self.width, self.deltas.cells)
 
     def _collisions(self, length: int, slack: float = 0.0) -> Collisions:
         """The hashing of one stream of at most `length` events, for its own items and its neighbour's.
@@ -145,10 +144,10 @@ class _SketchHeavyHitters(Mechanism):
         items = length + (items_of(self.unit) if self.stream_length == "noisy" else 0)
         return Collisions(self.rule, self.width, self.depth, length, items, self.max_key_bytes, slack)
 
-    def _untracked(self, length: int) -> int:
+    def untracked(self, length: int) -> int:
         """The largest estimate of an item that is not tracked, when the hashing is as it should be."""
         return largest_untracked(
-            length, self.capacity, int(self._collisions(length).bound(self._deltas.hashing)), self.rule
+            length, self.capacity, int(self._collisions(length).bound(self.deltas.hashing)), self.rule
         )
 
     @property
@@ -157,7 +156,7 @@ class _SketchHeavyHitters(Mechanism):
         if self.stream_length == "noisy":
             return self._margin
         assert isinstance(self.stream_length, int)
-        return self._untracked(self.stream_length) + self._margin
+        return self.untracked(self.stream_length) + self._margin
 
     @property
     def error_model(self) -> ErrorModel:
@@ -191,28 +190,20 @@ class _SketchHeavyHitters(Mechanism):
             return source.discrete_laplace(noise.scale, size)
         return source.discrete_gaussian(noise.scale, size)
 
-    def _publish(self, summary: Any, source: RandomSource) -> Release:
+    def draw(self, summary: Any, source: RandomSource) -> Drawn:
         noise = self._draw(Noise(self.noise, self.scale), source, self.depth * self.width)
         cells = summary.not_private_cells() + noise.reshape(self.depth, self.width)
         offset, model = None, self.error_model
         if self.stream_length == "noisy":
-            length = self._noisy_length(summary, cells, source)
-            offset = self._untracked(length)
-            model = self._error_model(self._collisions(length, self._deltas.length))
+            length = self.noisy_length(summary, cells, source)
+            offset = self.untracked(length)
+            model = self._error_model(self._collisions(length, self.deltas.length))
         raw = summary.not_private_counts()
         noisy = np.zeros(0, np.int64)
         if len(raw):
             columns, signs = summary.places(raw.items)
             noisy = self._combine(signs * cells[np.arange(self.depth), columns])
-        keep = noisy - (offset or 0) >= self.threshold
-        return Release(
-            published_type(raw.items.filter(keep)),
-            noisy[keep],
-            dataclasses.replace(self.guarantee, seeded=source.seeded),
-            model,
-            threshold=self.threshold,
-            offset=offset,
-        )
+        return Drawn(raw, noisy, noisy - (offset or 0) >= self.threshold, offset, error_model=model)
 
     @staticmethod
     @abc.abstractmethod
@@ -220,7 +211,7 @@ class _SketchHeavyHitters(Mechanism):
         """Estimates from the rows, along the last axis."""
 
     @abc.abstractmethod
-    def _noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
+    def noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
         """A private number that is at least the length, but for its part of delta."""
 
 
@@ -259,9 +250,9 @@ class CountMinHeavyHitters(_SketchHeavyHitters):
     def _combine(rows: Cells) -> Cells:
         return np.asarray(rows.min(axis=-1))
 
-    def _noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
+    def noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
         # sum = d n + (sum of d w noises), and the latter is more than -bound but for its part of delta.
-        bound = noise_sum_bound(self.noise, self.scale, self.depth * self.width, self._deltas.length)
+        bound = noise_sum_bound(self.noise, self.scale, self.depth * self.width, self.deltas.length)
         return max(0, -(-(int(cells.sum()) + bound) // self.depth))
 
 
@@ -318,9 +309,9 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
         middle = rows.shape[-1] // 2
         return np.asarray(np.partition(rows, middle, axis=-1)[..., middle])
 
-    def _noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
+    def noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
         noise = Noise("laplace", items_of(self.unit) / self._epsilons[1])
-        above = _unreached(noise, 1, self._deltas.length) - 1
+        above = _unreached(noise, 1, self.deltas.length) - 1
         return max(0, int(summary.total) + int(self._draw(noise, source, 1)[0]) + above)
 
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
-from discreet.central._base import Mechanism, items_of, laplace_scale, require_event_or_user
+from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale, require_event_or_user
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration import gshm_calibration, stability_threshold
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel, Noise
-from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, Summary
 
 __all__ = ["StabilityHistogram"]
@@ -91,8 +90,8 @@ class StabilityHistogram(Mechanism):
     def assumptions(self) -> tuple[str, ...]:
         return ("the items of a user are all different",) if self.distinct and items_of(self.unit) > 1 else ()
 
-    def _publish(self, summary: ExactCounts, source: RandomSource) -> Release:
+    def draw(self, summary: ExactCounts, source: RandomSource) -> Drawn:
         raw = summary.not_private_counts()
         draw = source.discrete_gaussian if self.noise == "gaussian" else source.discrete_laplace
         noisy = raw.counts + draw(self.scale, len(raw))
-        return self._histogram(raw, noisy, noisy >= self.threshold, source)
+        return Drawn(raw, noisy, noisy >= self.threshold)

@@ -84,10 +84,10 @@ class SummedRelease(EntriesRelease):
                 "event is protected as part of one stream"
             )
 
-    def _entries(self, summary: Sequence[MisraGries]) -> RawCounts:
+    def entries(self, summary: Sequence[MisraGries]) -> RawCounts:
         return summed_entries(summary)
 
-    def _before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
+    def before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
         return round_small_entries(entries, self.sensitivity, source)
 
     def _hidden_cut(self) -> int:

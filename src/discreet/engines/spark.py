@@ -408,7 +408,7 @@ class Withheld:
     def draw(self, source: RandomSource) -> Release:
         """The release, with positions for items: the only place where noise is drawn."""
         if isinstance(self.mechanism, SummedRelease):
-            return self.mechanism._publish_entries(self.not_private_counts(), source)
+            return self.mechanism.publish_entries(self.not_private_counts(), source)
         return self.mechanism._publish(self, source)
 
     def names(self, held: Any, positions: np.ndarray[Any, np.dtype[np.int64]], kind: str) -> pa.Array:

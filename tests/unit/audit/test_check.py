@@ -13,7 +13,7 @@ from discreet import central
 from discreet.central import OffsetRelease
 from discreet_audit import check, registry, running
 from discreet_audit.findings import KINDS, AuditReport, Finding, TwinResult
-from discreet_audit.sabotage import sabotaged
+from discreet_audit.sabotage import twin
 from discreet_audit.samplers import Samplers
 
 FAST = registry.Effort("fast", runs=300, large_pairs=60, released_pairs=20, length=-1)
@@ -77,9 +77,8 @@ def test_unusual_configurations(mechanism):
 
 
 def test_a_broken_mechanism_fails_its_audit():
-    broken = sabotaged(
-        OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3), "", scale=lambda original: original.scale * 9 / 10
-    ).mechanism
+    mechanism = OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3)
+    broken = twin(mechanism, "", scale=mechanism.scale * 9 / 10).mechanism
     report = check(broken)
     assert not report.passed
     assert any(not finding.passed for finding in report.of("exact"))

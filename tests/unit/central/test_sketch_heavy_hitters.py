@@ -81,9 +81,9 @@ def test_the_error_allowed_for_grows_with_the_length(kind: Any, mechanism: Any) 
     """So a length that is overstated can only raise the cut: what a noisy length rests on."""
     made = mechanism(dc.Budget(1.0, 1e-6), 8, width=64, depth=3)
     lengths = [*range(60), 100, 1000, 10**4, 10**6, 10**9]
-    errors = [made._collisions(n).bound(made._deltas.hashing) for n in lengths]
+    errors = [made._collisions(n).bound(made.deltas.hashing) for n in lengths]
     assert errors == sorted(errors)
-    assert [made._untracked(n) for n in lengths] == sorted(made._untracked(n) for n in lengths)
+    assert [made.untracked(n) for n in lengths] == sorted(made.untracked(n) for n in lengths)
 
 
 @both_kinds
@@ -92,7 +92,7 @@ def test_the_parts_of_delta_sum_to_no_more_than_delta(kind: Any, mechanism: Any)
         [0.01, 1.0, 12.0], [1e-12, 1e-6, 0.3], ["laplace", "gaussian"], ["noisy", 1000]
     ):
         made = mechanism(dc.Budget(epsilon, delta), 8, width=64, depth=3, noise=noise, stream_length=length)
-        parts = made._deltas
+        parts = made.deltas
         failing = Fraction(parts.cells) + Fraction(parts.length)
         streams = 2 if length == "noisy" else 1  # whose hashing must be good on its own account
         hashing = streams * Fraction(parts.hashing)
@@ -123,8 +123,8 @@ def test_the_margin_is_the_smallest_that_no_cell_reaches(kind: Any, mechanism: A
         made = mechanism(BUDGET, 8, width=50, depth=3, noise=noise, stream_length=10)
         draws = 150 * (2 if mechanism is CountSketchHeavyHitters else 1)
         law = Noise(noise, made.scale)
-        assert draws * law.upper_tail(made._margin) <= made._deltas.cells
-        assert draws * law.upper_tail(made._margin - 1) > made._deltas.cells
+        assert draws * law.upper_tail(made._margin) <= made.deltas.cells
+        assert draws * law.upper_tail(made._margin - 1) > made.deltas.cells
 
 
 @both_kinds
