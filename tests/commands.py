@@ -57,7 +57,8 @@ def _as_bytes(given: str | bytes | None) -> bytes:
 def _process_settings(words, cwd, env) -> Iterator[None]:
     """What belongs to a process, put back afterwards."""
     before = os.getcwd(), dict(os.environ), sys.argv, list(sys.meta_path), gc.get_threshold(), dict(vars(interrupts))
-    handlers = [(number, signal.getsignal(number)) for number in _SIGNALS]
+    handlers = [(number, signal.getsignal(number)) for number in (*_SIGNALS, signal.SIGALRM)]
+    hook = sys.unraisablehook
     try:
         os.chdir(cwd or before[0])
         if env is not None:
@@ -74,6 +75,7 @@ def _process_settings(words, cwd, env) -> Iterator[None]:
         sys.argv, sys.meta_path[:] = before[2], before[3]
         gc.set_threshold(*before[4])
         vars(interrupts).update(before[5])
+        sys.unraisablehook = hook
         for number, handler in handlers:
             signal.signal(number, handler)
 

@@ -294,7 +294,10 @@ def test_a_full_disk_is_named_and_the_release_can_be_had_again(discreet, tmp_pat
     assert not list(tmp_path.glob(".*"))
     with open("/dev/full", "wb") as device:
         done = subprocess.run(
-            [discreet.command, "top", str(log), *map(str, (*BUDGET, *pay))], stdout=device, stderr=subprocess.PIPE
+            [discreet.command, "top", str(log), *map(str, (*BUDGET, *pay))],
+            stdout=device,
+            stderr=subprocess.PIPE,
+            timeout=120,
         )
     assert done.returncode == 1
     assert b"standard output cannot be written: No space left on device; it is charged" in done.stderr
@@ -312,7 +315,7 @@ def test_standard_error_on_a_full_disk_costs_no_release(discreet, tmp_path):
     log.write_text("cats\n" * 300)
     with open("/dev/full", "wb") as device:
         arguments = [discreet.command, "top", str(log), *map(str, BUDGET), "--format", "json"]
-        done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=device)
+        done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=device, timeout=120)
     assert done.returncode == 0
     assert json.loads(done.stdout)["items"]
 
@@ -439,15 +442,12 @@ def test_a_bad_row_does_not_decide_whether_there_is_a_release(discreet, tmp_path
 # --- interrupts and terminals
 
 
-def start(command, *arguments, **options):
-    return subprocess.Popen([command, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-
-
-def test_ctrl_c_publishes_and_charges_nothing(command, tmp_path):
+def test_ctrl_c_publishes_and_charges_nothing(command, spawn, tmp_path):
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("searches", dc.Budget(1.0, 1e-9))
     pay = ("--ledger", tmp_path / "budgets.sqlite", "--account", "searches", "--output", tmp_path / "out.json")
-    process = start(command, "top", "-", *BUDGET, *pay, stdin=subprocess.PIPE)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = spawn([command, "top", "-", *BUDGET, *pay], **pipes)
     block = b"cats\n" * 100_000
     for _ in range(20):  # more than pipes and blocks hold: it is reading when this is through
         process.stdin.write(block)
@@ -466,6 +466,7 @@ def run_in_terminal(command, arguments, until=None, send=b""):
     """Run in a pseudo-terminal; send bytes once `until` was seen. Returns the exit code and all that was shown."""
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # also where the tests were started with it ignored
         os.environ.update(TERM="xterm", COLUMNS="100", LINES="30")
         os.execv(command, [command, *map(str, arguments)])
     shown = b""
@@ -483,6 +484,8 @@ def run_in_terminal(command, arguments, until=None, send=b""):
         if until is not None and until in shown:
             os.write(terminal, send)
             until = None
+    else:
+        os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
     os.close(terminal)
     return os.waitstatus_to_exitcode(status), shown
@@ -544,7 +547,8 @@ print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss, json.loads
 def test_memory_does_not_grow_with_the_input(command):
     """More than 300 MB, five million different lines, go through in far less memory than they take."""
     arguments = [command, "top", "-", *BUDGET, *SURE, "--format", "json"]
-    done = subprocess.run([sys.executable, "-c", FEED, *map(str, arguments)], capture_output=True, text=True)
+    feeder = [sys.executable, "-c", FEED, *map(str, arguments)]
+    done = subprocess.run(feeder, capture_output=True, text=True, timeout=240)
     code, peak, release = json.loads(done.stdout)
     assert code == 0
     assert [row["item"] for row in release["items"]] == ["cats"]
@@ -563,7 +567,7 @@ except SystemExit:
 heavy = {"numpy", "scipy", "pyarrow", "dp_accounting", "matplotlib", "pandas", "sqlite3", "rich.table", "pydantic"}
 print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
     assert done.stderr.strip() == "[]"
     assert "top" in done.stdout
     assert "130 interrupted" in done.stdout

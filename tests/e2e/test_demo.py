@@ -11,7 +11,7 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 def test_the_demo_runs_from_log_to_refusal(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/budgets.sqlite").write_text("what an earlier run left")
-    done = subprocess.run([sys.executable, DEMO, "100000"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, DEMO, "100000"], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert "private top list" in done.stdout
     assert "are in the exact top" in done.stdout

@@ -28,7 +28,7 @@ def load(name):
 @pytest.mark.parametrize("name", ["duckdb_top", "polars_top"])
 def test_the_example_runs(name):
     done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py", "30000"], capture_output=True, text=True
+        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py", "30000"], capture_output=True, text=True, timeout=180
     )
     assert done.returncode == 0, done.stderr
     assert "query 1" in done.stdout

@@ -76,10 +76,10 @@ def test_totals_from_standard_input(tmp_path):
     assert [line["total"] for line in out] == [10, 20, 25]
 
 
-def test_the_clock_ends_ticks_while_standard_input_is_silent(tmp_path):
+def test_the_clock_ends_ticks_while_standard_input_is_silent(spawn, tmp_path):
     options = ["-", "--state", tmp_path / "s", "--horizon", 2, "--tick", "1s", "--total", "--rho", 1e6]
-    command = [*DISCREET, "watch", *map(str, options)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [*DISCREET, "watch", *options]
+    with spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         process.stdin.write("a\nb\n")
         process.stdin.flush()
         totals = [json.loads(process.stdout.readline())["total"] for _ in range(2)]
@@ -87,10 +87,10 @@ def test_the_clock_ends_ticks_while_standard_input_is_silent(tmp_path):
     assert totals[-1] == 2
 
 
-def test_once_waits_for_the_end_of_standard_input(tmp_path):
+def test_once_waits_for_the_end_of_standard_input(spawn, tmp_path):
     options = ["-", "--state", tmp_path / "s", "--horizon", 9, "--rows", 2, "--total", "--rho", 1e6, "--once"]
-    command = [*DISCREET, "watch", *map(str, options)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [*DISCREET, "watch", *options]
+    with spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         process.stdin.write("a\nb\n")
         process.stdin.flush()
         first = process.stdout.readline()  # by now it has read all there is, and must not take that for the end

@@ -43,7 +43,7 @@ def test_nobody_uses_a_literal_version():
     """Nothing but the audit imports them, and importing discreet does not."""
     packages = "discreet, discreet.pan, discreet.central, discreet.continual"
     code = f"import sys, {packages}; print([m for m in sys.modules if 'literal' in m])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "[]"
     source = Path(__file__).parents[2] / "src/discreet"
     users = {p.relative_to(source).parts[0] for p in source.rglob("*.py") if "audit.literal" in p.read_text()}

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+PATIENCE = 180  # seconds, for a command that takes one or two
 FULL = os.environ.get("DISCREET_FAULTS") == "full"
 
 
@@ -30,19 +31,19 @@ def run(command):
     """run(*arguments): the finished process of a `discreet` command, with its output as text."""
 
     def start(*arguments, **options):
-        options = {"capture_output": True, "text": True, "check": False, **options}
+        options = {"capture_output": True, "text": True, "check": False, "timeout": PATIENCE, **options}
         return subprocess.run([*command, *map(str, arguments)], **options)
 
     return start
 
 
 @pytest.fixture
-def race(command):
+def race(command, spawn):
     """race([arguments, ...]): the same commands all started at once; a list of (exit code, output, errors)."""
 
     def start(commands, **options):
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
-        running = [subprocess.Popen([*command, *map(str, each)], **pipes) for each in commands]
+        running = [spawn([*command, *each], **pipes) for each in commands]
         ends = [process.communicate() for process in running]
         return [(process.returncode, *end) for process, end in zip(running, ends, strict=True)]
 

@@ -32,10 +32,10 @@ def kinds(ledger):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_ended_while_it_reads(command, paid, tmp_path, number):
+def test_ended_while_it_reads(command, spawn, paid, tmp_path, number):
     ledger, options = paid
-    process = subprocess.Popen(
-        [*command, "top", "-", *map(str, options[1:]), "--output", tmp_path / "out" / "top.json"],
+    process = spawn(
+        [*command, "top", "-", *options[1:], "--output", tmp_path / "out" / "top.json"],
         stdin=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     for _ in range(20):  # more than pipes and blocks hold: it is reading when this is through
@@ -50,7 +50,7 @@ def test_ended_while_it_reads(command, paid, tmp_path, number):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_ended_at_random_moments(command, paid, rounds, tmp_path, number):
+def test_ended_at_random_moments(command, spawn, paid, rounds, tmp_path, number):
     """A charge has its release and its file, no temporary file is left, nothing is said that is not so."""
     ledger, options = paid
     chance = random.Random(int(number))
@@ -59,9 +59,7 @@ def test_ended_at_random_moments(command, paid, rounds, tmp_path, number):
         out = tmp_path / "out" / "top.json"
         out.unlink(missing_ok=True)
         before = kinds(ledger)
-        process = subprocess.Popen(
-            [*command, "top", *map(str, options), "--output", out], stderr=subprocess.PIPE, text=True
-        )
+        process = spawn([*command, "top", *options, "--output", out], stderr=subprocess.PIPE, text=True)
         started = time.monotonic()
         if longest is not None:
             time.sleep(chance.random() * longest)
@@ -78,18 +76,20 @@ def test_ended_at_random_moments(command, paid, rounds, tmp_path, number):
         assert ("nothing was charged" in errors) <= (charges == 0)
 
 
-def test_a_release_that_was_killed_is_had_by_its_charge_id(command, paid, run, tmp_path):
+def test_a_release_that_was_killed_is_had_by_its_charge_id(command, spawn, paid, run, tmp_path):
     """The id is on standard error before the charge is made: kill -9 right then, and start again with it."""
     ledger, options = paid
     killed = 0
     for _ in range(3):
-        process = subprocess.Popen(
-            [*command, "top", *map(str, options), "--format", "json"],
+        process = spawn(
+            [*command, "top", *options, "--format", "json"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         said = ""
         while "charge id" not in said:
-            said += process.stderr.readline()
+            line = process.stderr.readline()
+            assert line, said  # or it has ended
+            said += line
         process.kill()
         process.communicate()
         killed += process.returncode == -signal.SIGKILL
@@ -106,12 +106,29 @@ def test_little_is_loaded_before_signals_are_heard():
     script = "import sys\nbefore = set(sys.modules)\nimport discreet.cli\nprint(*set(sys.modules) - before)"
     # Isolated and without site packages' own hooks, which load modules themselves.
     code = f"import sys\nsys.path[:0] = [{str(Path(dc.__file__).parents[1])!r}]\n{script}"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert {"typing", "re", "numpy", "typer"}.isdisjoint(done.stdout.split())
     assert "discreet.cli.interrupts" in done.stdout.split()
 
 
-def test_interrupted_while_it_loads(rounds, tmp_path):
+def stopped(spawn, script, number):
+    """Run what is to end by a signal; standard input stays open, so that nothing else ends it."""
+    read, write = os.pipe()
+    process = spawn(
+        [sys.executable, "-c", script], stdin=read, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    os.close(read)
+    out, errors = process.communicate()
+    os.close(write)
+    assert process.returncode == 128 + number, errors
+    assert "Traceback" not in errors
+    assert "nothing was released" in errors
+    assert not out
+
+
+def test_interrupted_while_it_loads(spawn, rounds):
     """No traceback from `main` on, whatever is being imported."""
     chance = random.Random(1)
     for _ in range(rounds(3, 50)):
@@ -125,37 +142,120 @@ def test_interrupted_while_it_loads(rounds, tmp_path):
             "sys.argv = ['discreet', 'top', '-', '--epsilon', '1', '--delta', '1e-9']\n"
             "discreet.cli.main()\n"
         )
-        # Standard input stays open, so that it waits for the signal if it is done with loading.
-        read, write = os.pipe()
-        done = subprocess.run([sys.executable, "-c", script], stdin=read, capture_output=True, text=True, check=False)
-        os.close(read)
-        os.close(write)
-        assert done.returncode == 128 + number, done.stderr
-        assert "Traceback" not in done.stderr
-        assert "nothing was released" in done.stderr
+        stopped(spawn, script, number)
+
+
+# Each is put before the command.
+LOST = {
+    "in a callback of a weak reference": """
+class Thing: pass
+thing = Thing()
+reference = weakref.ref(thing, lambda reference: signal.raise_signal(number))
+def lose():
+    global thing
+    del thing
+""",
+    "in a __del__": """
+class Thing:
+    def __del__(self): signal.raise_signal(number)
+def lose():
+    Thing()
+""",
+    "by somebody who catches everything": """
+def lose():
+    try:
+        signal.raise_signal(number)
+    except BaseException:
+        pass
+""",
+    # Python's own handler runs in the main thread, and nothing wakes that one.
+    "by a read that goes on": """
+def other():
+    main = threading.main_thread().ident
+    while sys._current_frames()[main].f_code.co_name not in ("_fetch", "read"):
+        time.sleep(0.1)
+    time.sleep(0.3)
+    signal.pthread_kill(threading.get_ident(), number)
+def lose():
+    threading.Thread(target=other).start()
+""",
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", LOST)
+def test_a_signal_that_is_lost_comes_again(spawn, how, number):
+    """While the command waits for standard input, which says nothing."""
+    script = (
+        f"import signal, sys, threading, time, weakref\nnumber = {int(number)}\n{LOST[how]}\n"
+        "from discreet.cli import app\n"
+        "handle = app.handle_interrupts\n"
+        "app.handle_interrupts = lambda: (handle(), lose())\n"
+        "sys.argv = ['discreet', 'top', '-', '--epsilon', '1', '--delta', '1e-9']\n"
+        "app.main()\n"
+    )
+    stopped(spawn, script, number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_waits_for_the_end_of_an_import(spawn, tmp_path, number):
+    """Some modules end the process when something is raised while they are made."""
+    (tmp_path / "fragile.py").write_text(
+        "import os, signal, time\n"
+        f"signal.raise_signal({int(number)})\n"
+        "until = time.monotonic() + 1\n"
+        "try:\n"
+        "    while time.monotonic() < until: pass\n"
+        "except BaseException:\n"
+        "    os.abort()\n"
+    )
+    script = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from discreet.cli import app\n"
+        "handle = app.handle_interrupts\n"
+        "app.handle_interrupts = lambda: (handle(), __import__('fragile'))\n"
+        "sys.argv = ['discreet', 'top', '-', '--epsilon', '1', '--delta', '1e-9']\n"
+        "app.main()\n"
+    )
+    stopped(spawn, script, number)
+
+
+def test_a_signal_comes_once_where_it_is_heard(spawn, tmp_path):
+    """What is cleaned up behind it is cleaned up to the end, however long that takes."""
+    script = (
+        "import signal, sys, time\n"
+        "from discreet.cli import app\n"
+        "def command():\n"
+        "    try:\n"
+        "        signal.raise_signal(signal.SIGTERM)\n"
+        "    finally:\n"
+        "        time.sleep(1)\n"
+        f"        open({str(tmp_path / 'clean')!r}, 'w').close()\n"
+        "app.app = command\n"
+        "app.main()\n"
+    )
+    stopped(spawn, script, signal.SIGTERM)
+    assert (tmp_path / "clean").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_watch_that_is_busy_with_ticks_stops(command, rounds, tmp_path, number):
+def test_a_watch_that_is_busy_with_ticks_stops(command, spawn, rounds, tmp_path, number):
     """One signal is enough, also while a tick is drawn and saved, which is nearly all the time here."""
     rows, out = tmp_path / "rows.txt", tmp_path / "out.jsonl"
     rows.write_text("a\n" * 1_000_000)
     options = ["--rows", 1, "--horizon", 1_000_000, "--total", *BUDGET]
     for place in range(rounds(2, 30)):
         with open(out, "wb") as file:
-            watch = subprocess.Popen(
-                [*command, *map(str, ["watch", rows, *options, "--state", tmp_path / f"{place}.state"])],
+            watch = spawn(
+                [*command, "watch", rows, *options, "--state", tmp_path / f"{place}.state"],
                 stdout=file, stderr=subprocess.PIPE,
             )  # fmt: skip
         while len(out.read_bytes().splitlines()) < 3 + place:
             assert watch.poll() is None
             time.sleep(0.001)
         watch.send_signal(number)
-        try:
-            errors = watch.communicate(timeout=20)[1]
-        finally:
-            watch.kill()
-            watch.wait()
+        errors = watch.communicate(timeout=20)[1]
         assert watch.returncode == 0, errors
         last = json.loads(out.read_bytes().splitlines()[-1])["tick"]
         assert f"stopped after tick {last} of".encode() in errors  # what was drawn was printed

@@ -116,12 +116,12 @@ def test_a_state_under_two_names_is_refused(run, pan, tmp_path):
     assert (refused.returncode, refused.stdout) == (1, "")
 
 
-def test_a_state_in_use_is_refused_also_under_another_name(command, run, tmp_path):
+def test_a_state_in_use_is_refused_also_under_another_name(command, spawn, run, tmp_path):
     """Moved while it is in use, and its lock file deleted: the file itself is locked."""
     state, moved = tmp_path / "state", tmp_path / "moved"
     live = ["watch", "-", "--rows", 1, "--horizon", 9, "--state", state, "--total", "--rho", 1]
-    with subprocess.Popen(
-        [*command, *map(str, live)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    with spawn(
+        [*command, *live], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         process.stdin.write("a\n")
         process.stdin.flush()
@@ -138,14 +138,14 @@ def test_a_state_in_use_is_refused_also_under_another_name(command, run, tmp_pat
     assert not state.exists()
 
 
-def test_a_killed_pan_leaves_no_second_state(command, run, pan, rounds, tmp_path):
+def test_a_killed_pan_leaves_no_second_state(command, spawn, run, pan, rounds, tmp_path):
     """Killed at random moments; what is left beside the state is gone after the next start."""
     chance = random.Random(1)
     state = pan(tmp_path / "state")
     options = ["pan", "density", tmp_path / "in" / "items.txt", "--state", state, "--quiet"]
     kills = 0
     for _ in range(rounds(3, 250)):
-        process = subprocess.Popen([*command, *map(str, options)], stderr=subprocess.PIPE)
+        process = spawn([*command, *options], stderr=subprocess.PIPE)
         time.sleep(0.15 + 0.5 * chance.random())
         process.send_signal(signal.SIGKILL)
         process.communicate()

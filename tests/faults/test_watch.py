@@ -80,14 +80,14 @@ def test_a_row_of_another_time_burns_no_tick(watch, tmp_path, time):
     assert counts(out[-1])["a"] == 48
 
 
-def test_a_pause_is_no_reason_for_ticks(command, tmp_path):
+def test_a_pause_is_no_reason_for_ticks(command, spawn, run, tmp_path):
     """Stopped for seconds, then started again after a kill: each time one tick ends, and the horizon is not used up."""
     options = ["--state", tmp_path / "state", "--horizon", 1000, "--tick", "1s", "--total", "--rho", 1e6]
     (tmp_path / "rows.txt").write_text("a\n")
     starts = []
     for signals in ((signal.SIGSTOP, signal.SIGCONT), (signal.SIGKILL,)):
         arguments = [*command, "watch", tmp_path / "rows.txt", *options]
-        with subprocess.Popen([*map(str, arguments)], stdout=subprocess.PIPE, text=True) as process:
+        with spawn(arguments, stdout=subprocess.PIPE, text=True) as process:
             starts += [json.loads(process.stdout.readline())["start"] for _ in range(2)]
             process.send_signal(signals[0])
             time.sleep(4)
@@ -95,9 +95,7 @@ def test_a_pause_is_no_reason_for_ticks(command, tmp_path):
             if signals[-1] is signal.SIGCONT:
                 starts += [json.loads(process.stdout.readline())["start"] for _ in range(2)]
                 process.kill()
-    done = subprocess.run(
-        [*map(str, [*command, "watch", tmp_path / "rows.txt", *options, "--once"])], capture_output=True, text=True
-    )
+    done = run("watch", tmp_path / "rows.txt", *options, "--once")
     starts += [json.loads(line)["start"] for line in done.stdout.splitlines()]
     seconds = [time.mktime(time.strptime(start[:19], "%Y-%m-%dT%H:%M:%S")) for start in dict.fromkeys(starts)]
     steps = [after - before for before, after in itertools.pairwise(seconds)]
@@ -130,12 +128,12 @@ def test_rotated_files_are_read_once_each(watch, tmp_path, how, header):
     assert counts(watch(file, *options)[-1]) == {"a": 5, "b": 5, "c": 100, "d": 2}
 
 
-def test_a_file_is_followed_while_it_is_rotated(command, tmp_path):
+def test_a_file_is_followed_while_it_is_rotated(command, spawn, tmp_path):
     file = tmp_path / "rows.txt"
     file.write_text("a\na\n")
     options = ["--state", tmp_path / "state", "--horizon", 7, "--rows", 2, "--total", "--rho", 1e6]
-    with subprocess.Popen(
-        [*map(str, [*command, "watch", file, *options])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    with spawn(
+        [*command, "watch", file, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         totals = [json.loads(process.stdout.readline())["total"]]  # by now it has the file
         for i in range(3):
@@ -176,7 +174,7 @@ def test_a_state_is_of_one_column(watch, run, tmp_path):
 
 MEASURED = """
 import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, timeout=240)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 
@@ -192,7 +190,7 @@ def test_memory_does_not_grow_with_a_tick_or_a_line(command, tmp_path):
             out.write(b"\nlast\n")
         options = ["--state", tmp_path / f"state {size}", "--horizon", 2, "--rows", 10**9, "--once", *PLENTY]
         arguments = [sys.executable, "-c", MEASURED, *command, "watch", file, *options]
-        done = subprocess.run([*map(str, arguments)], capture_output=True, text=True, check=True)
+        done = subprocess.run([*map(str, arguments)], capture_output=True, text=True, check=True, timeout=300)
         used.append(int(done.stdout) / 1024)
     assert used[1] - used[0] < 60, used
 
@@ -208,8 +206,9 @@ def test_killed_at_random_moments(rounds, tmp_path):
         ledger.grant("rows", dc.Budget(400.0, 1e-2))
         script = Path(__file__).with_name("watch_until_killed.py")
         done = subprocess.run(
-            [sys.executable, script, folder, str(horizon), str(seed)], capture_output=True, text=True, check=False
-        )
+            [sys.executable, script, folder, str(horizon), str(seed)],
+            capture_output=True, text=True, check=False, timeout=240,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr
         total += int(done.stdout)
         printed = {}

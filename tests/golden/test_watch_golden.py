@@ -26,7 +26,7 @@ def state(request, tmp_path):
 
 def watch(state, options):
     command = [*COMMAND, "rows.txt", "--state", "state", "--rows", "4", "--horizon", "5", "--once", *options]
-    return subprocess.run(command, cwd=state.parent, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=state.parent, capture_output=True, text=True, check=False, timeout=120)
 
 
 def shown(line):

@@ -61,6 +61,7 @@ def test_a_driver_that_is_killed_goes_on_from_the_checkpoint(spark, make, tmp_pa
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        timeout=240,
         check=False,
     )
     assert killed.returncode == -9

@@ -40,6 +40,7 @@ def test_modules_list_what_they_have():
 
 def test_importing_loads_nothing_heavy():
     program = "import sys, discreet; discreet.Budget, discreet.MisraGries, discreet.Ledger; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    loaded = done.stdout.split()
     assert "discreet" in loaded
     assert not {"scipy", "pyarrow", "pandas", "matplotlib", "dp_accounting", "numpy"} & set(loaded)

@@ -18,6 +18,7 @@ from discreet.cli import audit, bench, explain, ledger, pan, party, plan, top, w
 from discreet.cli.interrupts import (
     Interrupted,
     handle_interrupts,
+    interrupt_arrived,
     interrupt_code,
     no_more_interrupts,
     what_happened,
@@ -72,7 +73,6 @@ def main() -> None:
     """Run the command and exit with its code."""
     # Importing makes many objects and no garbage; looking for it all the while takes a fifth of a short command's time.
     gc.set_threshold(100_000)
-    handle_interrupts()
     code = _run()
     no_more_interrupts()
     AtomicFile.remove_left()
@@ -93,6 +93,7 @@ class _WithoutPandas(MetaPathFinder):
 def _run() -> int:
     sys.meta_path.insert(0, _WithoutPandas())
     try:
+        handle_interrupts()
         app()
         sys.stdout.flush()
         return 0
@@ -135,6 +136,7 @@ def _bug(error: Exception) -> int:
 
 
 def _interrupted() -> int:
+    interrupt_arrived()
     return _fail(interrupt_code() or 130, what_happened())
 
 

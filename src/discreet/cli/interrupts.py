@@ -1,4 +1,9 @@
-"""Ctrl-C, SIGTERM and SIGHUP: they stop a command before anything is charged, or wait until it is published."""
+"""Ctrl-C, SIGTERM and SIGHUP: they stop a command before anything is charged, or wait until it is published.
+
+A handler can only raise an exception wherever the program happens to be. Where nobody takes it (a callback of a weak
+reference, a `__del__`) Python forgets it, and in the middle of an import it may end the process. So it is not raised
+there, and raised again as long as it has not arrived.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ from types import FrameType
 __all__ = [
     "Interrupted",
     "handle_interrupts",
+    "interrupt_arrived",
     "interrupt_code",
     "no_more_interrupts",
     "stop_if_interrupted",
@@ -20,6 +26,7 @@ __all__ = [
 ]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN_SECONDS = 0.2
 _received: int | None = None
 _waiting: int | None = None  # one that came while nothing could be interrupted
 _went_through = False  # whether something that must not be interrupted was done
@@ -31,15 +38,47 @@ class Interrupted(BaseException):
 
 def _leave(number: int, frame: FrameType | None) -> None:
     # Nothing is open yet. What an import makes of an exception, and prints, is not up to us.
-    sys.stderr.write(f"discreet: {what_happened()}\n")
-    sys.stderr.flush()
-    os._exit(128 + number)
+    try:
+        os.write(2, f"discreet: {what_happened()}\n".encode())
+    finally:
+        os._exit(128 + number)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     global _received
     _received = number
-    raise Interrupted
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)  # in case nobody takes what is raised
+    if not _importing(frame):
+        raise Interrupted
+
+
+def _again(number: int, frame: FrameType | None) -> None:
+    if _received is None or signal.getsignal(_received) is not _interrupt:
+        return  # where the signal itself would wait now, `stop_if_interrupted` knows of it
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+    if not _importing(frame) and not _on_its_way(sys.exc_info()[1]):
+        raise Interrupted
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Whether a command is just importing something."""
+    while frame is not None and not str(frame.f_globals.get("__name__")).startswith(f"{__package__}."):
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _on_its_way(error: BaseException | None) -> bool:
+    """Whether what runs now is the cleaning up behind an interrupt."""
+    while error is not None and not isinstance(error, Interrupted):
+        error = error.__context__
+    return error is not None
+
+
+def _forgotten(lost: sys.UnraisableHookArgs) -> None:
+    if not issubclass(lost.exc_type, Interrupted):  # that one comes again
+        sys.__unraisablehook__(lost)
 
 
 def _wait(number: int, frame: FrameType | None) -> None:
@@ -55,11 +94,19 @@ def handle_interrupts(*, loading: bool = False) -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler, _leave):
             signal.signal(number, _leave if loading else _interrupt)
+    if not loading:
+        signal.signal(signal.SIGALRM, _again)
+        sys.unraisablehook = _forgotten
+
+
+def interrupt_arrived() -> None:
+    """Interrupted was caught, and the command ends by itself."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def no_more_interrupts() -> None:
     """The command is over: nothing is left to interrupt."""
-    for number in _SIGNALS:
+    for number in (*_SIGNALS, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -89,7 +136,7 @@ def uninterrupted() -> Iterator[None]:
     """These signals wait in here: between the charge and the output there is no good moment to stop.
 
     A command that is over then goes through to its end; one that goes on asks `stop_if_interrupted`. One that came
-    before and was lost on its way (an exception in a callback is printed and forgotten) stops here.
+    before and has not arrived yet stops here.
     """
     global _went_through
     before = {number: signal.getsignal(number) for number in _SIGNALS}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.interrupts import Interrupted, stop_if_interrupted, uninterrupted
+from discreet.cli.interrupts import Interrupted, interrupt_arrived, stop_if_interrupted, uninterrupted
 from discreet.cli.options import AccountName, BadRows, Delta, Epsilon, Quiet, Rho, budget_of
 from discreet.cli.output import note, printable, table_text
 from discreet.errors import ParameterError
@@ -138,6 +138,7 @@ def watch(
                     _note_left_out(watcher)
                 stop_if_interrupted()
         except Interrupted:
+            interrupt_arrived()
             if watcher.published is not None and watcher.published is not printed:
                 _print(watcher.published, watcher, k)  # it came between the tick and its print
             if not quiet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import os
+import select
 import stat
 from collections.abc import Iterable
 from typing import Any
@@ -18,6 +19,7 @@ __all__ = ["STDIN", "ByteSource", "expand"]
 STDIN = "-"
 BLOCK_BYTES = 1 << 22
 LONGEST_RECORD = 1 << 26
+_LISTEN_MILLISECONDS = 500
 ARROW_FILE_MAGIC = b"ARROW1\x00\x00"
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _COMPRESSED = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
@@ -97,6 +99,24 @@ class _Reader(io.RawIOBase):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+class _Awaited:
+    """A pipe or a terminal, which may be silent for long.
+
+    A signal that comes just before the read begins, or to another thread, does not end it: Python hears of it when the
+    read returns. So the waiting is done in short pieces.
+    """
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._silence = select.poll()
+        self._silence.register(file, select.POLLIN)
+
+    def read(self, size: int) -> bytes | None:
+        while not self._silence.poll(_LISTEN_MILLISECONDS):
+            pass
+        return self._file.read(size)
+
+
 class ByteSource:
     """One input, opened: its decompressed bytes, in order. `name` is what messages call it."""
 
@@ -112,7 +132,7 @@ class ByteSource:
             )
         except OSError as error:
             raise ParameterError(f"{self.name} cannot be opened: {error.strerror}") from error
-        self._raw = _Reader(self._file)
+        self._raw = _Reader(self._file if self.size is not None else _Awaited(self._file))
         try:
             self.compression = next(
                 (c for magic, c in _COMPRESSIONS.items() if self._peek_raw(4).startswith(magic)), None

@@ -66,7 +66,7 @@ def test_parameters_are_checked(wrong):
 @pytest.mark.parametrize("module", ["spark", "spark_streaming"])
 def test_without_pyspark_the_import_says_what_to_install(module):
     program = f"import sys; sys.modules['pyspark'] = None\nimport discreet.engines.{module}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
     assert "pip install 'discreet[spark]'" in done.stderr
 
@@ -76,4 +76,4 @@ def test_nothing_else_loads_spark():
         "import sys, discreet as dc, discreet.engines; dc.top_k(['a'], 1, dc.Budget(1.0, 1e-9)); "
         "assert 'pyspark' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

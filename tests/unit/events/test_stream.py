@@ -153,9 +153,9 @@ print([item for batch in open_stream("-", column=column) for item in batch.colum
     command = [sys.executable, "-X", "utf8", "-c", script, "" if suffix == "txt" else "query"]
     if suffix in SEEKING:
         with open(path, "rb") as file:
-            done = subprocess.run(command, stdin=file, capture_output=True, check=True)
+            done = subprocess.run(command, stdin=file, capture_output=True, check=True, timeout=120)
     else:
-        done = subprocess.run(command, input=path.read_bytes(), capture_output=True, check=True)
+        done = subprocess.run(command, input=path.read_bytes(), capture_output=True, check=True, timeout=120)
     assert done.stdout.decode().strip() == repr(items)
 
 

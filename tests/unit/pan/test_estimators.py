@@ -370,7 +370,9 @@ print(in_memory())
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/mem")
 def test_no_copy_of_a_batch_is_left_in_the_process():
     """The reader's own buffers are zeroed: no two neighbouring items of a batch are found in memory afterwards."""
-    done = subprocess.run([sys.executable, "-c", MEMORY_SEARCH], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY_SEARCH], capture_output=True, text=True, check=True, timeout=240
+    )
     assert done.stdout.split() == ["False", "True"]  # the search does find what is there
 
 

@@ -225,4 +225,4 @@ def test_sums_import_nothing_heavy():
         "import sys; from discreet.privacy import Budget; from discreet.privacy.accounting import Charge, fits;"
         "assert fits([Charge(0.1)], Budget(1.0)); assert not {'scipy', 'dp_accounting'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

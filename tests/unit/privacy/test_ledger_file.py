@@ -145,7 +145,7 @@ def test_a_charge_is_synced_before_it_returns(account, path, tmp_path):
     trace = tmp_path / "trace"
     watched = "trace=fsync,fdatasync,unlink,write,openat"
     command = ["strace", "-f", "-y", "-o", trace, "-e", watched, sys.executable, "-c", script, path]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode != 0 and "ptrace" in done.stderr:
         pytest.skip("strace is not allowed here")
     assert done.returncode == 0, done.stderr

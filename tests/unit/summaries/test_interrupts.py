@@ -91,15 +91,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_interrupt(name):
+def test_interrupt(spawn, name):
     summary, start, chunk, endless = CASES[name]
     program = PROGRAM.format(summary=summary, start=start, chunk=chunk, endless=endless)
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        try:
-            assert process.stdout.readline() == b"ready\n"
-            time.sleep(1.0)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
+    with spawn([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert (out, process.returncode) == (b"unchanged\n", 0), err.decode()
