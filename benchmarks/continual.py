@@ -109,7 +109,7 @@ def figure3(arguments: argparse.Namespace) -> None:
         template = dc.continual.Histogram(horizon, budget, domain, **options)  # type: ignore[arg-type]
         for trial in range(arguments.trials):
             items = np.random.default_rng(trial).choice(d, horizon, p=weights)
-            engine, source = template._make_engine(), seeded_source(trial)
+            engine, source = template.make_engine(), seeded_source(trial)
             counts, largest = np.zeros(d, np.int64), 0
             for t, item in enumerate(items.tolist()):
                 added = np.zeros(d, np.int64)

@@ -85,18 +85,18 @@ def _engine_twin(histogram: Any, name: str, change: Callable[[Any], None], first
     kind = type(histogram)
 
     def make(self: Any) -> Any:
-        engine = kind._make_engine(self)
+        engine = kind.make_engine(self)
         change(engine)
         return engine
 
-    return _broken(_over_time, histogram, name, first, _make_engine=make)
+    return _broken(_over_time, histogram, name, first, make_engine=make)
 
 
 def _weaker(by: float = 1.0, cut: int = 0) -> Callable[[Any], None]:
     def change(engine: Any) -> None:
         if isinstance(engine, Meta):
-            release = engine._release
-            engine._release = lambda counts, rank, source: release(counts, rank, _Weakened(source, by, cut))  # type: ignore[arg-type]
+            release = engine.release
+            engine.release = lambda counts, rank, source: release(counts, rank, _Weakened(source, by, cut))  # type: ignore[arg-type]
         else:
             engine.sigma = engine.sigma / Fraction(by)
 

@@ -249,10 +249,10 @@ class CounterOverTimeAudit:
             return Twin(name, self.anew(self._as(counter, made)), first)
 
         def less(by: Any) -> Any:
-            return lambda self, horizon, share: halved(kind._factor(self, horizon, share), by(self, horizon, share))
+            return lambda self, horizon, share: halved(kind.factor_for(self, horizon, share), by(self, horizon, share))
 
         def norm(self: Any, horizon: int, share: float) -> float:
-            factor = kind._factor(self, horizon, share)
+            factor = kind.factor_for(self, horizon, share)
             return float(factor.sensitivity / factor.lattice)
 
         def again(self: Any, x: Any, tick: int | None = None) -> Any:
@@ -261,11 +261,11 @@ class CounterOverTimeAudit:
                 return self._total + noise
             return kind.step(self, x, tick)
 
-        found = [broken("half the noise", _factor=less(lambda *_: 2.0))]
+        found = [broken("half the noise", factor_for=less(lambda *_: 2.0))]
         if counter.horizon is None or norm(counter, counter.horizon, 1.0) > 1.1:
             found += [
-                broken("noise for one tick alone", _factor=less(norm)),
-                broken("noise anew at every tick", _factor=lambda self, horizon, share: FreshNoise(horizon)),
+                broken("noise for one tick alone", factor_for=less(norm)),
+                broken("noise anew at every tick", factor_for=lambda self, horizon, share: FreshNoise(horizon)),
             ]
         return (*found, broken("other noise for a tick asked for again", "statistical", step=again))
 

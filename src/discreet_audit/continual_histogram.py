@@ -73,7 +73,7 @@ class Node:
 def node_of(engine: Meta, known: bool) -> Node:
     """The numbers of the engine's node, from its behaviour."""
     many = ScriptedSource(0, _HIGH)
-    engine._release(np.ones(2000, np.int64), _rank(2000), many)
+    engine.release(np.ones(2000, np.int64), _rank(2000), many)
     counts = next(draw for draw in reversed(many.draws) if draw.law != "choice")
     choice = next((draw for draw in many.draws if draw.law == "choice"), None)
     shift = None
@@ -82,14 +82,14 @@ def node_of(engine: Meta, known: bool) -> Node:
         if not known:
             # The stop is the last score; those before it are items of count 1, and so is the largest left out.
             probe = ScriptedSource()
-            engine._release(np.ones(1, np.int64), _rank(1), probe)
+            engine.release(np.ones(1, np.int64), _rank(1), probe)
             shift = int(probe.scores[0][-1]) - 1
         return Node(counts.law, counts.scale, choice.size or 0, float(4 / choice.scale), shift, len(candidates) - 1)
     if not known:
         low, high = -1, _HIGH  # not shown, shown
         while high - low > 1:
             middle = (low + high) // 2
-            shown = len(engine._release(np.ones(1, np.int64), _rank(1), ScriptedSource(0, middle))[0])
+            shown = len(engine.release(np.ones(1, np.int64), _rank(1), ScriptedSource(0, middle))[0])
             low, high = (low, middle) if shown else (middle, high)
         shift = high
     return Node(counts.law, counts.scale, 0, math.inf, shift, 0)
@@ -107,7 +107,7 @@ def nodes_of_an_event(engine: Meta, horizon: int) -> int:
         held = held + (counts != 0)
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
-    made._release = record
+    made.release = record
     for tick in range(1, ticks + 1):
         made.step(np.zeros(len(when), np.int64), (when == tick).astype(np.int64), tick, _rank(1), system_source())
     return int(held.max())
@@ -268,13 +268,13 @@ class HistogramOverTimeAudit:
         """A tick shows the sum of the nodes of its digits, each as its one-shot mechanism published it."""
         source, nodes = ScriptedSource(0, _HIGH), []
         made = self.anew(histogram, list(range(3)), source)
-        release = made._engine._release
+        release = made._engine.release
 
         def record(counts: Integers, rank: Any, source: RandomSource) -> Any:
             nodes.append(release(counts, rank, source))
             return nodes[-1]
 
-        made._engine._release = record
+        made._engine.release = record
         wrong, base = 0, made.base
         kept: list[tuple[int, Any]] = []  # the last tick of a node in use, and what it published
         for tick in range(1, min(histogram.horizon, 2 * base + 1) + 1):
@@ -330,7 +330,7 @@ class HistogramOverTimeAudit:
 
     def _switching(self, histogram: Any) -> ScriptedSource:
         """What sparseGumb draws when at every tick another item is far ahead."""
-        engine, source = histogram._make_engine(), ScriptedSource()
+        engine, source = histogram.make_engine(), ScriptedSource()
         ticks = min(histogram.horizon, histogram.switches + 4)
         total = np.zeros(histogram.k + ticks + 2, np.int64)
         for tick in range(1, ticks + 1):
@@ -416,7 +416,7 @@ class HistogramOverTimeAudit:
 
     def _one_by_one(self, histogram: Any, effort: Effort) -> tuple[int, int, list[Any]]:
         """The engine alone, many times: k + 1 items, of which the event has the first k."""
-        pristine, source = histogram._make_engine(), system_source()
+        pristine, source = histogram.make_engine(), system_source()
         runs, ticks = effort.runs, min(histogram.horizon, 2)
         node = node_of(pristine, histogram._domain is not None) if isinstance(pristine, Meta) else None
         high = 2 * ((node.shift if node else 0) or 0) + 20
@@ -501,13 +501,13 @@ class HistogramOverTimeAudit:
         """The counts that get noise, at every tick: all of them, or those of the node that is released."""
         made, parts = self.anew(histogram, list(range(12)), seeded_source(1)), []
         if isinstance(made._engine, Meta):
-            release = made._engine._release
+            release = made._engine.release
 
             def record(counts: Integers, rank: Any, source: RandomSource) -> Any:
                 parts.append(dict(zip(made._items, counts.tolist(), strict=True)))
                 return release(counts, rank, source)
 
-            made._engine._release = record
+            made._engine.release = record
         for events in stream:
             made.step(events)
             if not isinstance(made._engine, Meta):
@@ -526,7 +526,7 @@ def _sets(items: Sequence[int], most: int) -> list[tuple[int, ...]]:
 
 
 def _released(engine: Meta, counts: tuple[int, ...], source: RandomSource) -> Any:
-    where, noisy = engine._release(np.array(counts, np.int64), _rank(len(counts)), source)
+    where, noisy = engine.release(np.array(counts, np.int64), _rank(len(counts)), source)
     return tuple(sorted(zip(where.tolist(), noisy.tolist(), strict=True)))
 
 

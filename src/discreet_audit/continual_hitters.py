@@ -213,13 +213,13 @@ class HittersOverTimeAudit:
 def _nodes(made: Any, stream: Sequence[Any]) -> Nodes:
     """The state of every sketch at its release."""
     nodes: Nodes = {}
-    release = made._release
+    release = made.release_node
 
     def record(sketch: Any, first: int, last: int) -> Any:
         nodes[first, last] = counters_of(sketch)
         return release(sketch, first, last)
 
-    made._release = record
+    made.release_node = record
     for batch in stream:
         made.step(batch)
     return nodes

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from discreet import _native
 from discreet.multiparty import (
     HadamardResponse,
     IndependentSketches,
@@ -17,36 +17,67 @@ from discreet.multiparty import (
     LocalSketch,
     MergedMisraGries,
     MergedSketch,
+    Protocol,
     Separation,
 )
-from discreet.multiparty._entries import write_entries
-from discreet.multiparty.messages import Message
-from discreet.noise import RandomSource, seeded_source
-from discreet.noise.places import noisy_places
+from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget
 from discreet_audit.findings import Finding
 from discreet_audit.multiparty_laws import (
+    SMALL_SEPARATION,
     UNIVERSE,
     additive_loss,
+    cells_of,
     counter_sensitivity,
     entries_loss,
     inputs,
-    larger,
     message_loss,
     neighbours,
     noise_is_added,
+    other_scales,
     separation_loss,
     separation_messages,
     tiny,
 )
-from discreet_audit.registry import AuditCase, Effort, Twin, register
-from discreet_audit.sources import ScriptedSource
+from discreet_audit.registry import Effort, Twin, row
+from discreet_audit.sabotage import twin
+from discreet_audit.sources import ScriptedSource, WeakenedSource
 from discreet_audit.statistical import ScoredPair, measure
 
-__all__ = ["MessageAudit"]
+__all__ = ["MessageAudit", "an_item_replaced", "speaking"]
 
 _SLACK = 1 + 1e-9  # of doubles, for losses that are met exactly
+Laws = Callable[[Any, Effort], Iterator[Finding]]
+
+
+def an_item_replaced(
+    run: Callable[[Any], Any], first: Any, second: Any, score: Callable[[Any], float], epsilon: float, effort: Effort
+) -> Finding:
+    """Messages of the compiled code with fresh noise, of two inputs that differ in one item."""
+    bound = measure(run, ScoredPair("an item replaced", first, second, score), 0.0, effort.runs)
+    return Finding("statistical", "an item replaced", "epsilon", epsilon, max(bound, 0.0), 1)
+
+
+# ---- coupled: what neighbours send with equal randomness -------------------------------------------------------------
+
+
+def _order_is_not_shown(small: Protocol, items: list[int], seed: int, generator: np.random.Generator) -> bool:
+    given = (items, generator.permutation(items).tolist())
+    return len({small.party(1, source=seeded_source(seed)).encode(each) for each in given}) == 1
+
+
+def _one_report_changes(small: Protocol, items: list[int], seed: int, generator: np.random.Generator) -> bool:
+    changed = [*items[:4], (items[4] + 1) % UNIVERSE, *items[5:]]
+    messages = (small.party(1, source=seeded_source(seed)).encode(each) for each in (items, changed))
+    first, second = (np.delete(small.open(message)[1].values, 4, 0) for message in messages)
+    return np.array_equal(first, second)
+
+
+_SAME_FOR = {
+    "messages that show the order of the items": _order_is_not_shown,
+    "other reports that an item changes": _one_report_changes,
+}
 
 
 @dataclass(frozen=True)
@@ -56,32 +87,27 @@ class MessageAudit:
     Args:
         exact: Findings from exact laws.
         changes: What the protocol gets besides a tiny universe, so that its messages are small.
-        ordered: Whether a message may depend on the order of the items: that of reports does, which have numbers.
+        same: What must be the same with equal randomness: messages of items in another order, or the other reports.
     """
 
-    laws: Callable[[Any, Effort], Iterator[Finding]]
-    changes: dict[str, Any]
-    ordered: bool = False
+    exact: Laws
+    changes: dict[str, Any] = field(default_factory=dict)
+    same: str = "messages that show the order of the items"
 
-    def _tiny(self, protocol: Any) -> Any:
-        return tiny(protocol, UNIVERSE, **self.changes)
-
-    def structure(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
+    def structure(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """Everything around the noisy numbers is the same for all inputs of the same length."""
-        small, envelopes = self._tiny(protocol), set()
-        for given in inputs(UNIVERSE, 3):
-            envelopes.add(small.party(5, source=seeded_source(1)).encode(list(given))[:22])
+        small = tiny(protocol, UNIVERSE, **self.changes)
+        envelopes = {small.party(5, source=seeded_source(1)).encode(list(x))[:22] for x in inputs(UNIVERSE, 3)}
         wrong = len(envelopes) - 1
         yield Finding("structure", "envelopes that tell inputs apart", "violations", 0, wrong, UNIVERSE**3)
 
-    def exact(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
-        """The law of a message."""
-        return self.laws(protocol, effort)
+    def statistical(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
+        """A party whose public hash functions tell items 0 and 1 apart: with the same noise they differ."""
+        small = tiny(protocol, UNIVERSE, **self.changes)
 
-    def statistical(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
-        """Messages of the compiled code with fresh noise, of two inputs that differ in one item."""
-        small = self._tiny(protocol)
-        message_of = _fresh_encoder(small)
+        def encode(items: list[int], number: int, source: RandomSource | None = None) -> bytes:
+            message: bytes = small.party(number, source=source).encode(items)
+            return message
 
         def score(message: bytes) -> float:
             aggregator = small.aggregator()
@@ -89,175 +115,151 @@ class MessageAudit:
             values = aggregator.estimate([0, 1]).values
             return float(values[0] - values[1])
 
-        pair = ScoredPair("an item replaced", [0], [1], score)
-        bound = max(measure(message_of, pair, 0.0, effort.runs), 0.0)
-        yield Finding("statistical", pair.name, "epsilon", small.epsilon, bound, 1)
+        apart = (n for n in range(64) if encode([0], n, seeded_source(1)) != encode([1], n, seeded_source(1)))
+        number = next(apart, 0)
+        yield an_item_replaced(lambda items: encode(items, number), [0], [1], score, small.epsilon, effort)
+
+    def coupled(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
+        """With equal randomness: items in another order give the same bytes; or one report changes, its own."""
+        small, pairs, generator = (
+            tiny(protocol, UNIVERSE, **self.changes),
+            effort.released_pairs,
+            np.random.default_rng(1),
+        )
+        holds = _SAME_FOR[self.same]
+        streams = (generator.integers(0, UNIVERSE, 9).tolist() for _ in range(pairs))
+        wrong = sum(not holds(small, items, seed, generator) for seed, items in enumerate(streams))
+        yield Finding("coupled", self.same, "violations", 0, wrong, pairs)
+
+
+class _EntriesAudit(MessageAudit):
+    """A Misra-Gries sketch depends on the order of its items; what must not is how far neighbours lie apart."""
 
     def coupled(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
-        """With equal randomness: items in another order give the same bytes; or one report changes, its own."""
-        small, wrong, pairs = self._tiny(protocol), 0, effort.released_pairs
-        generator = np.random.default_rng(1)
-        for seed in range(pairs):
-            items = generator.integers(0, UNIVERSE, 9).tolist()
-            if self.ordered:
-                other = [*items[:4], (items[4] + 1) % UNIVERSE, *items[5:]]
-                first, second = (_reports(small, given, seed) for given in (items, other))
-                wrong += not np.array_equal(np.delete(first, 4, 0), np.delete(second, 4, 0))
-            else:
-                other = generator.permutation(items).tolist()
-                messages = {small.party(1, source=seeded_source(seed)).encode(given) for given in (items, other)}
-                wrong += len(messages) > 1
-        what = "other reports that an item changes" if self.ordered else "messages that show the order of the items"
-        yield Finding("coupled", what, "violations", 0, wrong, pairs)
-
-
-def _fresh_encoder(protocol: Any) -> Callable[[list[int]], bytes]:
-    """Encodes for a party whose public hash functions tell items 0 and 1 apart: with the same noise they differ."""
-
-    def encode(items: list[int], number: int, source: RandomSource | None = None) -> bytes:
-        message: bytes = protocol.party(number, source=source).encode(items)
-        return message
-
-    apart = (n for n in range(64) if encode([0], n, seeded_source(1)) != encode([1], n, seeded_source(1)))
-    number = next(apart, 0)
-    return lambda items: encode(items, number)
-
-
-def _reports(protocol: Any, items: list[int], seed: int) -> Any:
-    message = protocol.party(1, source=seeded_source(seed)).encode(items)
-    aggregator = protocol.aggregator()
-    aggregator.receive(message)
-    return np.asarray(aggregator._heard[0][1].values)
+        """Counters of large neighbouring streams, with as many counters as the protocol has."""
+        generator, pairs, size = np.random.default_rng(1), [], 2 * protocol.capacity + 2
+        for _ in range(effort.released_pairs):
+            items = generator.zipf(1.3, 400) % size
+            other = items.copy()
+            other[generator.integers(400)] = generator.integers(size)
+            pairs.append((items.tolist(), other.tolist()))
+        claimed = float(protocol.scale) * protocol.epsilon * _SLACK
+        measured = counter_sensitivity(protocol, pairs)
+        yield Finding("coupled", "large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
 
 
 # ---- exact -----------------------------------------------------------------------------------------------------------
 
 
-def _response_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
+def _loss(what: str, small: Protocol, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
+    return Finding("exact", what, quantity, small.epsilon * _SLACK, loss, pairs)
+
+
+def _response_laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
     small = tiny(protocol)
     for length, numbers in ((1, range(8)), (2, range(1 + max(0, effort.length)))):
         found = [message_loss(small, 3, length, number) for number in numbers]
         loss, pairs = max(loss for loss, _ in found), sum(pairs for _, pairs in found)
-        yield Finding("exact", f"messages of {length} item(s)", "epsilon", small.epsilon * _SLACK, loss, pairs)
+        yield _loss(f"messages of {length} item(s)", small, loss, pairs)
 
 
-def _additive_laws(protocol: Any, effort: Effort, changes: dict[str, Any], length: int) -> Iterator[Finding]:
-    small = tiny(protocol, **changes)
-    wrong = noise_is_added(small, length)
-    yield Finding("exact", "cells without the noise that was drawn", "violations", 0, wrong, UNIVERSE**length)
-    loss, pairs = additive_loss(small, length + max(0, effort.length))
-    yield Finding("exact", "messages of a few items", "epsilon", small.epsilon * _SLACK, loss, pairs)
+def _additive(length: int, same: str = "messages that show the order of the items", **changes: Any) -> MessageAudit:
+    def laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
+        small = tiny(protocol, **changes)
+        wrong = noise_is_added(small, length)
+        yield Finding("exact", "cells without the noise that was drawn", "violations", 0, wrong, UNIVERSE**length)
+        yield _loss("messages of a few items", small, *additive_loss(small, length + max(0, effort.length)))
+
+    return MessageAudit(laws, changes, same)
 
 
 def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
     for capacity in range(1, 3 + max(0, effort.length)):
-        loss, pairs = entries_loss(protocol, capacity)
-        claimed = protocol.epsilon * _SLACK
-        yield Finding("exact", f"counters of {capacity}, all inputs", "epsilon", claimed, loss, pairs)
+        yield _loss(f"counters of {capacity}, all inputs", protocol, *entries_loss(protocol, capacity))
     # Every message with its probability: that the code is the law above, and not noise on fewer items.
-    small = tiny(larger(protocol, 3.0), 2, capacity=1)
-    loss, pairs = message_loss(small, 2, 2)
-    claimed = small.epsilon * _SLACK
-    yield Finding(
-        "exact", "messages of 2 items of a universe of 2", f"epsilon at {small.epsilon:g}", claimed, loss, pairs
-    )
-
-
-_SMALL_SEPARATION: dict[str, Any] = {"items_per_column": 1.0, "items_per_entry": 2, "threshold": 1, "max_items": 64}
+    small = tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
+    quantity = f"epsilon at {small.epsilon:g}"
+    yield _loss("messages of 2 items of a universe of 2", small, *message_loss(small, 2, 2), quantity)
 
 
 def _separation_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
     for threshold, length in ((0, 1), (0, 2), (1, 2), (1, 3))[: 4 if effort.length > 0 else 3]:
-        small = tiny(protocol, 4, **{**_SMALL_SEPARATION, "threshold": threshold})
+        small = tiny(protocol, 4, **{**SMALL_SEPARATION, "threshold": threshold})
         pairs = list(neighbours(4, length))
-        claimed, loss = small.epsilon * _SLACK, separation_loss(small, pairs)
-        yield Finding("exact", f"{length} item(s), heavy above {threshold}", "epsilon", claimed, loss, len(pairs))
+        yield _loss(f"{length} item(s), heavy above {threshold}", small, separation_loss(small, pairs), len(pairs))
         if length > 1:
-            wrong = separation_messages(small, pairs)
-            what = "messages that follow more than the noisy numbers"
+            wrong, what = separation_messages(small, pairs), "messages that follow more than the noisy numbers"
             yield Finding("exact", f"{length} items: {what}", "violations", 0, wrong, len(pairs))
-    yield Finding("exact", "scales other than those of the law", "violations", 0, _other_scales(protocol), 1)
-
-
-def _other_scales(protocol: Any) -> int:
-    """Draws of the code that are not of the three scales that the law is written with."""
-    small, source = tiny(protocol, 4, **_SMALL_SEPARATION), ScriptedSource()
-    small.party(0, source=source).encode([0, 0, 0, 1, 2])
-    allowed = [small.separation_scale] * 2 + [small.heavy_scale, small.light_scale]
-    return sum(draw.scale != scale for draw, scale in zip(source.draws, allowed, strict=True))
+    yield Finding("exact", "scales other than those of the law", "violations", 0, other_scales(protocol), 1)
 
 
 # ---- twins -----------------------------------------------------------------------------------------------------------
 
-
-def _twin(protocol: Any, name: str, **members: Any) -> Twin:
-    """The protocol with other numbers or methods and the same claim; `replace` makes one of the same broken class."""
-    broken: Any = object.__new__(type(f"NotPrivate{type(protocol).__name__}", (type(protocol),), members))
-    broken.__dict__.update(protocol.__dict__)
-    return Twin(name, broken)
+Speak = Callable[[Any, RandomSource], bytes]
 
 
-def _scaled(name: str, factor: Callable[[Any], Fraction]) -> property:
-    """A scale that is this many times the right one."""
+def speaking(
+    protocol: Any, name: str, encode: Callable[[Any, Any, RandomSource, Speak], bytes], **members: Any
+) -> Twin:
+    """A twin whose parties make their messages otherwise: `speak(items, source)` is how the right party would."""
 
-    def scale(self: Any) -> Fraction:
-        right = next(kind for kind in type(self).__mro__ if not kind.__name__.startswith("NotPrivate"))
-        value: Fraction = vars(right)[name].fget(self) * factor(self)
-        return value
+    def party(self: Any, number: int, *, source: RandomSource | None = None) -> Any:
+        def speak(items: Any, drawn: RandomSource) -> bytes:
+            message: bytes = super(type(self), self).party(number, source=drawn).encode(items)
+            return message
 
-    return property(scale)
+        return SimpleNamespace(encode=lambda items: encode(self, items, source or system_source(), speak))
 
-
-def _sorted_reports(protocol: Any) -> Twin:
-    right = type(protocol)._randomise
-
-    def randomise(self: Any, words: Any, numbers: Any, source: RandomSource) -> Any:
-        return right(self, np.sort(words), numbers, source)
-
-    return _twin(protocol, "reports in the order of their items", _randomise=randomise)
+    return twin(protocol, name, party=party, **members)
 
 
-def _response_twins(protocol: Any) -> Sequence[Twin]:
-    def keep(self: Any) -> Fraction:
-        return keep_probability(getattr(self, "buckets", 2), 2 * Fraction(self.epsilon))
+def _nonzero(self: Any, items: Any, source: RandomSource, speak: Speak) -> bytes:
+    plain = cells_of(self.open(speak(items, ScriptedSource())))
+    noise = source.discrete_laplace(self.scale, len(plain)) * (plain != 0)
+    return speak(items, ScriptedSource(each=noise))
 
-    return (_twin(protocol, "a response for twice epsilon", keep=property(keep)), _sorted_reports(protocol))
+
+class _OnlyThere(WeakenedSource):
+    """No item passes a cut but those that are there."""
+
+    def discrete_laplace_exceedances(self, trials: Any, scale: Any, minimum: Any, size: Any = None) -> Any:
+        return 0
+
+
+def _scaled(protocol: Any, what: str, by: Callable[[Any], Fraction | float], name: str = "scale") -> Twin:
+    """The right scale times this."""
+    scale = property(lambda self: getattr(super(type(self), self), name) * Fraction(by(self)))
+    return twin(protocol, what, **{name: scale})
 
 
 def _half(protocol: Any, name: str = "scale") -> Twin:
-    return _twin(protocol, "half the noise", **{name: _scaled(name, lambda made: Fraction(1, 2))})
+    return _scaled(protocol, "half the noise", lambda made: 0.5, name)
 
 
-def _sparse_first(self: Any, words: Any, numbers: Any, source: RandomSource) -> Any:
-    plain = LocalSketch._randomise(self, words, numbers, ScriptedSource())
-    return plain + source.discrete_laplace(self.scale, plain.size).reshape(plain.shape) * (plain != 0)
+def _sorted_reports(protocol: Any) -> Twin:
+    what = "reports in the order of their items"
+    return speaking(protocol, what, lambda self, items, source, speak: speak(sorted(items), source))
 
 
-def _local_sketch_twins(protocol: Any) -> Sequence[Twin]:
-    return (
-        _half(protocol),
-        _sorted_reports(protocol),
-        _twin(protocol, "noise on the cells that are not zero", _randomise=_sparse_first),
-    )
+def _response_twins(protocol: Any) -> Sequence[Twin]:
+    twice = property(lambda self: keep_probability(getattr(self, "buckets", 2), 2 * Fraction(self.epsilon)))
+    return twin(protocol, "a response for twice epsilon", keep=twice), _sorted_reports(protocol)
 
 
 def _sketch_twins(protocol: Any) -> Sequence[Twin]:
-    right = type(protocol)._encode
-
-    def encode(self: Any, words: Any, number: int, source: RandomSource) -> bytes:
-        plain = self._decode(Message(number, len(words), right(self, words, number, ScriptedSource())))
-        return _native.write_integers(plain + source.discrete_laplace(self.scale, len(plain)) * (plain != 0))
-
-    twins = [_half(protocol), _twin(protocol, "noise on the cells that are not zero", _encode=encode)]
+    few = speaking(protocol, "noise on the cells that are not zero", _nonzero)
+    if isinstance(protocol, LocalSketch):
+        return _half(protocol), _sorted_reports(protocol), few
+    twins = [_half(protocol), few]
     if protocol.rows > 1:
-        twins.append(_twin(protocol, "noise for one row", scale=_scaled("scale", lambda made: Fraction(1, made.rows))))
+        twins.append(_scaled(protocol, "noise for one row", lambda made: Fraction(1, made.rows)))
     return twins
 
 
 def _literal_cells(self: Any, words: Any, heavy: Any, width: int, number: int) -> Any:
     """The sketch and the number of light items, which [MDP] releases with e/4 where a cell of R rows has e/(8 R)."""
     light = words[~np.isin(words, heavy.astype(np.uint64))]
-    cells = Separation._light_cells(self, words, heavy, width, number)
+    cells = Separation.light_cells(self, words, heavy, width, number)
     return np.concatenate([cells, np.full(2 * self.rows, len(light), np.int64)])
 
 
@@ -275,103 +277,65 @@ def _separation_twins(protocol: Any) -> Sequence[Twin]:
     literal: dict[str, Any] = {
         "separation_epsilon": property(lambda self: Fraction(self.epsilon) / 2),
         "light_scale": property(lambda self: 2 * self.rows * self.heavy_scale),
-        "_light_cells": _literal_cells,
+        "light_cells": _literal_cells,
     }
     return (
-        _twin(protocol, "heavy and light in parallel, as printed", **literal),
-        _twin(protocol, "u - n zero entries, as printed", _choose=_literal_choice),
+        twin(protocol, "heavy and light in parallel, as printed", **literal),
+        twin(protocol, "u - n zero entries, as printed", choose=_literal_choice),
         _half(protocol, "heavy_scale"),
         _half(protocol, "separation_scale"),
     )
 
 
-def _no_zeros(self: Any, words: Any, number: int, source: RandomSource) -> bytes:
-    """Noise on the counters of the sketch alone: an item that is shown was there."""
-    found, counts = np.unique(words.astype(np.int64), return_counts=True)
-    places, noisy = noisy_places(source, len(found), np.arange(len(found)), counts, self.scale, self.cut)
-    return write_entries(found[places], noisy - self.cut)
-
-
 def _entries_twins(protocol: Any) -> Sequence[Twin]:
-    return (
-        _half(protocol),
-        _twin(
-            protocol,
-            "noise for an item removed",
-            scale=_scaled("scale", lambda made: Fraction(made.capacity, made.capacity + 1)),
-        ),
-        _twin(protocol, "no noise on the other items of the universe", _encode=_no_zeros),
-    )
+    removed = _scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
+    what = "no noise on the other items of the universe"
+    there = speaking(protocol, what, lambda self, items, source, speak: speak(items, _OnlyThere(source)))
+    return _half(protocol), removed, there
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
-
-def _register(
-    kind: type[Any], examples: Callable[[], Sequence[Any]], audit: Any, twins: Callable[[Any], Sequence[Twin]]
-) -> None:
-    register(AuditCase(kind, examples, audit.structure, audit.exact, audit.statistical, audit.coupled, twins))
-
-
-def _additive(length: int, **changes: Any) -> MessageAudit:
-    return MessageAudit(lambda made, effort: _additive_laws(made, effort, changes, length), changes)
-
-
-class _EntriesAudit(MessageAudit):
-    """A Misra-Gries sketch depends on the order of its items; what must not is how far neighbours lie apart."""
-
-    def coupled(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
-        """Counters of large neighbouring streams, with as many counters as the protocol has."""
-        generator, pairs = np.random.default_rng(1), []
-        for _ in range(effort.released_pairs):
-            items = generator.zipf(1.3, 400) % (2 * protocol.capacity + 2)
-            other = items.copy()
-            other[generator.integers(400)] = generator.integers(2 * protocol.capacity + 2)
-            pairs.append((items.tolist(), other.tolist()))
-        claimed = float(protocol.scale) * protocol.epsilon * _SLACK
-        measured = counter_sensitivity(protocol, pairs)
-        yield Finding("coupled", "large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
-
-
 _ONE, _THREE = Budget(1.0), Budget(3.0)
+_reports = "other reports that an item changes"
 
-_register(
+row(
     HadamardResponse,
     lambda: (HadamardResponse("audit", _ONE, 1000), HadamardResponse("audit", _THREE, "strings")),
-    MessageAudit(_response_laws, {}, ordered=True),
+    MessageAudit(_response_laws, same=_reports),
     _response_twins,
 )
-_register(
+row(
     LocalHashing,
     lambda: (LocalHashing("audit", _ONE, 1000), LocalHashing("audit", _THREE, "strings")),
-    MessageAudit(_response_laws, {}, ordered=True),
+    MessageAudit(_response_laws, same=_reports),
     _response_twins,
 )
-_register(
+row(
     LocalSketch,
     lambda: (LocalSketch("audit", _ONE, 1000, columns=2), LocalSketch("audit", _THREE, "strings")),
-    replace(_additive(2), ordered=True),
-    _local_sketch_twins,
+    _additive(2, _reports),
+    _sketch_twins,
 )
-_register(
+row(
     IndependentSketches,
     lambda: (IndependentSketches("audit", _ONE, 1000), IndependentSketches("audit", _THREE, "strings", rows=3)),
     _additive(3, items_per_column=1.0, max_items=64),
     _sketch_twins,
 )
-_register(
+row(
     MergedSketch,
     lambda: (MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1)),
     _additive(3, columns=3),
     _sketch_twins,
 )
-_register(
+row(
     Separation,
     lambda: (Separation("audit", _ONE, 1000), Separation("audit", _THREE, 1000, separation_share=0.25, rows=3)),
-    MessageAudit(_separation_laws, _SMALL_SEPARATION),
+    MessageAudit(_separation_laws, SMALL_SEPARATION),
     _separation_twins,
 )
-_register(
+row(
     MergedMisraGries,
     lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
     _EntriesAudit(_entries_laws, {"capacity": 1}),

@@ -17,31 +17,35 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.multiparty import MergedMisraGries, Separation
-from discreet.multiparty._base import Protocol
-from discreet.multiparty._local import LocalProtocol
-from discreet.multiparty.messages import Message, unpack
-from discreet.privacy import Budget
+from discreet.multiparty.seam import Message, Protocol, Reports
 from discreet_audit.exact import Branches, EnumeratedSource, OutputLaw, law_of
-from discreet_audit.sources import ScriptedSource
+from discreet_audit.sources import Draw, ScriptedSource
 
 __all__ = [
+    "SMALL_SEPARATION",
+    "UNIVERSE",
     "additive_loss",
+    "cells_of",
     "counter_sensitivity",
     "entries_loss",
     "inputs",
     "message_loss",
     "neighbours",
     "noise_is_added",
+    "other_scales",
     "separation_loss",
     "separation_messages",
-    "shown_vector",
     "tiny",
 ]
 
 Input = tuple[int, ...]
+Cells = npt.NDArray[np.int64]
+Shown = tuple[Cells, list[Draw]]
 UNIVERSE = 4
+SMALL_SEPARATION: dict[str, Any] = {"items_per_column": 1.0, "items_per_entry": 2, "threshold": 1, "max_items": 64}
 
 
 def tiny(protocol: Any, size: int = UNIVERSE, **changes: Any) -> Any:
@@ -62,23 +66,22 @@ def neighbours(size: int, length: int) -> Iterator[tuple[Input, Input]]:
                 yield first, (*first[:place], item, *first[place + 1 :])
 
 
-def _decoded(protocol: Protocol, message: bytes) -> tuple[Message, Any]:
-    opened = unpack(protocol.family, protocol.round_digest, protocol.digest, message)
-    return opened, protocol._decode(opened)
+def cells_of(opened: tuple[Message, Any]) -> Cells:
+    """The numbers of a message in one row: of a sketch, or of all reports."""
+    content = opened[1]
+    return np.asarray(content.values if isinstance(content, Reports) else content, np.int64).ravel()
 
 
-def shown_vector(protocol: Any, items: Sequence[int], noise: int | Sequence[int] = 0, number: int = 0) -> Any:
+def _shown(protocol: Protocol, items: Sequence[int], noise: int | Sequence[int] = 0, number: int = 0) -> Shown:
     """The numbers of a message whose noise is given, and the draws that were asked for."""
     source = ScriptedSource(each=noise)
-    _, content = _decoded(protocol, protocol.party(number, source=source).encode(list(items)))
-    values = content.values if isinstance(protocol, LocalProtocol) else content
-    return np.asarray(values, np.int64).ravel(), source.draws
+    return cells_of(protocol.open(protocol.party(number, source=source).encode(list(items)))), source.draws
 
 
 # ---- noise on a vector -----------------------------------------------------------------------------------------------
 
 
-def _distance(first: Any, second: Any) -> float:
+def _distance(first: Shown, second: Shown) -> float:
     (one, draws), (other, again) = first, second
     scales = {draw.scale for draw in (*draws, *again)}
     if len(one) != len(other) or len(scales) != 1 or [d.size for d in draws] != [d.size for d in again]:
@@ -90,7 +93,7 @@ def additive_loss(protocol: Any, length: int, numbers: Sequence[int] = (0, 1, 2,
     """The largest loss over all neighbouring inputs and a few parties, and how many pairs there were."""
     worst, pairs = 0.0, 0
     for number in numbers:
-        shown = {given: shown_vector(protocol, given, 0, number) for given in inputs(UNIVERSE, length)}
+        shown = {given: _shown(protocol, given, 0, number) for given in inputs(UNIVERSE, length)}
         for first, second in neighbours(UNIVERSE, length):
             worst = max(worst, _distance(shown[first], shown[second]))
             pairs += 1
@@ -101,8 +104,8 @@ def noise_is_added(protocol: Any, length: int) -> int:
     """How many inputs there are of which the message is not the vector plus the noise that was drawn, cell by cell."""
     wrong, noise = 0, (1, -2, 0, 3, -1)
     for given in inputs(UNIVERSE, length):
-        plain, draws = shown_vector(protocol, given, 0)
-        noisy, _ = shown_vector(protocol, given, noise)
+        plain, draws = _shown(protocol, given, 0)
+        noisy, _ = _shown(protocol, given, noise)
         right = sum(draw.size or 0 for draw in draws) == len(plain) == len(noisy)
         wrong += not (right and np.array_equal(noisy - plain, np.resize(noise, len(plain))))
     return wrong
@@ -201,7 +204,7 @@ def _choice_law(protocol: Separation, given: Input) -> dict[tuple[int, ...], flo
     source = _GroupedSource(protocol.threshold - len(given), protocol.threshold + 1)
     law: dict[tuple[int, ...], float] = {}
     for probability in source:
-        chosen = tuple(protocol._choose(found, counts, source).tolist())
+        chosen = tuple(protocol.choose(found, counts, source).tolist())
         law[chosen] = law.get(chosen, 0.0) + probability()
     return law
 
@@ -232,7 +235,7 @@ def _light_loss(protocol: Separation, first: Input, second: Input, chosen: tuple
     worst = 0
     for number, width in itertools.product((0, 1), range(1, protocol.width(len(first)) + 1)):
         one, other = (
-            protocol._light_cells(np.array(given, np.uint64), heavy, width, number) for given in (first, second)
+            protocol.light_cells(np.array(given, np.uint64), heavy, width, number) for given in (first, second)
         )
         worst = max(worst, int(np.abs(one - other).sum()))
     return worst / protocol.light_scale
@@ -268,7 +271,7 @@ def separation_messages(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> 
         messages = set()
         for given in (first, second):
             found = sorted(set(given))
-            light = protocol._light_cells(np.array(given, np.uint64), np.array(heavy, np.int64), width, 0)
+            light = protocol.light_cells(np.array(given, np.uint64), np.array(heavy, np.int64), width, 0)
             source = _ChosenNoise(
                 (
                     [1000 if item in heavy else -1000 for item in found],
@@ -282,6 +285,9 @@ def separation_messages(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> 
     return wrong
 
 
-def larger(protocol: Any, least: float) -> Any:
-    """The protocol with at least this epsilon, for laws that are enumerated."""
-    return replace(protocol, budget=Budget(max(protocol.epsilon, least)))
+def other_scales(protocol: Any) -> int:
+    """Draws of the code that are not of the three scales that the law is written with."""
+    small, source = tiny(protocol, 4, **SMALL_SEPARATION), ScriptedSource()
+    small.party(0, source=source).encode([0, 0, 0, 1, 2])
+    allowed = [small.separation_scale] * 2 + [small.heavy_scale, small.light_scale]
+    return sum(draw.scale != scale for draw, scale in zip(source.draws, allowed, strict=True))

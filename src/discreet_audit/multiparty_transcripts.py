@@ -244,8 +244,8 @@ class StreamAudit:
 class _EagerParty(StreamParty):
     """NOT PRIVATE: samples only the steps at which something arrived."""
 
-    def _sample(self, words: Any, present: Any) -> Any:
-        steps, answers = super()._sample(words, present)
+    def sample(self, words: Any, present: Any) -> Any:
+        steps, answers = super().sample(words, present)
         there = present[(steps - np.uint64(self.time + 1)).astype(np.int64)]
         return steps[there], answers[there]
 

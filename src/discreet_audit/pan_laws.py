@@ -12,13 +12,10 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any
+from typing import Any, Protocol
 
 from discreet.errors import ParameterError
-from discreet.pan import CroppedMean, Density, DistinctCount, HeavyFraction, Incidence, ModularIncidence
-from discreet.pan._base import PanEstimator
-from discreet.pan.responses import ONE, Response
+from discreet.pan.seam import CounterCell, ElementLaw
 
 __all__ = [
     "Cell",
@@ -37,6 +34,12 @@ State = Any  # hashable
 Law = dict[State, float]
 Token = int | str
 History = tuple[Token, ...]
+
+
+class Lawful(Protocol):
+    """Whatever says what it does with one element: every pan-private estimator."""
+
+    def element_laws(self) -> list[ElementLaw]: ...
 
 
 @dataclass(frozen=True)
@@ -238,89 +241,23 @@ def worst_loss(model: Model, frames: Iterable[History], most: int = 2) -> tuple[
 # ---- the models of the estimators ------------------------------------------------------------------------------------
 
 
-def _coins(response: Response) -> tuple[float, float]:
-    return response.unseen / ONE, response.seen / ONE
-
-
-@singledispatch
-def models_of(estimator: PanEstimator, entries: int = 2) -> list[Model]:
+def models_of(estimator: Lawful, entries: int = 2) -> list[Model]:
     """The models of what an estimator does with one element, with its own numbers: one for each role it may have."""
-    raise ParameterError(f"no exact law is known for {type(estimator).__name__}")
+    return [_model(law, entries) for law in estimator.element_laws()]
 
 
-def _bit_model(estimator: PanEstimator, entries: int, modulus: int = 1) -> Model:
-    cell = bit_cell(*_coins(estimator._response), modulus)
-    return Model(cell, lambda state: (float(state[1]),), (float(estimator._noise_scale),), entries)
-
-
-@models_of.register(Density)
-@models_of.register(DistinctCount)
-def _(estimator: PanEstimator, entries: int = 2) -> list[Model]:
-    return [_bit_model(estimator, entries)]
-
-
-@models_of.register
-def _(estimator: CroppedMean, entries: int = 2) -> list[Model]:
-    return [_bit_model(estimator, entries, estimator.t)]
-
-
-@models_of.register
-def _(estimator: HeavyFraction, entries: int = 2) -> list[Model]:
-    if estimator._method == "two_tables":
-        moduli = [modulus for modulus in (estimator.k, estimator._a) if modulus]
-        return [_bit_model(estimator, entries, modulus) for modulus in moduli]
-    # The multiplicities are counted in halves here; the law of a table does not depend on how fine they are.
-    rungs, coins = estimator._rungs, _coins(estimator._response)
-    weights, _ = estimator._ladder_parts()
-    scale = float(estimator._noise_scale)
+def _model(law: ElementLaw, entries: int) -> Model:
+    cells = [
+        counter_cell([float(p) for p in cell.shift])
+        if isinstance(cell, CounterCell)
+        else bit_cell(float(cell.unseen), float(cell.seen), cell.modulus, cell.step)
+        for cell in law.cells
+    ]
+    alone = len(cells) == 1
 
     def statistic(state: State) -> tuple[float, ...]:
-        return (float(sum(w * part[1] for w, part in zip(weights, state, strict=True))),)
+        return law.statistic(
+            tuple(part[1] if isinstance(part, tuple) else part for part in ([state] if alone else state))
+        )
 
-    return [
-        Model(product_cell(*(bit_cell(*coins, round(2 * t), step) for t in rungs)), statistic, (scale,), entries)
-        for step in (2, 3)
-    ]
-
-
-@models_of.register
-def _(estimator: ModularIncidence, entries: int = 2) -> list[Model]:
-    k = estimator.k
-    cell = counter_cell([float(p) for p in estimator.shift_law()])
-    scales = (float(estimator._noise_scale),) * k
-    return [Model(cell, lambda state: tuple(float(state == i) for i in range(k)), scales, entries)]
-
-
-@models_of.register
-def _(estimator: Incidence, entries: int = 2) -> list[Model]:
-    if estimator._method == "primes":
-        return [_primes_model(estimator, entries)]
-    prime, t = estimator.moduli[0], estimator.t
-    if prime > 64:
-        raise ParameterError("give the incidence estimator a max_count of at most 60: every counter is enumerated")
-    squares = {i * i % prime for i in range(1, prime)}
-    shift = [float(p) for p in estimator.shift_law()]
-    scale = float(estimator._noise_scale)
-
-    def square(state: State) -> float:
-        return float((state - t) % prime in squares)
-
-    # After an announced intrusion the zeros are counted too, with twice the noise.
-    return [
-        Model(counter_cell(shift), lambda state: (square(state),), (scale,), entries),
-        Model(counter_cell(shift), lambda state: (square(state), float(state == t)), (2 * scale,) * 2, entries),
-    ]
-
-
-def _primes_model(estimator: Incidence, entries: int) -> Model:
-    moduli, t = estimator.moduli, estimator.t
-    if math.prod(moduli) > 256:
-        raise ParameterError("give the incidence estimator two small primes: every pair of counters is enumerated")
-    epsilon_state = estimator._settings.epsilon_state
-    weights = [estimator._prime_weights(modulus, epsilon_state) for modulus in moduli]
-    cell = product_cell(*(counter_cell([weight / ONE for weight in each]) for each in weights))
-
-    def statistic(state: State) -> tuple[float, ...]:
-        return tuple(float(part == t % modulus) for part, modulus in zip(state, moduli, strict=True))
-
-    return Model(cell, statistic, (float(estimator._noise_scale),) * len(moduli), entries)
+    return Model(cells[0] if alone else product_cell(*cells), statistic, tuple(map(float, law.scales)), entries)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +29,9 @@ def twin(mechanism: object, name: str, kind: str = "exact", /, **members: Any) -
     if any(member.startswith("_") and not member.endswith("__") for member in members):
         raise ParameterError(f"a twin differs in what is public, not in {', '.join(members)}")
     broken: Any = object.__new__(type(f"NotPrivate{type(mechanism).__name__}", (type(mechanism),), members))
-    broken.__dict__.update(vars(mechanism))
+    # What was computed from other members is computed again.
+    computed = {name for name in vars(mechanism) if isinstance(getattr(type(mechanism), name, None), cached_property)}
+    broken.__dict__.update({name: value for name, value in vars(mechanism).items() if name not in computed})
     broken.__dict__.update({m: v for m, v in members.items() if not callable(v) and not isinstance(v, property)})
     return Twin(name, broken, kind)
 

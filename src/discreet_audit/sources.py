@@ -13,7 +13,7 @@ from discreet import _native
 from discreet.noise import RandomSource
 from discreet.noise.source import exact
 
-__all__ = ["Draw", "ScriptedSource"]
+__all__ = ["Draw", "ScriptedSource", "WeakenedSource"]
 
 
 @dataclass(frozen=True)
@@ -69,3 +69,42 @@ class ScriptedSource(RandomSource):
         self.draws.append(Draw("choice", exact("epsilon", epsilon) / exact("sensitivity", sensitivity), k))
         self.scores.append(np.array(scores))
         return np.argsort(-np.asarray(scores), kind="stable")[:k]
+
+
+class WeakenedSource(RandomSource):
+    """NOT PRIVATE: draws less noise than it is asked for from another source, or as if a cut were lower.
+
+    Args:
+        source: Where the noise comes from.
+        by: So many times less noise.
+        cut: How much lower the cut is: of single noises (a cut's own), and of the last score of a choice (the stop).
+        laws: The laws that are weakened; all by default.
+    """
+
+    def __init__(self, source: RandomSource, by: float = 1.0, cut: int = 0, laws: Sequence[str] = ()) -> None:
+        super().__init__(_native.RandomSource(0))
+        self.source, self.by, self.cut, self.laws = source, Fraction(by), cut, laws
+
+    @property
+    def seeded(self) -> bool:
+        return self.source.seeded
+
+    def _less(self, law: str) -> Fraction:
+        return self.by if not self.laws or law in self.laws else Fraction(1)
+
+    def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
+        """Less noise."""
+        drawn = self.source.discrete_gaussian(Fraction(sigma) / self._less("gaussian"), size)
+        return drawn - self.cut if size is None else drawn
+
+    def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
+        """Less noise."""
+        drawn = self.source.discrete_laplace(Fraction(scale) / self._less("laplace"), size)
+        return drawn - self.cut if size is None else drawn
+
+    def exponential_mechanism(self, scores: Any, epsilon: Any, sensitivity: Any = 1, k: int = 1) -> Any:
+        """A choice with a larger epsilon, and a stop that is lower."""
+        lowered = np.array(scores)
+        if self.cut:
+            lowered[-1] -= self.cut
+        return self.source.exponential_mechanism(lowered, epsilon * self._less("choice"), sensitivity, k)

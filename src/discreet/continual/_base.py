@@ -16,6 +16,8 @@ from discreet.privacy.ledger import new_charge_id
 from discreet.privacy.steps import Steps
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from discreet.privacy.ledger import Account, Step
 
 __all__ = ["Continual"]
@@ -101,6 +103,22 @@ class Continual(abc.ABC):
         if self.horizon is not None and self.tick >= self.horizon:
             raise ParameterError(f"the horizon of {self.horizon} ticks is used up; a new one needs a new budget")
         return False
+
+    # ---- what an audit looks at (`discreet.continual.seam`) ---------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that, with the horizon and the budget, make the same mechanism again. All public."""
+
+    def anew(self, source: RandomSource | None = None, **changes: Any) -> Self:
+        """The same mechanism of the same claim before its first tick, with noise from this source.
+
+        `changes` are other values of some of the `parameters`.
+        """
+        kind: Any = type(self)
+        made: Self = kind(self.horizon, self.budget, **{**self.parameters, **changes}, source=source)
+        return made
 
     # ---- what the mechanisms have to say about their latest release -----------------------------------------------
 

@@ -135,7 +135,7 @@ class Meta(Engine):
     def __init__(self, horizon: int, base: int, release: Callable[[Integers, Rank, RandomSource], Published],
                  sigma: float, complete: bool) -> None:  # fmt: skip
         self.base, self.levels = base, levels(horizon, base)
-        self._release, self._sigma, self.complete = release, sigma, complete
+        self.release, self._sigma, self.complete = release, sigma, complete
         self.open = np.zeros((self.levels, 0), np.int64)  # the counts of the nodes that are not complete
         self.sums = np.zeros((self.levels, 0), np.int64)  # what was published of the nodes in use, level by level
         self.seen = np.zeros((self.levels, 0), np.int64)
@@ -147,7 +147,7 @@ class Meta(Engine):
         level = 0
         while level + 1 < self.levels and tick % self.base ** (level + 1) == 0:
             level += 1
-        positions, noisy = self._release(self.open[level], rank, source)
+        positions, noisy = self.release(self.open[level], rank, source)
         self.open[: level + 1] = 0
         self.sums[:level] = 0
         self.seen[:level] = 0

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import abc
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -32,7 +33,7 @@ from discreet.continual._buffered_table import COEFFICIENT_BITS, OMEGA, THETA
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 
-__all__ = ["Buffered", "Factor", "SquareRoot", "Tree", "best_factor", "make_factor", "optimal_base"]
+__all__ = ["Buffered", "CorrelatedNoise", "Factor", "SquareRoot", "Tree", "best_factor", "make_factor", "optimal_base"]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -119,6 +120,15 @@ class Factor(abc.ABC):
     def describe(self) -> dict[str, Any]:
         """What makes the same factor again."""
         return {"name": self.name, "horizon": self.horizon}
+
+
+@dataclass(frozen=True)
+class CorrelatedNoise:
+    """A factor at work: what hides an event that comes at one of the ticks `enters` of it (none given: at any)."""
+
+    factor: Factor
+    sigma: Fraction
+    enters: tuple[int, ...] = ()
 
 
 def levels(horizon: int, base: int) -> int:

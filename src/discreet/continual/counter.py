@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.continual._base import Continual
-from discreet.continual._factors import METHODS, Factor, make_factor
+from discreet.continual._factors import METHODS, CorrelatedNoise, Factor, make_factor
 from discreet.continual._state import load_state, save_state
 from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
 from discreet.noise import RandomSource
@@ -87,19 +87,38 @@ class Counter(Continual):
         self._total = np.zeros(self.size or 1, np.int64)
         self._last: Integers | None = None
         if self.horizon is None:
-            self._epochs = _Run(self._factor(_EPOCHS, _TOTALS_SHARE), self._rho * _TOTALS_SHARE, self)
+            self._epochs = _Run(self.factor_for(_EPOCHS, _TOTALS_SHARE), self._rho * _TOTALS_SHARE, self)
             self._before = np.zeros(self.size or 1, np.int64)  # published: the noise of the totals of earlier epochs
             self._run = self._new_epoch(1)
         else:
-            self._run = _Run(self._factor(self.horizon, 1.0), self._rho, self)
+            self._run = _Run(self.factor_for(self.horizon, 1.0), self._rho, self)
 
-    def _factor(self, horizon: int, share: float) -> Factor:
+    def factor_for(self, horizon: int, share: float) -> Factor:
+        """The factorisation of so many ticks for this share of rho."""
         method, base = self._asked
         return make_factor(method, horizon, self._rho * share, self.max_items_per_event, base)
 
     def _new_epoch(self, length: int) -> _Run:
         share = 1.0 - _TOTALS_SHARE
-        return _Run(self._factor(length, share), self._rho * share, self)
+        return _Run(self.factor_for(length, share), self._rho * share, self)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that, with the horizon and the budget, make the same counter again."""
+        method, base = self._asked
+        return {"method": method, "base": base, "size": self.size, "max_items_per_event": self.max_items_per_event}
+
+    def noises_of_an_event(self) -> list[tuple[str, list[CorrelatedNoise]]]:
+        """For every way in which an event can come, the noises that hide it; see `discreet.continual.seam`.
+
+        Without a horizon those of the first five epochs: its epoch's, and once the totals of the epochs before.
+        """
+        if self.horizon is not None:
+            return [(f"{self.method}, {self.horizon} ticks", [self._run.noise()])]
+        return [
+            (f"epoch of {2**epoch} ticks", [self._new_epoch(2**epoch).noise(), self._epochs.noise(epoch + 1)])
+            for epoch in range(5)
+        ]
 
     @property
     def method(self) -> str:
@@ -196,10 +215,7 @@ class Counter(Continual):
         """The whole state. Not private: it holds the true total and the noise."""
         header = {
             **self._saved(),
-            "method": self._asked[0],
-            "base": self._asked[1],
-            "size": self.size,
-            "max_items_per_event": self.max_items_per_event,
+            **self.parameters,
             "has_release": self._last is not None,
         }
         arrays = {"total": self._total, **{f"run.{name}": array for name, array in self._run.state.items()}}
@@ -266,6 +282,9 @@ class _Run:
         self.sigma = factor.sigma(rho, owner.max_items_per_event)
         self.state = factor.start(owner.size or 1)
         self._owner = owner
+
+    def noise(self, *enters: int) -> CorrelatedNoise:
+        return CorrelatedNoise(self.factor, self.sigma, enters)
 
     def advance(self, tick: int) -> Integers:
         return self.factor.to_counts(self.factor.advance(self.state, tick, self.sigma, self._owner._source))

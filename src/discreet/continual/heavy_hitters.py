@@ -137,6 +137,18 @@ class HeavyHitters(Continual):
         """Nothing: the noise of a node is drawn when it is released, and what was released is public."""
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that, with the horizon and the budget, make the same heavy hitters again."""
+        return {name: getattr(self, name) for name in ("capacity", "window", "mechanism", "base")}
+
+    def anew(self, source: RandomSource | None = None, **changes: Any) -> Self:
+        """As for every mechanism; with the same hash seeds, so that neighbours can be compared."""
+        made = super().anew(source, **changes)
+        made._order, made._seed = self._order, self._seed
+        made._sketches = [made._new_sketch() for _ in range(made.levels)]
+        return made
+
+    @property
     def memory_bytes(self) -> int:
         """Bytes held by the sketches."""
         return sum(sketch.memory_bytes for sketch in self._sketches)
@@ -186,7 +198,7 @@ class HeavyHitters(Continual):
         done = _trailing(now, self.base, self.levels)
         # The whole stream only ever uses the largest node that ends now; a window slides over the smaller ones too.
         for level in range(done + 1) if self.window is not None else (done,):
-            self._nodes.append(self._release(self._sketches[level], now - self.base**level + 1, now))
+            self._nodes.append(self.release_node(self._sketches[level], now - self.base**level + 1, now))
         for level in range(done + 1):
             self._sketches[level] = self._new_sketch()
         self._forget(now)
@@ -196,7 +208,8 @@ class HeavyHitters(Continual):
     def _new_sketch(self) -> MisraGries:
         return MisraGries(self.capacity, seed=self._seed)
 
-    def _release(self, sketch: MisraGries, first: int, last: int) -> _Node:
+    def release_node(self, sketch: MisraGries, first: int, last: int) -> _Node:
+        """Release the sketch of the ticks `first` to `last`, once."""
         raw = sketch.not_private_counts()
         if self.mechanism == "offset":
             offset, v, kept = offset_draw(
@@ -267,10 +280,7 @@ class HeavyHitters(Continual):
         """The whole state. Not private: it holds the sketches."""
         header = {
             **self._saved(),
-            "capacity": self.capacity,
-            "window": self.window,
-            "mechanism": self.mechanism,
-            "base": self.base,
+            **self.parameters,
             "order": str(self._order),
             "seed": str(self._seed),
             "nodes": [[n.first, n.last, n.offset, *_plain(n.counts)] for n in self._nodes],

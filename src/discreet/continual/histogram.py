@@ -43,6 +43,7 @@ MECHANISMS = {
     (False, True): ("factorised", "tree", "meta", "limit"),
     (False, False): ("meta",),
 }
+_NUMBERS = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
 _MOST_ITEMS = 2**63
 _UNKNOWN = "a histogram of items that are not known in advance"
 # What a run of AboveThreshold costs ("sparse"), in units of 1/(2 tau_1^2): now, and in states that do not say.
@@ -122,10 +123,33 @@ class Histogram(Continual):
         self._index = {item: position for position, item in enumerate(self._items)}
         self._total = np.zeros(len(self._items), np.int64)
         self._run_cost = _RUN_COST
-        self._engine = self._make_engine()
+        self._engine = self.make_engine()
         self._last: Release | None = None
 
-    def _make_engine(self) -> Engine:
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that, with the horizon and the budget, make the same histogram again."""
+        return {"domain": None if self._domain is None else self._domain.to_pylist(), **self._numbers()}
+
+    def _numbers(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _NUMBERS}
+
+    @property
+    def domain_is_known(self) -> bool:
+        """Whether the items that may be published were given in advance."""
+        return self._domain is not None
+
+    @property
+    def engine(self) -> Engine:
+        """What turns counts into what is published; see `discreet.continual.seam`."""
+        return self._engine
+
+    def not_private_counts(self) -> dict[Item, int]:
+        """The counts so far, without noise: NOT PRIVATE."""
+        return dict(zip(self._items, self._total.tolist(), strict=True))
+
+    def make_engine(self) -> Engine:
+        """An engine before its first tick."""
         assert self.horizon is not None
         known, most = self._domain is not None, self.max_items_per_event
         if known:
@@ -283,14 +307,7 @@ class Histogram(Continual):
         kind, items = plain_items(self._items)
         header = {
             **self._saved(),
-            "max_items_per_event": self.max_items_per_event,
-            "k": self.k,
-            "mechanism": self.mechanism,
-            "base": self.base,
-            "limit": self.limit,
-            "keep_discovered": self.keep_discovered,
-            "switches": self.switches,
-            "margin": self.margin,
+            **self._numbers(),
             **({"run_cost": self._run_cost} if self.mechanism == "sparse" and self._run_cost == _RUN_COST else {}),
             "known": self._domain is not None,
             "bytes": {"other": False, "bytes": True}.get(kind, kind),  # true and false since there was one kind only
@@ -314,12 +331,11 @@ class Histogram(Continual):
         try:
             kind = {False: "other", True: "bytes"}.get(header["bytes"], "mixed")
             items = items_of_plain(kind, header["items"])
-            names = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
             histogram = cls(
                 header["horizon"],
                 Budget.from_dict(header["budget"]),
                 items if header["known"] else None,
-                **{name: header[name] for name in names},
+                **{name: header[name] for name in _NUMBERS},
                 ledger=ledger,
                 source=source,
             )
@@ -328,7 +344,7 @@ class Histogram(Continual):
             if histogram._run_cost not in (_RUN_COST, _FORMER_RUN_COST):
                 raise CorruptStateError("the state has another accounting")
             if histogram._run_cost != _RUN_COST and histogram.mechanism == "sparse":
-                histogram._engine = histogram._make_engine()  # goes on with the noise it was begun with
+                histogram._engine = histogram.make_engine()  # goes on with the noise it was begun with
             if not header["known"]:
                 histogram._items = items
                 histogram._index = {item: position for position, item in enumerate(items)}

@@ -173,6 +173,13 @@ class Protocol:
         """The aggregator of a state; `CorruptStateError` for bytes that are not one of this protocol and round."""
         return Aggregator._restored(self, data)
 
+    # ---- what an audit looks at (`discreet.multiparty.seam`) --------------------------------------------------------
+
+    def open(self, message: bytes) -> tuple[Message, Any]:
+        """A message and what it says, checked; `MessageError` if no honest party sends it."""
+        opened = unpack(self.family, self.round_digest, self.digest, message)
+        return opened, check_message(self, opened)[0]
+
     # ---- for the protocols -----------------------------------------------------------------------------------------
 
     def _check(self) -> None:

@@ -142,21 +142,21 @@ class Separation(SketchProtocol):
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
         n = len(words)
         found, counts = np.unique(words.astype(np.int64), return_counts=True)
-        heavy = self._choose(found, counts, source)
+        heavy = self.choose(found, counts, source)
         noisy = with_noise(_counts_of(heavy, found, counts), self.heavy_scale, self._bound(n, self.heavy_scale), source)
         width = self.width(min(max(n - int(noisy.sum()), 0), n))
-        light = self._light_cells(words, heavy, width, number)
+        light = self.light_cells(words, heavy, width, number)
         cells = with_noise(light, self.light_scale, self._bound(n, self.light_scale), source)
         places, numbers = self._sampled(heavy, noisy, source)
         return write_entries(places, numbers) + varint(width) + _native.write_integers(cells)
 
-    def _choose(self, found: Integers, counts: Integers, source: RandomSource) -> Integers:
+    def choose(self, found: Integers, counts: Integers, source: RandomSource) -> Integers:
         """The heavy items, in the order of the universe."""
         assert self.domain.size is not None
         assert self.threshold is not None
         return places_above(source, self.domain.size, found, counts, self.separation_scale, self.threshold + 1)
 
-    def _light_cells(self, words: Words, heavy: Integers, width: int, number: int) -> Cells:
+    def light_cells(self, words: Words, heavy: Integers, width: int, number: int) -> Cells:
         """The sketch of the items that are not heavy. NOT PRIVATE."""
         light = words[~np.isin(words, heavy.astype(np.uint64))]
         return sketch_cells(light, width, self.rows, self._seed(number))

@@ -41,8 +41,8 @@ from discreet.events.universe import Universe, Words
 from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER, Protocol, known
 from discreet.multiparty._sketches import Cells, noise_reach
 from discreet.multiparty.epochs import Block, levels_for
-from discreet.multiparty.messages import Message, pack_parts, unpack_parts
-from discreet.multiparty.packets import MAX_TIME, Packet, Shape, check_size, write_packet
+from discreet.multiparty.messages import Message, pack_parts, unpack, unpack_parts
+from discreet.multiparty.packets import MAX_TIME, Packet, Shape, check_size, read_packet, write_packet
 from discreet.noise import RandomSource, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Guarantee
@@ -179,6 +179,11 @@ class Stream(Protocol):
         """The key from which the rows of the Hadamard matrix for a party's steps follow."""
         seed = self._public_seed(16, number)
         return seed & (2**64 - 1), seed >> 64
+
+    def open(self, message: bytes) -> tuple[Message, Packet]:
+        """A message and the packet in it; `MessageError` if no honest party sends it."""
+        opened = unpack(self.family, self.round_digest, self.digest, message)
+        return opened, read_packet(opened.payload, self.shape)
 
     # ---- the two sides -------------------------------------------------------------------------------------------
 
@@ -353,7 +358,7 @@ class StreamParty:
         while position < len(words):
             take = min(self.stream.epoch_steps - self._time % self.stream.epoch_steps, len(words) - position, _CHUNK)
             here = slice(position, position + take)
-            sampled, answered = self._sample(words[here], present[here])
+            sampled, answered = self.sample(words[here], present[here])
             steps.append(sampled)
             answers.append(answered)
             items = words[here][present[here]]
@@ -373,7 +378,7 @@ class StreamParty:
         self._last = self.stream._pack(Message(self.number, 0, payload, self._seeded))
         return self._last
 
-    def _sample(self, words: Words, present: npt.NDArray[np.bool_]) -> tuple[Words, npt.NDArray[np.uint8]]:
+    def sample(self, words: Words, present: npt.NDArray[np.bool_]) -> tuple[Words, npt.NDArray[np.uint8]]:
         """The sampled ones of the next steps, and the answers for them.
 
         The true bit is an entry of the Hadamard matrix, and is kept with probability e^eps/(1 + e^eps); for nothing the

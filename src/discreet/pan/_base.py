@@ -28,6 +28,7 @@ from discreet.events.items import prepare_column, skip_nulls
 from discreet.noise import RandomSource, fresh_source
 from discreet.pan.intervals import choose_share, smallest_sample
 from discreet.pan.responses import Response
+from discreet.pan.seam import BitCell, ElementLaw
 from discreet.privacy import Budget, Element, Estimate, Guarantee
 from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.privacy.rounding import rounded_up
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Options", "PanEstimate", "PanEstimator", "Settings"]
 
 _VERSION = 2
+Integers = npt.NDArray[np.int64]
 
 
 class Options(TypedDict, total=False):
@@ -345,7 +347,7 @@ class PanEstimator:
 
     def _check_table(self) -> None:
         """That the restored table is one this estimator would have built."""
-        response = self._response
+        response = self.response
         if (self._table.unseen, self._table.seen) != (response.unseen, response.seen):
             raise CorruptStateError("state has a table made for another budget")
 
@@ -365,6 +367,61 @@ class PanEstimator:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._describe()}, epsilon={self._settings.epsilon:g}) [pan-private]"
 
+    # ---- what an audit looks at (`discreet.pan.seam`) --------------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        """How epsilon is split, and what is promised."""
+        return self._settings
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it was made with besides its own parameters and the source."""
+        s = self._settings
+        return {
+            "budget": Budget(s.epsilon),
+            "confidence": s.confidence,
+            "releases": s.releases,
+            "announced_intrusions": s.announced_intrusions,
+            "response": s.response,
+            "output_share": s.share,
+        }
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its own parameters."""
+        return self._parameters()
+
+    def element_laws(self) -> list[ElementLaw]:
+        """The law of one element's cells and of what a release counts of them, for each role an element may have."""
+        return [self._law_of_bits(1)]
+
+    def _law_of_bits(self, modulus: int) -> ElementLaw:
+        """A bit of which the ones are counted, drawn at every `modulus`-th occurrence."""
+        return ElementLaw((self._bit(modulus),), lambda bits: (float(bits[0]),), (self.noise_scale,))
+
+    def _bit(self, modulus: int, step: int = 1) -> BitCell:
+        return BitCell(*self.response.after(0), modulus, step)
+
+    def seen_by_intruder(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """The counters and the bits of every entry, as whoever reads the memory finds them."""
+        layers: list[Any] = [self._table.seen_by_intruder(layer) for layer in range(self._table.layers)]
+        return [
+            (tuple(c[i] for c, _ in layers if c), tuple(b[i] for _, b in layers if b))
+            for i in range(self._table.entries)
+        ]
+
+    def counted(self, source: RandomSource, size: int, read: Callable[[Integers], Any]) -> Any:
+        """Counts of the table with their noise, which `read` adds: all that a release takes from it.
+
+        The noises are zeroed at the end: with them a released count would be exact.
+        """
+        noise = source.discrete_laplace(self.noise_scale, size)
+        try:
+            return read(noise)
+        finally:
+            noise[:] = 0
+
     # ---- for the estimators --------------------------------------------------------------------------------------
 
     @property
@@ -378,17 +435,18 @@ class PanEstimator:
         return 1
 
     @property
-    def _noise_scale(self) -> Fraction:
-        """Of the discrete Laplace noise on each of these counts."""
+    def noise_scale(self) -> Fraction:
+        """Of the discrete Laplace noise on each count of a release."""
         return self._sensitivity / self._settings.epsilon_output
 
     @property
-    def _response(self) -> Response:
+    def response(self) -> Response:
+        """The coins of the bits."""
         return Response.of(self._settings.response, self._settings.epsilon_state)
 
     def _chances(self) -> tuple[float, float]:
         """P[1] of a cell not seen, and how much more it is for one seen, now."""
-        p0, p1 = self._response.after(self.intrusions)
+        p0, p1 = self.response.after(self.intrusions)
         return float(p0), float(p1 - p0)
 
     def _estimate(self, unbiased: float, lower: float, upper: float, most: float = 1.0) -> PanEstimate:
@@ -410,16 +468,3 @@ def gap_of(response: str, epsilon: float, rounds: int) -> float:
 def numbers(*values: int) -> npt.NDArray[np.uint64]:
     """Native arguments."""
     return np.array(values, np.uint64)
-
-
-class Noise:
-    """Discrete Laplace noises that are zeroed when the block ends: with them a released count would be exact."""
-
-    def __init__(self, source: RandomSource, scale: Fraction, size: int) -> None:
-        self._values = source.discrete_laplace(scale, size)
-
-    def __enter__(self) -> npt.NDArray[np.int64]:
-        return self._values
-
-    def __exit__(self, *_: object) -> None:
-        self._values[:] = 0

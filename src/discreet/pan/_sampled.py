@@ -10,7 +10,7 @@ from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.universe import Universe
 from discreet.noise import RandomSource
-from discreet.pan._base import Noise, Options, PanEstimate, PanEstimator, Settings, gap_of
+from discreet.pan._base import Options, PanEstimate, PanEstimator, Settings, gap_of
 from discreet.pan.intervals import count_bound, mean_interval
 from discreet.pan.responses import Response
 from discreet.privacy.checks import whole_number
@@ -49,7 +49,7 @@ class Sampled(PanEstimator):
         With `shuffled` the entries are in random order also when all elements have one.
         """
         universe, size = self._universe, self._sample_size
-        coins = self._response if response is None else response
+        coins = self.response if response is None else response
         unseen, seen, signed = coins.unseen, coins.seen, universe.kind == "int64"
         every = size == universe.size and not shuffled
         if universe.first is not None and every:
@@ -111,9 +111,8 @@ class SampledBits(Sampled):
         return count_bound(self._sample_size, epsilon_output, settings.beta) / (self._sample_size * gap)
 
     def _read(self, source: RandomSource) -> PanEstimate:
-        m, scale = self._sample_size, self._noise_scale
-        with Noise(source, scale, 1) as noise:
-            count = int(self._table.noisy_ones(0, 0, m, noise)[0])
+        m, scale = self._sample_size, self.noise_scale
+        count = int(self.counted(source, 1, lambda noise: self._table.noisy_ones(0, 0, m, noise))[0])
         p0, gap = self._chances()
         ends = (count / m, *mean_interval(count, m, scale, self._settings.beta))
         value, lower, upper = (self._top * (p - p0) / gap for p in ends)

@@ -10,6 +10,7 @@ from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
 from discreet.pan._base import Options, PanEstimate, numbers
 from discreet.pan._sampled import SampledBits
+from discreet.pan.seam import ElementLaw
 from discreet.privacy import Budget
 from discreet.privacy.checks import whole_number
 
@@ -73,6 +74,10 @@ class CroppedMean(SampledBits):
     @property
     def _top(self) -> int:
         return self._t
+
+    def element_laws(self) -> list[ElementLaw]:
+        """A bit that is drawn at every t-th occurrence."""
+        return [self._law_of_bits(self._t)]
 
     def _build(self, source: RandomSource) -> _native.PanTable:
         table = self._cells(source)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
-from discreet.pan._base import Noise, Options, PanEstimate, PanEstimator, Settings, gap_of, numbers
+from discreet.pan._base import Options, PanEstimate, PanEstimator, Settings, gap_of, numbers
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number, whole_number
 
@@ -148,14 +148,14 @@ class DistinctCount(PanEstimator):
 
     def _build(self, source: RandomSource) -> _native.PanTable:
         seeds = [source.uniform_integers(_PRIME) for _ in range(5)]
-        r = self._response
+        r = self.response
         table = _native.PanTable.of_hashes(seeds, self._levels, self._buckets, r.unseen, r.seen)
         table.add_bits(numbers(1), numbers(1), self._native_source)
         return table
 
     def _read(self, source: RandomSource) -> PanEstimate:
-        with Noise(source, self._noise_scale, self._levels) as noise:
-            ones = self._table.noisy_ones(0, 0, self._buckets, noise).astype(float)
+        read = self.counted(source, self._levels, lambda noise: self._table.noisy_ones(0, 0, self._buckets, noise))
+        ones = read.astype(float)
         p0, gap = self._chances()
         eo, beta = self.epsilon_output, self._settings.beta
 

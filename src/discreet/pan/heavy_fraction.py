@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import numpy as np
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
-from discreet.pan._base import Noise, Options, PanEstimate, Settings, gap_of, numbers
+from discreet.pan._base import Options, PanEstimate, Settings, gap_of, numbers
 from discreet.pan._sampled import Sampled
 from discreet.pan.cropped_mean import MAX_T, largest_ratio
 from discreet.pan.intervals import count_bound, mean_interval
 from discreet.pan.responses import Response
+from discreet.pan.seam import ElementLaw
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number, whole_number
 
@@ -108,6 +110,19 @@ class HeavyFraction(Sampled):
         """The factor in k that separates the elements that must count from those that must not, less 1."""
         return self._rho
 
+    def element_laws(self) -> list[ElementLaw]:
+        """A bit in one of two tables, or one in each table of the ladder, for two multiplicities r_x."""
+        if self._method == "two_tables":
+            return [self._law_of_bits(modulus) for modulus in (self._k, self._a) if modulus]
+        weights, _ = self._ladder_parts()
+
+        def total(bits: tuple[int, ...]) -> tuple[float, ...]:
+            return (float(sum(w * bit for w, bit in zip(weights, bits, strict=True))),)
+
+        # The multiplicities are counted in halves here; the law of a table does not depend on how fine they are.
+        tables = [tuple(self._bit(round(2 * t), step) for t in self._rungs) for step in (2, 3)]
+        return [ElementLaw(cells, total, (self.noise_scale,)) for cells in tables]
+
     # ---- two tables ----------------------------------------------------------------------------------------------
 
     @property
@@ -146,13 +161,12 @@ class HeavyFraction(Sampled):
     def _read(self, source: RandomSource) -> PanEstimate:
         if self._method == "ladder":
             return self._read_ladder(source)
-        scale, p0_gap = self._noise_scale, self._chances()
+        scale, p0_gap = self.noise_scale, self._chances()
         parts = [(t, m) for t, m in zip((self._k, self._a), self._sizes, strict=True) if m]
         beta, first = self._settings.beta / len(parts), 0
         means = []
         for t, m in parts:
-            with Noise(source, scale, 1) as noise:
-                count = int(self._table.noisy_ones(0, first, m, noise)[0])
+            count = int(self.counted(source, 1, partial(self._table.noisy_ones, 0, first, m))[0])
             ends = (count / m, *mean_interval(count, m, scale, beta))
             means.append([t * (p - p0_gap[0]) / p0_gap[1] for p in ends])
             first += m
@@ -172,7 +186,8 @@ class HeavyFraction(Sampled):
         return [(1 + self._rho) ** i for i in range(max(top, 1) + 1)]
 
     @property
-    def _response(self) -> Response:
+    def response(self) -> Response:
+        """The coins of the bits; the tables of the ladder share epsilon_state."""
         tables = 1 if self._method == "two_tables" else len(self._rungs)
         return Response.of(self._settings.response, self._settings.epsilon_state / tables)
 
@@ -215,8 +230,7 @@ class HeavyFraction(Sampled):
 
     def _read_ladder(self, source: RandomSource) -> PanEstimate:
         weights, unit = self._ladder_parts()
-        with Noise(source, self._noise_scale, 1) as noise:
-            total = self._table.noisy_weighted_ones(weights, noise)
+        total = self.counted(source, 1, partial(self._table.noisy_weighted_ones, weights))
         p0, gap = self._chances()
         value = unit * (total / self._sample_size - p0 * sum(weights)) / gap
         reach = self._ladder_bound(gap, self.epsilon_output, self._settings.beta)

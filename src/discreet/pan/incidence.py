@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy as np
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource, fresh_source
-from discreet.pan._base import Noise, Options, PanEstimate, Settings, numbers
+from discreet.pan._base import Options, PanEstimate, Settings, numbers
 from discreet.pan._sampled import Sampled
 from discreet.pan.intervals import count_bound, linear_bound, mean_interval
 from discreet.pan.responses import ONE, Response, response_weights, square_law, square_threshold
+from discreet.pan.seam import CounterCell, ElementLaw
 from discreet.privacy import Budget
 from discreet.privacy.checks import probability, whole_number
 
@@ -102,13 +104,35 @@ class Incidence(Sampled):
 
     def shift_law(self) -> list[Fraction]:
         """For method="squares" and a small prime, the exact probability of each initial shift; public."""
-        return self._shift_law(self._settings.epsilon_state)
+        return self.shift_law_at(self._settings.epsilon_state)
 
-    def _shift_law(self, epsilon_state: Fraction) -> list[Fraction]:
+    def shift_law_at(self, epsilon_state: Fraction) -> list[Fraction]:
+        """The same for another epsilon."""
         prime = self._moduli[0]
         if self._method != "squares" or prime > 4096:
             raise ParameterError("the law is listed for method='squares' and a max_count of at most 4000")
         return square_law(prime, epsilon_state)
+
+    def element_laws(self) -> list[ElementLaw]:
+        """Counters of which one value is counted; squares, and after an announced intrusion zeros too.
+
+        Every value is listed: for a max_count of at most 60, or primes whose product is at most 256.
+        """
+        t, moduli = self._t, self._moduli
+        if math.prod(moduli) > (256 if self._method == "primes" else 64):
+            raise ParameterError("give the incidence estimator a max_count of at most 60, or two small primes")
+        if self._method == "primes":
+            weights = [self.prime_weights(modulus, self._settings.epsilon_state) for modulus in moduli]
+            cells = tuple(CounterCell(tuple(Fraction(weight, ONE) for weight in each)) for each in weights)
+            at = [t % modulus for modulus in moduli]
+            scales = (self.noise_scale,) * len(moduli)
+            return [ElementLaw(cells, lambda x: tuple(float(a == b) for a, b in zip(x, at, strict=True)), scales)]
+        (prime,), cell, scale = moduli, CounterCell(tuple(self.shift_law())), self.noise_scale
+        squares = {i * i % prime for i in range(1, prime)}
+        return [
+            ElementLaw((cell,), lambda x: (float((x[0] - t) % prime in squares),), (scale,)),
+            ElementLaw((cell,), lambda x: (float((x[0] - t) % prime in squares), float(x[0] == t)), (2 * scale,) * 2),
+        ]
 
     def _build(self, source: RandomSource) -> _native.PanTable:
         table = self._cells(source)
@@ -118,13 +142,14 @@ class Incidence(Sampled):
             table.add_square_counters(numbers(prime), numbers(1), threshold, self._native_source)
             return table
         for modulus in self._moduli:
-            weights = self._prime_weights(modulus, self._settings.epsilon_state)
+            weights = self.prime_weights(modulus, self._settings.epsilon_state)
             sums = np.array([weights[0] + i * weights[1] for i in range(modulus - 1)], np.uint64)
             table.add_counters(numbers(modulus), numbers(1), sums, self._native_source)
         return table
 
     @property
-    def _response(self) -> Response:
+    def response(self) -> Response:
+        """None: there are no bits."""
         return Response(1, 1)  # no bits
 
     def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
@@ -150,9 +175,8 @@ class Incidence(Sampled):
             return self._read_primes(source)
         if self.intrusions:
             return self._read_rerandomised(source)
-        m, scale = self._sample_size, self._noise_scale
-        with Noise(source, scale, 1) as noise:
-            count = int(self._table.noisy_squares(0, self._t, noise)[0])
+        m, scale = self._sample_size, self.noise_scale
+        count = int(self.counted(source, 1, partial(self._table.noisy_squares, 0, self._t))[0])
         low, high = (float(level) for level in square_levels(self._moduli[0], self._settings.epsilon_state))
         ends = (count / m, *mean_interval(count, m, scale, self._settings.beta))
         value, lower, upper = ((p - low) / (high - low) for p in ends)
@@ -172,8 +196,7 @@ class Incidence(Sampled):
 
     def _read_rerandomised(self, source: RandomSource) -> PanEstimate:
         m = self._sample_size
-        with Noise(source, self._noise_scale, 2) as noise:
-            squares, zeros = (int(n) for n in self._table.noisy_squares(0, self._t, noise))
+        squares, zeros = map(int, self.counted(source, 2, partial(self._table.noisy_squares, 0, self._t)))
         at_square, at_zero, otherwise = square_filter(self._moduli[0], self._settings.epsilon_state, self.intrusions)
         value = (squares * at_square + zeros * at_zero + (m - squares - zeros) * otherwise) / m
         reach = self._squares_reach(self._settings.epsilon_state, self.intrusions, self.epsilon_output, self._settings)
@@ -181,13 +204,13 @@ class Incidence(Sampled):
 
     # ---- the paper's primes ------------------------------------------------------------------------------------------
 
-    def _prime_weights(self, modulus: int, epsilon_state: Fraction) -> list[int]:
+    def prime_weights(self, modulus: int, epsilon_state: Fraction) -> list[int]:
         """Of one counter's shift; the counters of an element share epsilon_state."""
         return response_weights(modulus, epsilon_state / len(self._moduli))
 
     def _prime_gap(self, modulus: int, epsilon_state: Fraction, rounds: int) -> tuple[float, float]:
         """P[entry = t | count != t] and how much more it is for count = t (mod the prime)."""
-        weights = self._prime_weights(modulus, epsilon_state)
+        weights = self.prime_weights(modulus, epsilon_state)
         gap = ((weights[0] - weights[1]) / ONE) ** (1 + rounds)
         return (1 - gap) / modulus, gap
 
@@ -209,8 +232,8 @@ class Incidence(Sampled):
         s, m, tables = self._settings, self._sample_size, len(self._moduli)
         found = []
         for layer, modulus in enumerate(self._moduli):
-            with Noise(source, self._noise_scale, modulus) as noise:
-                count = int(self._table.noisy_residues(layer, noise)[self._t % modulus])
+            residues = self.counted(source, modulus, partial(self._table.noisy_residues, layer))
+            count = int(residues[self._t % modulus])
             base, gap = self._prime_gap(modulus, s.epsilon_state, self.intrusions)
             found.append((count / m - base) / gap)
         reaches = self._prime_reaches(s.epsilon_state, self.intrusions, self.epsilon_output, s)

@@ -50,7 +50,7 @@ class InnerProductCounter:
         if not isinstance(budget, Budget) or budget.epsilon is None:
             raise ParameterError("budget must be a Budget(epsilon=...): the guarantee is a pure one, without delta")
         self._epsilon = budget.epsilon
-        self._response = Response.of("tight", Fraction(self._epsilon))
+        self.response = Response.of("tight", Fraction(self._epsilon))
         self._confidence = probability("confidence", confidence)
         self._source, self._seeded = source, source is not None and source.seeded
         self._ones, self._votes = np.zeros(self._length, np.int64), np.zeros(self._length, np.int64)
@@ -66,7 +66,7 @@ class InnerProductCounter:
                 raise DataError("positions and bits must be arrays of one dimension and equal length")
             if where.size and (where.min() < 0 or where.max() >= self._length):
                 raise DataError(f"positions must be from 0 to {self._length - 1}")
-            self._answer(cast)
+            self.answer(cast)
             with self._lock:
                 if self._vector is not None:
                     raise ParameterError("the vector was fixed when the first vectors came; no more votes are taken")
@@ -87,7 +87,7 @@ class InnerProductCounter:
                     self._vector = self._majority()
                 np.matmul(rows, self._vector, out=products)
                 np.remainder(products, 2, out=products)
-                self._answer(products)
+                self.answer(products)
                 self._count += int(products.sum())
                 self._vectors += len(rows)
         finally:
@@ -104,7 +104,7 @@ class InnerProductCounter:
         from scipy.special import betaincinv
 
         n, ones, beta = self._vectors, self._count, 1 - self._confidence
-        p0, p1 = self._response.unseen / ONE, self._response.seen / ONE
+        p0, p1 = self.response.unseen / ONE, self.response.seen / ONE
         low = float(betaincinv(ones, n - ones + 1, beta / 2)) if ones > 0 else 0.0
         high = float(betaincinv(ones + 1, n - ones, 1 - beta / 2)) if ones < n else 1.0
         unbiased = (ones - p0 * n) / (p1 - p0)
@@ -112,6 +112,16 @@ class InnerProductCounter:
             min(max(x, 0.0), float(n)) for x in (unbiased, n * (low - p0) / (p1 - p0), n * (high - p0) / (p1 - p0))
         )
         return PanEstimate(value, min(lower, value), max(upper, value), self.guarantee, unbiased)
+
+    @property
+    def epsilon(self) -> float:
+        """What all that is kept tells about one input."""
+        return self._epsilon
+
+    @property
+    def answers(self) -> tuple[list[int], list[int], int]:
+        """All that is kept: the votes of 1 and all votes of every position, and the vectors with product 1."""
+        return self._ones.tolist(), self._votes.tolist(), self._count
 
     def announce_intrusion(self) -> None:
         """Nothing has to be done: nothing in the memory is secret, at any time."""
@@ -180,12 +190,12 @@ class InnerProductCounter:
         bits: Bits = (2 * self._ones > self._votes).astype(np.int64)
         return bits
 
-    def _answer(self, bits: Bits) -> None:
+    def answer(self, bits: Bits) -> None:
         """Turn bits into answers, in place: each is flipped with probability unseen = 1 - seen.
 
         With the flips an answer would be the bit, so they are zeroed, and there are no other copies.
         """
-        flips = (self._source or fresh_source()).bernoulli(Fraction(self._response.unseen, ONE), len(bits))
+        flips = (self._source or fresh_source()).bernoulli(Fraction(self.response.unseen, ONE), len(bits))
         np.bitwise_xor(bits, flips, out=bits)
         flips[...] = 0
 

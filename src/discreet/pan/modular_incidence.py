@@ -13,10 +13,11 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
-from discreet.pan._base import Noise, Options, Settings, numbers
+from discreet.pan._base import Options, Settings, numbers
 from discreet.pan._sampled import Sampled
 from discreet.pan.intervals import linear_bound
 from discreet.pan.responses import ONE, Response, paper_weights, response_weights, square_law, square_threshold
+from discreet.pan.seam import CounterCell, ElementLaw
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import whole_number
 
@@ -110,6 +111,17 @@ class ModularIncidence(Sampled):
         """The modulus."""
         return self._k
 
+    @property
+    def shift(self) -> str:
+        """Which law the initial shifts have."""
+        return self._law(self._settings.epsilon_state)[0]
+
+    def element_laws(self) -> list[ElementLaw]:
+        """A counter, counted in the residue it is at."""
+        k = self._k
+        cell = CounterCell(tuple(self.shift_law()))
+        return [ElementLaw((cell,), lambda at: tuple(float(at[0] == i) for i in range(k)), (self.noise_scale,) * k)]
+
     # ---- the shift -----------------------------------------------------------------------------------------------
 
     def _law(self, epsilon_state: Fraction) -> tuple[str, list[int]]:
@@ -130,9 +142,10 @@ class ModularIncidence(Sampled):
 
     def shift_law(self) -> list[Fraction]:
         """The exact probability of each initial shift; public."""
-        return self._shift_law(self._settings.epsilon_state)
+        return self.shift_law_at(self._settings.epsilon_state)
 
-    def _shift_law(self, epsilon_state: Fraction) -> list[Fraction]:
+    def shift_law_at(self, epsilon_state: Fraction) -> list[Fraction]:
+        """The same for another epsilon."""
         which, weights = self._law(epsilon_state)
         if which != "squares":
             return [Fraction(weight, ONE) for weight in weights]
@@ -140,7 +153,7 @@ class ModularIncidence(Sampled):
 
     def _inverse(self, epsilon_state: Fraction, rounds: int) -> tuple[Vector, Vector]:
         """The law of the total shift after `rounds` announced intrusions, and the filter that undoes it."""
-        spectrum = np.fft.fft(np.array([float(p) for p in self._shift_law(epsilon_state)])) ** (1 + rounds)
+        spectrum = np.fft.fft(np.array([float(p) for p in self.shift_law_at(epsilon_state)])) ** (1 + rounds)
         return np.fft.ifft(spectrum).real, np.fft.ifft(1 / spectrum).real
 
     def _build(self, source: RandomSource) -> _native.PanTable:
@@ -154,7 +167,8 @@ class ModularIncidence(Sampled):
         return table
 
     @property
-    def _response(self) -> Response:
+    def response(self) -> Response:
+        """None: there are no bits."""
         return Response(1, 1)  # no bits
 
     # ---- the output ----------------------------------------------------------------------------------------------
@@ -179,8 +193,7 @@ class ModularIncidence(Sampled):
         return self._reach(Fraction(epsilon_state), settings.announced_intrusions, epsilon_output, settings.beta)
 
     def _read(self, source: RandomSource) -> ModularEstimate:
-        with Noise(source, self._noise_scale, self._k) as noise:
-            counts = self._table.noisy_residues(0, noise)
+        counts = self.counted(source, self._k, lambda noise: self._table.noisy_residues(0, noise))
         s = counts / self._sample_size
         law, g = self._inverse(self._settings.epsilon_state, self.intrusions)
         # f_j = sum_i g(j - i) s_i: a circular convolution.

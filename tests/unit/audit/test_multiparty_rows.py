@@ -19,8 +19,16 @@ from discreet.multiparty import (
     Separation,
 )
 from discreet.noise.places import places_above
-from discreet_audit import check, multiparty, registry, running
-from discreet_audit.multiparty_laws import counter_sensitivity, message_loss, neighbours, separation_loss, tiny
+from discreet_audit import check, registry, running
+from discreet_audit.multiparty_laws import (
+    SMALL_SEPARATION,
+    counter_sensitivity,
+    message_loss,
+    neighbours,
+    separation_loss,
+    tiny,
+)
+from discreet_audit.sabotage import twin as broken_twin
 
 FAST = registry.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
 
@@ -51,8 +59,8 @@ def test_unusual_configurations(protocol):
 def printed(word, epsilon=1.0):
     """A separation as [MDP] section 3.3 prints it, over 4 items."""
     protocol = Separation("r", dc.Budget(epsilon), 1000, rows=1)
-    twin = next(twin for twin in multiparty._separation_twins(protocol) if word in twin.name)
-    return tiny(twin.mechanism, 4, **multiparty._SMALL_SEPARATION)
+    twin = next(twin for twin in registry.case_of(protocol).twins(protocol) if word in twin.name)
+    return tiny(twin.mechanism, 4, **SMALL_SEPARATION)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
@@ -77,7 +85,7 @@ def test_entries_of_count_0_taken_for_count_1_lose_nothing():
         order = np.argsort(every)
         return places_above(source, 4, every[order], ones[order], self.separation_scale, self.threshold + 1)
 
-    twin = multiparty._twin(printed("zero"), "count 1 for count 0", _choose=choose).mechanism
+    twin = broken_twin(printed("zero"), "count 1 for count 0", choose=choose).mechanism
     assert separation_loss(twin, list(neighbours(4, 2))) <= 1 + 1e-9
 
 

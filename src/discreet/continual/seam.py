@@ -1,0 +1,36 @@
+"""What an audit, or anyone who extends the package, may look at in a continual release. All of it is public.
+
+Every mechanism has
+
+    parameters, anew(source)   what it was made with; the same mechanism again, with noise that the caller decides
+    step, to_bytes, from_bytes what it publishes at a tick, and its state
+    guarantee, error(t)        what it claims
+
+`Counter.noises_of_an_event()` lists, for each way in which an event can come, the `CorrelatedNoise`s that hide it: the
+`Factor` (its recurrence, its declared sensitivity) and the sigma of the independent noises. `Counter.factor_for` makes
+them.
+
+`Histogram.engine` is what turns counts into a tick's release, and `make_engine` makes one. `Factored` engines (`Hidden`
+ones, with a `cut` for each tick) and `Sparse` ones have a `factor` and a `sigma`; a `Meta` engine has `release`, which
+publishes a node, once, and `levels`, the nodes that one event is in. `not_private_counts()` is what the noise hides.
+
+`HeavyHitters.release_node` releases the sketch of a node, once; an event is in one node of each of `levels`.
+"""
+
+from discreet.continual._base import Continual
+from discreet.continual._engines import Engine, Factored, Hidden, Meta, Sparse
+from discreet.continual._events import event_counts
+from discreet.continual._factors import CorrelatedNoise, Factor, Tree
+
+__all__ = [
+    "Continual",
+    "CorrelatedNoise",
+    "Engine",
+    "Factor",
+    "Factored",
+    "Hidden",
+    "Meta",
+    "Sparse",
+    "Tree",
+    "event_counts",
+]

@@ -1,0 +1,23 @@
+"""What an audit, or anyone who extends the package, may look at in a multiparty protocol. All of it is public.
+
+Every `Protocol` is a frozen dataclass of public parameters (`dataclasses.replace` makes another), and has
+
+    party(number, source=source).encode(items)   the message, with noise that the caller decides
+    open(message)                                the message and its parts, without the noise if the caller drew none
+    epsilon, scale, keep, cut, ...               its numbers, as properties: what it claims, and what it draws with
+    aggregator()                                 what is estimated from messages
+
+With a source that draws no noise, or every branch in turn, `party` gives the law of a message for given items, and
+`open` says what differs for others. `Separation` also has its two steps by themselves: `choose`, the heavy items, and
+`light_cells`, the sketch of the others. What a `Stream` sends is a `Packet`; `StreamParty.sample` answers for steps.
+
+A broken version for a test replaces a number, or `party`: whatever it does to items, noise or message happens there.
+"""
+
+from discreet.multiparty._base import Party, Protocol
+from discreet.multiparty._local import LocalProtocol, Reports
+from discreet.multiparty.messages import Message
+from discreet.multiparty.packets import Packet
+from discreet.multiparty.stream import StreamParty
+
+__all__ = ["LocalProtocol", "Message", "Packet", "Party", "Protocol", "Reports", "StreamParty"]
