@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 
 import discreet as dc
 from discreet.cli.app import app
 
-COMMAND = typer.main.get_command(app)  # made once: it takes longer than most commands
 PAGE = Path(__file__).parents[2] / "docs" / "multiparty.md"
 
 
@@ -21,7 +19,7 @@ def party(capsys):
     """Run a command in this process; its output, or the error it ends with."""
 
     def run(*arguments):
-        COMMAND(["party", *map(str, arguments)], standalone_mode=False)
+        app(["party", *map(str, arguments)], standalone_mode=False)
         return capsys.readouterr().out
 
     return run

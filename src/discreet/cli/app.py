@@ -6,15 +6,12 @@ import errno
 import gc
 import os
 import sys
-import traceback
-from importlib.abc import MetaPathFinder
-from typing import Annotated
+from importlib import import_module
 
-import typer
+import click
 
 from discreet import errors
 from discreet._version import __version__
-from discreet.cli import audit, bench, explain, ledger, pan, party, plan, top, watch
 from discreet.cli.interrupts import (
     Interrupted,
     handle_interrupts,
@@ -25,48 +22,33 @@ from discreet.cli.interrupts import (
 )
 from discreet.cli.output import AtomicFile, drop_standard_output, note
 
-__all__ = ["main"]
+__all__ = ["app", "main"]
 
 EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or written, or an audit failed; 2 wrong
 usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be read; 130 interrupted (143 by
 SIGTERM), nothing was released."""
 
+_COMMANDS = ("top", "plan", "watch", "explain", "audit", "bench", "ledger", "pan", "party")
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
-app = typer.Typer(
-    name="discreet",
-    help="Publish what is frequent in a stream without revealing who was in it.",
-    epilog=EXIT_CODES,
-    no_args_is_help=True,
-    add_completion=False,
-    # The plain help is enough, and importing what makes it colourful takes longer than all the rest.
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.command("top")(top.top)
-app.command("plan")(plan.plan)
-app.command("watch")(watch.watch)
-app.command("explain")(explain.explain)
-app.command("audit")(audit.audit)
-app.command("bench")(bench.bench)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(pan.app, name="pan")
-app.add_typer(party.app, name="party")
+
+class _Commands(click.Group):
+    """Commands that are loaded when they are asked for: each is the object of its module's name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"discreet.cli.{cmd_name}"), cmd_name)
+        return command
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"discreet {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _discreet(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    pass
+@click.command("discreet", cls=_Commands, epilog=EXIT_CODES)
+@click.version_option(__version__, message="discreet %(version)s", help="Show the version and exit.")
+def app() -> None:
+    """Publish what is frequent in a stream without revealing who was in it."""
 
 
 def main() -> None:
@@ -79,10 +61,11 @@ def main() -> None:
     sys.exit(code)
 
 
-class _WithoutPandas(MetaPathFinder):
-    """pyarrow imports pandas, where it is installed, just to recognise its columns.
+class _WithoutPandas:
+    """Keeps pyarrow from importing pandas, where it is installed, just to recognise its columns.
 
-    There are none here, and importing pandas takes longer than all other imports together.
+    There are none here, and importing pandas takes longer than all other imports together. pyarrow is compiled: where
+    `sys.modules` has None for pandas it does not take that for an answer, so the import itself must fail.
     """
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
@@ -91,15 +74,19 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def _run() -> int:
-    sys.meta_path.insert(0, _WithoutPandas())
+    hidden = _WithoutPandas()
+    sys.meta_path.insert(0, hidden)
     try:
         handle_interrupts()
-        app()
+        code = app(prog_name="discreet", standalone_mode=False)
         sys.stdout.flush()
-        return 0
-    except SystemExit as stop:  # how typer ends, also for wrong usage (2)
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:  # wrong usage
+        error.show()
+        return error.exit_code
+    except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except (Interrupted, KeyboardInterrupt):
+    except (Interrupted, KeyboardInterrupt, click.Abort):
         return _interrupted()
     except errors.BudgetExceededError as error:
         return _fail(3, str(error), *(f"  charged: {charge_id}" for charge_id in error.charges))
@@ -120,6 +107,8 @@ def _run() -> int:
         return _fail(1, f"an output cannot be written: {error.strerror}")
     except Exception as error:
         return _bug(error)
+    finally:
+        sys.meta_path.remove(hidden)
 
 
 def _bug(error: Exception) -> int:
@@ -128,6 +117,8 @@ def _bug(error: Exception) -> int:
         return _interrupted()
     if os.environ.get("DISCREET_DEBUG"):
         raise error
+    import traceback
+
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"
     return _fail(

@@ -7,39 +7,31 @@ import math
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from discreet.cli.options import Quiet, TextFormat
-from discreet.cli.output import AtomicFile, note, table_text
+from discreet.cli import options
+from discreet.cli.options import flag, option
+from discreet.cli.output import AtomicFile, note, print_table, remark
 from discreet.errors import ParameterError
 
 __all__ = ["audit"]
 
 
+@click.command()
+@options.takes(
+    options.Argument(
+        "mechanisms", "Only classes whose name contains one of these words.", nargs=-1, metavar="[MECHANISM...]"
+    ),
+    flag("--full/--quick", "Many more runs and pairs (minutes), or under a minute.", default=False),
+    option("--report", "Write a report with plots: out.md or out.html.", options.PATH),
+    option("--jobs", "Processes; by default the processors, at most 4.", click.IntRange(1)),
+    flag("--corrections", "Instead: what the papers' versions lose as printed, beside what ours do."),
+)
+@options.text_format()
+@options.quiet
 def audit(
-    mechanisms: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[MECHANISM...]", help="Only classes whose name contains one of these words.", show_default=False
-        ),
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full/--quick", help="Many more runs and pairs (minutes), or under a minute.")
-    ] = False,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a report with plots: out.md or out.html.", show_default=False)
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default the processors, at most 4.", show_default=False)
-    ] = None,
-    corrections: Annotated[
-        bool,
-        typer.Option("--corrections", help="Instead: what the papers' versions lose as printed, beside what ours do."),
-    ] = False,
-    format: Annotated[TextFormat, typer.Option("--format", help="How to print it.")] = TextFormat.table,
-    quiet: Quiet = False,
+    mechanisms: tuple[str, ...], full: bool, report: Path | None, jobs: int | None, corrections: bool, as_json: bool
 ) -> None:
     """Audit every mechanism on the compiled code: exhaustively, exactly, statistically, and with sabotaged twins.
 
@@ -48,7 +40,7 @@ def audit(
     if corrections:
         if mechanisms or report is not None or full:
             raise ParameterError("--corrections takes no mechanisms, no --full and no --report")
-        return _show_corrections(format)
+        return _show_corrections(as_json)
     if report is not None and report.suffix not in (".md", ".html"):
         raise ParameterError(f"a report is a .md or .html file, not {report.name!r}")
     from discreet_audit.findings import AuditReport
@@ -56,33 +48,32 @@ def audit(
     from discreet_audit.running import run
 
     def progress(done: AuditReport) -> None:
-        if not quiet:
-            note(f"{done.mechanism} ({done.claim}): {'passed' if done.passed else 'FAILED'}")
+        remark(f"{done.mechanism} ({done.claim}): {'passed' if done.passed else 'FAILED'}")
 
     effort = "full" if full else "quick"
     with ExitStack() as cleanup:
         file = cleanup.enter_context(AtomicFile(report)) if report is not None else None  # before the long run
-        reports = run(effort=effort, only=mechanisms or (), jobs=jobs, progress=progress)
+        reports = run(effort=effort, only=mechanisms, jobs=jobs, progress=progress)
         if report is not None and file is not None:
             text = markdown_report(reports, effort, report) if report.suffix == ".md" else html_report(reports, effort)
             file.write(text.encode())
     passed = all(done.passed for done in reports)
-    if format is TextFormat.json:
+    if as_json:
         print(json.dumps({"effort": effort, "passed": passed, "reports": [done.to_dict() for done in reports]}))
     else:
-        print(table_text(HEADINGS, summary_rows(reports), right=(4, 5)), end="")
+        print_table(HEADINGS, summary_rows(reports), right=(4, 5))
     for done in reports:
         if not done.passed:
             note(f"FAILED\n{done}")
     if not passed:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
-def _show_corrections(format: TextFormat) -> None:
+def _show_corrections(as_json: bool) -> None:
     from discreet_audit.corrections import corrections
 
     found = corrections()
-    if format is TextFormat.json:
+    if as_json:
         rows = [{**asdict(one), "caught": one.caught} for one in found]
         print(json.dumps([{k: None if v == math.inf else v for k, v in row.items()} for row in rows]))
     else:
@@ -91,6 +82,6 @@ def _show_corrections(format: TextFormat) -> None:
             [one.place, one.what, one.quantity, *(f"{x:.3g}" for x in (one.claimed, one.literal, one.ours))]
             for one in found
         ]
-        print(table_text(headings, table, right=(3, 4, 5)), end="")
+        print_table(headings, table, right=(3, 4, 5))
     if not all(one.caught for one in found):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)

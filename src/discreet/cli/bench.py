@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from discreet.cli.options import TextFormat
-from discreet.cli.output import table_text
+from discreet.cli.options import option, takes, text_format
+from discreet.cli.output import print_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,25 +21,24 @@ _DOMAIN = 1_000_000
 _PEER = "pyarrow value_counts (exact, not private)"
 
 
-def bench(
-    items: Annotated[
-        int, typer.Option(min=10_000, max=100_000_000, help="How many made-up items to count.")
-    ] = 2_000_000,
-    capacity: Annotated[int, typer.Option(min=1, max=2**24, help="Counters of a sketch.")] = 4096,
-    workers: Annotated[int, typer.Option(min=1, max=128, help="Threads of the sharded sketch.")] = 2,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Runs of each; the best counts.")] = 3,
-    format: Annotated[TextFormat, typer.Option("--format", help="How to print it.")] = TextFormat.table,
-) -> None:
+@click.command()
+@takes(
+    option("--items", "How many made-up items to count.", click.IntRange(10_000, 100_000_000), default=2_000_000),
+    option("--capacity", "Counters of a sketch.", click.IntRange(1, 2**24), default=4096),
+    option("--workers", "Threads of the sharded sketch.", click.IntRange(1, 128), default=2),
+    option("--rounds", "Runs of each; the best counts.", click.IntRange(1, 100), default=3),
+)
+@text_format()
+def bench(items: int, capacity: int, workers: int, rounds: int, as_json: bool) -> None:
     """Time the summaries on made-up items (Zipf 1.1) beside exact counting, and the release of a full sketch."""
     rows = _measured(items, capacity, workers, rounds)
-    if format is TextFormat.json:
+    if as_json:
         print(json.dumps({"items": items, "capacity": capacity, "rounds": rounds, "rows": rows}))
         return
     shown = [
         [row["input"], row["what"], f"{row['million_items_per_second']:.1f}", f"{row['ratio']:.2f}"] for row in rows
     ]
-    headings = ["input", "what", "million items/s", "times pyarrow"]
-    print(table_text(headings, shown, right=(2, 3)), end="")
+    print_table(["input", "what", "million items/s", "times pyarrow"], shown, right=(2, 3))
 
 
 def _measured(items: int, capacity: int, workers: int, rounds: int) -> list[dict[str, Any]]:

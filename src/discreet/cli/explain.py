@@ -3,159 +3,29 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-import textwrap
-from decimal import ROUND_CEILING, Context
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
+import click
 
+from discreet.cli.options import Argument, takes
 from discreet.errors import DataError
 
-__all__ = ["explain", "explanation"]
-
-_TRUST = {
-    "central": "Whoever made the release had the raw data and is trusted with it. The promise is about everybody who "
-    "sees the release, whatever else they know and whatever computers they have.",
-    "continual": "Whoever makes the releases has the raw data and is trusted with it. The promise is about everybody "
-    "who sees the releases, all of them together, whatever else they know.",
-    "pan": "The raw data are forgotten as they are processed. The promise is about everybody who sees the release, and "
-    "about somebody who reads the program's memory once.",
-    "multiparty": "Nobody is trusted with somebody else's data: what each party sends is already private. The promise "
-    "is about everybody who sees any message, the collector included.",
-}
+__all__ = ["explain"]
 
 
-def explain(
-    release: Annotated[str, typer.Argument(metavar="RELEASE.json", help="A release in JSON; '-' is standard input.")],
-) -> None:
+@click.command()
+@takes(Argument("release", "A release in JSON; '-' is standard input.", metavar="RELEASE.json"))
+def explain(release: str) -> None:
     """Explain what a release protects, against whom, and what its epsilon means."""
+    from discreet.releases.explain import explanation
+    from discreet.releases.formats import paragraph
+
     try:
         text = sys.stdin.read() if release == "-" else Path(release).read_text(encoding="utf-8")
-        guarantee = json.loads(text)["guarantee"]
-        paragraphs = explanation(guarantee)
+        paragraphs = explanation(json.loads(text)["guarantee"])
     except OSError as error:
         raise DataError(f"{release} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
         raise DataError(f"{release} is not a release in JSON with a guarantee") from None
-    print("\n\n".join(textwrap.fill(paragraph, 100) for paragraph in paragraphs))
-
-
-def explanation(guarantee: dict[str, Any]) -> list[str]:
-    """The paragraphs about a guarantee: what is protected, against whom, what epsilon means, what is assumed."""
-    if guarantee["seeded"]:
-        return [
-            "This release is NOT private. Its noise came from a seeded source, as tests use it: whoever knows or "
-            "guesses the seed can take the noise away. Do not publish it."
-        ]
-    paragraphs = [_protected(guarantee), _against(guarantee), _epsilon(guarantee), _counts(guarantee)]
-    if guarantee["assumptions"]:
-        paragraphs.append("This rests on: " + "; ".join(guarantee["assumptions"]) + ".")
-    reference = f" ({guarantee['reference']})" if guarantee["reference"] else ""
-    paragraphs.append(f"Mechanism: {guarantee['mechanism']}{reference}.")
-    return paragraphs
-
-
-def _protected(guarantee: dict[str, Any]) -> str:
-    unit = guarantee["unit"]
-    most = unit.get("max_items")
-    used = "" if most is None else f" that were used, as long as these are at most {most}"
-    whom = {
-        "Event": "each single event, that is each row of the input. What can be learned about whether a given row "
-        "was there is limited as stated below. A person with many rows is protected for each of them, not for all at "
-        "once: for n rows of one person the promise below is n times weaker, or more, and a person with many rows can "
-        "put their own text on a list.",
-        "User": f"each person, with all of their {'rows' if most is None else 'items'}{used}. What can be learned "
-        "about whether a given person was in the data at all is limited as stated below.",
-        "Element": "everything about one element of the universe, however often it occurred.",
-        "Replace": "the value of each single item. How many items there were is public.",
-    }
-    return "What is protected: " + whom.get(unit["name"], f"{unit['description']}.")
-
-
-def _against(guarantee: dict[str, Any]) -> str:
-    return "Against whom: " + _TRUST.get(guarantee["trust"], "everybody who sees the release.")
-
-
-def _epsilon(guarantee: dict[str, Any]) -> str:
-    epsilon, delta, rho = guarantee["epsilon"], guarantee["delta"], guarantee["rho"]
-    stated = ""
-    if epsilon is None:
-        from discreet.privacy.calibration.zcdp import zcdp_epsilon
-
-        delta = delta or 1e-9
-        epsilon = zcdp_epsilon(rho, delta)
-        stated = f" (stated as rho = {rho:g} in zero-concentrated terms, which implies this)"
-    replaced = guarantee["unit"]["name"] == "Replace"
-    compared = "whichever of two values what is protected has" if replaced else "with or without what is protected"
-    believed = "it is the one of two values and not the other" if replaced else "it was there"
-    plus = f" and by at most {_at_most(delta)} more" if delta else ""
-    text = (
-        f"What epsilon = {_at_most(epsilon)} means{stated}: {compared}, whatever one may look for in the "
-        f"release had nearly the same chance to come out; the two chances differ by a factor of at most "
-        f"{_factor(epsilon)}{plus}. So whatever somebody concludes from the release, they would have concluded "
-        f"nearly the same without it. Somebody who thought it as likely as not that {believed} "
-        f"can be at most {_belief(epsilon, delta)} sure after seeing the release"
-    )
-    text += f", except for a chance of at most {_at_most(2.0 * delta)}." if delta else "."
-    if epsilon > 5.0:
-        text += " That is a weak promise; an epsilon near 1 is usual for a single release."
-    return text
-
-
-def _at_most(number: float) -> str:
-    """Three digits, rounded up."""
-    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(repr(float(number)))):g}"
-
-
-def _factor(epsilon: float) -> str:
-    return _at_most(math.exp(epsilon)) if epsilon < 30 else f"e^{_at_most(epsilon)}"
-
-
-def _belief(epsilon: float, delta: float) -> str:
-    """How sure somebody with even odds can become, rounded up: odds of e^epsilon, or of twice that with a delta.
-
-    With a delta the odds may exceed e^epsilon more often than delta (about 20 times as often for Gaussian noise at
-    epsilon 1 and delta 1e-6). They exceed e^x with probability p only if delta >= p (1 - e^(epsilon - x)): twice
-    e^epsilon with 2 delta at most, whatever the mechanism.
-    """
-    odds = epsilon + (math.log(2.0) if delta else 0.0)
-    share = math.ceil(1000.0 / (1.0 + math.exp(-min(odds, 700.0)))) / 10.0
-    return f"{share:g}%" if share < 100 else "almost entirely"
-
-
-def _counts(guarantee: dict[str, Any]) -> str:
-    trust = guarantee["trust"]
-    more = "release"
-    if trust == "pan":
-        changed = (
-            "of the data nothing but random answers is kept, and what is published is computed from them, in most "
-            "cases with noise of its own. It is therefore close to the truth but not exact; the interval says how "
-            "close."
-        )
-    elif trust == "multiparty":
-        more = "message"
-        changed = (
-            "every party put random noise or random answers into what it sent. Estimates are therefore close to the "
-            "truth but not exact; the intervals say how close."
-        )
-    elif trust == "continual":
-        changed = (
-            "random noise was added to every count, which is therefore close to the truth but not exact; the intervals "
-            "say how close. Where the items were listed beforehand, one may be shown that never occurred; where they "
-            "were not, one that is shown did occur, and one that is too rare is left out."
-        )
-    else:
-        # Without a delta nothing may be certain: then an item may be listed that never occurred.
-        listed = "is listed did occur" if guarantee["delta"] else "is listed may, rarely, not have occurred at all"
-        changed = (
-            "random noise was added to every count, and items that are too rare were left out. The counts are "
-            "therefore close to the truth but not exact; the intervals say how close. An item that is not listed may "
-            f"still have occurred; one that {listed}."
-        )
-    return (
-        f"What was changed: {changed} Each further {more} about the same data adds to what is revealed: the epsilons "
-        "of all of them add up (or somewhat less), which is what a budget ledger keeps track of."
-    )
+    print("\n\n".join(map(paragraph, paragraphs)))

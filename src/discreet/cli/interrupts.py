@@ -33,7 +33,7 @@ _went_through = False  # whether something that must not be interrupted was done
 
 
 class Interrupted(BaseException):
-    """Ctrl-C and the like. Not a KeyboardInterrupt, which typer would turn into an exit code of its own."""
+    """Ctrl-C and the like. Not a KeyboardInterrupt, which click would turn into an exit code of its own."""
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

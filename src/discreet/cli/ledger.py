@@ -6,68 +6,67 @@ import base64
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from discreet.cli.options import AccountName, Delta, Epsilon, LedgerPath, Rho, TextFormat, budget_of
-from discreet.cli.output import AtomicFile, note, table_text
+from discreet.cli import options
+from discreet.cli.options import flag, option
+from discreet.cli.output import AtomicFile, note, print_table
 
 if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account, Ledger, LedgerEvent
 
-app = typer.Typer(
-    help="Budgets: grant them, see what is left, see what was spent.", no_args_is_help=True, rich_markup_mode=None
-)
-
-Format = Annotated[TextFormat, typer.Option("--format", help="How to print it.")]
+__all__ = ["ledger"]
 
 
-def _open(path: Path) -> Ledger:
+@click.group(no_args_is_help=True)
+def ledger() -> None:
+    """Budgets: grant them, see what is left, see what was spent."""
+
+
+def _open(ledger: Path) -> Ledger:
     from discreet.privacy.ledger import Ledger
 
-    return Ledger(path)
+    return Ledger(ledger)
 
 
-@app.command()
-def grant(
-    ledger: LedgerPath,
-    account: Annotated[str, typer.Option("--account", help="The account's name.", show_default=False)],
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    rho: Rho = None,
-    adaptive: Annotated[
-        bool,
-        typer.Option(
-            "--adaptive", help="Budgets may be chosen by looking at earlier releases: add them up. It stays that way."
-        ),
-    ] = False,
-) -> None:
+_opened = options.gathers("opened", _open, option("--ledger", "The ledger's file.", options.PATH, required=True))
+_account = options.takes(options.ACCOUNT)
+
+
+@ledger.command()
+@_opened
+@options.takes(option("--account", "The account's name.", required=True))
+@options.budget
+@options.takes(
+    flag("--adaptive", "Budgets may be chosen by looking at earlier releases: add them up. It stays that way.")
+)
+def grant(opened: Ledger, account: str, budget: Budget, adaptive: bool) -> None:
     """Set the total budget of an account.
 
     The grant is the account's whole limit: the same again changes nothing, a larger one extends it, one below what was
     spent is refused. Nothing is ever reset or refunded.
     """
-    budget = budget_of(epsilon, delta, rho)
-    opened = _open(ledger)
     opened.grant(account, budget, adaptive=adaptive or None)
     how = ", added up" if opened.account(account).adaptive else ""
     note(f"account {account!r} may spend {budget} in all{how}")
 
 
-@app.command()
-def show(ledger: LedgerPath, account: AccountName = None, format: Format = TextFormat.table) -> None:
+@ledger.command()
+@_opened
+@_account
+@options.text_format()
+def show(opened: Ledger, account: str | None, as_json: bool) -> None:
     """What every account was granted, has spent and has left."""
-    opened = _open(ledger)
     accounts = opened.accounts() if account is None else [opened.account(account)]
     reports = [_report(one) for one in accounts]
-    if format is TextFormat.json:
+    if as_json:
         print(json.dumps({"accounts": [report for report, _ in reports]}, ensure_ascii=False))
     else:
-        print(
-            table_text(["account", "granted", "spent", "remaining", "charges"], [row for _, row in reports], right=[4]),
-            end="",
-        )
+        headings = ["account", "granted", "spent", "remaining", "charges"]
+        print_table(headings, [row for _, row in reports], right=[4])
 
 
 def _report(account: Account) -> tuple[dict[str, Any], list[Any]]:
@@ -79,11 +78,14 @@ def _report(account: Account) -> tuple[dict[str, Any], list[Any]]:
     return report, [now.account, how, now.spent, now.remaining, now.charges]
 
 
-@app.command()
-def history(ledger: LedgerPath, account: AccountName = None, format: Format = TextFormat.table) -> None:
+@ledger.command()
+@_opened
+@_account
+@options.text_format()
+def history(opened: Ledger, account: str | None, as_json: bool) -> None:
     """All grants, charges and stored releases, oldest first."""
-    events = _events(ledger, account)
-    if format is TextFormat.json:
+    events = _events(opened, account)
+    if as_json:
         print(json.dumps({"events": [event.to_dict() for event in events]}, ensure_ascii=False))
         return
     rows = []
@@ -93,28 +95,23 @@ def history(ledger: LedgerPath, account: AccountName = None, format: Format = Te
         amount += " (adaptive)" if event.details.get("adaptive") else ""
         rows.append([event.seq, event.at, event.account, event.kind, amount, event.details.get("mechanism", "")])
         rows[-1].append(event.charge_id or "")
-    print(table_text(["no.", "time", "account", "event", "budget", "mechanism", "charge id"], rows, right=[0]), end="")
+    print_table(["no.", "time", "account", "event", "budget", "mechanism", "charge id"], rows, right=[0])
 
 
-def _events(path: Path, account: str | None) -> list[LedgerEvent]:
-    opened = _open(path)
+def _events(opened: Ledger, account: str | None) -> list[LedgerEvent]:
     if account is not None:
         opened.account(account)  # an unknown account is an error, not an empty history
     return opened.history(account)
 
 
-@app.command()
-def export(
-    ledger: LedgerPath,
-    account: AccountName = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file.", show_default=False)
-    ] = None,
-) -> None:
+@ledger.command()
+@_opened
+@_account
+@options.takes(option("--output -o", "Write to this file.", options.PATH))
+def export(opened: Ledger, account: str | None, output: Path | None) -> None:
     """All events as JSON lines, with the releases that were published."""
-    opened = _open(ledger)
     lines = []
-    for event in _events(ledger, account):
+    for event in _events(opened, account):
         line = event.to_dict()
         if event.kind in ("release", "step"):
             line["release"] = _readable(opened.release_payload(event))
@@ -127,25 +124,25 @@ def export(
             file.write(data)
 
 
-@app.command()
-def verify(ledger: LedgerPath) -> None:
+@ledger.command()
+@_opened
+def verify(opened: Ledger) -> None:
     """Check everything in a ledger: every event, every stored release, every running total.
 
     A charge checks what it decides on. This reads all of it, and exits with 1 if anything was altered.
     """
-    print(f"{_open(ledger).verify()} events: every one of them, what they store and what they add up to is as written")
+    print(f"{opened.verify()} events: every one of them, what they store and what they add up to is as written")
 
 
-@app.command()
-def backup(
-    ledger: LedgerPath,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The new file.", show_default=False)],
-) -> None:
+@ledger.command()
+@_opened
+@options.takes(option("--output -o", "The new file.", options.PATH, required=True))
+def backup(opened: Ledger, output: Path) -> None:
     """Copy a ledger to a new file, verified, while others may be using it.
 
     Do not put a backup in the place of a ledger that still exists: it has forgotten what was charged since.
     """
-    note(f"{_open(ledger).backup(output)} events copied to {output}")
+    note(f"{opened.backup(output)} events copied to {output}")
 
 
 def _readable(payload: bytes) -> Any:

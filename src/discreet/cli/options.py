@@ -1,69 +1,306 @@
-"""Options that several commands share, and how they become budgets."""
+"""The options that commands share: each is defined here once, and those that belong together become one argument.
+
+    @click.command()
+    @options.files(required=True)
+    @options.reading()
+    @options.budget
+    @options.paying
+    @options.quiet
+    def count(files, source, budget, paying): ...
+
+A command adds the options that it alone has with `option`.
+"""
 
 from __future__ import annotations
 
-import enum
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
+from discreet.cli.output import be_quiet, note_left_out
 from discreet.errors import ParameterError
-from discreet.privacy.budget import Budget
 
-__all__ = [
-    *(
-        "LOCK_WAIT_SECONDS",
-        "AccountName",
-        "BadRows",
-        "Delta",
-        "Epsilon",
-        "InputFormat",
-        "LedgerPath",
-        "Quiet",
-        "Rho",
-        "TextFormat",
-    ),
-    "budget_of",
-]
+if TYPE_CHECKING:
+    from discreet.events.stream import Stream
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.ledger import Account
 
 LOCK_WAIT_SECONDS = 60.0  # for a state that another command is changing; it takes as long as that reads
 
-Epsilon = Annotated[float | None, typer.Option("--epsilon", help="Privacy budget: epsilon.", show_default=False)]
-Delta = Annotated[float | None, typer.Option("--delta", help="Privacy budget: delta.", show_default=False)]
-Rho = Annotated[
-    float | None,
-    typer.Option("--rho", help="Privacy budget in zCDP, instead of epsilon and delta.", show_default=False),
-]
-LedgerPath = Annotated[Path, typer.Option("--ledger", help="The ledger's file.", show_default=False)]
-AccountName = Annotated[str | None, typer.Option("--account", help="The account's name.", show_default=False)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks on standard error.")]
-InputFormat = Annotated[
-    str | None,
-    typer.Option(help="csv, tsv, parquet, arrow, jsonl or text; by default the file tells.", show_default=False),
-]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+PATH = click.Path(path_type=Path)
 
 
-class BadRows(str, enum.Enum):
-    """What becomes of rows that cannot be read."""
-
-    skip = "skip"
-    error = "error"
+def option(names: str, help: str, type: Any = None, **how: Any) -> click.Option:
+    """An option of the command line: its names, what it means, the type of its value; text without one."""
+    return click.Option(names.split(), help=help, type=type, **{"show_default": True, **how})
 
 
-class TextFormat(str, enum.Enum):
-    """How a report is printed."""
-
-    table = "table"
-    json = "json"
+def flag(names: str, help: str, **how: Any) -> click.Option:
+    """An option without a value."""
+    return click.Option(names.split(), help=help, is_flag=True, **how)
 
 
-def budget_of(epsilon: float | None, delta: float | None, rho: float | None, default_delta: float = 0.0) -> Budget:
+def choice(*values: str) -> click.Choice[str]:
+    """One of these words."""
+    return click.Choice(values)
+
+
+class Argument(click.Argument):
+    """An argument whose meaning is shown with the options."""
+
+    def __init__(self, name: str, help: str, **how: Any) -> None:
+        super().__init__([name], **how)
+        self.help = help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self.make_metavar(ctx), self.help or ""
+
+
+def takes(*parameters: click.Parameter) -> Decorator:
+    """Give a command these options, each as an argument."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        known = getattr(function, "__click_params__", [])
+        function.__click_params__ = [*known, *reversed(parameters)]  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def gathers(name: str, make: Callable[..., Any], *parameters: click.Parameter) -> Decorator:
+    """Give a command these options, all of them as one argument: what `make` makes of them."""
+    own = [str(parameter.name) for parameter in parameters]
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def run(**values: Any) -> Any:
+            values[name] = make(**{key: values.pop(key) for key in own})
+            return function(**values)
+
+        return takes(*parameters)(run)
+
+    return decorate
+
+
+# ---- what is read ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """How the files of a command are read."""
+
+    column: str | None
+    input_format: str | None
+    nulls: str
+    bad_rows: str
+
+    def open(self, files: tuple[str, ...], **more: Any) -> Stream:
+        """The files as a stream of batches."""
+        from discreet.events.stream import open_stream
+
+        return open_stream(
+            files,
+            column=self.column,
+            format=self.input_format,
+            nulls=self.nulls,  # type: ignore[arg-type]
+            bad_rows=self.bad_rows,  # type: ignore[arg-type]
+            **more,
+        )
+
+    def items(self, files: tuple[str, ...], universe: Any = None) -> Iterator[Any]:
+        """The items of the files, batch by batch, as the elements of the universe are written."""
+        stream = self.open(files)
+        rows = fitting = 0
+        for batch in batches(stream, tell=False):
+            rows += len(batch)
+            for part in _as_written(batch.column("item"), universe, self.bad_rows):
+                fitting += len(part)
+                yield part
+        note_left_out(stream.bad_rows + rows - fitting)
+
+
+def batches(stream: Stream, tell: bool = True) -> Iterator[Any]:
+    """The batches of a stream; on a terminal with progress. At the end, what was left out is told."""
+    from discreet.cli.progress import ReadingProgress
+
+    rows = 0
+    with ReadingProgress(stream.bytes_total) as progress:
+        for batch in stream:
+            rows += len(batch)
+            progress.update(rows, stream.bytes_read)
+            yield batch
+    if tell:
+        note_left_out(stream.bad_rows)
+
+
+def _as_written(items: Any, universe: Any, bad_rows: str) -> Iterator[Any]:
+    """Items as the elements of a universe: numbers in a text file are text, in a table they are not.
+
+    Which line is not a number depends on that line alone: halves are tried until it is by itself.
+    """
+    import pyarrow as pa
+
+    is_text = pa.types.is_string(items.type) or pa.types.is_large_string(items.type)
+    if universe is None or getattr(universe, "has_numbers", False) != is_text:
+        yield items
+    elif not is_text:
+        yield items.cast(pa.string()) if pa.types.is_integer(items.type) else items
+    else:
+        try:
+            yield items.cast(pa.int64())
+        except pa.ArrowInvalid:
+            if bad_rows == "error":
+                from discreet.errors import DataError
+
+                raise DataError("the universe has integers, and an item is not written as one") from None
+            half = len(items) // 2
+            if half:
+                yield from _as_written(items[:half], universe, bad_rows)
+                yield from _as_written(items[half:], universe, bad_rows)
+
+
+def files(required: bool = False, help: str = "Files or patterns; '-' is standard input.") -> Decorator:
+    """The files that a command reads."""
+    metavar = "FILE..." if required else "[FILE...]"
+    return takes(Argument("files", help, nargs=-1, required=required, metavar=metavar))
+
+
+COLUMN = option("--column", "The column of the items; by default the only one.")
+INPUT_FORMAT = option("--input-format", "csv, tsv, parquet, arrow, jsonl or text; by default the file tells.")
+BAD_ROWS = option(
+    "--bad-rows",
+    "Rows that cannot be read are left out (their number is told to you alone), or an error.",
+    choice("skip", "error"),
+    default="skip",
+)
+
+
+def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
+    """How files are read, as `source`; with `every_row` none can be left out because it cannot be read."""
+
+    def make(skip_nulls: bool, bad_rows: str = "error", **values: Any) -> Source:
+        return Source(bad_rows=bad_rows, **{**values, **({"nulls": "skip"} if skip_nulls else {})})
+
+    without_value = "Rows without a value are an error, or left out."
+    return gathers(
+        "source",
+        make,
+        COLUMN,
+        option("--nulls", without_value, choice("error", "skip"), default=nulls),
+        flag("--skip-nulls", "The name of --nulls skip in older scripts.", hidden=True),
+        *([] if every_row else [BAD_ROWS]),
+        INPUT_FORMAT,
+    )
+
+
+def universe_of(text: str, empty_lines: bool = True) -> Any:
+    """The universe that an option states: N, A:B, a file with one element a line, or the name of an unbounded one."""
+    from discreet.events.universe import Universe
+
+    if text in ("integers", "strings", "bytes"):
+        return Universe.of(text)
+    first, colon, last = text.partition(":")
+    with suppress(ValueError):
+        return Universe.of(range(int(first), int(last)) if colon else range(int(first)))
+    return Universe.of([line for line in lines_of(Path(text)) if line or empty_lines])
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a file that lists items."""
+    from discreet.events.stream import open_stream
+
+    if not path.is_file():
+        raise ParameterError(f"{str(path)!r} is neither N, A:B, 'integers', 'strings', nor a file with one item a line")
+    for batch in open_stream([str(path)], format="text"):
+        yield from batch.column("item").to_pylist()
+
+
+# ---- what it costs ---------------------------------------------------------------------------------------------------
+
+
+def budget_of(epsilon: float | None, delta: float | None = None, rho: float | None = None) -> Budget:
     """The budget that the options state."""
+    from discreet.privacy.budget import Budget
+
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise ParameterError("give either --rho, or --epsilon and --delta")
         return Budget.zcdp(rho)
     if epsilon is None:
         raise ParameterError("a budget is needed: --epsilon (and --delta), or --rho")
-    return Budget(epsilon, default_delta if delta is None else delta)
+    return Budget(epsilon, delta or 0.0)
+
+
+budget = gathers(
+    "budget",
+    budget_of,
+    option("--epsilon", "Privacy budget: epsilon.", float),
+    option("--delta", "Privacy budget: delta.", float),
+    option("--rho", "Privacy budget in zCDP, instead of epsilon and delta.", float),
+)
+
+
+class Paying:
+    """Who pays: an account of a ledger, or nobody."""
+
+    def __init__(self, ledger: Path | None, account: str | None, charge_id: str | None = None) -> None:
+        if (ledger is None) != (account is None):
+            raise ParameterError("--ledger and --account go together")
+        if ledger is None and charge_id is not None:
+            raise ParameterError("--charge-id needs --ledger and --account")
+        self.ledger, self.charge_id = ledger, charge_id
+        self._account = account
+
+    @functools.cached_property
+    def payer(self) -> Account | None:
+        """The account."""
+        if self.ledger is None or self._account is None:
+            return None
+        from discreet.privacy.ledger import Ledger
+
+        return Ledger(self.ledger).account(self._account)
+
+
+ACCOUNT = option("--account", "The account's name.")
+_PAYER = (option("--ledger", "The ledger that keeps the budget.", PATH), ACCOUNT)
+
+paying = gathers("paying", Paying, *_PAYER)  # the account that pays
+paying_by_name = gathers(  # where a release can be had again by the name of its charge
+    "paying",
+    Paying,
+    *_PAYER,
+    option("--charge-id", "Name the charge: repeating it returns the same release at no cost."),
+)
+
+
+# ---- what is printed -------------------------------------------------------------------------------------------------
+
+
+def confidence(help: str) -> click.Option:
+    """How sure the intervals are."""
+    return option("--confidence", help, float, default=0.95)
+
+
+def text_format(what: str = "it") -> Decorator:
+    """How a report is printed, as `as_json`."""
+    return gathers(
+        "as_json",
+        lambda format: format == "json",
+        option("--format", f"How to print {what}.", choice("table", "json"), default="table"),
+    )
+
+
+quiet = takes(
+    flag(
+        "--quiet -q",
+        "No progress and no remarks on standard error.",
+        expose_value=False,
+        callback=lambda ctx, param, value: be_quiet(value),
+    )
+)

@@ -1,15 +1,13 @@
-"""Printing tables, and writing files so that they are there whole or not at all."""
+"""What the operator is told, tables on standard output, and files that are there whole or not at all."""
 
 from __future__ import annotations
 
 import errno
-import io
 import os
 import secrets
 import shutil
 import sys
 import tempfile
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,29 +17,63 @@ from discreet.errors import DiscreetError, ParameterError
 
 __all__ = [
     "AtomicFile",
+    "be_quiet",
     "by_ending",
     "drop_standard_output",
+    "is_quiet",
     "note",
     "note_left_out",
-    "printable",
+    "print_table",
     "refuse_same_file",
-    "table_text",
+    "remark",
+    "table_width",
     "write_standard_output",
 ]
 
 T = TypeVar("T")
 
+_quiet = False
+
+
+def be_quiet(wanted: bool) -> None:
+    """What --quiet says: no progress and no remarks, until the next command."""
+    global _quiet
+    _quiet = wanted
+
+
+def is_quiet() -> bool:
+    """Whether --quiet was given."""
+    return _quiet
+
 
 def note(message: str) -> None:
-    """A remark for the operator. Where nobody can hear it (a full disk) it is not worth a release."""
+    """Tell the operator. Where nobody can hear it (a full disk) it is not worth a release."""
     with suppress(OSError):
         print(f"discreet: {message}", file=sys.stderr, flush=True)
 
 
-def note_left_out(rows: int, quiet: bool) -> None:
+def remark(message: str) -> None:
+    """Tell the operator, unless they want quiet."""
+    if not _quiet:
+        note(message)
+
+
+def note_left_out(rows: int) -> None:
     """Tell the operator how many rows of the files could not be read."""
-    if rows and not quiet:
-        note(f"{rows:,} rows could not be read and were left out (not private: for your eyes alone)")
+    if rows:
+        remark(f"{rows:,} rows could not be read and were left out (not private: for your eyes alone)")
+
+
+def table_width() -> int | None:
+    """How wide a table may be. Text for a pipe is not folded to the width of a terminal that is not there."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> None:
+    """A table on standard output; columns in `right` are aligned to the right."""
+    from discreet.releases.formats import table_text
+
+    print(table_text(headings, rows, right, table_width()), end="")
 
 
 def write_standard_output(data: bytes) -> None:
@@ -78,39 +110,6 @@ def drop_standard_output() -> None:
     """Let what is left to be written go nowhere: Python would try again, and complain, when it exits."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def printable(value: Any) -> str:
-    """A value on one line, without characters that a terminal would act on."""
-    text = value.hex() if isinstance(value, bytes) else str(value)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def table_text(headings: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> str:
-    """A table for standard output; columns in `right` are aligned to the right."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for position, heading in enumerate(headings):
-        table.add_column(
-            heading,
-            justify="right" if position in right else "left",
-            no_wrap=position in right,
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(Text(printable(value)) for value in row))
-    # Text for a pipe is not folded to the width of a terminal that is not there.
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100_000
-    console = Console(file=io.StringIO(), width=width, highlight=False)
-    console.print(table)
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    return textwrap.dedent("\n".join(line.rstrip() for line in lines)).strip("\n") + "\n"
 
 
 class AtomicFile:

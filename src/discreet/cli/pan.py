@@ -4,441 +4,195 @@ from __future__ import annotations
 
 import json
 import sys
-import textwrap
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
+from discreet.cli import options
 from discreet.cli.interrupts import uninterrupted
-from discreet.cli.options import LOCK_WAIT_SECONDS, BadRows, InputFormat, Quiet, TextFormat
-from discreet.cli.output import note_left_out, table_text
-from discreet.errors import DataError, ParameterError
+from discreet.cli.options import Source, flag, option
+from discreet.cli.output import table_width
+from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.pan import PanEstimate
     from discreet.storage import StateFile
 
-__all__ = ["app"]
+__all__ = ["pan"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Estimates whose working state is private: one look at the memory or the state file, and what is printed, "
-    "stay within epsilon.",
+
+@click.group(no_args_is_help=True)
+def pan() -> None:
+    """Estimates whose working state is private: one look at the memory or the state file, and what is printed, stay
+    within epsilon."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An estimator on the command line."""
+
+    command: str
+    estimator: str  # its name in `discreet.pan`
+    help: str
+    own: tuple[click.Option, ...] = ()  # its parameters, by their names there
+    needed: tuple[str, ...] = ()  # those without which nothing can start
+    sampled: bool = True  # whether it holds entries for a sample of a universe
+
+
+KINDS = (
+    Kind("density", "Density", "The fraction of a universe that occurs."),
+    Kind(
+        "distinct",
+        "DistinctCount",
+        "The number of distinct items, of any universe.",
+        (option("--buckets", "Buckets of a level; more are more accurate.", int, show_default="16384"),),
+        sampled=False,
+    ),
+    Kind(
+        "cropped-mean",
+        "CroppedMean",
+        "How often elements occur on average, each counted at most t times.",
+        (option("-t --t", "Where a count is cropped.", int),),
+        needed=("t",),
+    ),
+    Kind(
+        "heavy-fraction",
+        "HeavyFraction",
+        "The fraction of a universe that occurs at least k times.",
+        (
+            option("-k --k", "How often is heavy.", int),
+            option("--rho", "Counts between k/(1+rho) and k may count in part.", float, show_default="1"),
+        ),
+        needed=("k",),
+    ),
+    Kind(
+        "incidence",
+        "Incidence",
+        "The fraction of a universe that occurs exactly t times.",
+        (option("-t --t", "How often exactly.", int),),
+        needed=("t",),
+    ),
+    Kind(
+        "modular-incidence",
+        "ModularIncidence",
+        "The fractions of a universe that occur 0, 1, ..., k-1 times modulo k.",
+        (option("-k --k", "Occurrences are counted modulo k.", int),),
+        needed=("k",),
+    ),
 )
 
-Files = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[FILE...]", help="Files or patterns; '-' is standard input. None: the state alone.", show_default=False
-    ),
-]
-Column = Annotated[
-    str | None, typer.Option(help="The column of the items; by default the only one.", show_default=False)
-]
-UniverseText = Annotated[
-    str | None,
-    typer.Option(
+_SAMPLED = (
+    option(
         "--universe",
-        help="All elements that may occur: N for 0 to N-1, A:B for A to B-1, or a file with one element a line "
-        "(empty lines are left out).",
-        show_default=False,
+        "All elements that may occur: N for 0 to N-1, A:B for A to B-1, or a file with one element a line (empty lines "
+        "are left out).",
     ),
-]
-Epsilon = Annotated[
-    float | None, typer.Option(help="The whole budget: one look at the state, and all releases.", show_default=False)
-]
-SampleSize = Annotated[
-    int | None, typer.Option(help="How many elements get an entry; by default 100,000.", show_default=False)
-]
-State = Annotated[
-    Path | None,
-    typer.Option(help="Keep the state in this file: it is made, or continued. Safe to keep.", show_default=False),
-]
-Release = Annotated[
-    bool, typer.Option("--release", help="With --state: also publish an estimate, from one of the planned releases.")
-]
-Releases = Annotated[int | None, typer.Option(help="How many releases epsilon covers.", show_default="1")]
-Announced = Annotated[int | None, typer.Option(help="How many announced intrusions epsilon covers.", show_default="0")]
-Announce = Annotated[
-    bool, typer.Option("--announce-intrusion", help="The state was seen: re-randomise it before anything is read.")
-]
-Confidence = Annotated[float | None, typer.Option(help="Of the interval.", show_default="0.95")]
-Nulls = Annotated[bool, typer.Option("--skip-nulls", help="Leave rows without a value out; else they are an error.")]
-Bad = Annotated[
-    BadRows,
-    typer.Option(
-        "--bad-rows",
-        help="Rows that cannot be read are left out (their number is told to you alone), or an error.",
-    ),
-]
-Format = Annotated[TextFormat, typer.Option("--format", help="How to print the estimate.")]
+    option("--sample-size", "How many elements get an entry; by default 100,000.", int),
+)
+_EVERY = (
+    option("--epsilon", "The whole budget: one look at the state, and all releases.", float),
+    option("--releases", "How many releases epsilon covers.", int, show_default="1"),
+    option("--announced-intrusions", "How many announced intrusions epsilon covers.", int, show_default="0"),
+    option("--confidence", "Of the interval.", float, show_default="0.95"),
+)
+_USE = (
+    option("--state", "Keep the state in this file: it is made, or continued. Safe to keep.", options.PATH),
+    flag("--release", "With --state: also publish an estimate, from one of the planned releases."),
+    flag("--announce-intrusion", "The state was seen: re-randomise it before anything is read."),
+)
 
 
-@dataclass
-class Run:
-    """The options that all estimators share."""
+def _run(
+    kind: Kind,
+    files: tuple[str, ...],
+    source: Source,
+    state: Path | None,
+    release: bool,
+    announce_intrusion: bool,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    """Make or load the estimator, feed it, write the state, print the release."""
+    asked = {name: value for name, value in parameters.items() if value is not None}
+    if "universe" in asked:
+        asked["universe"] = options.universe_of(asked["universe"], empty_lines=False)
+    if state is None and release:
+        raise ParameterError("--release is for --state; without a state an estimate is always printed")
+    if state is None and not files:
+        raise ParameterError("give files to read ('-' is standard input), or --state")
 
-    files: list[str] | None
-    column: str | None
-    epsilon: float | None
-    state: Path | None
-    release: bool
-    releases: int | None
-    announced_intrusions: int | None
-    announce: bool
-    confidence: float | None
-    skip_nulls: bool
-    bad_rows: BadRows
-    input_format: str | None
-    format: TextFormat
-    quiet: bool
-
-    def __call__(self, kind: str, make: Callable[[dict[str, Any]], Any], own: dict[str, Any]) -> None:
-        """Make or load the estimator, feed it, write the state, print the release."""
-        import discreet.pan
-
-        cls = getattr(discreet.pan, kind)
-        if self.state is None:
-            if self.release:
-                raise ParameterError("--release is for --state; without a state an estimate is always printed")
-            self._work(kind, self._make(make), None)
-        else:
-            from discreet.storage import locked
-
-            # One use after the other: a second release from what the first one read would be drawn for nothing.
-            with locked(self.state, wait_seconds=LOCK_WAIT_SECONDS) as kept:
-                self._work(kind, self._load(cls, own, kept.read()) if kept.exists else self._make(make), kept)
-
-    def _work(self, kind: str, estimator: Any, kept: StateFile | None) -> None:
+    def work(kept: StateFile | None) -> None:
         """Feed the estimator, release if that is wanted, replace the state as a whole, and print the release.
 
         The old file is zeroed: two states of different times tell more than one.
         """
-        if self.announce:
+        estimator = _restored(kind, kept.read(), asked) if kept is not None and kept.exists else _made(kind, asked)
+        if announce_intrusion:
             estimator.announce_intrusion()
-        self._feed(estimator)
+        for items in source.items(files, getattr(estimator, "universe", None)) if files else ():
+            estimator.update(items)
         with uninterrupted():
-            estimate = estimator.release() if self.release or kept is None else None
+            estimate = estimator.release() if release or kept is None else None
             if kept is not None:
                 kept.replace(estimator.to_bytes(), erase=True)
             if estimate is not None:
-                _show(kind, estimate, estimator._settings.confidence, self.format)
+                _show(kind, estimate, estimator.options["confidence"], as_json)
 
-    def _make(self, make: Callable[[dict[str, Any]], Any]) -> Any:
-        if self.epsilon is None:
-            raise ParameterError("a budget is needed: --epsilon")
-        from discreet.privacy.budget import Budget
+    if state is None:
+        return work(None)
+    from discreet.storage import locked
 
-        options: dict[str, Any] = {
-            "releases": self.releases,
-            "announced_intrusions": self.announced_intrusions,
-            "confidence": self.confidence,
-        }
-        given = {name: value for name, value in options.items() if value is not None}
-        return make({"budget": Budget(self.epsilon), **given})
-
-    def _load(self, cls: Any, own: dict[str, Any], data: bytes) -> Any:
-        estimator = cls.from_bytes(data)
-        settings = estimator._settings
-        stored = {
-            "epsilon": settings.epsilon,
-            "releases": settings.releases,
-            "announced-intrusions": settings.announced_intrusions,
-            "confidence": settings.confidence,
-            **estimator._parameters(),
-        }
-        asked = {
-            "epsilon": self.epsilon,
-            "releases": self.releases,
-            "announced-intrusions": self.announced_intrusions,
-            "confidence": self.confidence,
-            **own,
-        }
-        for name, value in asked.items():
-            if value is not None and value != stored[name]:
-                raise ParameterError(f"the state was made with another --{name.replace('_', '-')}; leave it out")
-        return estimator
-
-    def _feed(self, estimator: Any) -> None:
-        from discreet.cli.progress import ReadingProgress
-        from discreet.events.stream import open_stream
-
-        if not self.files:
-            if self.state is None:
-                raise ParameterError("give files to read ('-' is standard input), or --state")
-            return
-        stream = open_stream(
-            self.files,
-            column=self.column,
-            format=self.input_format,
-            nulls="skip" if self.skip_nulls else "error",
-            bad_rows=self.bad_rows.value,
-        )
-        rows, fitting, fit = 0, 0, _fitting(estimator, self.bad_rows)
-        with ReadingProgress(stream.bytes_total, self.quiet) as progress:
-            for batch in stream:
-                items = batch.column("item")
-                rows += len(items)
-                for part in fit(items):
-                    fitting += len(part)
-                    estimator.update(part)
-                progress.update(rows, stream.bytes_read)
-        note_left_out(stream.bad_rows + rows - fitting, self.quiet)
+    # One use after the other: a second release from what the first one read would be drawn for nothing.
+    with locked(state, wait_seconds=options.LOCK_WAIT_SECONDS) as kept:
+        work(kept)
+    return None
 
 
-def _fitting(estimator: Any, bad_rows: BadRows) -> Callable[[Any], Iterator[Any]]:
-    """Items as the elements of the universe are written: numbers in a text file are text, in a table they are not."""
-    universe = getattr(estimator, "universe", None)
-    if universe is None:
-        return lambda items: iter((items,))
-    return (lambda items: _as_integers(items, bad_rows)) if universe.has_numbers else _as_text
+def _made(kind: Kind, asked: dict[str, Any]) -> Any:
+    import discreet.pan
 
-
-def _as_text(items: Any) -> Iterator[Any]:
-    import pyarrow as pa
-
-    yield items.cast(pa.string()) if pa.types.is_integer(items.type) else items
-
-
-def _as_integers(items: Any, bad_rows: BadRows) -> Iterator[Any]:
-    """Lines of text as the integers they are written as.
-
-    Which line is none depends on that line alone: halves are tried until it is by itself.
-    """
-    import pyarrow as pa
-
-    if not (pa.types.is_string(items.type) or pa.types.is_large_string(items.type)):
-        yield items
-        return
-    try:
-        yield items.cast(pa.int64())
-    except pa.ArrowInvalid:
-        if bad_rows is BadRows.error:
-            raise DataError("the universe has integers, and an item is not written as one") from None
-        half = len(items) // 2
-        if half:
-            yield from _as_integers(items[:half], bad_rows)
-            yield from _as_integers(items[half:], bad_rows)
-
-
-def _universe(text: str | None) -> Any:
-    if text is None:
-        return None
-    first, colon, last = text.partition(":")
-    with suppress(ValueError):
-        return range(int(first), int(last)) if colon else range(int(first))
-    path = Path(text)
-    if not path.is_file():
-        raise ParameterError("--universe must be N, A:B or a file with one element a line")
-    return list(_lines(path))
-
-
-def _lines(path: Path) -> Iterator[str]:
-    from discreet.events.stream import open_stream
-
-    for batch in open_stream([str(path)], format="text"):
-        yield from filter(None, batch.column("item").to_pylist())
-
-
-def _described(universe: Any) -> dict[str, Any] | None:
-    if universe is None:
-        return None
-    from discreet.events.universe import Universe
-
-    return Universe.of(universe).outline()
-
-
-def _needed(universe: Any) -> Any:
-    if universe is None:
+    if kind.sampled and "universe" not in asked:
         raise ParameterError("--universe is needed to start: N, A:B or a file with one element a line")
-    return universe
+    for name in ("epsilon", *kind.needed):
+        if name not in asked:
+            raise ParameterError(f"--{name} is needed to start")
+    given = dict(asked)
+    budget = options.budget_of(given.pop("epsilon"))
+    return getattr(discreet.pan, kind.estimator)(budget=budget, **given)
 
 
-def _required(name: str, value: Any) -> Any:
-    if value is None:
-        raise ParameterError(f"--{name} is needed to start")
-    return value
+def _restored(kind: Kind, data: bytes, asked: dict[str, Any]) -> Any:
+    import discreet.pan
+
+    estimator = getattr(discreet.pan, kind.estimator).from_bytes(data)
+    if "universe" in asked:
+        asked["universe"] = asked["universe"].outline()
+    made = estimator.options
+    stored = {**made, "epsilon": made["budget"].epsilon, **estimator.parameters}
+    for name, value in asked.items():
+        if value != stored[name]:
+            raise ParameterError(f"the state was made with another --{name.replace('_', '-')}; leave it out")
+    return estimator
 
 
-def _show(kind: str, estimate: PanEstimate, confidence: float, format: TextFormat) -> None:
-    assert estimate.guarantee is not None
-    if format is TextFormat.json:
-        upper = estimate.upper if estimate.upper != float("inf") else None
-        numbers = {"value": estimate.value, "lower": estimate.lower, "upper": upper, "confidence": confidence}
-        print(json.dumps({"estimator": kind, **numbers, "guarantee": estimate.guarantee.to_dict()}))
-        return
-    rows = [(kind, f"{estimate.value:,.6g}", f"{estimate.lower:,.6g} to {estimate.upper:,.6g}")]
-    heading = ["estimator", "estimate", f"{100 * confidence:g}% interval"]
-    sentence = textwrap.fill(estimate.guarantee.sentence(), 100)
-    sys.stdout.write(f"{table_text(heading, rows, right=[1, 2])}{sentence}\n")
+def _show(kind: Kind, estimate: Any, confidence: float, as_json: bool) -> None:
+    from discreet.releases.formats import describe_estimate, estimate_table
+
+    if as_json:
+        print(json.dumps({"estimator": kind.estimator, **describe_estimate(estimate, confidence)}))
+    else:
+        sys.stdout.write(estimate_table(kind.estimator, estimate, confidence, table_width()))
 
 
-@app.command("density")
-def density(
-    files: Files = None,
-    column: Column = None,
-    universe: UniverseText = None,
-    epsilon: Epsilon = None,
-    sample_size: SampleSize = None,
-    state: State = None,
-    release: Release = False,
-    releases: Releases = None,
-    announced_intrusions: Announced = None,
-    announce_intrusion: Announce = False,
-    confidence: Confidence = None,
-    skip_nulls: Nulls = False,
-    bad_rows: Bad = BadRows.skip,
-    input_format: InputFormat = None,
-    format: Format = TextFormat.table,
-    quiet: Quiet = False,
-) -> None:
-    """The fraction of a universe that occurs."""
-    elements = _universe(universe)
-    run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
-
-    def make(options: dict[str, Any]) -> Any:
-        from discreet.pan import Density
-
-        return Density(_needed(elements), sample_size=sample_size, **options)
-
-    run("Density", make, {"universe": _described(elements), "sample_size": sample_size})
+def _add(kind: Kind) -> None:
+    run = options.quiet(partial(_run, kind))
+    run = options.text_format("the estimate")(run)
+    run = options.takes(*kind.own, *(_SAMPLED if kind.sampled else ()), *_EVERY, *_USE)(run)
+    run = options.files(help="Files or patterns; '-' is standard input. None: the state alone.")(options.reading()(run))
+    pan.command(kind.command, help=kind.help)(run)
 
 
-@app.command("distinct")
-def distinct(
-    files: Files = None,
-    column: Column = None,
-    epsilon: Epsilon = None,
-    buckets: Annotated[
-        int | None, typer.Option(help="Buckets of a level; more are more accurate.", show_default="16384")
-    ] = None,
-    state: State = None,
-    release: Release = False,
-    releases: Releases = None,
-    announced_intrusions: Announced = None,
-    announce_intrusion: Announce = False,
-    confidence: Confidence = None,
-    skip_nulls: Nulls = False,
-    bad_rows: Bad = BadRows.skip,
-    input_format: InputFormat = None,
-    format: Format = TextFormat.table,
-    quiet: Quiet = False,
-) -> None:
-    """The number of distinct items, of any universe."""
-    run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
-
-    def make(options: dict[str, Any]) -> Any:
-        from discreet.pan import DistinctCount
-
-        return DistinctCount(**options) if buckets is None else DistinctCount(buckets=buckets, **options)
-
-    run("DistinctCount", make, {"buckets": buckets})
-
-
-@app.command("cropped-mean")
-def cropped_mean(
-    files: Files = None,
-    t: Annotated[int | None, typer.Option("-t", "--t", help="Where a count is cropped.", show_default=False)] = None,
-    column: Column = None,
-    universe: UniverseText = None,
-    epsilon: Epsilon = None,
-    sample_size: SampleSize = None,
-    state: State = None,
-    release: Release = False,
-    releases: Releases = None,
-    announced_intrusions: Announced = None,
-    announce_intrusion: Announce = False,
-    confidence: Confidence = None,
-    skip_nulls: Nulls = False,
-    bad_rows: Bad = BadRows.skip,
-    input_format: InputFormat = None,
-    format: Format = TextFormat.table,
-    quiet: Quiet = False,
-) -> None:
-    """How often elements occur on average, each counted at most t times."""
-    elements = _universe(universe)
-    run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
-
-    def make(options: dict[str, Any]) -> Any:
-        from discreet.pan import CroppedMean
-
-        return CroppedMean(_needed(elements), _required("t", t), sample_size=sample_size, **options)
-
-    run("CroppedMean", make, {"universe": _described(elements), "sample_size": sample_size, "t": t})
-
-
-@app.command("heavy-fraction")
-def heavy_fraction(
-    files: Files = None,
-    k: Annotated[int | None, typer.Option("-k", "--k", help="How often is heavy.", show_default=False)] = None,
-    rho: Annotated[
-        float | None, typer.Option(help="Counts between k/(1+rho) and k may count in part.", show_default="1")
-    ] = None,
-    column: Column = None,
-    universe: UniverseText = None,
-    epsilon: Epsilon = None,
-    sample_size: SampleSize = None,
-    state: State = None,
-    release: Release = False,
-    releases: Releases = None,
-    announced_intrusions: Announced = None,
-    announce_intrusion: Announce = False,
-    confidence: Confidence = None,
-    skip_nulls: Nulls = False,
-    bad_rows: Bad = BadRows.skip,
-    input_format: InputFormat = None,
-    format: Format = TextFormat.table,
-    quiet: Quiet = False,
-) -> None:
-    """The fraction of a universe that occurs at least k times."""
-    elements = _universe(universe)
-    run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
-
-    def make(options: dict[str, Any]) -> Any:
-        from discreet.pan import HeavyFraction
-
-        factor = 1.0 if rho is None else rho
-        return HeavyFraction(_needed(elements), _required("k", k), rho=factor, sample_size=sample_size, **options)
-
-    run("HeavyFraction", make, {"universe": _described(elements), "sample_size": sample_size, "k": k, "rho": rho})
-
-
-@app.command("incidence")
-def incidence(
-    files: Files = None,
-    t: Annotated[int | None, typer.Option("-t", "--t", help="How often exactly.", show_default=False)] = None,
-    column: Column = None,
-    universe: UniverseText = None,
-    epsilon: Epsilon = None,
-    sample_size: SampleSize = None,
-    state: State = None,
-    release: Release = False,
-    releases: Releases = None,
-    announced_intrusions: Announced = None,
-    announce_intrusion: Announce = False,
-    confidence: Confidence = None,
-    skip_nulls: Nulls = False,
-    bad_rows: Bad = BadRows.skip,
-    input_format: InputFormat = None,
-    format: Format = TextFormat.table,
-    quiet: Quiet = False,
-) -> None:
-    """The fraction of a universe that occurs exactly t times."""
-    elements = _universe(universe)
-    run = Run(files, column, epsilon, state, release, releases, announced_intrusions, announce_intrusion, confidence,
-              skip_nulls, bad_rows, input_format, format, quiet)  # fmt: skip
-
-    def make(options: dict[str, Any]) -> Any:
-        from discreet.pan import Incidence
-
-        return Incidence(_needed(elements), _required("t", t), sample_size=sample_size, **options)
-
-    run("Incidence", make, {"universe": _described(elements), "sample_size": sample_size, "t": t})
+for _kind in KINDS:
+    _add(_kind)

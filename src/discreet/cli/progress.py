@@ -6,6 +6,8 @@ import sys
 from contextlib import ExitStack
 from typing import Any
 
+from discreet.cli.output import is_quiet
+
 __all__ = ["ReadingProgress"]
 
 
@@ -15,9 +17,9 @@ class ReadingProgress:
     These numbers are not private. They are for the operator, who has the data, and go nowhere else.
     """
 
-    def __init__(self, bytes_total: int | None, quiet: bool) -> None:
+    def __init__(self, bytes_total: int | None) -> None:
         self._bytes_total = bytes_total
-        self._shown = not quiet and sys.stderr.isatty()
+        self._shown = not is_quiet() and sys.stderr.isatty()
         self._exits = ExitStack()
         self._bar: Any = None
         self._task: Any = None

@@ -215,7 +215,7 @@ class Release:
         lower, upper = self.bounds(confidence)
         items = self._items
         if pa.types.is_union(items.type):
-            items = pa.array([str(_plain(item)) for item in self.items], pa.large_string())
+            items = pa.array(list(map(str, _plain(self.items))), pa.large_string())
         return pa.table({"item": items, "count": self.counts, "lower": lower, "upper": upper})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -225,41 +225,39 @@ class Release:
         """A data frame with item, count, lower and upper."""
         return self.to_arrow(confidence).to_pandas()
 
+    def columns(self, confidence: float = 0.95) -> dict[str, list[Any]]:
+        """item, count, lower and upper, JSON-ready. Bytes are written as hexadecimal; an infinite bound is None."""
+        lower, upper = self.bounds(confidence)
+        return {
+            "item": _plain(self.items),
+            "count": self.counts.tolist(),
+            "lower": _numbers(lower),
+            "upper": _numbers(upper),
+        }
+
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
         """A JSON-ready description. Bytes items are written as hexadecimal; an infinite bound as null."""
-        lower, upper = self.bounds(confidence)
-        items = [
-            {
-                "item": _plain(item),
-                "count": int(count),
-                "lower": _number(low),
-                "upper": _number(high),
-            }
-            for item, count, low, high in zip(self.items, self.counts, lower, upper, strict=True)
-        ]
+        columns = self.columns(confidence)
+        if self.shards is not None:
+            columns["shard"] = self.shards.tolist()
         out: dict[str, Any] = {
             "guarantee": self.guarantee.to_dict(),
             "threshold": self.threshold,
             "offset": self.offset,
             "confidence": confidence,
-            "items": items,
+            "items": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)],
         }
         if self.counted != "events":
             out["counted"] = self.counted
         if self.left_out is not None:
             out["left_out"] = _estimate_to_dict(self.left_out)
-        if self.shards is not None and self.shard_offsets is not None:
+        if self.shard_offsets is not None:
             out["shard_offsets"] = list(self.shard_offsets)
-            for row, shard in zip(items, self.shards.tolist(), strict=True):
-                row["shard"] = shard
         rest = self.rest(confidence)
         if rest is not None:
+            lower, upper = _numbers(np.array([rest.lower, rest.upper]))
             out["total"] = self.total
-            out["everything_else"] = {
-                "count": int(rest.value),
-                "lower": _number(rest.lower),
-                "upper": _number(rest.upper),
-            }
+            out["everything_else"] = {"count": int(rest.value), "lower": lower, "upper": upper}
         return out
 
     def to_json(self, confidence: float = 0.95) -> str:
@@ -287,7 +285,7 @@ class Release:
             "total": self.total,
             "total_noise": None if self.total_noise is None else self.total_noise.to_dict(),
             "item_type": kind,
-            "items": [_plain(value) for value in values],
+            "items": _plain(values),
             "counts": self.counts.tolist(),
         }
         if kind == "mixed":
@@ -383,11 +381,9 @@ def _sorted(items: pa.Array, counts: Counts) -> npt.NDArray[np.int64]:
     return np.asarray(order).astype(np.int64)
 
 
-def _plain(item: Any) -> Any:
-    return item.hex() if isinstance(item, bytes) else item
+def _plain(items: list[Any]) -> list[Any]:
+    return [item.hex() if isinstance(item, bytes) else item for item in items]
 
 
-def _number(value: float) -> int | float | None:
-    if not np.isfinite(value):
-        return None
-    return int(value) if float(value).is_integer() else float(value)
+def _numbers(values: npt.NDArray[np.float64]) -> list[int | float | None]:
+    return [int(value) if value.is_integer() else value if math.isfinite(value) else None for value in values.tolist()]

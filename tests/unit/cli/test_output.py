@@ -1,11 +1,11 @@
-"""Files that appear whole or not at all, and text that is safe for a terminal."""
+"""Files that appear whole or not at all."""
 
 import os
 
 import pytest
 
 import discreet as dc
-from discreet.cli.output import AtomicFile, printable, table_text
+from discreet.cli.output import AtomicFile
 
 
 def test_nothing_appears_unless_it_is_published(tmp_path):
@@ -61,21 +61,3 @@ def test_a_device_that_is_full_is_named_and_stays(tmp_path):
         file.write(b"x")
     assert path.is_symlink()
     assert path.is_char_device()
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [("cats", "cats"), (7, "7"), (b"\x00\xff", "00ff"), ("a\nb", "a\\nb"), ("\x1b[2J", "\\x1b[2J"), ("ü 猫", "ü 猫")],
-)
-def test_what_is_printed_is_printable(value, shown):
-    assert printable(value) == shown
-    assert printable(value).isprintable()
-
-
-def test_tables_keep_their_cells_whole():
-    text = table_text(["item", "count"], [["[bold]x[/bold]", "1"], ["y" * 300, "22"]], right=[1])
-    lines = text.splitlines()
-    assert lines[2].startswith("[bold]x[/bold]")
-    assert lines[3].startswith("y" * 300)
-    assert {line.rstrip()[-1] for line in lines[2:]} == {"1", "2"}
-    assert len({len(line) for line in lines[1:]}) == 1

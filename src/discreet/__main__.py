@@ -1,0 +1,5 @@
+"""`python -m discreet`: the command line."""
+
+from discreet.cli import main
+
+main()

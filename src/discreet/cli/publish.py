@@ -1,0 +1,181 @@
+"""From the options of a release to the release in its place: paid for, written, drawn, explained."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet.cli import options
+from discreet.cli.interrupts import uninterrupted
+from discreet.cli.output import (
+    AtomicFile,
+    by_ending,
+    refuse_same_file,
+    remark,
+    table_width,
+    write_standard_output,
+)
+from discreet.errors import DiscreetError, ParameterError
+
+if TYPE_CHECKING:
+    from discreet.cli.options import Paying
+    from discreet.privacy.budget import Budget
+    from discreet.releases.release import Release
+
+__all__ = ["Place", "place", "publish"]
+
+_ENDINGS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table", "": "table"}
+_PAYMENTS = {
+    "charged": "charged to",
+    "charged before": "drawn for a charge made before, not charged again to",
+    "replayed": "replayed, not charged to",
+    None: "paid by",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a release goes, and how it is written there."""
+
+    confidence: float
+    format: str | None
+    output: Path | None
+    plot: Path | None
+    explain: bool
+
+    @property
+    def written_as(self) -> str:
+        """The format: as asked for, or as the output's name says."""
+        format = self.format
+        if format is None:
+            format = by_ending(self.output, _ENDINGS, "--output") if self.output is not None else "table"
+        if format == "parquet" and self.output is None and sys.stdout.isatty():
+            raise ParameterError("Parquet is not for a terminal: give --output")
+        return format
+
+    @property
+    def is_text(self) -> bool:
+        """Whether people read it on standard output."""
+        return self.output is None and self.written_as == "table"
+
+    def check(self, kept: Iterable[str | Path | None]) -> None:
+        """Before anything is read: a probability, and nothing overwritten that the command reads or keeps."""
+        from discreet.privacy.checks import probability
+
+        probability("confidence", self.confidence)
+        others = [other for other in kept if other is not None]
+        for name, path, beside in (("--output", self.output, self.plot), ("--plot", self.plot, None)):
+            if path is not None:
+                refuse_same_file(name, path, [*others, *([beside] if beside is not None else [])])
+
+
+place = options.gathers(
+    "place",
+    Place,
+    options.confidence("The intervals hold together with this probability."),
+    options.option(
+        "--format",
+        "How to write the release; by default as the output's name says, or a table.",
+        options.choice("table", "json", "csv", "parquet"),
+    ),
+    options.option("--output -o", "Write the release to this file.", options.PATH),
+    options.option("--plot", "Also draw it: a file that ends in .png or .svg.", options.PATH),
+    options.flag("--explain", "Explain what the release promises."),
+)
+
+
+def publish(
+    place: Place,
+    paying: Paying,
+    budget: Budget,
+    draw: Callable[[str | None, Callable[[], None]], Release],
+    remarks: Callable[[Release], list[str]],
+) -> None:
+    """Draw a release and write it to its place.
+
+    Args:
+        place: Where it goes. That it can be written there is tried before anything is read.
+        paying: Who pays.
+        budget: What it costs.
+        draw: Reads, charges and draws: a function of the charge id, and of a function to be called when all is read.
+            From then on nothing is interrupted.
+        remarks: What a reader should know beside the guarantee.
+    """
+    format, payer, charge_id = place.written_as, paying.payer, paying.charge_id
+    if payer is not None and charge_id is None:
+        from discreet.privacy.ledger import new_charge_id
+
+        charge_id = new_charge_id()
+    # What must not be interrupted goes on until the temporary files are gone.
+    with ExitStack() as protected, ExitStack() as cleanup:
+        target = cleanup.enter_context(AtomicFile(place.output)) if place.output is not None else None
+        picture = cleanup.enter_context(_picture(place.plot)) if place.plot is not None else None
+
+        def reading_is_over() -> None:
+            """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
+            if payer is not None:
+                remark(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
+            protected.enter_context(uninterrupted())
+
+        release = draw(charge_id, reading_is_over)
+        if payer is not None:
+            remark(f"{_PAYMENTS[release.payment]} {payer.name!r}: {budget} (charge id {charge_id})")
+        with _kept_for_later(charge_id):
+            _write(release, format, place, target, remarks(release))
+            if picture is not None:
+                picture.fill(lambda file: release.plot(file, confidence=place.confidence))
+            if place.explain:
+                _explain(release, place.is_text)
+
+
+def _write(release: Release, format: str, place: Place, target: AtomicFile | None, remarks: list[str]) -> None:
+    from discreet.releases.formats import FORMATS, paragraph
+
+    width = table_width() if target is None else None
+    written = FORMATS[format](release, place.confidence, width)
+    data = written.encode() if isinstance(written, str) else written
+    if target is not None:
+        target.write(data)
+    elif place.is_text:
+        write_standard_output(data + "".join(paragraph(text) + "\n" for text in remarks).encode())
+    else:
+        write_standard_output(data)
+    if not place.is_text:
+        for text in remarks:
+            remark(text)
+
+
+@contextmanager
+def _kept_for_later(charge_id: str | None) -> Iterator[None]:
+    """A release that was paid for and cannot be written (a full disk) says how it can be had, quietly or not."""
+    try:
+        yield
+    except DiscreetError as error:
+        if charge_id is None:
+            raise
+        again = f"it is charged and kept in the ledger: the same command with --charge-id {charge_id} gives it again"
+        raise DiscreetError(f"{error}; {again}") from error
+
+
+def _picture(path: Path) -> AtomicFile:
+    by_ending(path, {".png": "png", ".svg": "svg"}, "--plot")
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise DiscreetError("plots need matplotlib: install discreet[plot]")
+    return AtomicFile(path)
+
+
+def _explain(release: Release, to_output: bool) -> None:
+    from discreet.releases.explain import explanation
+    from discreet.releases.formats import paragraph
+
+    text = "\n" + "\n\n".join(map(paragraph, explanation(release.guarantee.to_dict())))
+    if to_output:
+        write_standard_output(f"{text}\n".encode())
+    else:
+        print(text, file=sys.stderr)

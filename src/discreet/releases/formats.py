@@ -1,0 +1,188 @@
+"""What leaves, as a table for people, JSON, CSV or Parquet; and the tables themselves."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.releases.release import Release
+
+__all__ = ["FORMATS", "describe_estimate", "estimate_table", "intervals", "paragraph", "printable", "table_text"]
+
+_GAP = "   "
+_NARROWEST = 8  # of a column that is folded
+
+
+def as_table(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
+    """Items, counts and intervals for people, and what the release promises."""
+    lower, upper = release.bounds(confidence)
+    counts = [f"{count:,}" for count in release.counts.tolist()]
+    rows = list(zip(release.items, counts, intervals(lower.tolist(), upper.tolist()), strict=True))
+    rest = release.rest(confidence)
+    if rest is not None:
+        rows.append(("(everything else)", f"{int(rest.value):,}", intervals([rest.lower], [rest.upper])[0]))
+    counted = {"events": "estimate"}.get(release.counted, release.counted)
+    headings = ["item", counted, f"{100 * confidence:g}% interval"]
+    return f"{table_text(headings, rows, (1, 2), width)}{paragraph(release.guarantee.sentence())}\n"
+
+
+def as_json(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
+    """One line of JSON."""
+    return release.to_json(confidence) + "\n"
+
+
+def as_csv(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
+    """Items, counts and bounds; a bound that is not known is empty."""
+    import csv
+
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["item", "count", "lower", "upper"])
+    writer.writerows(zip(*release.columns(confidence).values(), strict=True))
+    return text.getvalue()
+
+
+def as_parquet(release: Release, confidence: float = 0.95, width: int | None = None) -> bytes:
+    """Items, counts and bounds; all else is in the metadata "discreet", as JSON."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    described = release.to_dict(confidence)
+    del described["items"]
+    sink = io.BytesIO()
+    table = release.to_arrow(confidence).replace_schema_metadata({"discreet": json.dumps(described)})
+    pa.parquet.write_table(table, sink)
+    return sink.getvalue()
+
+
+FORMATS: dict[str, Callable[[Release, float, int | None], str | bytes]] = {
+    "table": as_table,
+    "json": as_json,
+    "csv": as_csv,
+    "parquet": as_parquet,
+}
+"""How a release is written: a name, and the function of the release, the confidence and the width of a table."""
+
+
+def describe_estimate(estimate: Any, confidence: float) -> dict[str, Any]:
+    """An estimate of one value or of several, JSON-ready: an infinite bound is null."""
+    names = [name for name in ("value", "values", "lower", "upper") if hasattr(estimate, name)]
+    promised = None if estimate.guarantee is None else estimate.guarantee.to_dict()
+    numbers = {name: _finite(getattr(estimate, name)) for name in names}
+    return {**numbers, "confidence": confidence, "guarantee": promised}
+
+
+def _finite(number: Any) -> Any:
+    if isinstance(number, tuple):
+        return [_finite(one) for one in number]
+    return None if math.isinf(number) else number
+
+
+def estimate_table(name: str, estimate: Any, confidence: float, width: int | None = None) -> str:
+    """An estimate of one value, or of a value for 0, 1, 2 and so on, for people; and what it promises."""
+    if hasattr(estimate, "value"):
+        heading, numbers = "estimator", [(name, estimate.value, estimate.lower, estimate.upper)]
+    else:
+        places = map(str, range(len(estimate.values)))
+        heading, numbers = name, list(zip(places, estimate.values, estimate.lower, estimate.upper, strict=True))
+    rows = [(what, f"{value:,.6g}", f"{low:,.6g} to {high:,.6g}") for what, value, low, high in numbers]
+    text = table_text([heading, "estimate", f"{100 * confidence:g}% interval"], rows, (1, 2), width)
+    return text if estimate.guarantee is None else f"{text}{paragraph(estimate.guarantee.sentence())}\n"
+
+
+def paragraph(text: str) -> str:
+    """A text in lines of at most 100 characters."""
+    return textwrap.fill(text, 100)
+
+
+def intervals(lower: Iterable[float | None], upper: Iterable[float | None]) -> list[str]:
+    """Intervals of counts for people; None or infinity where a bound is not known."""
+    lows = ["?" if low is None or math.isinf(low) else f"{low:,.0f}" for low in lower]
+    highs = ["?" if high is None or math.isinf(high) else f"{high:,.0f}" for high in upper]
+    return [f"{low} to {high}" for low, high in zip(lows, highs, strict=True)]
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def printable(value: Any) -> str:
+    """A value on one line, without characters that a terminal would act on."""
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def table_text(
+    headings: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = (), width: int | None = None
+) -> str:
+    """A table; columns in `right` are aligned to the right. The others are folded where `width` asks for it."""
+    columns = [
+        [cell if type(cell) is str and cell.isprintable() else printable(cell) for cell in (heading, *column)]
+        for heading, column in zip(headings, list(zip(*rows, strict=True)) or [()] * len(headings), strict=True)
+    ]
+    widths = [max(_cells(column)) for column in columns]
+    head = 1
+    if width is not None and _narrow(widths, [place for place in range(len(widths)) if place not in right], width):
+        columns, head = _folded(columns, widths)
+    aligned = [
+        [" " * (most - size) + cell if place in right else cell + " " * (most - size)
+         for cell, size in zip(column, _cells(column), strict=True)]
+        for place, (column, most) in enumerate(zip(columns, widths, strict=True))
+    ]  # fmt: skip
+    lines = [_GAP.join(row).rstrip() for row in zip(*aligned, strict=True)]
+    lines.insert(head, "─" * (sum(widths) + len(_GAP) * (len(widths) - 1)))
+    return "\n".join(lines) + "\n"
+
+
+def _cells(texts: Iterable[str]) -> list[int]:
+    """How many cells of a terminal each text takes."""
+    return [len(text) if text.isascii() else sum(map(_cell, text)) for text in texts]
+
+
+def _cell(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _narrow(widths: list[int], foldable: Sequence[int], width: int) -> bool:
+    """Make the widest columns narrower until the table fits, or all are as narrow as can be read; whether any is."""
+    before = list(widths)
+    while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+        widest = max(foldable, key=lambda place: widths[place], default=None)
+        if widest is None or widths[widest] <= _NARROWEST:
+            break
+        widths[widest] -= 1
+    return widths != before
+
+
+def _folded(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> tuple[list[list[str]], int]:
+    """Cells that are too wide, in several lines; and how many lines the headings take."""
+    lines: list[list[str]] = [[] for _ in columns]
+    head = 0
+    for row in zip(*columns, strict=True):
+        parts = [_parts(cell, width) for cell, width in zip(row, widths, strict=True)]
+        most = max(map(len, parts))
+        head = head or most
+        for column, part in zip(lines, parts, strict=True):
+            column += part + [""] * (most - len(part))
+    return lines, head
+
+
+def _parts(text: str, width: int) -> list[str]:
+    parts, room = [""], width
+    for character in text:
+        size = _cell(character)
+        if size > room:
+            parts.append("")
+            room = width
+        parts[-1] += character
+        room -= size
+    return parts
