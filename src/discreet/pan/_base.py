@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,41 +26,27 @@ from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import prepare_column, skip_nulls
 from discreet.noise import RandomSource, fresh_source
-from discreet.pan.intervals import choose_share, smallest_sample
+from discreet.noise.source import MAX_SCALE
+from discreet.pan.charge import Charge, saved_charge
 from discreet.pan.responses import Response
 from discreet.pan.seam import BitCell, ElementLaw
+from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget, Element, Estimate, Guarantee
-from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.budget import as_budget
+from discreet.privacy.checks import whole_number
 from discreet.privacy.rounding import rounded_up
+from discreet.releases.paying import Bill, check_payer
 from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Options", "PanEstimate", "PanEstimator", "Settings"]
+    from discreet.privacy.ledger import Account
+
+__all__ = ["PanEstimate", "PanEstimator"]
 
 _VERSION = 2
 Integers = npt.NDArray[np.int64]
-
-
-class Options(TypedDict, total=False):
-    """What every estimator takes besides its own parameters.
-
-    Args:
-        confidence: Of the interval of a release; 0.95 by default.
-        releases: How many outputs the budget covers; 1 by default. Calls after the last return it again.
-        announced_intrusions: How many announced intrusions the budget covers besides the unannounced one; by default 0.
-        response: "tight" (the default) or "paper", the two coins of randomised response.
-        output_share: The part of epsilon for the outputs; chosen for the narrowest interval by default.
-        source: A seeded source, for tests and audits: what it protects is not private.
-    """
-
-    confidence: float
-    releases: int
-    announced_intrusions: int
-    response: str
-    output_share: float
-    source: RandomSource
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -68,36 +54,6 @@ class PanEstimate(Estimate):
     """An estimate cut to the values that are possible; `unbiased` is the one before, for averages over many."""
 
     unbiased: float = math.nan
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The public numbers that decide what may be seen: how epsilon is split and what is promised.
-
-    epsilon = (1 + announced_intrusions) epsilon_state + releases epsilon_output, exactly.
-    """
-
-    epsilon: float
-    confidence: float
-    releases: int
-    announced_intrusions: int
-    response: str
-    share: Fraction
-
-    @property
-    def epsilon_state(self) -> Fraction:
-        """What one intrusion may learn."""
-        return Fraction(self.epsilon) * (1 - self.share) / (1 + self.announced_intrusions)
-
-    @property
-    def epsilon_output(self) -> Fraction:
-        """What one release may add."""
-        return Fraction(self.epsilon) * self.share / self.releases
-
-    @property
-    def beta(self) -> float:
-        """The chance that an interval misses."""
-        return 1.0 - self.confidence
 
 
 class PanEstimator:
@@ -117,50 +73,31 @@ class PanEstimator:
     _seeded: bool
     _released: int
     _last: Any
+    _charge: Charge | None
 
     # ---- making one ----------------------------------------------------------------------------------------------
 
     def _start(self, budget: Budget, options: Options) -> None:
+        """Check everything, charge the ledger, and only then draw the state."""
         unknown = set(options) - set(Options.__annotations__)
         if unknown:
             raise ParameterError(f"{type(self).__name__} takes no argument {sorted(unknown)[0]!r}")
-        if not isinstance(budget, Budget) or budget.epsilon is None:
-            raise ParameterError("budget must be a Budget(epsilon=...): the guarantee is a pure one, without delta")
-        self._settings = self._checked_settings(
-            budget.epsilon,
-            options.get("confidence", 0.95),
-            options.get("releases", 1),
-            options.get("announced_intrusions", 0),
-            options.get("response", "tight"),
-            options.get("output_share"),
-        )
-        self._source = options.get("source")
-        if self._source is not None and not isinstance(self._source, RandomSource):
-            raise ParameterError("source must be a RandomSource, made by seeded_source")
+        account, charge_id, self._source = options.get("ledger"), options.get("charge_id"), options.get("source")
+        check_payer(account, charge_id, self._source)
+        self._settings = Settings.of(as_budget(budget).pure(self.name), options, self._width)
         self._seeded = self._source is not None and self._source.seeded
         self._released, self._last = 0, None
         self._lock = threading.Lock()
-        source = self._source or fresh_source()
-        self._table = self._build(source)
+        _ = self.response  # which has to exist
+        if self._sensitivity(1) > MAX_SCALE * self._settings.epsilon_output:
+            raise ParameterError("epsilon is too small: the noise of a release would have a scale above 2**50")
+        self._charge = Charge.begin(account, charge_id, self._bill(self._settings.epsilon), self._draw)
 
-    def _checked_settings(
-        self, epsilon: float, confidence: object, releases: object, announced: object, response: object, share: object
-    ) -> Settings:
-        level = probability("confidence", confidence)
-        if level < 0.5:
-            raise ParameterError(f"confidence must be at least 0.5, not {confidence!r}")
-        count = whole_number("releases", releases, 1, 2**20)
-        planned = whole_number("announced_intrusions", announced, 0, 16)
-        if response not in ("tight", "paper"):
-            raise ParameterError(f"response must be 'tight' or 'paper', not {response!r}")
-        draft = Settings(epsilon, level, count, planned, str(response), Fraction(1, 2))
-        if share is None:
-            part = choose_share(epsilon, 1 + planned, count, lambda es, eo: self._width(draft, es, eo))
-        else:
-            part = Fraction(share) if isinstance(share, Fraction) else Fraction(probability("output_share", share))
-            if not 0 < part < 1:
-                raise ParameterError("output_share must be greater than 0 and less than 1")
-        return Settings(epsilon, level, count, planned, str(response), part)
+    def _draw(self) -> None:
+        self._table = self._build(self._source or fresh_source())
+
+    def _bill(self, epsilon: float) -> Bill:
+        return Bill(Budget(epsilon), self.name, Element())
 
     def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
         """The half-width of an interval in the worst case, to choose the split by; no data is involved."""
@@ -181,29 +118,6 @@ class PanEstimator:
     def _adopt(self, parameters: dict[str, Any]) -> None:
         """The inverse of `_parameters`."""
         raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
-
-    def _fewest(
-        self, alpha: float, beta: float, epsilon: float, options: Options, most: int, resize: Callable[[int], object]
-    ) -> int:
-        """The smallest size, set by `resize`, at which `_width` is at most alpha; fills in the confidence 1 - beta."""
-        alpha, beta = positive_number("alpha", alpha), probability("beta", beta)
-        epsilon = positive_number("epsilon", epsilon)
-        if "confidence" in options or "output_share" in options:
-            raise ParameterError("for_accuracy chooses confidence (1 - beta) and output_share itself")
-        options["confidence"] = 1 - beta
-        releases = whole_number("releases", options.get("releases", 1), 1, 2**20)
-        intrusions = 1 + whole_number("announced_intrusions", options.get("announced_intrusions", 0), 0, 16)
-        settings = Settings(
-            epsilon, 1 - beta, releases, intrusions - 1, options.get("response", "tight"), Fraction(1, 2)
-        )
-
-        def enough(size: int) -> bool:
-            resize(size)
-            share = choose_share(epsilon, intrusions, releases, lambda es, eo: self._width(settings, es, eo))
-            spent = float(share) * epsilon
-            return self._width(settings, (epsilon - spent) / intrusions, spent / releases) <= alpha
-
-        return smallest_sample(enough, most)
 
     # ---- the stream ----------------------------------------------------------------------------------------------
 
@@ -239,9 +153,14 @@ class PanEstimator:
         """Tell that the memory was read: every cell is re-randomised, so that a later look costs no more than a first.
 
         Call it right after the intrusion, before any update. Accuracy falls with every call: see docs/pan.md.
-        Intrusions beyond `announced_intrusions` are handled the same way and raise the epsilon of the guarantee.
+        Intrusions beyond `announced_intrusions` are handled the same way and raise the epsilon of the guarantee. Where
+        a ledger paid, it is charged for each of them first; if the account cannot pay, nothing is re-randomised: the
+        budget covers this look and no other, so drop the estimator.
         """
         with self._lock:
+            s, number = self._settings, self.intrusions + 1
+            if self._charge is not None and number > s.announced_intrusions:
+                self._charge.add(f"intrusion-{number}", self._bill(rounded_up(s.epsilon_state)))
             self._table.rerandomise(self._native_source)
 
     @property
@@ -298,52 +217,48 @@ class PanEstimator:
     def to_bytes(self) -> bytes:
         """The whole state, which may be shown to anyone once: the guarantee covers it."""
         with self._lock:
-            s = self._settings
             header = {
-                "settings": [
-                    s.epsilon,
-                    s.confidence,
-                    s.releases,
-                    s.announced_intrusions,
-                    s.response,
-                    str(s.share),
-                ],
+                "settings": self._settings.to_list(),
                 "parameters": self._parameters(),
                 "released": self._released,
                 "last": None if self._last is None else self._pack(self._last),
                 "seeded": self._seeded,
+                # Only where a ledger paid: without one, states are as they always were.
+                **({} if self._charge is None else {"charge": self._charge.to_list()}),
             }
             text = json.dumps(header, sort_keys=True, allow_nan=False).encode()
             return seal_state(self.family, _VERSION, struct.pack("<I", len(text)) + text + self._table.to_bytes())
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Continue from a state; raises `CorruptStateError` for bytes that are not one of this class."""
+    def from_bytes(cls, data: bytes, *, ledger: Account | None = None) -> Self:
+        """Continue from a state; raises `CorruptStateError` for bytes that are not one of this class.
+
+        Args:
+            data: The state.
+            ledger: The account that pays. One that paid for this state is charged nothing; any other is charged the
+                whole budget.
+        """
         _, payload = open_state(data, cls.family, _VERSION)
-        estimator = object.__new__(cls)
+        made = object.__new__(cls)
         try:
             (length,) = struct.unpack_from("<I", payload)
             header = json.loads(payload[4 : 4 + length])
-            epsilon, confidence, releases, planned, response, share = header["settings"]
-            estimator._table = _native.PanTable.from_bytes(payload[4 + length :])
-            estimator._adopt(header["parameters"])
-            estimator._settings = estimator._checked_settings(
-                positive_number("epsilon", epsilon), confidence, releases, planned, response, Fraction(share)
-            )
-            estimator._check_table()
-            estimator._released = whole_number("released", header["released"], 0, releases)
-            estimator._seeded = bool(header["seeded"])
-            last = header["last"]
-            estimator._last = None if last is None else estimator._unpack(last)
-            if (last is None) != (estimator._released == 0) or estimator._table.erased != (
-                estimator._released == releases
-            ):
+            made._table = _native.PanTable.from_bytes(payload[4 + length :])
+            made._adopt(header["parameters"])
+            made._settings = Settings.from_list(header["settings"], made._width)
+            made._check_table()
+            releases, last = made._settings.releases, header["last"]
+            made._released = whole_number("released", header["released"], 0, releases)
+            made._seeded = bool(header["seeded"])
+            made._last = None if last is None else made._unpack(last)
+            saved = saved_charge(header.get("charge"))
+            if (last is None) != (made._released == 0) or made._table.erased != (made._released == releases):
                 raise CorruptStateError("state does not agree with itself about its releases")
         except (ParameterError, struct.error, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise CorruptStateError(f"state of {cls.__name__} cannot be read ({type(error).__name__})") from None
-        estimator._source = None
-        estimator._lock = threading.Lock()
-        return estimator
+        made._source, made._lock = None, threading.Lock()
+        made._charge = Charge.restored(saved, ledger, made._bill(made._settings.epsilon), made._seeded)
+        return made
 
     def _check_table(self) -> None:
         """That the restored table is one this estimator would have built."""
@@ -429,15 +344,17 @@ class PanEstimator:
         """None lets each call draw from a source of its own, so that no random words wait in memory."""
         return None if self._source is None else self._source._source.native
 
-    @property
-    def _sensitivity(self) -> int:
-        """How far any change of one element's cells moves the counts of one output, in l1."""
+    def _sensitivity(self, intrusions: int) -> int:
+        """How far any change of one element's cells moves the counts of one output, in l1.
+
+        No less after announced intrusions than before.
+        """
         return 1
 
     @property
     def noise_scale(self) -> Fraction:
         """Of the discrete Laplace noise on each count of a release."""
-        return self._sensitivity / self._settings.epsilon_output
+        return self._sensitivity(self.intrusions) / self._settings.epsilon_output
 
     @property
     def response(self) -> Response:
@@ -457,12 +374,6 @@ class PanEstimator:
 
         value = cut(unbiased)
         return PanEstimate(value, min(cut(lower), value), max(cut(upper), value), self.guarantee, unbiased)
-
-
-def gap_of(response: str, epsilon: float, rounds: int) -> float:
-    """The gap between the coins after so many announced intrusions, in floating point, for sizing."""
-    gap = math.tanh(epsilon / 2) if response == "tight" else min(epsilon, 1.5) / 4
-    return max(gap, 1e-300) ** (1 + rounds)
 
 
 def numbers(*values: int) -> npt.NDArray[np.uint64]:

@@ -10,9 +10,10 @@ from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.universe import Universe
 from discreet.noise import RandomSource
-from discreet.pan._base import Options, PanEstimate, PanEstimator, Settings, gap_of
+from discreet.pan._base import PanEstimate, PanEstimator
 from discreet.pan.intervals import count_bound, mean_interval
-from discreet.pan.responses import Response
+from discreet.pan.responses import Response, gap_of
+from discreet.pan.settings import Options, Settings, fewest
 from discreet.privacy.checks import whole_number
 
 __all__ = ["DEFAULT_SAMPLE", "Sampled", "SampledBits"]
@@ -39,7 +40,7 @@ class Sampled(PanEstimator):
             self._sample_size = m
 
         most = min(_size(Universe.of(universe)), _MOST)
-        return self._fewest(alpha, beta, epsilon, options, most, resize)
+        return fewest(alpha, beta, epsilon, options, most, self._width, resize)
 
     def _cells(
         self, source: RandomSource, response: Response | None = None, shuffled: bool = False

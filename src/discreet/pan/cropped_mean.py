@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from discreet import _native
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
-from discreet.pan._base import Options, PanEstimate, numbers
+from discreet.pan._base import PanEstimate, numbers
 from discreet.pan._sampled import SampledBits
 from discreet.pan.seam import ElementLaw
+from discreet.pan.settings import Options
 from discreet.privacy import Budget
 from discreet.privacy.checks import whole_number
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from discreet import _native
 from discreet.noise import RandomSource
-from discreet.pan._base import Options, numbers
+from discreet.pan._base import numbers
 from discreet.pan._sampled import SampledBits
+from discreet.pan.settings import Options
 from discreet.privacy import Budget
 
 if TYPE_CHECKING:

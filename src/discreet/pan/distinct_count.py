@@ -11,7 +11,9 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
-from discreet.pan._base import Options, PanEstimate, PanEstimator, Settings, gap_of, numbers
+from discreet.pan._base import PanEstimate, PanEstimator, numbers
+from discreet.pan.responses import gap_of
+from discreet.pan.settings import Options, Settings, fewest
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number, whole_number
 
@@ -63,7 +65,7 @@ class DistinctCount(PanEstimator):
         def resize(buckets: int) -> None:
             draft._buckets = buckets
 
-        m = max(draft._fewest(alpha, beta, epsilon, options, 2**25, resize), 16)
+        m = max(fewest(alpha, beta, epsilon, options, 2**25, draft._width, resize), 16)
         return cls(budget=Budget(epsilon), buckets=m, levels=levels, **options)
 
     def _choose(self, buckets: object, levels: object) -> None:

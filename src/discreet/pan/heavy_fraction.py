@@ -12,12 +12,13 @@ import numpy as np
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
-from discreet.pan._base import Options, PanEstimate, Settings, gap_of, numbers
+from discreet.pan._base import PanEstimate, numbers
 from discreet.pan._sampled import Sampled
 from discreet.pan.cropped_mean import MAX_T, largest_ratio
 from discreet.pan.intervals import count_bound, mean_interval
-from discreet.pan.responses import Response
+from discreet.pan.responses import Response, gap_of
 from discreet.pan.seam import ElementLaw
+from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number, whole_number
 
@@ -206,8 +207,7 @@ class HeavyFraction(Sampled):
         unit = max(map(abs, weights)) / _WEIGHT
         return [round(w / unit) for w in weights], unit
 
-    @property
-    def _sensitivity(self) -> int:
+    def _sensitivity(self, intrusions: int) -> int:
         # An element is in one of the two tables. It is in every table of the ladder, and may move each count by 1.
         return 1 if self._method == "two_tables" else sum(map(abs, self._ladder_parts()[0]))
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
-from discreet.noise import RandomSource, fresh_source
-from discreet.pan._base import Options, PanEstimate, Settings, numbers
+from discreet.noise import RandomSource
+from discreet.pan._base import PanEstimate, numbers
 from discreet.pan._sampled import Sampled
 from discreet.pan.intervals import count_bound, linear_bound, mean_interval
 from discreet.pan.responses import ONE, Response, response_weights, square_law, square_threshold
 from discreet.pan.seam import CounterCell, ElementLaw
+from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget
 from discreet.privacy.checks import probability, whole_number
 
@@ -63,10 +64,9 @@ class Incidence(Sampled):
     ) -> None:
         self._choose(t, method, max_count, primes, collision)
         self._moduli = [_squares_prime(self._t, self._max_count)]
-        if self._method == "primes":
-            pool = _smallest_primes(math.ceil(4 * math.log2(self._max_count or 2) / self._collision))
-            places = (options.get("source") or fresh_source()).uniform_integers(len(pool), self._primes)
-            self._moduli = [pool[int(place)] for place in places]
+        if self._method == "primes":  # they are drawn with the state; until then, the largest there are
+            self._moduli = [self._pool[-1]] * self._primes
+        self._chooses_share = options.get("output_share") is None
         self._sample(universe, sample_size)
         self._start(budget, options)
 
@@ -134,7 +134,17 @@ class Incidence(Sampled):
             ElementLaw((cell,), lambda x: (float((x[0] - t) % prime in squares), float(x[0] == t)), (2 * scale,) * 2),
         ]
 
+    @property
+    def _pool(self) -> list[int]:
+        """What random primes are drawn from."""
+        return _smallest_primes(math.ceil(4 * math.log2(self._max_count or 2) / self._collision))
+
     def _build(self, source: RandomSource) -> _native.PanTable:
+        if self._method == "primes":
+            pool = self._pool
+            self._moduli = [pool[int(place)] for place in source.uniform_integers(len(pool), self._primes)]
+            if self._chooses_share:
+                self._settings = self._settings.narrowest(self._width)
         table = self._cells(source)
         if self._method == "squares":
             prime = self._moduli[0]
@@ -163,12 +173,11 @@ class Incidence(Sampled):
             self._prime_reaches(Fraction(epsilon_state), settings.announced_intrusions, epsilon_output, settings)
         )
 
-    @property
-    def _sensitivity(self) -> int:
+    def _sensitivity(self, intrusions: int) -> int:
         if self._method == "primes":
             return 2 * len(self._moduli)  # every table may change in two residues
         # Squares are counted; after an announced intrusion zeros too, and an element may move from one to the other.
-        return 2 if self.intrusions else 1
+        return 2 if intrusions else 1
 
     def _read(self, source: RandomSource) -> PanEstimate:
         if self._method == "primes":

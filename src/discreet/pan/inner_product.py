@@ -13,13 +13,18 @@ import numpy.typing as npt
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.noise import RandomSource, fresh_source
 from discreet.pan._base import PanEstimate
+from discreet.pan.charge import Charge, saved_charge
 from discreet.pan.responses import ONE, Response
 from discreet.privacy import Budget, Guarantee, Replace
+from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
+from discreet.releases.paying import Bill, check_payer
 from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from discreet.privacy.ledger import Account
 
 __all__ = ["InnerProductCounter"]
 
@@ -39,17 +44,32 @@ class InnerProductCounter:
         that is why no private sketch does this ([PAN] Theorem 7.2).
     Error: (ones - p0 n)/gap is within sqrt(n log(2/beta)/2)/gap; V_i is right for a clear majority of enough votes.
     Follows [PAN] section 7.
+
+    Args:
+        length: Of the vectors.
+        budget: A pure epsilon.
+        confidence: Of the interval of a release.
+        source: A seeded source, for tests and audits.
+        ledger: The account that pays. The budget is charged durably when the counter is made; it covers every look and
+            every release.
+        charge_id: Names the charge; a new id by default. It pays for one counter.
     """
 
     name = "pan-private inner-product counter"
 
     def __init__(
-        self, length: int, *, budget: Budget, confidence: float = 0.95, source: RandomSource | None = None
+        self,
+        length: int,
+        *,
+        budget: Budget,
+        confidence: float = 0.95,
+        source: RandomSource | None = None,
+        ledger: Account | None = None,
+        charge_id: str | None = None,
     ) -> None:
+        check_payer(ledger, charge_id, source)
         self._length = whole_number("length", length, 1, 2**20)
-        if not isinstance(budget, Budget) or budget.epsilon is None:
-            raise ParameterError("budget must be a Budget(epsilon=...): the guarantee is a pure one, without delta")
-        self._epsilon = budget.epsilon
+        self._epsilon = as_budget(budget).pure(self.name)
         self.response = Response.of("tight", Fraction(self._epsilon))
         self._confidence = probability("confidence", confidence)
         self._source, self._seeded = source, source is not None and source.seeded
@@ -57,6 +77,11 @@ class InnerProductCounter:
         self._vector: Bits | None = None
         self._count = self._vectors = 0
         self._lock = threading.Lock()
+        self._charge = Charge.begin(ledger, charge_id, self._bill, lambda: None)
+
+    @property
+    def _bill(self) -> Bill:
+        return Bill(Budget(self._epsilon), self.name, Replace())
 
     def vote(self, positions: npt.ArrayLike, bits: npt.ArrayLike) -> None:
         """One vote of 0 or 1 for one position from each participant; before the first vectors."""
@@ -104,13 +129,12 @@ class InnerProductCounter:
         from scipy.special import betaincinv
 
         n, ones, beta = self._vectors, self._count, 1 - self._confidence
-        p0, p1 = self.response.unseen / ONE, self.response.seen / ONE
+        p0, gap = self.response.unseen / ONE, (self.response.seen - self.response.unseen) / ONE
         low = float(betaincinv(ones, n - ones + 1, beta / 2)) if ones > 0 else 0.0
         high = float(betaincinv(ones + 1, n - ones, 1 - beta / 2)) if ones < n else 1.0
-        unbiased = (ones - p0 * n) / (p1 - p0)
-        value, lower, upper = (
-            min(max(x, 0.0), float(n)) for x in (unbiased, n * (low - p0) / (p1 - p0), n * (high - p0) / (p1 - p0))
-        )
+        unbiased = (ones - p0 * n) / gap
+        ends = (unbiased, n * (low - p0) / gap, n * (high - p0) / gap)
+        value, lower, upper = (min(max(x, 0.0), float(n)) for x in ends)
         return PanEstimate(value, min(lower, value), max(upper, value), self.guarantee, unbiased)
 
     @property
@@ -157,12 +181,16 @@ class InnerProductCounter:
                 "count": self._count,
                 "vectors": self._vectors,
                 "seeded": self._seeded,
+                **({} if self._charge is None else {"charge": self._charge.to_list()}),
             }
         return seal_state(_FAMILY, 1, json.dumps(state, sort_keys=True).encode())
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Continue from a state; raises `CorruptStateError` for bytes that are not one of this class."""
+    def from_bytes(cls, data: bytes, *, ledger: Account | None = None) -> Self:
+        """Continue from a state; raises `CorruptStateError` for bytes that are not one of this class.
+
+        A `ledger` that paid for it is charged nothing; any other is charged the budget.
+        """
         _, payload = open_state(data, _FAMILY, 1)
         try:
             state: dict[str, Any] = json.loads(payload)
@@ -179,8 +207,10 @@ class InnerProductCounter:
                 raise ParameterError("arrays of the wrong length")
             if (counter._ones < 0).any() or (counter._ones > counter._votes).any():
                 raise ParameterError("more ones than votes")
+            saved = saved_charge(state.get("charge"))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CorruptStateError(f"state of {cls.__name__} cannot be read ({type(error).__name__})") from None
+        counter._charge = Charge.restored(saved, ledger, counter._bill, counter._seeded)
         return counter
 
     def __repr__(self) -> str:

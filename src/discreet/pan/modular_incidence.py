@@ -13,11 +13,12 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
-from discreet.pan._base import Options, Settings, numbers
+from discreet.pan._base import numbers
 from discreet.pan._sampled import Sampled
 from discreet.pan.intervals import linear_bound
 from discreet.pan.responses import ONE, Response, paper_weights, response_weights, square_law, square_threshold
 from discreet.pan.seam import CounterCell, ElementLaw
+from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import whole_number
 
@@ -153,8 +154,10 @@ class ModularIncidence(Sampled):
 
     def _inverse(self, epsilon_state: Fraction, rounds: int) -> tuple[Vector, Vector]:
         """The law of the total shift after `rounds` announced intrusions, and the filter that undoes it."""
-        spectrum = np.fft.fft(np.array([float(p) for p in self.shift_law_at(epsilon_state)])) ** (1 + rounds)
-        return np.fft.ifft(spectrum).real, np.fft.ifft(1 / spectrum).real
+        spectrum = np.fft.fft(np.array([float(p) for p in self.shift_law_at(epsilon_state)]))
+        if np.abs(spectrum).min() < 2.0**-44:  # what is left is rounding
+            raise ParameterError("epsilon is too small: the shifts cannot be undone")
+        return np.fft.ifft(spectrum ** (1 + rounds)).real, np.fft.ifft(spectrum ** -(1 + rounds)).real
 
     def _build(self, source: RandomSource) -> _native.PanTable:
         table = self._cells(source, Response(1, 1))
@@ -173,8 +176,7 @@ class ModularIncidence(Sampled):
 
     # ---- the output ----------------------------------------------------------------------------------------------
 
-    @property
-    def _sensitivity(self) -> int:
+    def _sensitivity(self, intrusions: int) -> int:
         return 2  # an entry leaves one residue and enters another
 
     def _reach(self, epsilon_state: Fraction, rounds: int, epsilon_output: float, beta: float) -> float:

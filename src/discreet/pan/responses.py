@@ -6,6 +6,7 @@ probabilities of one value is at most e^epsilon as the number it is, checked wit
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,7 +15,7 @@ from discreet.errors import ParameterError
 from discreet.noise.enclosure import exp_minus
 from discreet.noise.response import keep_probability
 
-__all__ = ["Response", "paper_weights", "response_weights", "square_law", "square_threshold"]
+__all__ = ["Response", "gap_of", "paper_weights", "response_weights", "square_law", "square_threshold"]
 
 ONE = 1 << 64
 _BITS = 192
@@ -61,6 +62,12 @@ class Response:
         for _ in range(rounds):
             p0, p1 = (p * base1 + (1 - p) * base0 for p in (p0, p1))
         return p0, p1
+
+
+def gap_of(response: str, epsilon: float, rounds: int) -> float:
+    """The gap between the coins after so many announced intrusions, in floating point, for sizing."""
+    gap = math.tanh(epsilon / 2) if response == "tight" else min(epsilon, 1.5) / 4
+    return max(gap, 1e-300) ** (1 + rounds)
 
 
 def response_weights(k: int, epsilon: Fraction) -> list[int]:

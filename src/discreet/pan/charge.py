@@ -1,0 +1,78 @@
+"""Paying for a state: one charge covers the looks and the releases that its budget is split into."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from discreet.errors import ParameterError
+from discreet.privacy.ledger import Account, new_charge_id
+from discreet.releases.paying import Bill, begin, check_payer
+
+__all__ = ["Charge", "saved_charge"]
+
+
+@dataclass(frozen=True)
+class Charge:
+    """The charge that pays for a state and for those that go on from it.
+
+    The ledger keeps the token, which is drawn with the state: a second state under the same id is refused. It would be
+    two looks and twice the releases.
+    """
+
+    charge_id: str
+    token: str
+    account: Account | None = None
+
+    @classmethod
+    def begin(
+        cls, account: Account | None, charge_id: str | None, bill: Bill, draw: Callable[[], None]
+    ) -> Charge | None:
+        """Charge durably, then draw the state; without an account, draw it.
+
+        The charge counts as used when the state is drawn. Before that nothing of it saw any data, so after a crash in
+        between the same id begins once more, at no cost.
+        """
+        if account is None:
+            draw()
+            return None
+        made = cls(new_charge_id() if charge_id is None else charge_id, uuid.uuid4().hex, account)
+        begin(account, made.charge_id, bill, made.token.encode(), what="state", save=draw)
+        return made
+
+    @classmethod
+    def restored(
+        cls, saved: tuple[str, str] | None, account: Account | None, bill: Bill, seeded: bool
+    ) -> Charge | None:
+        """That of a state that is read. An account that did not pay for it, or nothing so far, is charged now."""
+        if account is None:
+            return None if saved is None else cls(*saved)
+        check_payer(account, None, None)
+        if seeded:
+            raise ParameterError("a ledger keeps private releases; a state from a seeded source is not private")
+        made = cls(*(saved or (new_charge_id(), uuid.uuid4().hex)), account)
+        begin(account, made.charge_id, bill, made.token.encode(), what="state")
+        return made
+
+    def add(self, what: str, bill: Bill) -> None:
+        """Charge for something beyond what the charge covers; `what` names it, and repeated it costs nothing more."""
+        if self.account is None:
+            raise ParameterError(
+                f"a ledger paid for this state, and {what.replace('-', ' ')} is not covered: it costs {bill.budget} "
+                "more. Give the account: from_bytes(data, ledger=account)"
+            )
+        begin(self.account, f"{self.charge_id}-{what}", bill, self.token.encode(), what="state")
+
+    def to_list(self) -> list[str]:
+        """What a state keeps of it."""
+        return [self.charge_id, self.token]
+
+
+def saved_charge(values: object) -> tuple[str, str] | None:
+    """The inverse of `to_list`; None for a state that no ledger paid for."""
+    if values is None:
+        return None
+    if not isinstance(values, list) or len(values) != 2 or not all(isinstance(value, str) for value in values):
+        raise ParameterError("not a charge")
+    return values[0], values[1]
