@@ -16,9 +16,9 @@ import pytest
 import discreet as dc
 from discreet import central
 from discreet.api import MECHANISMS
-from discreet.api._plan import published_from
-from discreet.api._release import split
+from discreet.api.choosing import published_from
 from discreet.central import Mechanism, OffsetRelease
+from discreet.central.prepared import split_off_total
 from discreet.noise import seeded_source
 
 BUDGET = dc.Budget(1.0, 1e-6)
@@ -289,19 +289,19 @@ def test_releases_while_other_threads_update(account):
 @pytest.mark.parametrize("share", [0.1, 1 / 3, 0.9, 1e-9, 1 - 1e-12])
 @pytest.mark.parametrize("epsilon", [1.0, 0.1, 1.1, 1e-5, 3.0000001])
 def test_the_parts_never_cost_more_than_the_whole(epsilon, share):
-    rest, noise = split(dc.Budget(epsilon, 1e-6), share, dc.Event())
+    rest, noise = split_off_total(dc.Budget(epsilon, 1e-6), share, dc.Event())
     assert Fraction(rest.epsilon) + 1 / noise.scale <= Fraction(epsilon)
     assert Fraction(rest.epsilon) + 1 / noise.scale >= Fraction(epsilon) * (1 - Fraction(1, 10**15))
     assert rest.delta == 1e-6
 
 
 def test_the_total_of_users_has_more_noise():
-    _, noise = split(dc.Budget(1.0, 1e-6), 0.25, dc.User(5))
+    _, noise = split_off_total(dc.Budget(1.0, 1e-6), 0.25, dc.User(5))
     assert noise.scale == 20
 
 
 def test_the_total_under_zcdp_is_gaussian():
-    rest, noise = split(dc.Budget.zcdp(0.3), 0.1, dc.User(2))
+    rest, noise = split_off_total(dc.Budget.zcdp(0.3), 0.1, dc.User(2))
     rho = Fraction(2 * 2) / (2 * noise.scale**2)
     assert noise.law == "gaussian"
     assert Fraction(rest.rho) + rho <= Fraction(0.3)

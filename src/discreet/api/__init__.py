@@ -1,10 +1,10 @@
 """The facade over the packages below: release, top_k, plan."""
 
-from discreet.api._choose import MECHANISMS
-from discreet.api._plan import Plan, PlanRow, plan
-from discreet.api._plan_people import PeoplePlan, PeoplePlanRow, plan_people
-from discreet.api._release import release
-from discreet.api._top_k import top_k
+from discreet.api.choosing import MECHANISMS
+from discreet.api.plan_of_people import PeoplePlan, PeoplePlanRow, plan_people
+from discreet.api.plan_rows import Plan, PlanRow, plan
+from discreet.api.releasing import release
+from discreet.api.top_rows import top_k
 
 __all__ = [
     "MECHANISMS",

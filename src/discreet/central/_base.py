@@ -125,6 +125,11 @@ class Mechanism(abc.ABC):
         """How far a published count may lie from the truth."""
 
     @property
+    def description(self) -> str:
+        """What a ledger writes down of it; a charge id stands for one description."""
+        return self.name
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """What the guarantee rests on, in plain words."""
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -44,25 +45,25 @@ class CorrelatedRelease(Mechanism):
     def _steps(self) -> int:
         """How many events, or lists, of one unit of privacy may be in the sketch."""
 
-    @property
+    @cached_property
     def _calibrated(self) -> tuple[float, float, int]:
         return correlated_calibration(*self.budget.approximate(self.name), self.capacity, self._steps)
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """Sigma of the discrete Gaussian noise of each counter, in half counts."""
         return Fraction(self._calibrated[0])
 
-    @property
+    @cached_property
     def shared_scale(self) -> Fraction:
         """Sigma of the discrete Gaussian noise that all counters share, in half counts."""
         return Fraction(self._calibrated[1])
 
-    @property
+    @cached_property
     def threshold(self) -> int:
         return self._calibrated[2]
 
-    @property
+    @cached_property
     def error_model(self) -> ErrorModel:
         rounding = 0.5
         return ErrorModel(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ class EntriesRelease(Mechanism):
         """What is done to entries behind a threshold before they get noise; it may be random."""
         return entries
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noise, in units of `step`: sensitivity/epsilon, exactly."""
         return laplace_scale(self._epsilon(), self.sensitivity)
@@ -121,7 +122,7 @@ class EntriesRelease(Mechanism):
             return self._hidden_cut()
         return universe_cut(self._epsilon(), self.sensitivity, self.universe.size, self.spurious)
 
-    @property
+    @cached_property
     def threshold(self) -> int | float:
         cut = self.cut * self.step
         return int(cut) if cut.denominator == 1 else float(cut)
@@ -131,7 +132,7 @@ class EntriesRelease(Mechanism):
         """By how much an entry may be raised before noise, in counts."""
         return Fraction(0)
 
-    @property
+    @cached_property
     def error_model(self) -> ErrorModel:
         rounding = 0.0 if self.step == 1 else 0.5
         known = self.universe is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 from discreet.central._base import (
@@ -57,12 +58,12 @@ class SharedNoiseRelease(Mechanism):
     def _exact_threshold(self) -> int:
         """The smallest threshold that is private; the papers' are used only where they are not below it."""
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
         return laplace_scale(self.budget.approximate(self.name)[0], items_of(self.unit))
 
-    @property
+    @cached_property
     def error_model(self) -> ErrorModel:
         return ErrorModel(
             Noise("laplace", self.scale, self.capacity),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale, require_event_or_user
@@ -45,17 +46,17 @@ class OffsetRelease(Mechanism):
         whole_number("capacity", self.capacity)
         require_event_or_user(self.unit, self.name)
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
         return laplace_scale(self.budget.approximate(self.name)[0], items_of(self.unit))
 
-    @property
+    @cached_property
     def threshold(self) -> int:
         epsilon, delta = self.budget.approximate(self.name)
         return 1 + offset_threshold(epsilon, delta, max_items=items_of(self.unit))
 
-    @property
+    @cached_property
     def error_model(self) -> ErrorModel:
         return ErrorModel(Noise("laplace", self.scale, self.capacity), offset_noise=Noise("laplace", self.scale))
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,6 +83,10 @@ class PeopleRelease(Mechanism):
             raise ParameterError(f"{self.name} protects dc.User(); got {type(self.unit).__name__}")
 
     @property
+    def description(self) -> str:
+        return f"{self.name}, {'rows' if self.rows else 'people'}, k={self.k}"
+
+    @cached_property
     def calibration(self) -> Calibration:
         """Noise and cuts."""
         return calibrated(*self.budget.approximate(self.name), self.most_candidates)
@@ -97,7 +101,7 @@ class PeopleRelease(Mechanism):
         """The share of mu^2 that one look at the items has, in parts."""
         return LOOK
 
-    @property
+    @cached_property
     def threshold(self) -> float:
         return self.calibration.threshold(second=True)
 
@@ -106,7 +110,7 @@ class PeopleRelease(Mechanism):
         # With a column of people it is known whose a row is, and all of a person's rows are hidden.
         return ("every person is one list",) if self.lists else ()
 
-    @property
+    @cached_property
     def error_model(self) -> ErrorModel:
         """The least noise of a count: that of one item a person. The release has the noise of every item."""
         return ErrorModel(

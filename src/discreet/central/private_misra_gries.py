@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from discreet.central._base import items_of
@@ -38,7 +39,7 @@ class PrivateMisraGries(SharedNoiseRelease):
     def _exact_threshold(self) -> int:
         return pmg_threshold(*self.budget.approximate(self.name), max_items=items_of(self.unit))
 
-    @property
+    @cached_property
     def threshold(self) -> int:
         if self.calibration == "exact":
             return self._exact_threshold()

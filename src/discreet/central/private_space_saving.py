@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 from discreet.central._base import (
@@ -83,12 +84,12 @@ class PrivateSpaceSaving(Mechanism):
         length = epsilon * Fraction(self.length_share) if self.stream_length == "noisy" else Fraction(0)
         return epsilon - length, length
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """The scale of the noise on the counters, exactly."""
         return items_of(self.unit) / self._epsilons[0]
 
-    @property
+    @cached_property
     def threshold(self) -> int:
         """The cut; relative to the published offset when the length is noisy."""
         epsilon, delta = self.budget.approximate(self.name)
@@ -104,7 +105,7 @@ class PrivateSpaceSaving(Mechanism):
             return math.floor(Fraction(self.stream_length, k) + 1 + Fraction(margin)) + 1
         return smallest + 1 + space_saving_threshold(epsilon, delta, max_items=m)
 
-    @property
+    @cached_property
     def error_model(self) -> ErrorModel:
         noise = Noise("laplace", self.scale, self.capacity)
         if self.stream_length == "noisy":

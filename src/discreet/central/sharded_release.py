@@ -59,16 +59,16 @@ class ShardedOffsetRelease(Mechanism):
         """The mechanism that each shard is released with."""
         return OffsetRelease(self.budget, self.capacity, self.unit)
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
         return self.of_one_shard.scale
 
-    @property
+    @cached_property
     def threshold(self) -> int:
         return self.of_one_shard.threshold
 
-    @property
+    @cached_property
     def error_model(self) -> ErrorModel:
         return ErrorModel(
             Noise("laplace", self.scale, self.capacity * self.shards),

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -110,7 +110,7 @@ class _SketchHeavyHitters(Mechanism):
         """
         return 2 if self.stream_length == "noisy" else 1
 
-    @property
+    @cached_property
     def deltas(self) -> _Deltas:
         # delta >= gaussian + streams hashing + (1 + e^epsilon)(cells + length)
         epsilon, delta = self.budget.approximate(self.name)
@@ -122,7 +122,7 @@ class _SketchHeavyHitters(Mechanism):
         length = failing / 2.0 if self.stream_length == "noisy" else 0.0
         return _Deltas(gaussian, rest / 2.0 / self._streams, failing - length, length)
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """The scale of the Laplace noise, m d/epsilon exactly, or the sigma of the Gaussian one."""
         m, epsilon = items_of(self.unit), self._epsilons[0]
@@ -130,7 +130,7 @@ class _SketchHeavyHitters(Mechanism):
             return m * self.depth / epsilon
         return Fraction(_sigma(float(epsilon), self.deltas.gaussian, self.depth, m))
 
-    @property
+    @cached_property
     def _margin(self) -> int:
         """The smallest t that no noise of a cell reaches, in the direction that counts, but for its part of delta."""
         sides = 2 if self.rule == "median" else 1
@@ -150,7 +150,7 @@ class _SketchHeavyHitters(Mechanism):
             length, self.capacity, int(self._collisions(length).bound(self.deltas.hashing)), self.rule
         )
 
-    @property
+    @cached_property
     def threshold(self) -> int:
         """The cut; relative to the published offset when the length is noisy."""
         if self.stream_length == "noisy":
@@ -158,7 +158,7 @@ class _SketchHeavyHitters(Mechanism):
         assert isinstance(self.stream_length, int)
         return self.untracked(self.stream_length) + self._margin
 
-    @property
+    @cached_property
     def error_model(self) -> ErrorModel:
         if isinstance(self.stream_length, int):
             return self._error_model(self._collisions(self.stream_length))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale, require_event_or_user
@@ -61,7 +62,7 @@ class StabilityHistogram(Mechanism):
         if self.noise == "gaussian" and not self.distinct and items_of(self.unit) > 1:
             raise ParameterError("Gaussian noise needs distinct=True for users: repeated items move one count by m")
 
-    @property
+    @cached_property
     def scale(self) -> Fraction:
         """The scale of the Laplace noise, or sigma of the Gaussian."""
         epsilon, delta = self.budget.approximate(self.name)
@@ -69,7 +70,7 @@ class StabilityHistogram(Mechanism):
             return Fraction(gshm_calibration(epsilon, delta, items_of(self.unit))[0])
         return laplace_scale(epsilon, items_of(self.unit))
 
-    @property
+    @cached_property
     def threshold(self) -> int:
         epsilon, delta = self.budget.approximate(self.name)
         items = items_of(self.unit)
@@ -77,7 +78,7 @@ class StabilityHistogram(Mechanism):
             return gshm_calibration(epsilon, delta, items)[1]
         return 1 + stability_threshold(epsilon, delta, max_items=items, distinct=self.distinct)
 
-    @property
+    @cached_property
     def error_model(self) -> ErrorModel:
         return ErrorModel(Noise(self.noise, self.scale, self.max_distinct or MOST_ITEMS))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from discreet.central._base import items_of, per_event, positive
@@ -38,7 +39,7 @@ class TextbookMisraGries(SharedNoiseRelease):
     def _exact_threshold(self) -> int:
         return textbook_threshold(*self._per_event(), self.capacity)
 
-    @property
+    @cached_property
     def threshold(self) -> int:
         if self.calibration == "exact":
             return self._exact_threshold()

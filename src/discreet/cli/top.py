@@ -92,16 +92,16 @@ def top(
     request = json.dumps(asked)
 
     def of_people(charge_id: str | None, reading_is_over: Callable[[], None]) -> Release:
-        from discreet.central.paying_people import prepare_people, release_people
+        from discreet.central.prepared import prepare_people
         from discreet.engines.duckdb import people_of_batches
 
         bound = max_items_per_user
-        mechanism = prepare_people(k, budget, max_items=bound, count=count, ledger=payer, charge_id=charge_id)
+        prepared = prepare_people(k, budget, max_items=bound, count=count, ledger=payer, charge_id=charge_id)
         read, workers = batches(stream), sketch["workers"]
-        found = people_of_batches(read, rows=mechanism.rows, nulls=source.nulls, memory=memory, threads=workers)
+        found = people_of_batches(read, rows=count == "rows", nulls=source.nulls, memory=memory, threads=workers)
         try:
             reading_is_over()
-            return release_people(found, mechanism, ledger=payer, charge_id=charge_id, request=request)
+            return prepared.release(found, {"request": request})
         finally:
             found.close()
 

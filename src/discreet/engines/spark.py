@@ -17,18 +17,17 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.central import Mechanism, SummedRelease, UserRelease
-from discreet.central.paying import check_noise
-from discreet.central.paying_people import prepare_people, release_people
+from discreet.central.prepared import Prepared, prepare_people
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_plans import PLANS, SHUFFLE_LIMIT, SparkPlan, choose_plan, needs_users, spark_plans
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.published import published_type
-from discreet.noise import RandomSource, system_source
+from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
-from discreet.releases.paying import Bill, check_payer, is_stored, pay_for_release
+from discreet.releases.paying import is_stored
 from discreet.releases.release import Release
 from discreet.summaries import RawCounts
 
@@ -135,7 +134,7 @@ def _top_k_of_people(
 
     if not (hasattr(dataframe, "mapInArrow") and hasattr(dataframe, "schema")):
         raise ParameterError(f"dataframe must be a Spark DataFrame, not {type(dataframe).__name__}")
-    mechanism = prepare_people(
+    prepared = prepare_people(
         k, budget, max_items=max_items, count=count, ledger=ledger, charge_id=charge_id, source=source
     )
     kind, nested = item_type(dataframe, column)
@@ -144,8 +143,8 @@ def _top_k_of_people(
     _field(dataframe, user)
     rows_of = dataframe.select(F.col(_quoted(user)).alias("u"), F.col(_quoted(column)).cast(kind).alias("i"))
     request = f"spark, column {column}, user {user}, nulls {nulls}"
-    with SparkPeople(rows_of, _KINDS[kind], nulls, rows=mechanism.rows) as people:
-        return release_people(people, mechanism, ledger=ledger, charge_id=charge_id, request=request, source=source)
+    with SparkPeople(rows_of, _KINDS[kind], nulls, rows=count == "rows") as people:
+        return prepared.release(people, {"request": request})
 
 
 def release(
@@ -245,27 +244,18 @@ class _Request:
         chosen = choose_plan("merge" if nested else plan, plans, whole_number("shuffle_limit", shuffle_limit, 0))
         if nested and plan == "auto":
             chosen = dataclasses.replace(chosen, because="merge plan: a column of arrays has one row a user")
-        check_noise(chosen.mechanism)
         return cls(dataframe, column, kind, nested, budget, unit, user_column, nulls, chosen)
-
-    @property
-    def description(self) -> str:
-        return f"{self.plan.mechanism.name}, on Spark"
 
     def run(self, ledger: Account | None, charge_id: str | None, source: RandomSource | None, k: int | None) -> Release:
         """Read, charge, draw, fetch the names, store, return."""
-        check_payer(ledger, charge_id, source)
-        description = self.description if k is None else f"{self.description}, the {k} largest"
-
-        bill = Bill(self.budget, description, self.unit, self._asked())
-
+        prepared = Prepared(self.plan.mechanism, self.budget, ledger=ledger, charge_id=charge_id, source=source)
+        also = ", on Spark" if k is None else f", on Spark, the {k} largest"
         if is_stored(ledger, charge_id):
-            return pay_for_release(ledger, charge_id, bill, _never)
+            return prepared.paid(_never, self._asked(), also)
         held = self._held().persist(self._storage())
         try:
             withheld = Withheld.collected(held, self.plan)
-            drawing = system_source() if source is None else source
-            return pay_for_release(ledger, charge_id, bill, lambda: self._published(held, withheld, drawing, k))
+            return prepared.paid(lambda: self._published(held, withheld, prepared.drawn_from, k), self._asked(), also)
         finally:
             held.unpersist()
 
@@ -349,7 +339,7 @@ class _Request:
             chosen_because=self.plan.because,
         )
         items = withheld.names(held, np.array(drawn.items, np.int64), self.kind)
-        return drawn._with(items=items, guarantee=guarantee)
+        return drawn.with_items(items).with_guarantee(guarantee)
 
 
 def _never() -> Release:

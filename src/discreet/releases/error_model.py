@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.collisions import Collisions
 from discreet.privacy.checks import probability
+
+if TYPE_CHECKING:
+    from discreet.noise import RandomSource
 
 __all__ = ["MOST_ITEMS", "ErrorModel", "Noise"]
 
@@ -39,9 +42,9 @@ class Noise:
     def upper_tail(self, s: int) -> float:
         """P[Z >= s] of one draw, never understated."""
         if self.law == "laplace":
-            from discreet.privacy.calibration.tails import log_tail
+            from discreet.privacy.calibration.tails import upper_tail
 
-            return min(1.0, math.exp(log_tail(float(1 / self.scale), s)) * (1 + 1e-12))
+            return upper_tail(float(1 / self.scale), s)
         from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
 
         return discrete_gaussian_tail(float(self.scale), s)
@@ -53,20 +56,21 @@ class Noise:
         """
         # P[all |Z| <= b] = (1 - 2 P[Z >= b+1])^draws >= 1 - beta
         most = -math.expm1(math.log1p(-probability("beta", beta)) / self.draws) / tails
-        low, high = 0, 1
-        while self.upper_tail(high + 1) > most:
-            low, high = high, 2 * high
-        while low < high:
-            middle = (low + high) // 2
-            if self.upper_tail(middle + 1) > most:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        if self.law == "laplace":
+            from discreet.privacy.calibration.tails import laplace_reach
+
+            return laplace_reach(float(1 / self.scale), most)
+        from discreet.privacy.calibration.gaussian import gaussian_reach
+
+        return gaussian_reach(float(self.scale), most)
 
     def bound_in_counts(self, beta: float, tails: float = 2) -> float:
         """The same in units of the published counts."""
         return float(self.bound(beta, tails) * self.step)
+
+    def draw(self, source: RandomSource) -> int:
+        """One draw, of step 1."""
+        return source.discrete_laplace(self.scale) if self.law == "laplace" else source.discrete_gaussian(self.scale)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description; the scale and step are written as exact fractions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -103,7 +104,7 @@ class Release:
         self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
         self.total = total
         self.total_noise = total_noise
-        self.steps = None if steps is None else np.asarray(steps, dtype=np.float64)[np.asarray(order)]
+        self.steps = None if steps is None else np.asarray(steps, dtype=np.float64)[order]
         if self.steps is not None:
             self.steps.setflags(write=False)
         self.counted = counted
@@ -130,20 +131,39 @@ class Release:
             return offsets
         return None if self.offset is None else np.full(len(self), self.offset, dtype=np.int64)
 
-    def _with(self, **changes: Any) -> Release:
-        names = ("counts", "guarantee", "error_model", "threshold", "offset", "shards", "shard_offsets", "total")
-        more = ("total_noise", "steps", "counted", "left_out")
-        fields = {name: getattr(self, name) for name in (*names, *more)}
-        changed = Release(**{"items": self._items, **fields, **changes})
-        changed.payment = self.payment
+    def with_guarantee(
+        self, guarantee: Guarantee, *, total: int | None = None, total_noise: Noise | None = None
+    ) -> Release:
+        """The same rows under another guarantee; with the noisy length of the stream, if it is a part of it."""
+        changed = copy.copy(self)
+        changed.guarantee = guarantee
+        if total_noise is not None:
+            changed.total, changed.total_noise = total, total_noise
         return changed
 
     def head(self, k: int) -> Release:
         """The first k items: a function of the release, so it costs nothing."""
-        k = whole_number("k", k, 0)
-        shards = None if self.shards is None else self.shards[:k]
-        steps = None if self.steps is None else self.steps[:k]
-        return self._with(items=self._items[:k], counts=self.counts[:k], shards=shards, steps=steps)
+        return self._taken(slice(whole_number("k", k, 0)))
+
+    def with_items(self, items: pa.Array) -> Release:
+        """The same rows with other names: what stood for the items is replaced, and equal counts are put in order."""
+        if len(items) != len(self):
+            raise ParameterError("items and counts must have one length")
+        changed = copy.copy(self)
+        changed._items = items
+        return changed._taken(_sorted(items, self.counts))
+
+    def _taken(self, rows: slice | npt.NDArray[np.int64]) -> Release:
+        """Some of the rows, or all in another order."""
+        taken = copy.copy(self)
+        taken._items = self._items[rows] if isinstance(rows, slice) else self._items.take(rows)
+        taken._values = None
+        for name in ("counts", "shards", "steps"):
+            column = getattr(self, name)
+            if column is not None:
+                setattr(taken, name, column[rows])
+                getattr(taken, name).setflags(write=False)
+        return taken
 
     def bounds(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """(lower, upper) for every item: with probability `confidence` all of them hold at once.
@@ -274,7 +294,7 @@ class Release:
         kind = "mixed" if pa.types.is_union(self._items.type) else str(self._items.type)
         if kind not in _ITEM_TYPES:
             raise ParameterError(f"items must be of type {', '.join(_ITEM_TYPES)}, not {kind}")
-        values = self._items.to_pylist()
+        values = self.items
         fields = {
             "release": "histogram",
             "version": PAYLOAD_VERSION,
@@ -382,8 +402,10 @@ def _sorted(items: pa.Array, counts: Counts) -> npt.NDArray[np.int64]:
 
 
 def _plain(items: list[Any]) -> list[Any]:
+    """Items as JSON has them: bytes in hexadecimal."""
     return [item.hex() if isinstance(item, bytes) else item for item in items]
 
 
 def _numbers(values: npt.NDArray[np.float64]) -> list[int | float | None]:
-    return [int(value) if value.is_integer() else value if math.isfinite(value) else None for value in values.tolist()]
+    """Bounds as JSON has them: whole ones without a point, an infinite one as null."""
+    return [(int(x) if x.is_integer() else x) if math.isfinite(x) else None for x in values.tolist()]

@@ -60,7 +60,7 @@ def failures(mechanism, counts, changed=None, runs=200):
     for seed in range(runs):
         release = mechanism(summary, seeded_source(seed))
         if changed is not None:
-            release = release._with(error_model=changed(release.error_model))
+            release.error_model = changed(release.error_model)
         lower, upper = release.bounds(0.8)
         truth = counts[np.array(release.items, dtype=int)]
         failed += bool(((truth < lower) | (truth > upper)).any())

@@ -163,9 +163,12 @@ def test_histograms_in_shards_round_trip_and_are_checked():
         below, _ = release.error_model.distances(0.9, offset)
         own = release.shards == shard
         assert np.array_equal(release.bounds(0.9)[0][own], np.maximum(release.counts[own] - below, 1.0))
+    parts = {"shards": release.shards, "shard_offsets": release.shard_offsets}
     for wrong in ({"shards": None}, {"shard_offsets": None}, {"offset": 3}, {"shards": release.shards + 1}):
         with pytest.raises(ParameterError, match="shard"):
-            release._with(**wrong)
+            dc.Release(
+                pa.array(release.items), release.counts, release.guarantee, release.error_model, **{**parts, **wrong}
+            )
     text = release.to_payload().replace(b'"version":2', b'"version":1')
     assert dc.Histogram.from_payload(text).shards is None
     with pytest.raises(dc.CorruptStateError):
@@ -173,22 +176,21 @@ def test_histograms_in_shards_round_trip_and_are_checked():
 
 
 def test_top_k_on_the_cores_there_are(tmp_path):
-    """The same release as `dc.top_k` with as many workers; a charge id stands for either."""
-    top = local.top_k([COLUMN[:1000], COLUMN[1000:]], 3, BUDGET)
+    cores = local.available_workers()
+    top = dc.top_k([COLUMN[:1000], COLUMN[1000:]], 3, BUDGET, workers=max(cores, 2))
     assert top.items == ["item 1", "item 2", "item 3"]
-    assert len(top.shard_offsets) == local.available_workers()
-    assert top.threshold == OffsetRelease(BUDGET, 4096).threshold
-    users = local.top_k(COLUMN, 3, BUDGET, 2, unit=dc.User(3), stream_length=10**6)
+    assert len(top.shard_offsets) == max(cores, 2)
+    users = dc.top_k(COLUMN, 3, BUDGET, workers=2, unit=dc.User(3), stream_length=10**6)
     assert users.threshold == OffsetRelease(BUDGET, 4096, dc.User(3)).threshold
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("searches", dc.Budget(4.0, 1e-5))
     account = ledger.account("searches")
-    first = local.top_k(COLUMN, 5, BUDGET, 2, ledger=account, charge_id="monday")
-    again = dc.top_k(COLUMN, 5, BUDGET, workers=2, ledger=account, charge_id="monday")
+    first, again = (dc.top_k(COLUMN, 5, BUDGET, workers=2, ledger=account, charge_id="monday") for _ in range(2))
     assert again.counts.tolist() == first.counts.tolist()
+    assert (first.payment, again.payment) == ("charged", "replayed")
     for wrong in (
         {"budget": dc.Budget(1.0)}, {"unit": dc.Replace()}, {"workers": 0}, {"capacity": 0}, {"charge_id": "x"},
         {"k": 0}, {"budget": 1.0}, {"stream_length": -1},
     ):  # fmt: skip
         with pytest.raises(ParameterError):
-            local.top_k(**{"columns": COLUMN, "k": 3, "budget": BUDGET, **wrong})
+            dc.top_k(**{"data": COLUMN, "k": 3, "budget": BUDGET, "workers": 2, **wrong})

@@ -24,6 +24,7 @@ from numpy.polynomial import hermite_e
 
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.safety import SAFETY
+from discreet.privacy.calibration.tails import smallest
 from discreet.privacy.calibration.zcdp import gaussian_rho, zcdp_rho
 from discreet.privacy.checks import positive_number, probability, whole_number
 
@@ -131,6 +132,11 @@ def discrete_gaussian_tail(sigma: float, m: int) -> float:
     """P[Z >= m] for the discrete Gaussian, never understated."""
     sigma = positive_number("sigma", sigma)
     return min(1.0, float(_tail_bounds(np.array([float(m)]), np.array([sigma]))[1][0]))
+
+
+def gaussian_reach(sigma: float, most: float) -> int:
+    """The smallest b >= 0 that the discrete Gaussian exceeds with probability at most `most`."""
+    return smallest(lambda b: discrete_gaussian_tail(sigma, b + 1) <= most)
 
 
 def discrete_gaussian_tails(sigma: float, m: Array) -> Array:

@@ -16,12 +16,15 @@ from discreet.privacy.calibration.safety import SAFETY
 
 __all__ = [
     "any_of_log_delta",
+    "laplace_reach",
     "log_any_shown",
     "log_any_shown_each",
     "log_below",
     "log_sum_tail",
     "log_tail",
+    "smallest",
     "smallest_shift",
+    "upper_tail",
 ]
 
 
@@ -33,6 +36,16 @@ def log_tail(rate: float, s: int) -> float:
     if s < 0:
         return math.log1p(-math.exp(log_tail(rate, 1 - s)))
     return -rate * s - math.log1p(math.exp(-rate))
+
+
+def upper_tail(rate: float, s: int) -> float:
+    """P[Z >= s], never understated."""
+    return min(1.0, math.exp(log_tail(rate, s)) * (1 + 1e-12))
+
+
+def laplace_reach(rate: float, most: float) -> int:
+    """The smallest b >= 0 that Z exceeds with probability at most `most`."""
+    return smallest(lambda b: upper_tail(rate, b + 1) <= most)
 
 
 def log_below(rate: float, s: int) -> float:
@@ -112,15 +125,20 @@ def smallest_shift(log_delta_of: Callable[[int], float], delta: float, least: in
     """The smallest whole t >= `least` with log_delta_of(t) <= log(delta); log_delta_of must not increase."""
     # nextafter: the logarithm of delta may have been rounded up.
     target = math.nextafter(math.log(delta), -math.inf)
-    if log_delta_of(least) <= target:
+    return smallest(lambda t: log_delta_of(t) <= target, least)
+
+
+def smallest(holds: Callable[[int], bool], least: int = 0) -> int:
+    """The smallest whole number from `least` on for which something holds that holds for all larger ones."""
+    if holds(least):
         return least
     step = 1
-    while log_delta_of(least + step) > target:
+    while not holds(least + step):
         step *= 2
     low, high = least + step // 2, least + step
     while high - low > 1:
         middle = (low + high) // 2
-        if log_delta_of(middle) <= target:
+        if holds(middle):
             high = middle
         else:
             low = middle

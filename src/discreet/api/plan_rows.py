@@ -9,14 +9,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from discreet import summaries
-from discreet.api._choose import MECHANISMS, make
+from discreet.api.choosing import MECHANISMS, make, sketch_shape
 from discreet.central import Mechanism, OffsetRelease, StabilityHistogram
 from discreet.central.sizing import choose_capacity, frequency_published, summary_errors
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
-from discreet.summaries import CountMin, ExactCounts, LinearSketch, Summary, UserMisraGries
+from discreet.summaries import ExactCounts, LinearSketch, Summary, UserMisraGries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -217,16 +217,6 @@ def _planned(kind: type[Mechanism], budget: Budget, unit: Unit, capacity: int, l
     return make(kind, budget, unit, capacity, length, **sketch_shape(kind, budget, capacity, length))
 
 
-def sketch_shape(kind: type[Mechanism], budget: Budget, capacity: int, length: int | None) -> dict[str, int]:
-    """Width and depth of a linear sketch that tracks `capacity` items; a length that is not known counts as 10^9.
-
-    The chance that d rows fail an item together must be far below delta over all n items: d of about ln(n/delta)/2 is
-    where more depth gains no more; a median needs twice as many rows, and an odd number.
-    """
-    depth = math.ceil(math.log((length or 10**9) / (budget.delta or 1e-9)) / 2.0)
-    return {"width": 4 * capacity, "depth": depth if kind.accepts[0] is CountMin else 2 * depth + 1}
-
-
 def _row(name: str, mechanism: Mechanism, length: int, capacity: int, confidence: float) -> PlanRow:
     model, beta = mechanism.error_model, 1.0 - confidence
     notes = list(mechanism.assumptions)
@@ -246,14 +236,6 @@ def _row(name: str, mechanism: Mechanism, length: int, capacity: int, confidence
         memory_bytes=memory(mechanism, capacity),
         notes="; ".join(notes),
     )
-
-
-def published_from(name: str, k: int, budget: Budget, unit: Unit, capacity: int | None, length: int | None) -> int:
-    """The frequency from which on a mechanism publishes, with the capacity that would be chosen for it."""
-    kind = MECHANISMS[name]
-    if capacity is None:
-        capacity, _ = choose_capacity(k, budget, unit, length, kind)
-    return frequency_published(make(kind, budget, unit, capacity, None), length or 0, capacity, 0.95)
 
 
 def memory(mechanism: Mechanism, capacity: int) -> int | None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.central.paying_people import prepare_people
+from discreet.central.prepared import prepare_people
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.releases.error_model import Noise
@@ -84,7 +84,7 @@ def plan_people(
         confidence: The probability with which `found_from` and `error` hold.
     """
     people = whole_number("people", people, 1)
-    mechanism = prepare_people(k, budget, max_items=None, count="users", ledger=None, charge_id=None)
+    mechanism = prepare_people(k, budget).mechanism
     beta = 1.0 - probability("confidence", confidence)
     sizes = USUAL if items_per_person is None else (positive_number("items_per_person", items_per_person),)
     return PeoplePlan(people, budget, k, confidence, tuple(_row(mechanism, people, size, beta) for size in sizes))

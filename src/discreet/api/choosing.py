@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from discreet import central
 from discreet.central import Mechanism
+from discreet.central.sizing import choose_capacity, frequency_published
+from discreet.engines.local import check_workers
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
 from discreet.summaries import (
     CountMin,
     CountSketch,
     ExactCounts,
+    LinearSketch,
     MisraGries,
     ShardedMisraGries,
     SpaceSaving,
@@ -21,7 +25,7 @@ from discreet.summaries import (
     UserMisraGries,
 )
 
-__all__ = ["MECHANISMS", "Choice", "choose", "make", "mechanism_class", "takes_length"]
+__all__ = ["MECHANISMS", "choose", "empty_summary", "make", "published_from", "sketch_shape", "takes_length"]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "offset": central.OffsetRelease,
@@ -40,14 +44,6 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 """The mechanisms that a name stands for. Their options are those of the classes' defaults."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Choice:
-    """A mechanism, and why it is this one."""
-
-    mechanism: Mechanism
-    because: str
-
-
 def choose(
     summary: Summary | Sequence[Summary],
     budget: Budget,
@@ -55,8 +51,8 @@ def choose(
     unit: Unit,
     stream_length: int | None,
     parts_per_user: int | None = None,
-) -> Choice:
-    """The mechanism to release a summary with. Reads public facts of it: its class, capacity, was_merged."""
+) -> tuple[Mechanism, str]:
+    """The mechanism to release a summary with, and why. Reads public facts of it: its class, capacity, was_merged."""
     if isinstance(mechanism, Mechanism):
         if stream_length is not None:
             raise ParameterError("stream_length belongs to the mechanism, which is given ready-made")
@@ -65,7 +61,7 @@ def choose(
         if mechanism.budget != budget:
             # With `total_share` the mechanism gets what is left.
             mechanism = dataclasses.replace(mechanism, budget=budget)  # type: ignore[type-var]
-        return Choice(mechanism, "it was given")
+        return mechanism, "it was given"
     if mechanism == "auto":
         kind, because = _automatic(summary, unit)
         if budget.is_pure or budget.is_zcdp:
@@ -84,15 +80,14 @@ def choose(
         )
     if issubclass(kind, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)):
         length = {} if stream_length is None else {"stream_length": stream_length}
-        return Choice(kind.for_summary(summary, budget, unit=unit, **length), because)
+        return kind.for_summary(summary, budget, unit=unit, **length), because
     parts = [summary] if isinstance(summary, Summary) else summary
     options = {"sketches": len(parts)} if issubclass(kind, central.SummedRelease) else {}
     if parts_per_user is not None:
         options = {"parts_per_user": parts_per_user}
     if isinstance(summary, ShardedMisraGries) and issubclass(kind, central.ShardedOffsetRelease):
         options = {"shards": summary.shards}
-    made = make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options)
-    return Choice(made, because)
+    return make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options), because
 
 
 def mechanism_class(mechanism: object) -> type[Mechanism]:
@@ -178,3 +173,116 @@ def make(
         if required and field.init and name not in options:
             raise ParameterError(f"{kind.name} needs {name}: make a {kind.__name__} and pass it as the mechanism")
     return kind(**options)
+
+
+def empty_summary(
+    grouped: bool,
+    k: int,
+    budget: Budget,
+    unit: Unit,
+    capacity: int | None,
+    mechanism: str | Mechanism | type[Mechanism],
+    stream_length: int | None,
+    workers: int | None,
+) -> Summary:
+    """The empty summary to fill, from public parameters and the column's type."""
+    summary = _for_one_worker(grouped, k, budget, unit, capacity, mechanism, stream_length)
+    if workers is None and not isinstance(mechanism, central.ShardedOffsetRelease):
+        return summary
+    return _in_shards(summary, mechanism, unit, workers)
+
+
+def _for_one_worker(
+    grouped: bool,
+    k: int,
+    budget: Budget,
+    unit: Unit,
+    capacity: int | None,
+    mechanism: str | Mechanism | type[Mechanism],
+    stream_length: int | None,
+) -> Summary:
+    if grouped and not isinstance(unit, User):
+        raise ParameterError(
+            "a column of lists holds the items of one person in each row: unit=dc.User() protects people"
+        )
+    chosen = _mechanism_class(grouped, k, budget, unit, capacity, mechanism, stream_length)
+    kind = chosen.accepts[0]
+    if not grouped and issubclass(kind, UserMisraGries):
+        raise IncompatibleSummaryError("this mechanism needs a column of lists, one for each user")
+    if isinstance(mechanism, Mechanism):
+        capacity = getattr(mechanism, "capacity", capacity)
+    if capacity is None:
+        capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen)
+    if issubclass(kind, UserMisraGries):
+        assert isinstance(unit, User)
+        return kind(capacity, unit.limit, oversized="sample")
+    if isinstance(mechanism, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)) and issubclass(
+        kind, LinearSketch
+    ):
+        return kind(mechanism.width, mechanism.depth, tracked=capacity, max_key_bytes=mechanism.max_key_bytes)
+    if issubclass(kind, LinearSketch):
+        return kind(**sketch_shape(chosen, budget, capacity, stream_length), tracked=capacity)
+    if isinstance(mechanism, central.ShardedOffsetRelease):
+        return ShardedMisraGries(capacity, mechanism.shards)
+    return kind() if issubclass(kind, ExactCounts) else kind(capacity)  # type: ignore[call-arg]
+
+
+def _in_shards(
+    summary: Summary, mechanism: str | Mechanism | type[Mechanism], unit: Unit, workers: int | None
+) -> Summary:
+    """The empty summary for several workers in place of the one for one."""
+    if isinstance(mechanism, central.ShardedOffsetRelease):
+        if workers is not None and check_workers(workers) != mechanism.shards:
+            raise ParameterError(f"the mechanism was made for {mechanism.shards} shards, workers is {workers}")
+        return summary
+    workers = check_workers(workers)
+    if workers == 1:
+        return summary
+    if isinstance(mechanism, Mechanism):
+        raise ParameterError("workers needs the mechanism in shards: make a dc.central.ShardedOffsetRelease")
+    if not isinstance(summary, MisraGries):
+        instead = f'; mechanism="offset" does, with group privacy for {unit.describe()}' if mechanism == "auto" else ""
+        raise ParameterError(f"{type(summary).__name__} and its release run on one worker{instead}")
+    if mechanism != "auto" and mechanism_class(mechanism) is not central.OffsetRelease:
+        raise ParameterError(
+            f"workers needs the offset release, which is proved for shards; {mechanism_class(mechanism).name} is not"
+        )
+    return ShardedMisraGries(summary.capacity, workers)
+
+
+def _mechanism_class(
+    grouped: bool,
+    k: int,
+    budget: Budget,
+    unit: Unit,
+    capacity: int | None,
+    mechanism: str | Mechanism | type[Mechanism],
+    stream_length: int | None,
+) -> type[Mechanism]:
+    if isinstance(mechanism, Mechanism):
+        return type(mechanism)
+    if mechanism != "auto":
+        return mechanism_class(mechanism)
+    if not grouped:
+        return central.OffsetRelease
+    # Group privacy pays for the items of a user, the user-level sketch for its counters. Which is better?
+    flat, users = (published_from(name, k, budget, unit, capacity, stream_length) for name in ("offset", "user"))
+    return central.OffsetRelease if flat <= users else central.UserRelease
+
+
+def sketch_shape(kind: type[Mechanism], budget: Budget, capacity: int, length: int | None) -> dict[str, int]:
+    """Width and depth of a linear sketch that tracks `capacity` items; a length that is not known counts as 10^9.
+
+    The chance that d rows fail an item together must be far below delta over all n items: d of about ln(n/delta)/2 is
+    where more depth gains no more; a median needs twice as many rows, and an odd number.
+    """
+    depth = math.ceil(math.log((length or 10**9) / (budget.delta or 1e-9)) / 2.0)
+    return {"width": 4 * capacity, "depth": depth if kind.accepts[0] is CountMin else 2 * depth + 1}
+
+
+def published_from(name: str, k: int, budget: Budget, unit: Unit, capacity: int | None, length: int | None) -> int:
+    """The frequency from which on a mechanism publishes, with the capacity that would be chosen for it."""
+    kind = MECHANISMS[name]
+    if capacity is None:
+        capacity, _ = choose_capacity(k, budget, unit, length, kind)
+    return frequency_published(make(kind, budget, unit, capacity, None), length or 0, capacity, 0.95)

@@ -1,0 +1,129 @@
+"""release: a summary goes in, a private histogram with its guarantee comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from discreet.api.choosing import choose
+from discreet.central import Mechanism
+from discreet.central._base import snapshot
+from discreet.central.prepared import Prepared, split_off_total
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Event, Unit
+from discreet.privacy.budget import as_budget
+from discreet.privacy.ledger import Account
+from discreet.releases.release import Release
+from discreet.summaries import Summary
+
+__all__ = ["asked_of_summary", "prepare", "release"]
+
+
+def release(
+    summary: Summary | Sequence[Summary],
+    budget: Budget,
+    mechanism: str | Mechanism | type[Mechanism] = "auto",
+    unit: Unit | None = None,
+    ledger: Account | None = None,
+    *,
+    charge_id: str | None = None,
+    total_share: float | None = None,
+    stream_length: int | None = None,
+    parts_per_user: int | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+) -> Release:
+    """Publish a summary as a private histogram.
+
+    Every item well above the threshold is listed with high probability; an item that did not occur is never listed
+    (except by a mechanism over a known universe). `guarantee` of the result says what it hides and what it cost.
+
+    The guarantee covers one release. A summary may be released again, and each release spends its own budget: with a
+    `ledger` they are added up, without one that is up to the caller.
+
+    Order: everything is checked, the ledger is charged durably, noise is drawn, the release is stored in the ledger,
+    and then it is returned. A crash may waste budget; it never publishes anything uncharged. An error in the
+    parameters charges nothing.
+
+    Args:
+        summary: What to publish, or a list of `MisraGries`, one for each of several streams. It is copied first
+            (`ExactCounts` is read in one go), so other threads may go on updating it.
+        budget: What the whole release may spend.
+        mechanism: "auto", a name of `discreet.api.MECHANISMS`, a class of `discreet.central` or an instance of one
+            (made with the same budget). "auto" picks by the kind of summary, the unit and the budget, and
+            `guarantee.chosen_because` says why.
+        unit: Whose presence is hidden; `Event()` by default, or the unit of a mechanism given as an instance.
+        ledger: The account that pays: `Ledger(path).account(name)`.
+        charge_id: Names the charge. Repeating an id returns the release stored under it, bit for bit, and charges
+            nothing; by default every release has a new one. An id stands for one request: with other parameters it is
+            a LedgerError. `payment` of the result says which it was: "charged", "charged before" or "replayed".
+        total_share: A fraction of the budget for the stream's length: the release then has `total` and
+            `everything_else`. epsilons add: the mechanism gets the rest, and the guarantee states the sum.
+        stream_length: For mechanisms that use it: a public number of at least as many events as there are. See
+            docs/privacy/units.md.
+        parts_per_user: For merged sketches of users' sets: in how many of the parts one user may be, with a list in
+            each; 1 by default, which the guarantee states. The noise grows in proportion.
+        request: What else the charge id stands for, in words that are public: the name of the file, the day. It must
+            not depend on the data. A repetition must say the same; the ledger keeps a digest of it.
+        source: For tests and audits only. A release made with a seeded source is NOT private and says so.
+    """
+    parts = summary if isinstance(summary, (list, tuple)) and summary else [summary]
+    for part in parts:
+        if not isinstance(part, Summary):
+            raise ParameterError(f"summary must be one of discreet's summaries, not {type(part).__name__}")
+    summary = snapshot(summary)
+    prepared = prepare(
+        summary, budget, mechanism, unit, total_share, stream_length, parts_per_user,
+        ledger=ledger, charge_id=charge_id, source=source,
+    )  # fmt: skip
+    return prepared.release(summary, asked_of_summary(summary, stream_length, request, parts_per_user))
+
+
+def prepare(
+    summary: Summary | Sequence[Summary],
+    budget: Budget,
+    mechanism: str | Mechanism | type[Mechanism],
+    unit: Unit | None,
+    total_share: float | None,
+    stream_length: int | None,
+    parts_per_user: int | None = None,
+    *,
+    ledger: Account | None,
+    charge_id: str | None,
+    source: RandomSource | None,
+) -> Prepared:
+    """Check all arguments of a release, choose the mechanism and calibrate. Whatever can be refused is refused here.
+
+    Of the summary only what is public is read: its class and its size. It may be empty, and be filled afterwards.
+    """
+    as_budget(budget)
+    made = mechanism if isinstance(mechanism, Mechanism) else None
+    if unit is None:
+        unit = Event() if made is None else made.unit
+    if not isinstance(unit, Unit):
+        raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
+    if made is not None and made.unit != unit:
+        raise ParameterError(f"the mechanism protects {made.unit}, the release is to protect {unit}")
+    if made is not None and made.budget != budget:
+        raise ParameterError(f"the mechanism was made for {made.budget}, the release is to spend {budget}")
+    rest, total_noise = budget, None
+    if total_share is not None:
+        lists = parts_per_user if made is None else getattr(made, "parts_per_user", None)
+        rest, total_noise = split_off_total(budget, total_share, unit, lists or 1)
+    chosen, because = choose(summary, rest, mechanism, unit, stream_length, parts_per_user)
+    prepared = Prepared(chosen, budget, because, total_share, total_noise, ledger, charge_id, source)
+    chosen.check(summary)
+    return prepared
+
+
+def asked_of_summary(
+    summary: Summary | Sequence[Summary],
+    stream_length: int | None,
+    request: str | None,
+    parts_per_user: int | None = None,
+) -> dict[str, object]:
+    """What is public of a release of summaries beside the mechanism, which is part of the charge anyway."""
+    parts = [summary] if isinstance(summary, Summary) else summary
+    sizes = [[type(part).__name__, getattr(part, "capacity", None)] for part in parts]
+    lengths = {"stream_length": stream_length, "parts_per_user": parts_per_user}
+    return {"summary": sizes, **lengths, "request": request}

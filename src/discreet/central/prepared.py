@@ -1,0 +1,170 @@
+"""A release that was checked, chosen and calibrated once: summary, charge and draw follow from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.central._base import Mechanism
+from discreet.central.people import PeopleRelease
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource, system_source
+from discreet.noise.source import MAX_SCALE
+from discreet.privacy import Budget, Event, Guarantee, Unit, User
+from discreet.privacy.checks import whole_number
+from discreet.privacy.ledger import Account
+from discreet.releases.error_model import Noise
+from discreet.releases.paying import Bill, check_payer, pay_for_release
+from discreet.releases.release import Release
+
+__all__ = ["Prepared", "prepare_people", "split_off_total"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A mechanism and who pays. Made before anything is read: nothing was charged, nothing random has happened.
+
+    Making one refuses whatever can be refused for its parameters, and calibrates, so that nothing can fail for them
+    once the ledger is charged.
+
+    Attributes:
+        mechanism: What is drawn. With a total it has what is left of the budget.
+        budget: What the whole release spends.
+        because: Why it is this mechanism.
+        total_share: The share of the budget for the stream's length, or None.
+        total_noise: The noise on it.
+        ledger: The account that pays.
+        charge_id: Names the charge.
+        source: For tests and audits only.
+    """
+
+    mechanism: Mechanism
+    budget: Budget
+    because: str = ""
+    total_share: float | None = None
+    total_noise: Noise | None = None
+    ledger: Account | None = None
+    charge_id: str | None = None
+    source: RandomSource | None = None
+
+    def __post_init__(self) -> None:
+        check_payer(self.ledger, self.charge_id, self.source)
+        model = self.mechanism.error_model
+        _ = self.mechanism.threshold
+        for noise in (model.noise, model.shared, model.offset_noise, self.total_noise):
+            if noise is not None and noise.scale > MAX_SCALE:
+                raise ParameterError(
+                    f"the budget is too small: the noise would have a scale above 2**50, {self.mechanism.name}"
+                )
+
+    @property
+    def description(self) -> str:
+        """What the ledger writes down; a charge id stands for one description."""
+        if self.total_share is None:
+            return self.mechanism.description
+        return f"{self.mechanism.description}, and the total for a share of {self.total_share:g}"
+
+    def release(self, summary: Any, request: Mapping[str, object]) -> Release:
+        """Charge, draw, store, return. Nobody may add to the summary meanwhile: what is checked is what is published.
+
+        `request` is what else was asked for and is public, see `Bill`.
+        """
+        self.mechanism.check(summary)
+        return self.paid(lambda: self._draw(summary), request)
+
+    def paid(self, draw: Callable[[], Release], request: Mapping[str, object], also: str = "") -> Release:
+        """The same for what is drawn in another way; `also` is added to the description."""
+        bill = Bill(self.budget, self.description + also, self.mechanism.unit, request)
+        return pay_for_release(self.ledger, self.charge_id, bill, draw)
+
+    @property
+    def drawn_from(self) -> RandomSource:
+        """Where the noise comes from."""
+        return system_source() if self.source is None else self.source
+
+    def _draw(self, summary: Any) -> Release:
+        source = self.drawn_from
+        drawn = self.mechanism._publish(summary, source)
+        guarantee = drawn.guarantee
+        if self.because:
+            guarantee = dataclasses.replace(guarantee, chosen_because=self.because)
+        if self.total_noise is None:
+            return drawn.with_guarantee(guarantee)
+        length = sum(part.total for part in summary) if isinstance(summary, (list, tuple)) else summary.total
+        noisy = length + self.total_noise.draw(source)
+        return drawn.with_guarantee(self._with_total(guarantee), total=noisy, total_noise=self.total_noise)
+
+    def _with_total(self, guarantee: Guarantee) -> Guarantee:
+        """The guarantee of both parts together: epsilons (or rhos) add, and the total's noise needs no delta."""
+        note = f"a share of {self.total_share:g} of the budget was spent on the stream's length"
+        return dataclasses.replace(
+            guarantee,
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            rho=self.budget.rho,
+            assumptions=(*guarantee.assumptions, note),
+        )
+
+
+def split_off_total(budget: Budget, share: float, unit: Unit, lists: int = 1) -> tuple[Budget, Noise]:
+    """What is left for the histogram, and the noise of the stream's length for the given share.
+
+    The length moves by at most m when a unit of m events (of all its `lists` together) comes or goes. Discrete Laplace
+    noise of scale m/epsilon_n makes it epsilon_n-DP, and by composition the release costs (epsilon_n + rest, delta).
+    Of a zCDP budget: discrete Gaussian noise with sigma^2 = m^2/(2 rho_n), and rhos add. The two parts never sum to
+    more than the budget.
+    """
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0.0 < share < 1.0:
+        raise ParameterError(f"total_share must be greater than 0 and less than 1, not {share!r}")
+    if not isinstance(unit, (Event, User)):
+        raise ParameterError(f"total_share needs the unit dc.Event() or dc.User(m), not {type(unit).__name__}")
+    m = unit.limit * whole_number("parts_per_user", lists) if isinstance(unit, User) else 1
+    if budget.rho is not None:
+        rho = budget.rho * share
+        return Budget.zcdp(_remainder(budget.rho, rho)), Noise("gaussian", _sigma(m, rho))
+    assert budget.epsilon is not None
+    epsilon = budget.epsilon * share
+    return Budget(_remainder(budget.epsilon, epsilon), budget.delta), Noise("laplace", m / Fraction(epsilon))
+
+
+def _remainder(whole: float, part: float) -> float:
+    """The largest float that added to part, exactly, is not more than the whole."""
+    rest = whole - part
+    while Fraction(rest) + Fraction(part) > Fraction(whole):
+        rest = math.nextafter(rest, 0.0)
+    return rest
+
+
+def _sigma(m: int, rho: float) -> Fraction:
+    """A float sigma with sigma^2 >= m^2/(2 rho), exactly."""
+    sigma = m / math.sqrt(2.0 * rho)
+    while Fraction(sigma) ** 2 * 2 * Fraction(rho) < m * m:
+        sigma = math.nextafter(sigma, math.inf)
+    return Fraction(sigma)
+
+
+def prepare_people(
+    k: int,
+    budget: Budget,
+    *,
+    max_items: int | None = None,
+    count: str = "users",
+    lists: bool = False,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    source: RandomSource | None = None,
+) -> Prepared:
+    """A release that hides people: counts of "users" who have an item, or of their "rows"."""
+    if count not in ("users", "rows"):
+        raise ParameterError(f"count must be 'users' or 'rows', not {count!r}")
+    if budget.delta == 0.0:
+        raise ParameterError(
+            f"items of people are found by what passes a cut, which takes a delta: got {budget}. Give a delta, such as "
+            "1e-6, or a known universe of items (dc.central.Universe), which needs none"
+        )
+    mechanism = PeopleRelease(budget, k, User(max_items), rows=count == "rows", lists=lists)
+    return Prepared(mechanism, budget, ledger=ledger, charge_id=charge_id, source=source)
