@@ -9,11 +9,12 @@
 namespace discreet {
 namespace {
 
-// Texts or bytes, not both: the kind of the first column stays.
+// Texts or bytes, and not both: the kind of the first column stays. With `any_kind` whatever may be an item.
 struct Numbered {
-  Numbered(uint64_t max_key_bytes, uint64_t seed) : max_key_bytes(max_key_bytes), kernel(HashKey(seed)) {}
+  Numbered(uint64_t max_key_bytes, uint64_t seed, bool any_kind)
+      : max_key_bytes(max_key_bytes), kernel(HashKey(seed)), any_kind(any_kind) {}
 
-  nb::bytes number(nb::handle data) {
+  nb::bytes number(nb::handle data, bool skip_nulls) {
     auto source = open_column(data, BadItems::skip_all);
     std::vector<int32_t> out;
     {
@@ -22,9 +23,12 @@ struct Numbered {
       InterruptCheck interrupt;
       Column column;
       while (source->next(column)) {
-        validate_column(column, {max_key_bytes, true, BadItems::skip_all}, interrupt);
+        validate_column(column, {max_key_bytes, skip_nulls, BadItems::skip_all}, interrupt);
         const KeyKind given = column.key_kind();
-        if (given != KeyKind::none) {
+        if (any_kind) {
+          if (any_valid(column)) kind = combined_kind(kind, column);
+          column = as_mixed(column);  // a key is written in one way, whatever kinds came before
+        } else if (given != KeyKind::none) {
           if (given != KeyKind::string && given != KeyKind::binary)
             throw DataError("only texts, or only bytes, can be numbered");
           if (kind != KeyKind::none && kind != given) throw DataError("texts and bytes are not numbered together");
@@ -59,6 +63,7 @@ struct Numbered {
 
   uint64_t max_key_bytes;
   Interner kernel;
+  bool any_kind;
   KeyKind kind = KeyKind::none;
   std::mutex mutex;
 };
@@ -66,9 +71,10 @@ struct Numbered {
 }  // namespace
 
 void bind_interner(nb::module_& m) {
-  nb::class_<Numbered>(m, "Interner", "Numbers for texts or bytes, in the order of their first appearance.")
-      .def(nb::init<uint64_t, uint64_t>(), nb::arg("max_key_bytes"), nb::arg("seed"))
-      .def("number", &Numbered::number, nb::arg("data"),
+  nb::class_<Numbered>(m, "Interner", "Numbers for values, in the order of their first appearance.")
+      .def(nb::init<uint64_t, uint64_t, bool>(), nb::arg("max_key_bytes"), nb::arg("seed"), nb::arg("any_kind") = false,
+           "Of texts or of bytes; with any_kind of all that may be an item, in one sequence.")
+      .def("number", &Numbered::number, nb::arg("data"), nb::arg("skip_nulls") = true,
            "The number of every row (int32); -1 for one without a value, or with one that cannot be an item.")
       .def("keys", &Numbered::keys, nb::arg("numbers"), "The values with these numbers, as raw counters.")
       .def("hashes", &Numbered::hashes, "A keyed hash (uint64) of every value, by number: it depends on the value alone.")

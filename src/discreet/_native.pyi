@@ -201,11 +201,14 @@ class ExactCounts:
     def max_key_bytes(self) -> int: ...
 
 class Interner:
-    """Numbers for texts or bytes, in the order of their first appearance."""
+    """Numbers for values, in the order of their first appearance."""
 
-    def __init__(self, max_key_bytes: int, seed: int) -> None: ...
+    def __init__(self, max_key_bytes: int, seed: int, any_kind: bool = False) -> None:
+        """
+        Of texts or of bytes; with any_kind of all that may be an item, in one sequence.
+        """
 
-    def number(self, data: object) -> bytes:
+    def number(self, data: object, skip_nulls: bool = True) -> bytes:
         """
         The number of every row (int32); -1 for one without a value, or with one that cannot be an item.
         """

@@ -491,6 +491,8 @@ inline Column as_mixed(const Column& column) {
   own->tags.resize(n);
   own->validity.resize(n / 8 + 1, 0);
   const Column& values = column.dictionary ? *column.dictionary : column;
+  bool whole = true;
+  own->bytes.reserve(8 * n);
   for (size_t i = 0; i < n; ++i) {
     const int64_t row = static_cast<int64_t>(i);
     const int64_t at = column.dictionary && column.valid(row) ? static_cast<int64_t>(integer_at(column, row)) : row;
@@ -500,6 +502,8 @@ inline Column as_mixed(const Column& column) {
       own->bytes.insert(own->bytes.end(), p, p + 8);
       own->tags[i] = static_cast<uint8_t>(tag_of(pattern, values.kind));
       own->validity[i >> 3] |= static_cast<uint8_t>(1u << (i & 7));
+    } else {
+      whole = false;
     }
     own->offsets[i + 1] = static_cast<int64_t>(own->bytes.size());
   }
@@ -507,7 +511,7 @@ inline Column as_mixed(const Column& column) {
   out.kind = KeyKind::mixed;
   out.layout = Layout::offsets64;
   out.length = column.length;
-  out.validity = own->validity.data();
+  if (!whole) out.validity = own->validity.data();
   out.values = own->bytes.data();
   out.offsets = own->offsets.data();
   out.tags = own->tags.data();

@@ -1,4 +1,4 @@
-// Numbers for texts or bytes, in the order of their first appearance. Memory grows with the distinct ones.
+// Numbers for values, in the order of their first appearance. Memory grows with the distinct ones.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Interner {
   uint64_t size() const { return size_; }
   uint64_t bytes() const { return table_.bytes() + numbers_.size() * sizeof(int32_t); }
 
-  // The number of every row of a validated column of texts or bytes.
+  // The number of every row of a validated column of texts, bytes, or integers as they are in mixed columns.
   void number_rows(const Column& column, int32_t* out) {
     if (column.key_kind() == KeyKind::none) {
       std::fill(out, out + column.length, kNothing);

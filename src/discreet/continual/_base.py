@@ -7,15 +7,19 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.errors import LedgerError, OldStateError, ParameterError
+from discreet.continual._state import load_state
+from discreet.errors import CorruptStateError, LedgerError, OldStateError, ParameterError
 from discreet.noise import RandomSource, system_source
-from discreet.privacy import Budget, Event, Guarantee
+from discreet.privacy import Budget, Event, Guarantee, Unit
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import new_charge_id
 from discreet.privacy.steps import Steps
+from discreet.releases.paying import Bill, begin
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from typing_extensions import Self
 
     from discreet.privacy.ledger import Account, Step
@@ -28,10 +32,13 @@ MAX_HORIZON = 2**24
 class Continual(abc.ABC):
     """A release at every tick of a horizon, paid for once.
 
-    Event-level privacy over all ticks together: everything published from the first tick to the last differs little,
-    in law, between two streams of which one has one event more.
+    Privacy over all ticks together: everything published from the first tick to the last differs little, in law,
+    between two streams of which one has one event more, or all rows of one person where `unit` is that.
     """
 
+    family: ClassVar[int]  # of its states
+    newest: ClassVar[int] = 1  # version of them
+    unit: Unit = Event()
     mechanism_name: ClassVar[str]
     reference: ClassVar[str]
 
@@ -71,7 +78,7 @@ class Continual(abc.ABC):
     def guarantee(self) -> Guarantee:
         """The promise of all ticks together."""
         return Guarantee(
-            unit=Event(),
+            unit=self.unit,
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
             rho=self.budget.rho,
@@ -207,21 +214,56 @@ class Continual(abc.ABC):
     def _pay(self) -> None:
         """Charge the whole horizon, once. On disk before the first noise is drawn."""
         if self._ledger is not None and not self._charged:
-            # The token that is stored says whose releases the charge pays for: only this object's, and those of the
-            # states saved from it. A second object under the same id would publish everything a second time.
-            stored = self._ledger.begin(self._charge_id, self.budget, mechanism=self.mechanism_name, unit=Event())
-            if stored is None:
-                if self._steps.charge_id == self._charge_id:
-                    self._steps = Steps(self._charge_id)  # the ticks so far were paid elsewhere
-                stored = self._ledger.store(self._charge_id, self._token.encode())
-            if stored != self._token.encode():
-                raise LedgerError(
-                    f"the charge {self._charge_id!r} paid for another continual release; restore that one's state"
-                )
+            # The token says whose releases the charge pays for: this object's, and those of the states saved from it.
+            bill = Bill(self.budget, self.mechanism_name, self.unit)
+            begins = begin(self._ledger, self._charge_id, bill, self._token.encode(), what="continual release")
+            if begins and self._steps.charge_id == self._charge_id:
+                self._steps = Steps(self._charge_id)  # the ticks so far were paid elsewhere
             if self._steps.charge_id != self._charge_id:
                 self._steps.claim(self._ledger, self._charge_id)
         self._paid = self._charged = True
         self._seeded = self._seeded or self._source.seeded
+
+    # ---- states ---------------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def to_bytes(self) -> bytes:
+        """The whole state. Not private."""
+
+    @classmethod
+    @abc.abstractmethod
+    def _rebuilt(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, npt.NDArray[np.int64]],
+        blobs: dict[str, bytes],
+        ledger: Account | None,
+        source: RandomSource | None,
+    ) -> Self:
+        """What has this state; KeyError, TypeError, ValueError or IndexError for what is none."""
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        ledger: Account | None = None,
+        source: RandomSource | None = None,
+        restored: bool = False,
+    ) -> Self:
+        """Restore a state; the next tick is drawn as if nothing had happened. `ledger` as before, for the charge.
+
+        A ledger that knows later ticks refuses an older state (`OldStateError`). With `restored` it goes on as a second
+        run, charged once more at the next step: ticks that were published are returned as they were, whatever their
+        events are, and new ones are drawn after the last of them.
+        """
+        header, arrays, blobs = load_state(data, cls.family, cls.newest)
+        try:
+            made = cls._rebuilt(header, arrays, blobs, ledger, source)
+        except (KeyError, TypeError, ValueError, IndexError):
+            raise CorruptStateError(f"the state is not one of a {cls.mechanism_name}") from None
+        made._resume(restored)
+        return made
 
     def _saved(self) -> dict[str, Any]:
         return {

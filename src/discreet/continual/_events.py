@@ -14,7 +14,7 @@ from discreet.errors import DataError
 from discreet.events.items import Item, arrow_chunks, is_arrow, item_of, item_of_bytes, prepare_column, row_items
 from discreet.summaries import ExactCounts
 
-__all__ = ["event_counts", "flattened"]
+__all__ = ["event_counts", "flattened", "is_set"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -32,6 +32,8 @@ def event_counts(events: Any, most: int | None, domain: Container[Any] | None = 
             inside = np.array([value in domain for value in values], bool)[codes]
             items, codes, parents = _taken(items, np.flatnonzero(inside)), codes[inside], parents[inside]
         items = _taken(items, _kept(codes, len(values), parents, most))
+    if isinstance(items, list):
+        items = [item for item in items if item is not None]
     counted = ExactCounts(seed=0)
     counted.update(items)
     raw = counted.not_private_counts()
@@ -41,8 +43,8 @@ def event_counts(events: Any, most: int | None, domain: Container[Any] | None = 
     return raw.items.filter(pa.array(there)), raw.counts[there]
 
 
-def flattened(events: Any) -> tuple[pa.Array | list[Item], Integers | None]:
-    """All items in order, and which event each is of (None: an event each)."""
+def flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | None]:
+    """All items in order, and which event each is of (None: an event each, None for one that cannot be an item)."""
     column = prepare_column(events)
     if isinstance(column, np.ndarray):
         column = column.tolist()  # of whole numbers, text or bytes: an event each
@@ -51,13 +53,13 @@ def flattened(events: Any) -> tuple[pa.Array | list[Item], Integers | None]:
     if isinstance(column, (str, bytes, bytearray)) or not isinstance(column, Iterable):
         raise DataError(f"a tick takes a column or an iterable of events, not {type(column).__name__}")
     listed = list(column)
-    grouped = [_is_set(event) for event in listed]
+    grouped = [is_set(event) for event in listed]
     if not any(grouped):
         _refuse_nulls(listed)
-        return [item for item in map(item_of, listed) if item is not None], None
+        return list(map(item_of, listed)), None
     if not all(grouped):
         raise DataError("some events are sets of items and some are items; put an event of one item in a list, too")
-    items: list[Item] = []
+    items: list[Item | None] = []
     parents: list[int] = []
     for number, event in enumerate(listed):
         values = list(row_items(event) or [])
@@ -68,7 +70,8 @@ def flattened(events: Any) -> tuple[pa.Array | list[Item], Integers | None]:
     return items, np.array(parents, np.int64)
 
 
-def _is_set(event: Any) -> bool:
+def is_set(event: Any) -> bool:
+    """Whether this is an event of several items, and not an item."""
     return isinstance(event, Iterable) and not isinstance(event, (str, bytes, bytearray, np.generic))
 
 
@@ -113,16 +116,16 @@ def _is_unicode(items: pa.Array) -> bool:
     return True
 
 
-def _taken(items: pa.Array | list[Item], places: Integers) -> pa.Array | list[Item]:
+def _taken(items: pa.Array | list[Item | None], places: Integers) -> pa.Array | list[Item | None]:
     if isinstance(items, list):
         return [items[place] for place in places.tolist()]
     return items.take(pa.array(places))
 
 
-def _encoded(items: pa.Array | list[Item]) -> tuple[Integers, list[Item]]:
+def _encoded(items: pa.Array | list[Item | None]) -> tuple[Integers, list[Item | None]]:
     """A number for each item, and the items by their numbers."""
     if isinstance(items, list):
-        numbers: dict[Item, int] = {}
+        numbers: dict[Item | None, int] = {}
         codes = [numbers.setdefault(item, len(numbers)) for item in items]
         return np.array(codes, np.int64), list(numbers)
     encoded = items.dictionary_encode()

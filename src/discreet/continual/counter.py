@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.continual._base import Continual
 from discreet.continual._factors import METHODS, CorrelatedNoise, Factor, make_factor
-from discreet.continual._state import load_state, save_state
+from discreet.continual._state import save_state
 from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
@@ -26,7 +26,6 @@ __all__ = ["Counter"]
 
 Integers = npt.NDArray[np.int64]
 
-FAMILY = 140
 MAX_SIZE = 2**27
 _MOST_PER_TICK = 2**53
 # Without a horizon, epochs of 1, 2, 4, ... ticks: this share of rho pays for the totals of the epochs before.
@@ -59,6 +58,8 @@ class Counter(Continual):
         source: For tests and audits. A seeded source makes the releases not private.
     """
 
+    family: ClassVar[int] = 140
+    _arguments: ClassVar[tuple[str, ...]] = ("method", "base", "size", "max_items_per_event")
     mechanism_name: ClassVar[str] = "continual counter"
     reference: ClassVar[str] = "[CO] Algorithm 1; docs/privacy/correlated-noise.md"
 
@@ -106,7 +107,8 @@ class Counter(Continual):
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same counter again."""
         method, base = self._asked
-        return {"method": method, "base": base, "size": self.size, "max_items_per_event": self.max_items_per_event}
+        of = {"method": method, "base": base, "size": self.size, "max_items_per_event": self.max_items_per_event}
+        return {name: of[name] for name in self._arguments}
 
     def noises_of_an_event(self) -> list[tuple[str, list[CorrelatedNoise]]]:
         """For every way in which an event can come, the noises that hide it; see `discreet.continual.seam`.
@@ -139,14 +141,13 @@ class Counter(Continual):
         if self._is_repeated(tick):
             return self.last
         added = self._checked(x)
+        return self._step(lambda: self._draw(added), save)
 
-        def draw() -> None:
-            noise = self._noise(self.tick + 1)
-            self._total = self._total + added
-            self._last = self._total + noise
-            self.tick += 1
-
-        return self._step(draw, save)
+    def _draw(self, added: Integers) -> None:
+        noise = self._noise(self.tick + 1)
+        self._total = self._total + added
+        self._last = self._total + noise
+        self.tick += 1
 
     @property
     def last(self) -> Any:
@@ -213,6 +214,9 @@ class Counter(Continual):
 
     def to_bytes(self) -> bytes:
         """The whole state. Not private: it holds the true total and the noise."""
+        return save_state(self.family, *self._parts())
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, Integers], dict[str, bytes]]:
         header = {
             **self._saved(),
             **self.parameters,
@@ -224,49 +228,35 @@ class Counter(Continual):
         if self.horizon is None:
             arrays["before"] = self._before
             arrays |= {f"epochs.{name}": array for name, array in self._epochs.state.items()}
-        return save_state(FAMILY, header, arrays, {})
+        return header, arrays, {}
 
     @classmethod
-    def from_bytes(
+    def _rebuilt(
         cls,
-        data: bytes,
-        *,
-        ledger: Account | None = None,
-        source: RandomSource | None = None,
-        restored: bool = False,
+        header: dict[str, Any],
+        arrays: dict[str, Integers],
+        blobs: dict[str, bytes],
+        ledger: Account | None,
+        source: RandomSource | None,
     ) -> Self:
-        """Restore a state; the next tick is drawn as if nothing had happened. `ledger` as before, for the charge.
-
-        A ledger that knows later ticks refuses an older state (`OldStateError`). With `restored` it goes on as a second
-        run, charged once more at the next step: ticks that were published are returned as they were, whatever their
-        events are, and new ones are drawn after the last of them.
-        """
-        header, arrays, _ = load_state(data, FAMILY)
-        try:
-            counter = cls(
-                header["horizon"],
-                Budget.from_dict(header["budget"]),
-                method=header["method"],
-                base=header["base"],
-                size=header["size"],
-                max_items_per_event=header["max_items_per_event"],
-                ledger=ledger,
-                source=source,
-            )
-            counter._restore(header)
-            if counter.horizon is None and counter.tick:
-                counter._run = counter._new_epoch(2 ** (counter.tick.bit_length() - 1))
-                counter._before = arrays["before"]
-                counter._epochs.load(arrays, "epochs.")
-            counter._run.load(arrays, "run.")
-            counter._total = arrays["total"]
-            counter._last = arrays["last"] if header["has_release"] else None
-            for array in (counter._total, counter._last):
-                if array is not None and array.shape != (counter.size or 1,):
-                    raise CorruptStateError("the state has arrays of another size")
-        except (KeyError, TypeError, ValueError, IndexError):
-            raise CorruptStateError("the state is not one of a continual counter") from None
-        counter._resume(restored)
+        counter = cls(
+            header["horizon"],
+            Budget.from_dict(header["budget"]),
+            **{name: header[name] for name in cls._arguments},
+            ledger=ledger,
+            source=source,
+        )
+        counter._restore(header)
+        if counter.horizon is None and counter.tick:
+            counter._run = counter._new_epoch(2 ** (counter.tick.bit_length() - 1))
+            counter._before = arrays["before"]
+            counter._epochs.load(arrays, "epochs.")
+        counter._run.load(arrays, "run.")
+        counter._total = arrays["total"]
+        counter._last = arrays["last"] if header["has_release"] else None
+        for array in (counter._total, counter._last):
+            if array is not None and array.shape != (counter.size or 1,):
+                raise CorruptStateError("the state has arrays of another size")
         return counter
 
     def __repr__(self) -> str:

@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.continual._base import Continual
 from discreet.continual._factors import levels
-from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
+from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, without_bad
 from discreet.events.published import items_array
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HeavyHitters"]
 
-FAMILY = 141
 MECHANISMS = ("offset", "chan")
 _MOST_BASE = 16
 
@@ -77,6 +77,7 @@ class HeavyHitters(Continual):
         ledger, charge_id, source: As for `Counter`.
     """
 
+    family: ClassVar[int] = 141
     mechanism_name: ClassVar[str] = "continual heavy hitters"
     reference: ClassVar[str] = "[LT] Algorithm 1 and section 1, [CO] Algorithm 3; docs/privacy/continual.md"
 
@@ -288,42 +289,36 @@ class HeavyHitters(Continual):
         blobs = {f"sketch.{level}": sketch.to_bytes() for level, sketch in enumerate(self._sketches)}
         if self._last is not None:
             blobs["last"] = self._last.to_payload()
-        return save_state(FAMILY, header, {}, blobs)
+        return save_state(self.family, header, {}, blobs)
 
     @classmethod
-    def from_bytes(
+    def _rebuilt(
         cls,
-        data: bytes,
-        *,
-        ledger: Account | None = None,
-        source: RandomSource | None = None,
-        restored: bool = False,
+        header: dict[str, Any],
+        arrays: dict[str, npt.NDArray[np.int64]],
+        blobs: dict[str, bytes],
+        ledger: Account | None,
+        source: RandomSource | None,
     ) -> Self:
-        """Restore a state; the next tick is drawn as if nothing had happened. `ledger`, `restored` as for `Counter`."""
-        header, _, blobs = load_state(data, FAMILY)
-        try:
-            hitters = cls(
-                header["horizon"],
-                Budget.from_dict(header["budget"]),
-                header["capacity"],
-                header["window"],
-                mechanism=header["mechanism"],
-                base=header["base"],
-                ledger=ledger,
-            )
-            hitters._use_source(source)  # only now: the seeds that it drew when it was made are in the state
-            hitters._restore(header)
-            hitters._order, hitters._seed = int(header["order"]), int(header["seed"])
-            sketches = [MisraGries.from_bytes(blobs[f"sketch.{level}"]) for level in range(hitters.levels)]
-            if any(sketch.capacity != hitters.capacity or sketch.was_merged for sketch in sketches):
-                raise CorruptStateError("the state has sketches of another kind")
-            hitters._sketches = sketches
-            hitters._nodes = [_Node(int(n[0]), int(n[1]), int(n[2]), _counts(*n[3:])) for n in header["nodes"]]
-            hitters._check_nodes()
-            hitters._last = Release.from_payload(blobs["last"]) if hitters.tick else None
-        except (KeyError, TypeError, ValueError, IndexError):
-            raise CorruptStateError("the state is not one of continual heavy hitters") from None
-        hitters._resume(restored)
+        hitters = cls(
+            header["horizon"],
+            Budget.from_dict(header["budget"]),
+            header["capacity"],
+            header["window"],
+            mechanism=header["mechanism"],
+            base=header["base"],
+            ledger=ledger,
+        )
+        hitters._use_source(source)  # only now: the seeds that it drew when it was made are in the state
+        hitters._restore(header)
+        hitters._order, hitters._seed = int(header["order"]), int(header["seed"])
+        sketches = [MisraGries.from_bytes(blobs[f"sketch.{level}"]) for level in range(hitters.levels)]
+        if any(sketch.capacity != hitters.capacity or sketch.was_merged for sketch in sketches):
+            raise CorruptStateError("the state has sketches of another kind")
+        hitters._sketches = sketches
+        hitters._nodes = [_Node(int(n[0]), int(n[1]), int(n[2]), _counts(*n[3:])) for n in header["nodes"]]
+        hitters._check_nodes()
+        hitters._last = Release.from_payload(blobs["last"]) if hitters.tick else None
         return hitters
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,12 +15,13 @@ from discreet.continual import one_shot
 from discreet.continual._base import Continual
 from discreet.continual._engines import Engine, Factored, Hidden, Meta, Sparse
 from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
-from discreet.continual._state import items_of_plain, load_state, plain_items, save_state
+from discreet.continual._people import Numbers, People, person_rows
+from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import Item, is_arrow
 from discreet.events.published import item_order, items_array
 from discreet.noise import RandomSource
-from discreet.privacy import Budget
+from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
@@ -35,7 +37,6 @@ __all__ = ["Histogram"]
 
 Integers = npt.NDArray[np.int64]
 
-FAMILY = 142
 # By (domain known, items per event bounded); the first is the default.
 MECHANISMS = {
     (True, True): ("factorised", "tree", "meta"),
@@ -44,16 +45,30 @@ MECHANISMS = {
     (False, False): ("meta",),
 }
 _NUMBERS = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
+# The nodes of the others may hold a person more than once.
+OF_PEOPLE = ("factorised", "tree")
 _MOST_ITEMS = 2**63
 _UNKNOWN = "a histogram of items that are not known in advance"
 # What a run of AboveThreshold costs ("sparse"), in units of 1/(2 tau_1^2): now, and in states that do not say.
 _RUN_COST, _FORMER_RUN_COST = 0.25, 1.0
 
 
-class Histogram(Continual):
-    """The counts of items over the events so far, at every tick.
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What rows add to the counts. Nothing has changed yet."""
 
-    Unit: one event, which is a set of items: at most `max_items_per_event` = D, or any number of them.
+    new: list[Item]  # get the next positions
+    positions: Integers
+    counts: Integers
+    pairs: tuple[Integers, Integers] | None = None  # of people and positions
+
+
+class Histogram(Continual):
+    """The counts of items over the events so far, or of the people who have them, at every tick.
+
+    Unit: one event, which is a set of items: at most `max_items_per_event` = D, or any number of them. With
+        `unit=dc.User(m)` a person with all of their rows: they count once an item in the whole horizon, and for the
+        first m different items that they bring. Counts are then numbers of people.
     Guarantee: for all ticks together, rho-zCDP or (epsilon, delta) over a known domain, (epsilon, delta) otherwise.
 
     | domain | items | mechanisms (the first is the default) |
@@ -67,6 +82,11 @@ class Histogram(Continual):
     Half of delta pays for the conversion from zCDP and half for items that one event brought; `threshold` of a release
     is the cut that hides those. Arguments: docs/privacy/continual.md.
 
+    People: "factorised" and "tree", with D = m. What counts of a person depends on their rows alone, so one person more
+    is one event of up to m items whose items may come at different ticks: each moves one counter by 1 at one tick,
+    sqrt(m) times a counter's sensitivity, and at most m items at a tick are there for this person alone. To count once
+    the state holds everybody's id. Argument: docs/privacy/people-over-time.md.
+
     Args:
         horizon: The number of ticks.
         budget: For all ticks together.
@@ -78,9 +98,12 @@ class Histogram(Continual):
         limit: How many of the largest counts the mechanisms of unknown domains look at ("meta", "limit").
         keep_discovered: An item that passed the cut once stays visible ([CO] section 7); "factorised" and "tree".
         switches: s of sparseGumb. margin: eta of sparseGumb, a whole number.
+        unit: dc.Event(), or dc.User(m) to protect people; steps then say whose the rows are.
         ledger, charge_id, source: As for `Counter`.
     """
 
+    family: ClassVar[int] = 142
+    newest: ClassVar[int] = 2  # of people, or with rows of a tick that is open
     mechanism_name: ClassVar[str] = "continual histogram"
     reference: ClassVar[str] = "[CO] Algorithms 2, 3, 4, 7; docs/privacy/continual.md"
 
@@ -98,6 +121,7 @@ class Histogram(Continual):
         keep_discovered: bool = False,
         switches: int = 1,
         margin: int = 0,
+        unit: Unit | None = None,
         ledger: Account | None = None,
         charge_id: str | None = None,
         source: RandomSource | None = None,
@@ -108,11 +132,20 @@ class Histogram(Continual):
             None if max_items_per_event is None else whole_number("max_items_per_event", max_items_per_event)
         )
         self.k = None if k is None else whole_number("k", k)
+        self.unit = Event() if unit is None else unit
+        self._people: People | None = None
+        self._most = self.max_items_per_event
         allowed = MECHANISMS[self._domain is not None, self.max_items_per_event is not None]
+        if isinstance(self.unit, User):
+            _refuse_for_people(max_items_per_event=max_items_per_event, limit=limit)
+            self._most, allowed = self.unit.limit, OF_PEOPLE
+            self._people = People(self._most)
+        elif self.unit != Event():
+            raise ParameterError(f"unit must be dc.Event() or dc.User(max_items), not {unit!r}")
         self.mechanism = allowed[0] if mechanism == "auto" else mechanism
         if self.mechanism not in allowed:
             raise ParameterError(f"mechanism must be one of auto, {', '.join(allowed)} here, not {mechanism!r}")
-        if self.k is None and self.max_items_per_event is None:
+        if self.k is None and self._most is None:
             raise ParameterError("events of any number of items need k: how many items to publish")
         self.base = optimal_base(horizon) if base is None else whole_number("base", base, 2, max(2, horizon))
         self.limit = None if limit is None else whole_number("limit", limit, self.k or 1)
@@ -122,6 +155,7 @@ class Histogram(Continual):
         self._items: list[Item] = [] if self._domain is None else self._domain.to_pylist()
         self._index = {item: position for position, item in enumerate(self._items)}
         self._total = np.zeros(len(self._items), np.int64)
+        self._added = np.zeros(0, np.int64)  # in the open tick
         self._run_cost = _RUN_COST
         self._engine = self.make_engine()
         self._last: Release | None = None
@@ -129,7 +163,8 @@ class Histogram(Continual):
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same histogram again."""
-        return {"domain": None if self._domain is None else self._domain.to_pylist(), **self._numbers()}
+        people = {} if self._people is None else {"unit": self.unit}
+        return {"domain": None if self._domain is None else self._domain.to_pylist(), **self._numbers(), **people}
 
     def _numbers(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _NUMBERS}
@@ -151,7 +186,7 @@ class Histogram(Continual):
     def make_engine(self) -> Engine:
         """An engine before its first tick."""
         assert self.horizon is not None
-        known, most = self._domain is not None, self.max_items_per_event
+        known, most = self._domain is not None, self._most
         if known:
             rho = self.budget.as_zcdp("a continual histogram")
         else:
@@ -183,7 +218,7 @@ class Histogram(Continual):
         """The one-shot mechanism of the setting, with its share of the budget: an event is in L nodes."""
         assert self.horizon is not None
         L = levels(self.horizon, self.base)
-        k, limit, most = self.k, self.limit, self.max_items_per_event
+        k, limit, most = self.k, self.limit, self._most
 
         def node_sigma(items: int) -> Fraction:
             # L nodes, `items` Gaussian counts (or choices) each: rho = L items / (2 sigma^2).
@@ -245,39 +280,104 @@ class Histogram(Continual):
         """The standard deviation of a published count at tick t."""
         return self._engine.error(whole_number("t", t, 1, self.horizon))
 
-    def step(self, events: Any, tick: int | None = None, *, save: Callable[[Release], None] | None = None) -> Release:
-        """Add the events of one tick and return the private histogram up to it.
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        if self._people is None:
+            return ()
+        return (f"of a person the first {self._most} different items count, each once in all ticks together",)
+
+    def add(self, events: Any, *, users: Any = None, nulls: str = "error") -> None:
+        """Take rows of the tick that `step` will publish next, as they come; only what they add is kept."""
+        self._is_repeated(None)
+        self._take(self._counted(events, users, nulls))
+
+    def step(
+        self,
+        events: Any = (),
+        tick: int | None = None,
+        *,
+        users: Any = None,
+        nulls: str = "error",
+        save: Callable[[Release], None] | None = None,
+    ) -> Release:
+        """Add the events of one tick, after those of `add`, and return the private histogram up to it.
 
         `events` is an Arrow list column or an iterable of iterables, one set of items an event; a plain column or an
         iterable of items holds events of one item each. With `tick`, its number from 1, a tick that was published is
         returned as it was, and `events` are ignored. `save` as for `Counter.step`.
-        """
-        from discreet.continual._events import event_counts
 
+        For people `users` says whose every row is: ids that are texts, bytes or whole numbers, of which `nulls="skip"`
+        leaves out rows without an id or an item. What is no id or no item is left out with its row.
+        """
         if self._is_repeated(tick):
             assert self.last is not None
             return self.last
-        domain = None if self._domain is None else self._index
-        items, counts = event_counts(events, self.max_items_per_event, domain)
-        return self._step(lambda: self._draw(items, counts), save)  # type: ignore[no-any-return]
+        if users is None and isinstance(events, tuple) and not events:
+            counted = _Counted([], np.zeros(0, np.int64), np.zeros(0, np.int64))  # all came by `add`
+        else:
+            counted = self._counted(events, users, nulls)
+        return self._step(lambda: self._draw(counted), save)  # type: ignore[no-any-return]
 
-    def _draw(self, items: pa.Array, counts: Integers) -> None:
-        positions = self._register(items)
+    def _counted(self, events: Any, users: Any, nulls: str) -> _Counted:
+        if self._people is None:
+            if users is not None or nulls != "error":
+                raise ParameterError("users= and nulls= are for people: make it with unit=dc.User(max_items)")
+            from discreet.continual._events import event_counts
+
+            items, counts = event_counts(
+                events, self.max_items_per_event, None if self._domain is None else self._index
+            )
+            positions, new = self._placed(items.to_pylist())
+            return _Counted(new, positions, counts)
+        if users is None:
+            raise ParameterError("this histogram protects people: say whose the rows are, step(items, users=users)")
+        column, parents, length = person_rows(events)
+        numbers = Numbers("items")
+        rows, people = numbers.of(column, nulls), self._people.number(users, nulls)
+        if len(people) != (len(rows) if length is None else length):
+            raise DataError("items and users must have one length: say of every row whose it is")
+        positions, new = self._placed(numbers.values())
+        # Items outside a domain count for nothing, and for nobody's m.
+        items = np.where(rows >= 0, np.append(positions, -1)[rows], -1)
+        owners, held = self._people.fresh(people if parents is None else people[parents], items)
+        # An item that nobody counts for is not there: only those that count get a place.
+        there, counts = np.unique(held, return_counts=True)
+        before = len(self._items)
+        fresh = there[there >= before]
+        final = np.concatenate([np.arange(before), np.zeros(len(new), np.int64)])
+        final[fresh] = before + np.arange(len(fresh))
+        return _Counted([new[place - before] for place in fresh.tolist()], final[there], counts, (owners, final[held]))
+
+    def _placed(self, values: list[Item]) -> tuple[Integers, list[Item]]:
+        """The positions of different items, and those that are new, which follow; -1 outside a known domain."""
+        positions: list[int] = []
+        new: list[Item] = []
+        for item in values:
+            place = self._index.get(item, -1)
+            if place < 0 and self._domain is None:
+                place = len(self._items) + len(new)
+                new.append(item)
+            positions.append(place)
+        return np.array(positions, np.int64), new
+
+    def _take(self, counted: _Counted) -> None:
+        for item in counted.new:
+            self._index[item] = len(self._items)
+            self._items.append(item)
         added = np.zeros(len(self._items), np.int64)
-        added[positions] = counts
+        added[counted.positions] = counted.counts
+        added[: len(self._added)] += self._added
+        self._added = added
+        if self._people is not None and counted.pairs is not None:
+            self._people.take(*counted.pairs)
+
+    def _draw(self, counted: _Counted) -> None:
+        self._take(counted)
+        added, self._added = self._added, np.zeros(0, np.int64)
         self._total = np.concatenate([self._total, np.zeros(len(added) - len(self._total), np.int64)]) + added
         where, noisy = self._engine.step(self._total, added, self.tick + 1, self._rank, self._source)
         self.tick += 1
         self._last = self._publish(where, noisy)
-
-    def _register(self, items: pa.Array) -> Integers:
-        """The positions of the items; new ones get the next."""
-        values = items.to_pylist()
-        for item in values:
-            if item not in self._index:
-                self._index[item] = len(self._items)
-                self._items.append(item)
-        return np.array([self._index[item] for item in values], np.int64)
 
     def _rank(self) -> Integers:
         """The order of the items by value, which does not depend on the stream."""
@@ -299,11 +399,18 @@ class Histogram(Continual):
             summary_below=0.0 if self._engine.complete else math.inf,
             lowest=0 if self._domain is not None else 1,
         )
-        result = Release(items, noisy, self.guarantee, model, threshold=self._engine.threshold)
+        result = Release(
+            items,
+            noisy,
+            self.guarantee,
+            model,
+            threshold=self._engine.threshold,
+            counted="events" if self._people is None else "people",
+        )
         return result if self.k is None else result.head(self.k)
 
     def to_bytes(self) -> bytes:
-        """The whole state. Not private: it holds the true counts and the noise."""
+        """The whole state. Not private: it holds the true counts, the noise, and of people their ids and items."""
         kind, items = plain_items(self._items)
         header = {
             **self._saved(),
@@ -315,53 +422,75 @@ class Histogram(Continual):
         }
         arrays = {"total": self._total, **{f"engine.{name}": array for name, array in self._engine.arrays().items()}}
         blobs = {} if self._last is None else {"last": self._last.to_payload()}
-        return save_state(FAMILY, header, arrays, blobs)
+        if self._people is not None:
+            people, more, pieces = self._people.saved()
+            header["people"] = people
+            arrays |= {f"people.{name}": array for name, array in more.items()}
+            blobs |= {f"people.{name}": piece for name, piece in pieces.items()}
+        if len(self._added):
+            arrays["added"] = self._added
+        newer = self._people is not None or len(self._added) > 0
+        return save_state(self.family, header, arrays, blobs, 2 if newer else 1)
 
     @classmethod
-    def from_bytes(
+    def _rebuilt(
         cls,
-        data: bytes,
-        *,
-        ledger: Account | None = None,
-        source: RandomSource | None = None,
-        restored: bool = False,
+        header: dict[str, Any],
+        arrays: dict[str, Integers],
+        blobs: dict[str, bytes],
+        ledger: Account | None,
+        source: RandomSource | None,
     ) -> Self:
-        """Restore a state; the next tick is drawn as if nothing had happened. `ledger`, `restored` as for `Counter`."""
-        header, arrays, blobs = load_state(data, FAMILY)
-        try:
-            kind = {False: "other", True: "bytes"}.get(header["bytes"], "mixed")
-            items = items_of_plain(kind, header["items"])
-            histogram = cls(
-                header["horizon"],
-                Budget.from_dict(header["budget"]),
-                items if header["known"] else None,
-                **{name: header[name] for name in _NUMBERS},
-                ledger=ledger,
-                source=source,
+        kind = {False: "other", True: "bytes"}.get(header["bytes"], "mixed")
+        items = items_of_plain(kind, header["items"])
+        histogram = cls(
+            header["horizon"],
+            Budget.from_dict(header["budget"]),
+            items if header["known"] else None,
+            **{name: header[name] for name in _NUMBERS},
+            unit=User(header["people"]["most"]) if "people" in header else None,
+            ledger=ledger,
+            source=source,
+        )
+        histogram._restore(header)
+        histogram._run_cost = header.get("run_cost", _FORMER_RUN_COST)
+        if histogram._run_cost not in (_RUN_COST, _FORMER_RUN_COST):
+            raise CorruptStateError("the state has another accounting")
+        if histogram._run_cost != _RUN_COST and histogram.mechanism == "sparse":
+            histogram._engine = histogram.make_engine()  # goes on with the noise it was begun with
+        if not header["known"]:
+            histogram._items = items
+            histogram._index = {item: position for position, item in enumerate(items)}
+        parts: dict[str, dict[str, Integers]] = {"": {}, "engine": {}, "people": {}}
+        for name, array in arrays.items():
+            parts[name.rpartition(".")[0]][name.rpartition(".")[2]] = array
+        histogram._total = parts[""]["total"]
+        histogram._added = parts[""].get("added", np.zeros(0, np.int64))
+        # Items that came in the open tick have no totals yet.
+        before = len(histogram._total) if len(histogram._added) else len(items)
+        if histogram._total.shape != (before,) or before > len(items) or len(histogram._added) not in (0, len(items)):
+            raise CorruptStateError("the state has arrays of another size")
+        if histogram._people is not None:
+            pieces = {name.removeprefix("people."): piece for name, piece in blobs.items()}
+            histogram._people = People.loaded(
+                header["people"], parts["people"], pieces, histogram._people.most, len(items)
             )
-            histogram._restore(header)
-            histogram._run_cost = header.get("run_cost", _FORMER_RUN_COST)
-            if histogram._run_cost not in (_RUN_COST, _FORMER_RUN_COST):
-                raise CorruptStateError("the state has another accounting")
-            if histogram._run_cost != _RUN_COST and histogram.mechanism == "sparse":
-                histogram._engine = histogram.make_engine()  # goes on with the noise it was begun with
-            if not header["known"]:
-                histogram._items = items
-                histogram._index = {item: position for position, item in enumerate(items)}
-            histogram._total = arrays["total"]
-            if histogram._total.shape != (len(items),):
-                raise CorruptStateError("the state has arrays of another size")
-            engine = {name.removeprefix("engine."): array for name, array in arrays.items() if name != "total"}
-            histogram._engine.load(engine, len(items))
-            histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
-        except (KeyError, TypeError, ValueError, IndexError):
-            raise CorruptStateError("the state is not one of a continual histogram") from None
-        histogram._resume(restored)
+        histogram._engine.load(parts["engine"], len(histogram._total))
+        histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
         return histogram
 
     def __repr__(self) -> str:
-        setting = "unknown" if self._domain is None else "known"
-        return f"Histogram(tick {self.tick} of {self.horizon}, {setting} domain, {self.mechanism}) [state NOT PRIVATE]"
+        setting = f"{'unknown' if self._domain is None else 'known'} domain, {self.mechanism}"
+        if self._people is None:
+            return f"Histogram(tick {self.tick} of {self.horizon}, {setting}) [state NOT PRIVATE]"
+        setting += f", at most {self._most} items a person"
+        return f"Histogram(tick {self.tick} of {self.horizon}, {setting}) [state NOT PRIVATE: {self._people.size}]"
+
+
+def _refuse_for_people(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(f"{name} is for events: unit=dc.User(m) counts the first m items of a person")
 
 
 def _checked_domain(domain: Iterable[Item]) -> pa.Array:
@@ -371,7 +500,8 @@ def _checked_domain(domain: Iterable[Item]) -> pa.Array:
     items, parents = flattened(given)
     if parents is not None or not len(items):
         raise ParameterError("the domain must be a column or an iterable of items, at least one")
-    values = items if isinstance(items, list) else items.to_pylist()
+    listed = items if isinstance(items, list) else items.to_pylist()
+    values: list[Item] = [value for value in listed if value is not None]
     if isinstance(given, list) and (len(values) < len(given) or len({item_order(value)[0] for value in values}) > 1):
         raise DataError("items must be all text, all bytes or all whole numbers")
     if len(set(values)) != len(values):

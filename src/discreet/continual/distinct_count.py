@@ -1,0 +1,123 @@
+"""How many different people so far: a private number at every tick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from discreet.continual._people import People
+from discreet.continual.counter import Counter, Integers
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Unit, User
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from discreet.privacy.ledger import Account
+
+__all__ = ["DistinctCount"]
+
+
+class DistinctCount(Counter):
+    """The number of different people up to every tick.
+
+    Unit: one person, with all of their rows, however many and at whatever ticks.
+    Guarantee: rho-zCDP for all ticks together, or the (epsilon, delta) that it converts to.
+    Noise: that of `Counter`. A person adds 1 at the tick of their first row and nothing later: one event of a running
+        total, of which every person has one, whatever the others do.
+    Error: `error(t)` is the standard deviation at tick t.
+    State: it holds the id of everybody who came, as it is: hashes that collide would let one person decide whether
+        another counts. 3 bytes and the id a person.
+    Argument: docs/privacy/people-over-time.md.
+
+    Args:
+        horizon: The number of ticks; None if it is not known.
+        budget: For all ticks together.
+        method, base, ledger, charge_id, source: As for `Counter`.
+    """
+
+    family: ClassVar[int] = 143
+    _arguments: ClassVar[tuple[str, ...]] = ("method", "base")
+    unit: Unit = User()
+    mechanism_name: ClassVar[str] = "continual distinct count"
+    reference: ClassVar[str] = "[CO] Algorithm 1; docs/privacy/people-over-time.md"
+
+    def __init__(
+        self,
+        horizon: int | None,
+        budget: Budget,
+        *,
+        method: str = "auto",
+        base: int | None = None,
+        ledger: Account | None = None,
+        charge_id: str | None = None,
+        source: RandomSource | None = None,
+    ) -> None:
+        super().__init__(horizon, budget, method=method, base=base, ledger=ledger, charge_id=charge_id, source=source)
+        self._people = People(1)
+        self._added = 0  # people who came first in the open tick
+
+    def add(self, users: Any, *, nulls: str = "error") -> None:
+        """Take rows of the tick that `step` will publish next, as they come."""
+        self._is_repeated(None)
+        self._take(self._new(users, nulls))
+
+    def step(
+        self,
+        users: Any = (),
+        tick: int | None = None,
+        *,
+        nulls: str = "error",
+        save: Callable[[Any], None] | None = None,
+    ) -> int:
+        """Add the people of one tick, after those of `add`, and return the private number of different ones up to it.
+
+        `users` is a column or an iterable of ids, one a row: texts, bytes or whole numbers. What is no id is left out,
+        a null only with `nulls="skip"`. `tick` and `save` as for `Counter.step`.
+        """
+        if self._is_repeated(tick):
+            return int(self.last)
+        new = self._new(users, nulls)
+
+        def draw() -> None:
+            self._take(new)
+            added, self._added = self._added, 0
+            self._draw(np.array([added], np.int64))
+
+        return int(self._step(draw, save))
+
+    def _new(self, users: Any, nulls: str) -> tuple[Integers, Integers]:
+        people = self._people.number(users, nulls)
+        return self._people.fresh(people, np.zeros(len(people), np.int64))
+
+    def _take(self, new: tuple[Integers, Integers]) -> None:
+        self._people.take(*new)
+        self._added += len(new[0])
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, Integers], dict[str, bytes]]:
+        header, arrays, blobs = super()._parts()
+        people, more, pieces = self._people.saved()
+        return {**header, "people": people, "added": self._added}, {**arrays, **more}, {**blobs, **pieces}
+
+    @classmethod
+    def _rebuilt(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, Integers],
+        blobs: dict[str, bytes],
+        ledger: Account | None,
+        source: RandomSource | None,
+    ) -> Self:
+        counter = super()._rebuilt(header, arrays, blobs, ledger, source)
+        counter._people = People.loaded(header["people"], arrays, blobs, 1, 1)
+        counter._added = int(header["added"])
+        return counter
+
+    def __repr__(self) -> str:
+        ticks = "unknown" if self.horizon is None else str(self.horizon)
+        return (
+            f"DistinctCount(tick {self.tick} of {ticks}, {self.method}; {self.guarantee.sentence()}) "
+            f"[state NOT PRIVATE: {self._people.size}]"
+        )
