@@ -16,7 +16,7 @@ import discreet as dc
 from discreet.continual import HeavyHitters
 from discreet.engines.ticks import Rule
 from discreet.engines.watch import TopItems, Watcher
-from discreet.events.rows import Rows
+from discreet.events.growing import Growing
 from discreet.privacy.accounting import Charge, fits
 from discreet.privacy.ledger import Ledger
 from discreet.storage import locked
@@ -41,7 +41,7 @@ def kill_after(lines: int) -> None:
 
 def child(folder: Path, horizon: int) -> None:
     out = os.open(folder / "out.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    reader = Rows(str(folder / "rows.txt"), "text", None, None, needs_items=True)
+    reader = Growing(str(folder / "rows.txt"), "text", None, None, needs_items=True)
     payer = Ledger(folder / "ledger.sqlite").account("rows")
     with locked(folder / "state") as kept:
         watcher = Watcher.open(kept, TopItems(horizon, 16), BUDGET, payer, reader, Rule(rows=10))

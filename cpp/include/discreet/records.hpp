@@ -1,4 +1,4 @@
-// Where the records of delimited text end: at newlines that are not inside quotes.
+// Records of delimited text (CSV, TSV): they end at newlines that are not inside quotes, and have cells.
 #pragma once
 
 #include <cstdint>
@@ -6,31 +6,107 @@
 #include <string_view>
 #include <vector>
 
+#include "discreet/text_rows.hpp"
+
 namespace discreet {
 
 // A quote opens a cell at its start only; elsewhere in a cell without quotes it is an ordinary character. Inside a
 // quoted cell two quotes in a row stand for one.
 enum class Cell : uint8_t { start = 0, plain = 1, quoted = 2, after_quote = 3 };
 
-// Reads text that goes on where the text before it left `cell`, each byte once. Appends the offset after each record.
-inline Cell record_ends(std::string_view text, char delimiter, Cell cell, std::vector<int64_t>& ends) {
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  for (const char* at = begin; at != end; ++at) {
+// Where the record ends that goes on at `at`, in this cell; nullptr if it does not. Each byte is looked at once.
+inline const char* record_end(const char* at, const char* end, char delimiter, Cell& cell) {
+  for (; at != end; ++at) {
     if (cell == Cell::quoted) {
       at = static_cast<const char*>(std::memchr(at, '"', static_cast<size_t>(end - at)));
-      if (!at) return cell;
+      if (!at) return nullptr;
       cell = Cell::after_quote;
     } else if (*at == '"' && cell != Cell::plain) {
       cell = Cell::quoted;
     } else if (*at == '\n') {
-      ends.push_back(at - begin + 1);
       cell = Cell::start;
+      return at + 1;
     } else {
       cell = *at == delimiter || *at == '\r' ? Cell::start : Cell::plain;
     }
   }
+  return nullptr;
+}
+
+// Reads text that goes on where the text before it left `cell`. Appends the offset after each record.
+inline Cell record_ends(std::string_view text, char delimiter, Cell cell, std::vector<int64_t>& ends) {
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); (at = record_end(at, end, delimiter, cell));) ends.push_back(at - text.data());
   return cell;
 }
+
+// The cells of records. `columns[i]` is the place of cell i among the wanted columns, or -1.
+class DelimitedReader {
+ public:
+  DelimitedReader(char delimiter, std::vector<int> columns) : delimiter_(delimiter), columns_(std::move(columns)) {
+    stops_[static_cast<unsigned char>(delimiter)] = stops_['\n'] = stops_['\r'] = true;
+  }
+
+  // All records of a text that ends where one does; the last may do without its newline.
+  void read(std::string_view text, TextRows& out) const {
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    for (const char* at = begin; at != end;) {
+      const char* next = after_blank(at, end);
+      RecordKind kind = RecordKind::blank;
+      if (next == at) kind = read_record(next, end, out.columns);
+      out.end_record(kind, next - begin);
+      at = next;
+    }
+  }
+
+ private:
+  RecordKind read_record(const char*& at, const char* end, std::vector<TextColumn>& out) const {
+    for (size_t cell = 0;; ++cell, ++at) {
+      const int place = cell < columns_.size() ? columns_[cell] : -1;
+      TextColumn* const column = place < 0 ? nullptr : &out[static_cast<size_t>(place)];
+      const bool quoted = at != end && *at == '"';
+      if (quoted && !read_quoted(at, end, column)) return RecordKind::unreadable;
+      const char* const start = at;
+      while (at != end && !stops_[static_cast<unsigned char>(*at)]) ++at;
+      if (column) {
+        column->data.append(start, at);
+        const bool empty = column->data.size() == static_cast<size_t>(column->offsets.back());
+        column->end_value(empty && !quoted ? ValueKind::null : ValueKind::text);
+      }
+      if (at != end && *at == delimiter_) continue;
+      const char* const line_end = at;
+      while (at != end && *at == '\r') ++at;
+      if (at != end && *at != '\n') {  // a carriage return inside of a record: nobody knows what it means
+        Cell state = Cell::start;
+        at = record_end(line_end + 1, end, delimiter_, state);
+        if (!at) at = end;
+        return RecordKind::unreadable;
+      }
+      if (at != end) ++at;
+      return cell + 1 == columns_.size() ? RecordKind::row : RecordKind::other_cells;
+    }
+  }
+
+  // From a quote to after the one that closes the cell.
+  static bool read_quoted(const char*& at, const char* end, TextColumn* column) {
+    do {
+      const char* const start = ++at;
+      at = static_cast<const char*>(std::memchr(at, '"', static_cast<size_t>(end - at)));
+      if (!at) {
+        at = end;
+        return false;
+      }
+      const bool doubled = at + 1 != end && at[1] == '"';
+      if (column) column->data.append(start, at + doubled);
+      at += 1;
+    } while (at != end && *at == '"');
+    return true;
+  }
+
+  char delimiter_;
+  std::vector<int> columns_;
+  bool stops_[256] = {};
+};
 
 }  // namespace discreet

@@ -88,9 +88,9 @@ def watch(
     if total and window is not None:
         raise ParameterError("--window is for the top items, not for --total")
     payer = paying.payer
-    from discreet.events.rows import Rows
+    from discreet.events.growing import Growing
 
-    reader = Rows(
+    reader = Growing(
         file,
         input_format,
         None if total else column,

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.events.rows import YEAR_1, Batch, seconds_of
+from discreet.events.growing import Batch
 from discreet.events.spool import Spool
+from discreet.events.times import YEAR_1, seconds_of
 
 __all__ = ["Add", "End", "Rule", "Ticker", "duration"]
 

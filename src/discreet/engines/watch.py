@@ -26,7 +26,7 @@ from discreet.errors import CorruptStateError, ParameterError
 from discreet.storage import MAGIC, StateFile, locked, open_state, seal_state
 
 if TYPE_CHECKING:
-    from discreet.events.rows import Rows
+    from discreet.events.growing import Growing
     from discreet.privacy import Budget, Guarantee
     from discreet.privacy.ledger import Account
 
@@ -124,7 +124,7 @@ def watching(
     task: Task,
     budget: Budget,
     payer: Account | None,
-    reader: Rows,
+    reader: Growing,
     rule: Rule,
     *,
     restored: bool = False,
@@ -151,7 +151,7 @@ class Watcher:
     task: Task
     settings: dict[str, Any]
     mechanism: Any
-    reader: Rows
+    reader: Growing
     ticker: Ticker
     input: Any = None  # what the reader needs to go on, beside the position
     published: dict[str, Any] | None = None
@@ -176,7 +176,7 @@ class Watcher:
         task: Task,
         budget: Budget,
         payer: Account | None,
-        reader: Rows,
+        reader: Growing,
         rule: Rule,
         restored: bool = False,
     ) -> Watcher:

@@ -1,16 +1,17 @@
-"""Bytes cut into whole records, each byte looked at once, however they come and however long a record is."""
+"""Bytes cut into whole records, however they come and however long a record is."""
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.events.source import BLOCK_BYTES, LONGEST_RECORD
+from discreet import _native
+from discreet.events.source import BLOCK_BYTES, LONGEST_RECORD, ByteSource
 
-__all__ = ["Cut", "Cutter"]
+__all__ = ["Cut", "Cutter", "cuts"]
 
 _START, _QUOTED = 0, 2  # cells, as `_native.record_ends` has them
 _TOO_LONG = f"a line of more than {LONGEST_RECORD >> 20} MiB"
@@ -19,13 +20,14 @@ _OPEN = "a quoted cell that does not end"
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Whole records one after the other, and the position of the input after each.
+    """Whole records one after the other, and where they are in the input.
 
-    Of a record that cannot be read nothing is kept but where it ends, and `trouble` says what is wrong with it.
+    Of a record that cannot be read nothing is kept but its place, and `trouble` says what is wrong with it.
     """
 
     data: bytes
-    ends: npt.NDArray[np.int64]
+    start: int
+    end: int
     trouble: str | None = None
 
 
@@ -33,8 +35,9 @@ class Cutter:
     """Cuts pieces of an input into records: lines or, with a delimiter, lines but for newlines inside quotes.
 
     What is not yet a whole record waits, at most LONGEST_RECORD bytes of it. A record that is longer is bad, and so is
-    one that the input ends inside of. It ends with the line in which a quote opened what does not end, or else with the
-    line that was too long: the rule of `discreet.events.lines.blocks`.
+    one that the input ends inside of. Where it ends is a public rule, too: with the line in which a quote opened what
+    does not end, or else with the line that was too long. What becomes of a record depends on its bytes alone, never on
+    the pieces that it comes in, and how often a byte is looked at does not grow with the record.
     """
 
     def __init__(self, delimiter: str | None = None, position: int = 0) -> None:
@@ -58,28 +61,26 @@ class Cutter:
                 if not end:
                     return
                 piece = piece[end:]
-                yield self._too_long()
+                yield self._given_up(self._length, _TOO_LONG)
                 continue
             room, cell = LONGEST_RECORD - self._length, self._cell
-            ends = self._ends(piece)
-            if len(piece) > room and not (len(ends) and ends[0] <= room):
-                # Exactly so far: what becomes of a record must not depend on the pieces that it comes in.
+            first, last = self._ends(piece)
+            if len(piece) > room and not 0 < first <= room:
                 self._cell = cell
-                self._ends(piece[: room + 1])
+                self._ends(piece[: room + 1])  # exactly so far
                 self._waiting.append(piece[: room + 1])
                 again = yield from self._after_opening(_TOO_LONG)
                 if again is None:
                     self._length = LONGEST_RECORD + 1
                     self._waiting, self._cell, self._passing = [], _START, True
                     piece = piece[room + 1 :]
-                    if len(ends) and ends[0] == room + 1:  # its newline was the byte too many
-                        yield self._too_long()
+                    if first == room + 1:  # its newline was the byte too many
+                        yield self._given_up(self._length, _TOO_LONG)
                     continue
                 yield from self._cut_again(again + piece[room + 1 :])
                 return
-            last = int(ends[-1]) if len(ends) else 0
             if last:
-                yield self._taken(b"".join([*self._waiting, piece[:last]]), ends + self._length)
+                yield self._taken(b"".join([*self._waiting, piece[:last]]))
             self._waiting.append(piece[last:])
             self._length += len(piece) - last
             return
@@ -89,15 +90,35 @@ class Cutter:
         while self._cell == _QUOTED:
             again = yield from self._after_opening(_OPEN)
             if again is None:
-                self.forget()
-                yield Cut(b"", np.array([self.position], np.int64), _OPEN)
+                yield self._given_up(self._length, _OPEN)
                 return
             yield from self._cut_again(again)
         if self._passing:
-            yield self._too_long()
+            yield self._given_up(self._length, _TOO_LONG)
         elif self._length:
-            yield self._taken(b"".join(self._waiting), np.array([self._length], np.int64))
+            yield self._taken(b"".join(self._waiting))
         self._cell = _START
+
+    def skip(self, count: int) -> None:
+        """Pass over bytes that belong to no record, between two of them."""
+        self.position += count
+
+    def forget(self) -> None:
+        """Give up what is waiting: the rest of it will not come."""
+        self._given_up(self._length, "")
+
+    def _ends(self, piece: bytes) -> tuple[int, int]:
+        """Where the first and the last record that end in a piece do; 0 if none does."""
+        if self._delimiter is None:
+            return piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
+        if self._cell == _QUOTED or b'"' in piece:
+            found, self._cell = _native.record_ends(piece, ord(self._delimiter), self._cell)
+            ends = np.frombuffer(found, np.int64)
+            return (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
+        last = piece.rfind(b"\n") + 1
+        rest, cell = piece[last:], _START if last else self._cell
+        self._cell = _native.record_ends(rest, ord(self._delimiter), cell)[1]
+        return piece.find(b"\n") + 1, last
 
     def _cut_again(self, data: bytes) -> Iterator[Cut]:
         """Cut what has waited, in pieces as small as they come."""
@@ -114,32 +135,26 @@ class Cutter:
         end = data.find(b"\n", data.rfind(b'"')) + 1 if self._cell == _QUOTED else 0
         if not end:
             return None
-        self.position += end
-        self._waiting, self._length, self._cell = [], 0, _START
-        yield Cut(b"", np.array([self.position], np.int64), trouble)
+        yield self._given_up(end, trouble)
         return data[end:]
 
-    def forget(self) -> None:
-        """Give up what is waiting: the rest of it will not come."""
-        self._waiting, self._cell, self._passing = [], _START, False
-        self.position += self._length
-        self._length = 0
-
-    def _ends(self, piece: bytes) -> npt.NDArray[np.int64]:
-        if self._delimiter is None:
-            return np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")).astype(np.int64) + 1
-        from discreet import _native
-
-        ends, self._cell = _native.record_ends(piece, ord(self._delimiter), self._cell)
-        return np.frombuffer(ends, np.int64)
-
-    def _taken(self, data: bytes, ends: npt.NDArray[np.int64]) -> Cut:
-        cut = Cut(data, ends + self.position)
-        self.position += len(data)
+    def _taken(self, data: bytes) -> Cut:
+        start, self.position = self.position, self.position + len(data)
         self._waiting, self._length = [], 0
-        return cut
+        return Cut(data, start, self.position)
 
-    def _too_long(self) -> Cut:
-        self.position += self._length
-        self._length, self._passing = 0, False
-        return Cut(b"", np.array([self.position], np.int64), _TOO_LONG)
+    def _given_up(self, length: int, trouble: str) -> Cut:
+        """Nothing waits any more; so much of it was a record that cannot be read."""
+        start, self.position = self.position, self.position + length
+        self._waiting, self._length, self._cell, self._passing = [], 0, _START, False
+        return Cut(b"", start, self.position, trouble)
+
+
+def cuts(source: ByteSource, delimiter: str | None = None) -> Iterator[Cut]:
+    """The records of a whole file, without a byte order mark."""
+    cutter = Cutter(delimiter)
+    if source.peek(3) == codecs.BOM_UTF8:
+        source.read(3)
+    while piece := source.read(BLOCK_BYTES):
+        yield from cutter.cut(piece)
+    yield from cutter.finish()

@@ -14,7 +14,7 @@ from discreet.events.bad_rows import LONGEST_ITEM, BadRows
 from discreet.events.items import item_of
 from discreet.events.source import ARROW_FILE_MAGIC, STDIN, ByteSource, expand
 
-__all__ = ["FORMATS", "Stream", "open_stream"]
+__all__ = ["FORMATS", "ItemBatches", "open_stream"]
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "text")
 _SUFFIXES = {
@@ -35,7 +35,7 @@ _SUFFIXES = {
 }
 
 
-class Stream:
+class ItemBatches:
     """Batches of items: an iterable of Arrow record batches with a column "item" and perhaps a column "user".
 
     No batch has nulls, the items of a batch are of one kind (text, bytes or whole numbers, or lists of these), text is
@@ -96,17 +96,6 @@ class Stream:
         self._has_schema = format != "jsonl"
         self._check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
-        if format == "text":
-            if self._column is not None or self._user_column is not None:
-                raise DataError(f"{source.name} is read as text lines, which have no columns; state its format")
-            from discreet.events.lines import read_lines
-
-            return ((lines,) for lines in read_lines(source, self._bad))
-        if format == "csv" or format == "tsv":
-            from discreet.events.delimited import read_delimited
-
-            delimiter = "," if format == "csv" else "\t"
-            return read_delimited(source, delimiter, self._column, self._user_column, self._bad)
         if format == "parquet":
             from discreet.events.parquet import read_parquet
 
@@ -115,9 +104,50 @@ class Stream:
             from discreet.events.arrow import read_arrow
 
             return read_arrow(source, self._column, self._user_column)
-        from discreet.events.jsonl import read_json_lines
+        return self._text(source, format)
 
-        return read_json_lines(source, self._column, self._user_column, self._lists, self._bad)
+    def _text(self, source: ByteSource, format: str) -> Iterator[tuple[pa.Array, ...]]:
+        """The wanted columns of a text format, block by block."""
+        from discreet.events import text
+        from discreet.events.records import cuts
+
+        name, column, lists = source.name, self._column, self._lists
+        users = [] if self._user_column is None else [self._user_column]
+
+        def choice(names: list[str]) -> list[str]:
+            return columns.choose(names, column, self._user_column, name, show_names=False)
+
+        reader: text.Lines | text.Delimited | text.JsonLines = text.Lines()
+        if format in text.DELIMITERS:
+            reader = text.Delimited(format, name, choice)
+        elif format == "text" and (column is not None or users):
+            raise DataError(f"{name} is read as text lines, which have no columns; state its format")
+        for cut in cuts(source, reader.delimiter):
+            block = cut.data
+            if cut.trouble is not None:
+                self._bad.found(1, f"{name} has {cut.trouble}")
+                continue
+            if isinstance(reader, text.Delimited) and reader.names is None:
+                header = reader.after_header(block)
+                if header is None:
+                    continue
+                block = block[header:]
+            if format == "jsonl":
+                first = next(text.JsonLines.objects(block), None) if column is None else None
+                if first is not None:  # The keys of one line are not a schema: the users' may well come later.
+                    column = choice(list(dict.fromkeys([*first, *users])))[0]
+                if lists is None and column is not None:
+                    # It is one row that decides then: who publishes says what is there.
+                    found = (value.get(column) for value in text.JsonLines.objects(block))
+                    value = next((value for value in found if value is not None), None)
+                    lists = None if value is None else isinstance(value, list)
+                reader = text.JsonLines([column, *users], bool(lists))
+            rows = reader.rows(block)
+            for kind, count in rows.troubles().items():
+                self._bad.found(count, f"{name} has {reader.trouble(kind)}")
+            yield from text.typed_runs(rows)
+        if isinstance(reader, text.Delimited) and reader.names is None:
+            raise DataError(f"{name} is empty: it has no header line")
 
     def _batch(self, arrays: tuple[pa.Array, ...], name: str) -> pa.RecordBatch:
         if any(pa.types.is_null(array.type) for array in arrays):
@@ -197,7 +227,7 @@ def open_stream(
     lists: bool | None = None,
     nulls: Literal["error", "skip"] = "error",
     bad_rows: Literal["error", "skip"] = "error",
-) -> Stream:
+) -> ItemBatches:
     """The items of files, patterns and standard input ("-"), one after the other.
 
     ``column`` holds the items (by default the only column; text files have lines instead) and ``user_column`` says
@@ -205,10 +235,11 @@ def open_stream(
     gzip and zstd are recognised by their first bytes. ``lists`` says whether the rows of JSON lines hold lists of
     items; None lets the first value tell. Nulls raise DataError, or are left out with nulls="skip".
 
-    A bad row raises DataError, or is left out with bad_rows="skip" and counted (`Stream.bad_rows`): an item of more
-    than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the header or with a quoted
-    cell that does not end, a line of JSON that is not an object with text or a whole number, and any row of more than
-    64 MiB. A file that is damaged as a whole raises DataError. No error contains an item.
+    A bad row raises DataError, or is left out with bad_rows="skip" and counted (`bad_rows` of the result): an item of
+    more than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the header, with a quoted
+    cell that does not end or with a carriage return that ends no line, a line of JSON that is not an object with text
+    or a whole number, and any row of more than 64 MiB. A file that is damaged as a whole raises DataError. No error
+    contains an item.
     """
     if format is not None and format not in FORMATS:
         raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
@@ -221,4 +252,4 @@ def open_stream(
             raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
     if bad_rows not in ("error", "skip"):
         raise ParameterError(f"bad_rows must be 'error' or 'skip', not {bad_rows!r}")
-    return Stream(expand(paths), column, user_column, format, lists, nulls == "skip", bad_rows == "skip")
+    return ItemBatches(expand(paths), column, user_column, format, lists, nulls == "skip", bad_rows == "skip")

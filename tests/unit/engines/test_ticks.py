@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet.engines.ticks import Add, Rule, Ticker
-from discreet.events.rows import Batch
+from discreet.events.growing import Batch
 
 HOUR = 3600.0
 JANUARY = 1_767_225_600.0  # 2026-01-01T00:00:00Z

@@ -1,9 +1,11 @@
 """Bad rows: each is left out by itself, whatever is around it and wherever blocks end."""
 
+import contextlib
+import csv
 import json
 import random
-import sys
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -11,9 +13,6 @@ import pytest
 
 import discreet as dc
 from discreet import _native
-from discreet.events.bad_rows import BadRows
-from discreet.events.delimited import _quote_marks
-from discreet.events.jsonl import _Reader
 from discreet.events.stream import open_stream
 
 LONG = "w" * 4096
@@ -26,7 +25,7 @@ def rows_of(path, **options):
 
 
 def small_blocks(monkeypatch, size, longest=1 << 26):
-    for module in ("lines", "source"):
+    for module in ("records", "source"):
         monkeypatch.setattr(f"discreet.events.{module}.BLOCK_BYTES", size)
         monkeypatch.setattr(f"discreet.events.{module}.LONGEST_RECORD", longest)
 
@@ -118,45 +117,94 @@ def test_an_open_quote_costs_its_line_where_no_other_quote_follows(tmp_path, mon
         assert items[101] == "a\nb"
 
 
-def test_json_lines_at_once_are_what_they_are_one_by_one():
-    """Two parsers, one meaning: lines with random damage (seeded), block against line."""
+JSON_MORE = [
+    b'{"query": -9223372036854775808, "n": -9223372036854775809}',
+    b'{"qu\\u0065ry": "\\ud83d\\ude00\\ud83d\\u0041", "n": -0}',
+    b'{"query": 1.5e-3, "n": [true, false, null, "\\n"]}',
+    b'{"query": "x", "n": -Infinity}\r',
+    b'{"query": [1, 2], "n": 0.0}',
+    b'{"query": "\xc3\xbc", "n": NaN, "query": null}',
+]
+
+
+def kind_of(value):
+    """As `_native.json_rows` has it, of a value as Python's parser gives it."""
+    if value is None or isinstance(value, (bool, list, dict)):
+        return 0 if value is None else 5
+    if isinstance(value, str):
+        return 5 if any("\ud800" <= c <= "\udfff" for c in value) else 1
+    if isinstance(value, float):
+        return 4
+    return 2 if -(2**63) <= value < 2**63 else 3 if 0 <= value < 2**64 else 4
+
+
+def test_json_lines_mean_what_they_mean_to_python():
+    """Lines with random damage (seeded), in blocks of a few: kinds, ends and values of two keys."""
     generator = random.Random(11)
-    seeds = [line for line, _ in JSON if len(line) < 1000]
-    pieces = [*b'{}[]":,\\ae1-.IN\xff\x00 \t\r', *[ord(c) for c in '"query"']]
-    compared = 0
-    for _ in range(6_000):
-        line = bytearray(generator.choice(seeds))
-        for _ in range(generator.randrange(3)):
-            at = generator.randrange(len(line))
-            line[at : at + generator.randrange(2)] = bytes([generator.choice(pieces)])
-        block = b'{"query": "q"}\n' + bytes(line).replace(b"\n", b" ") + b'\n{"query": "r"}\n'
-        reader = _Reader("x", ["query"], False, BadRows(skip=True))
-        at_once = reader._at_once(block)
-        if at_once is not None:
-            compared += 1
-            slow = _Reader("x", ["query"], False, BadRows(skip=True))
-            runs = [array for (array,) in slow._one_by_one(block)]
-            assert at_once[0].to_pylist() == [value for run in runs for value in run.to_pylist()], bytes(line)
-    assert compared > 200
+    seeds = [line for line, _ in JSON if len(line) < 1000] + JSON_MORE
+    pieces = [*b'{}[]":,\\ae1-.IN\xff\x00 \t\r0u+EftnD8', *[ord(c) for c in '"query"']]
+    good = 0
+    for _ in range(20_000):
+        lines = []
+        for _ in range(generator.randrange(1, 4)):
+            line = bytearray(generator.choice(seeds))
+            for _ in range(generator.randrange(4)):
+                at = generator.randrange(len(line) + 1)
+                line[at : at + generator.randrange(3)] = bytes(generator.choices(pieces, k=generator.randrange(3)))
+            lines.append(bytes(line).replace(b"\n", b" ") + b"\n")
+        kinds, ends, columns, *_ = _native.json_rows(b"".join(lines), ["query", "n"], False)
+        assert np.frombuffer(ends, np.int64).tolist() == np.cumsum([len(line) for line in lines]).tolist()
+        offsets, row = [np.frombuffer(column[1], np.int32) for column in columns], 0
+        for line, kind in zip(lines, kinds, strict=True):
+            found = None
+            with contextlib.suppress(ValueError):
+                found = json.loads(line.decode())
+            assert kind == (1 if not line.strip() else 0 if isinstance(found, dict) else 3), line
+            if kind:
+                continue
+            for at, (name, (values, _, data)) in enumerate(zip(("query", "n"), columns, strict=True)):
+                value = found.get(name)
+                assert values[row] == kind_of(value), line
+                text = data[offsets[at][row] : offsets[at][row + 1]].decode()
+                if isinstance(value, float):
+                    assert repr(float(text)) == repr(value), line
+                elif values[row] in (1, 2, 3, 4):
+                    assert text == str(value), line
+            row += 1
+            good += 1
+        assert all(len(column[0]) == row for column in columns)
+    assert good > 2_000
 
 
-def marks_one_by_one(data, delimiter):
-    marks, inside = [], False
-    for position in (i for i, c in enumerate(data) if c == ord('"')):
-        start = position == 0 or data[position - 1] in delimiter.encode() + b"\r\n"
-        if inside or start or (marks and position == marks[-1] + 1):
-            marks.append(position)
-            inside = not inside
-    return marks
-
-
-def test_quotes_are_told_apart_without_a_loop():
+def test_delimited_rows_are_those_of_the_csv_module():
+    """Any bytes (seeded): where records end, which are rows, and their cells."""
     generator = random.Random(2)
     for _ in range(20_000):
-        data = "".join(
-            generator.choices('a",\n', [1, generator.choice([1, 3]), 1, 1], k=generator.randrange(16))
-        ).encode()
-        assert _quote_marks(data, ",").tolist() == marks_one_by_one(data, ",")
+        delimiter, cells = generator.choice(",\t"), generator.randrange(1, 4)
+        characters = ['"', '"', delimiter, delimiter, "\n", "a", "\r\n", "é", " ", "\r"]
+        text = "".join(generator.choices(characters, k=generator.randrange(40))).encode("latin-1")
+        ends, cell = _native.record_ends(text, ord(delimiter), 0)
+        ends = np.frombuffer(ends, np.int64).tolist()
+        if cell == 2:  # inside quotes
+            text = text[: max(ends, default=0)]
+        if text and ends[-1:] != [len(text)]:
+            ends.append(len(text))
+        kinds, found, columns = _native.delimited_rows(text, ord(delimiter), list(range(cells)))
+        assert np.frombuffer(found, np.int64).tolist() == ends
+        expected, start = [], 0
+        for end, kind in zip(ends, kinds, strict=True):
+            record, start = text[start:end].decode("latin-1"), end
+            line = record.removesuffix("\n").rstrip("\r")
+            row = None
+            with contextlib.suppress(csv.Error):
+                (row,) = csv.reader([line], delimiter=delimiter)
+            blank = not record.strip(" \t\r\n")
+            assert kind == (1 if blank else 3 if row is None else 0 if len(row) == cells else 2), record
+            expected += [row] if kind == 0 else []
+        offsets = [np.frombuffer(column[1], np.int32).tolist() for column in columns]
+        for at, (_, _, data) in enumerate(columns):
+            places = zip(offsets[at], offsets[at][1:], strict=False)
+            assert [data[first:last].decode("latin-1") for first, last in places] == [row[at] for row in expected]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])
@@ -206,21 +254,14 @@ def test_an_open_quote_is_read_in_linear_time(tmp_path):
     """How often the bytes of a long row are looked at does not grow with it: counted, not timed."""
     looked = 0
 
-    def counting(data, delimiter, real=_quote_marks):
-        nonlocal looked
-        looked += len(data)
-        return real(data, delimiter)
-
     def counting_ends(data, delimiter, cell, real=_native.record_ends):
         nonlocal looked
         looked += len(data)
         return real(data, delimiter, cell)
 
-    module = sys.modules["discreet.events.delimited"]
     path = tmp_path / "log.csv"
     path.write_bytes(b'n,query\n0,"' + b'x"y ""\n' * (1 << 20) + b"1,last\n")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_quote_marks", counting)
         patch.setattr(_native, "record_ends", counting_ends)
         rows_of(path, column="query")
     assert looked < 8 * path.stat().st_size

@@ -3,7 +3,9 @@
 import csv
 import io
 import random
+import re
 
+import numpy as np
 import pytest
 
 from discreet import _native
@@ -21,11 +23,23 @@ def cut(text, delimiter, sizes):
         at, turn = at + size, turn + 1
     cuts += cutter.finish()
     for part in cuts:
-        start = int(part.ends[-1]) - len(part.data)
-        for end in part.ends.tolist():
-            found.append((part.trouble or text[start:end], end))
-            start = end
+        if part.trouble is not None:
+            found.append((part.trouble, part.end))
+            continue
+        assert part.data == text[part.start : part.end]
+        for record in records_of(part.data, delimiter):
+            found.append((record, (found[-1][1] if found else 0) + len(record)))
+        assert found[-1][1] == part.end
     return found
+
+
+def records_of(data, delimiter):
+    """Whole records, of which the last may do without its newline."""
+    if delimiter is None:
+        return re.findall(rb"[^\n]*\n|[^\n]+$", data)
+    ends = np.frombuffer(_native.record_ends(data, ord(delimiter), 0)[0], np.int64).tolist()
+    ends += [len(data)] if ends[-1:] != [len(data)] else []
+    return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def random_text(chance):
@@ -87,5 +101,5 @@ def test_every_byte_is_looked_at_once(monkeypatch):
     assert seen == len(text)
     bad, rest = cutter.finish()
     assert bad.trouble == "a quoted cell that does not end"
-    assert len(rest.ends) == 50_000
-    assert seen == 2 * len(text) - 8
+    assert seen <= 2 * len(text) - 8
+    assert len(records_of(rest.data, ",")) == 50_000

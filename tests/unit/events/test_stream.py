@@ -20,9 +20,10 @@ import pytest
 from hypothesis import given, settings
 
 import discreet as dc
-from discreet.events.delimited import _Rows
-from discreet.events.lines import line_array
+from discreet.events.items import item_of_bytes
+from discreet.events.records import Cutter
 from discreet.events.stream import open_stream
+from discreet.events.text import NOT_TEXT, Lines
 
 ITEMS = ["cats", "dogs", "ünï cödé", "a,b", 'say "hi"', "cats", "", " space ", "tab\there", "x" * 1000, "0"]
 SECRET = "secret-item-4711"
@@ -267,15 +268,15 @@ def test_text_must_be_utf8(tmp_path, data):
 @settings(deadline=None)
 @given(st.binary(max_size=200).map(lambda data: data.replace(b"\r", b"")))
 def test_line_arrays_agree_with_python(data):
-    try:
-        lines = data.decode().split("\n")
-    except UnicodeDecodeError:
-        with pytest.raises(dc.DataError):
-            line_array(data, "data")
-        return
-    array = line_array(data, "data")
+    rows = Lines().rows(data)
+    (array,) = rows.columns
     array.validate(full=True)
-    assert array.to_pylist() == (lines[:-1] if data.endswith(b"\n") else lines)
+    lines = data.split(b"\n")
+    lines = lines[:-1] if data.endswith(b"\n") else lines
+    good = [item for item in map(item_of_bytes, lines) if item is not None]
+    assert array.to_pylist() == good
+    assert rows.troubles() == ({NOT_TEXT: len(lines) - len(good)} if len(good) < len(lines) else {})
+    assert rows.ends.tolist() == [min(len(data), end) for end in np.cumsum([len(line) + 1 for line in lines]).tolist()]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "txt"])
@@ -291,7 +292,7 @@ def test_blocks_may_end_anywhere(tmp_path, monkeypatch, suffix):
         WRITERS[suffix](path, items)
     column = None if suffix == "txt" else "query"
     for size in [*range(1, 40), 100, 1000]:
-        for module in ("lines", "source"):
+        for module in ("records", "source"):
             monkeypatch.setattr(f"discreet.events.{module}.BLOCK_BYTES", size)
         assert items_of(open_stream(path, column=column)) == items
 
@@ -315,7 +316,8 @@ def test_row_ends_are_outside_quotes(rows, quoting):
     data = text.getvalue().encode()
     for length in range(len(data) + 1):
         # A prefix that ends in a quote may close a cell or begin an escaped quote, but holds no later newline.
-        assert _Rows(",").last_end(data[:length]) == max(end for end in ends if end <= length)
+        taken = [cut.end for cut in Cutter(",").cut(data[:length])]
+        assert max(taken, default=0) == max(end for end in ends if end <= length)
 
 
 def test_stray_quotes_are_ordinary_characters(tmp_path, monkeypatch):
@@ -323,7 +325,7 @@ def test_stray_quotes_are_ordinary_characters(tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
     path.write_text("n,query\n" + "".join(f"{i},{row}\n" for i, row in enumerate(rows * 20)))
     for size in (7, 50, 1 << 20):
-        monkeypatch.setattr("discreet.events.lines.BLOCK_BYTES", size)
+        monkeypatch.setattr("discreet.events.records.BLOCK_BYTES", size)
         assert items_of(open_stream(path, column="query")) == rows * 20
 
 
@@ -532,7 +534,7 @@ def test_parameters_are_checked(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl"])
 def test_a_line_without_end_is_refused_before_memory_is(tmp_path, monkeypatch, suffix):
-    for module in ("lines", "source"):
+    for module in ("records", "source"):
         monkeypatch.setattr(f"discreet.events.{module}.BLOCK_BYTES", 1 << 12)
         monkeypatch.setattr(f"discreet.events.{module}.LONGEST_RECORD", 1 << 14)
     path = tmp_path / f"log.{suffix}"

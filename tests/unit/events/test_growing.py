@@ -1,5 +1,6 @@
-"""Rows of a growing input: columns of a block say what its lines say, one by one."""
+"""Rows of a growing input: however it grows, the rows are those that Python's csv module finds line by line."""
 
+import csv
 import random
 from contextlib import closing
 
@@ -8,15 +9,14 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.events.rows import Rows, _batch_seconds, seconds_of
+from discreet.events.growing import Growing
+from discreet.events.times import seconds_of, seconds_of_column
 
 
-def read(path, text, column=None, time_column=None, needs_items=True, by_line=False, pieces=1, **options):
+def read(path, text, column=None, time_column=None, needs_items=True, pieces=1, **options):
     """(item, time, end) of every row; `pieces` writes the file in so many steps, with a look at it after each."""
     path.write_bytes(b"")
-    rows = Rows(str(path), None, column, time_column, needs_items, **options)
-    if by_line:
-        rows._as_columns = lambda *block: None
+    rows = Growing(str(path), None, column, time_column, needs_items, **options)
     rows.open(0)
     found = []
     with closing(rows), path.open("ab") as file:
@@ -42,25 +42,33 @@ def random_csv(chance, delimiter):
     return (chance.choice(["\n", "\r\n"]).join(lines) + chance.choice(["\n", "", "\n\n"])).encode()
 
 
+def one_by_one(text, delimiter):
+    """(item, time, end) of every line that has ended; no cell of these tests has a line break."""
+    found, end = [], 0
+    for line in text.split(b"\n")[:-1]:
+        end += len(line) + 1
+        if line.strip():
+            (cells,) = csv.reader([line.decode().removesuffix("\r")], delimiter=delimiter)
+            if len(cells) == 2 and cells[0] != "when":
+                found.append((cells[1], float(cells[0]), end))
+    return found
+
+
 @pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
 def test_columns_and_lines_agree(tmp_path, suffix, delimiter):
     path = tmp_path / f"rows.{suffix}"
     for seed in range(60):
         text = random_csv(random.Random(seed), delimiter)
-        lines = read(path, text, "what", "when", by_line=True)
+        lines = one_by_one(text, delimiter)
         for pieces in (1, 3):
-            assert read(path, text, "what", "when", pieces=pieces) == lines
+            assert read(path, text, "what", "when", pieces=pieces) == [row for row in lines if row[0]]
         assert [row[1:] for row in read(path, text, None, "when", needs_items=False)] == [row[1:] for row in lines]
-        for item, _, end in lines:
-            assert text[:end].endswith(b"\n")
-            assert item is not None
 
 
 def test_text_lines(tmp_path):
     text = "a\n\n  \nb b\r\nü\nlast without an end".encode()
     expected = [("a", None, 2), ("b b", None, 11), ("ü", None, 14)]
-    for by_line in (False, True):
-        assert read(tmp_path / "rows.txt", text, by_line=by_line) == expected
+    assert read(tmp_path / "rows.txt", text) == expected
     assert read(tmp_path / "rows.txt", text, pieces=7) == expected
 
 
@@ -72,7 +80,7 @@ def test_items_of_json_lines_are_text_whatever_they_are_written_as(tmp_path):
 def test_the_rows_before_a_damaged_one_are_handed_out(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"a,b\n1,2\nsecret,2,3\n5,6\n")
-    rows = Rows(str(path), None, "a", None, needs_items=True, skip_bad=False)
+    rows = Growing(str(path), None, "a", None, needs_items=True, skip_bad=False)
     rows.open(0)
     with closing(rows):
         batches = rows.available()
@@ -88,16 +96,16 @@ def test_the_rows_before_a_damaged_one_are_handed_out(tmp_path):
     assert "secret" not in str(caught.value)
     with pytest.raises(dc.DataError, match="JSON"):
         read(tmp_path / "rows.jsonl", b'{"a": ' + b"[" * 200000 + b"\n", "a", skip_bad=False)
-    with pytest.raises(dc.DataError, match="name the --column"):
+    with pytest.raises(dc.DataError, match="name the column"):
         read(path, b"a,b\n1,2\n")
-    with pytest.raises(dc.DataError, match="without 'c'"):
+    with pytest.raises(dc.DataError, match="no column 'c'"):
         read(path, b"a,b\n1,2\n", "c")
 
 
 def test_the_rows_before_a_bad_time_are_handed_out(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"t,a\n1,x\n2,y\nnever,z\n4,z\n")
-    rows = Rows(str(path), None, "a", "t", needs_items=True, skip_bad=False)
+    rows = Growing(str(path), None, "a", "t", needs_items=True, skip_bad=False)
     rows.open(0)
     with closing(rows):
         batches = rows.available()
@@ -120,23 +128,19 @@ def test_the_rows_before_a_bad_time_are_handed_out(tmp_path):
 def test_blank_rows_keep_their_places(tmp_path, name, text, column):
     path = tmp_path / name
     path.write_bytes(text)
-    for by_line in (False, True):
-        rows = Rows(str(path), None, column, None, needs_items=True, keep_blank=True)
-        if by_line:
-            rows._as_columns = lambda *block: None
-        rows.open(0)
-        with closing(rows):
-            (batch,) = rows.available()
-        assert batch.there.tolist() == [True, False, True, False]
-        assert [str(batch.items[i]) for i in (0, 2)] == ["a", "b"]
-        ends = [i + 1 for i, byte in enumerate(text) if byte == ord("\n")]
-        assert batch.ends.tolist() == ends[-4:]
+    rows = Growing(str(path), None, column, None, needs_items=True, keep_blank=True)
+    rows.open(0)
+    with closing(rows):
+        (batch,) = rows.available()
+    assert batch.there.tolist() == [True, False, True, False]
+    assert [str(batch.items[i]) for i in (0, 2)] == ["a", "b"]
+    ends = [i + 1 for i, byte in enumerate(text) if byte == ord("\n")]
+    assert batch.ends.tolist() == ends[-4:]
 
 
 def test_lines_of_tabs_are_blank_among_columns_too(tmp_path):
     text = b"a\tb\n1\t2\n\t\n3\t4\n"
-    for by_line in (False, True):
-        assert len(read(tmp_path / "rows.tsv", text, needs_items=False, by_line=by_line)) == 2
+    assert len(read(tmp_path / "rows.tsv", text, needs_items=False)) == 2
 
 
 @pytest.mark.parametrize("before", [b"", b"\n \n", "\ufeff".encode()])
@@ -144,7 +148,7 @@ def test_going_on_from_a_position(tmp_path, before):
     path = tmp_path / "rows.csv"
     path.write_bytes(before + b"a,b\n1,2\n3,4\n5,6\n")
     for position, expected in ((0, ["1", "3", "5"]), (len(before) + 12, ["5"])):
-        rows = Rows(str(path), None, "a", None, needs_items=True)
+        rows = Growing(str(path), None, "a", None, needs_items=True)
         rows.open(position)
         with closing(rows):
             batch = next(rows.available())
@@ -164,7 +168,7 @@ def test_going_on_from_a_position(tmp_path, before):
 )
 def test_times_of_a_column(times):
     expected = [seconds_of(time) for time in times]
-    assert np.allclose(_batch_seconds(pa.array(times)), expected, atol=1e-6)
+    assert np.allclose(seconds_of_column(pa.array(times)), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,7 @@ def test_times_of_a_column(times):
 def test_times_that_are_none(wrong):
     assert seconds_of(wrong) is None
     if isinstance(wrong, str):
-        assert _batch_seconds(pa.array(["5", wrong])) is None
+        assert np.isnan(seconds_of_column(pa.array(["5", wrong]))).tolist() == [False, True]
 
 
 POISON = {
@@ -221,13 +225,12 @@ def test_bad_rows_change_nothing_about_the_others(tmp_path, kind):
                 shift.append(len(text))
         clean = read(path, header + b"".join(record for record, good in records if good), *columns)
         expected = [(item, time, end) for (item, time, _), end in zip(clean, shift, strict=True)]
-        for by_line, pieces in ((False, 1), (True, 1), (False, 5)):
-            assert read(path, text, *columns, by_line=by_line, pieces=pieces) == expected
+        for pieces in (1, 5):
+            assert read(path, text, *columns, pieces=pieces) == expected
 
 
 def test_other_cells_may_hold_anything(tmp_path):
     """Bytes that are no text in a column that nobody asked for: the row counts, also beside a bad one."""
     for bad in (b"", b"1,2,3\n"):
-        for by_line in (False, True):
-            text = b"what,other\n" + bad + b"a,\xff\nb,%s\n" % (b"y" * 200_000)
-            assert [row[0] for row in read(tmp_path / "rows.csv", text, "what", by_line=by_line)] == ["a", "b"]
+        text = b"what,other\n" + bad + b"a,\xff\nb,%s\n" % (b"y" * 200_000)
+        assert [row[0] for row in read(tmp_path / "rows.csv", text, "what")] == ["a", "b"]

@@ -1,0 +1,368 @@
+// JSON lines: one object a line, and of it the values of the keys that are wanted.
+//
+// What is JSON is what Python's parser takes: RFC 8259 and the words NaN, Infinity and -Infinity, integers of at most
+// 4,300 digits; of a key that comes twice the last value. Lines are valid UTF-8, and nesting goes 900 deep.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "discreet/column.hpp"
+#include "discreet/text_rows.hpp"
+
+namespace discreet {
+
+class JsonLinesReader {
+ public:
+  // A key that is not named (at most one) is the only one of its line beside the others. With `lists` the values of the
+  // first column are lists: out.columns[0] has their elements, `list_kinds` and `list_offsets` are of the rows.
+  JsonLinesReader(std::vector<std::optional<std::string>> wanted, bool lists)
+      : wanted_(std::move(wanted)), slots_(wanted_.size()), lists_(lists) {
+    for (int c = 0; c < 0x20; ++c) stops_[c] = true;
+    stops_['"'] = stops_['\\'] = true;
+  }
+
+  std::vector<uint8_t> list_kinds;
+  std::vector<int32_t> list_offsets{0};
+
+  void read(std::string_view text, TextRows& out) {
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    for (const char* at = begin; at != end;) {
+      const char* next = after_blank(at, end);
+      RecordKind kind = RecordKind::blank;
+      if (next == at) {
+        next = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
+        const char* const line_end = next ? next : end;
+        next = next ? next + 1 : end;
+        const bool good = is_utf8({at, static_cast<size_t>(line_end - at)}) && read_line(at, line_end);
+        kind = good ? RecordKind::row : RecordKind::unreadable;
+        if (good) keep(out);
+      }
+      // Nothing was kept of other records, so there is nothing to cut, and lists have columns of other lengths.
+      out.records.push_back(static_cast<uint8_t>(kind));
+      out.ends.push_back(next - begin);
+      at = next;
+    }
+  }
+
+ private:
+  static constexpr int kDeepest = 900;
+  static constexpr std::ptrdiff_t kMostDigits = 4300;
+
+  struct Slot {
+    TextColumn values;  // of a list all elements, else one value
+    bool is_list = false;
+    ValueKind kind = ValueKind::null;
+  };
+
+  void keep(TextRows& out) {
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[i];
+      TextColumn& column = out.columns[i];
+      if (lists_ && i == 0) {
+        const ValueKind kind = list_kind(slot);
+        if (kind != ValueKind::other && kind != ValueKind::null) {
+          const auto base = static_cast<int32_t>(column.data.size());
+          column.data += slot.values.data;
+          for (size_t k = 1; k < slot.values.offsets.size(); ++k)
+            column.offsets.push_back(base + slot.values.offsets[k]);
+          column.kinds.insert(column.kinds.end(), slot.values.kinds.begin(), slot.values.kinds.end());
+        }
+        list_kinds.push_back(static_cast<uint8_t>(kind));
+        list_offsets.push_back(static_cast<int32_t>(column.kinds.size()));
+      } else {
+        column.data += slot.values.data;
+        column.end_value(slot.is_list ? ValueKind::other : slot.kind);
+      }
+    }
+    ++out.rows;
+  }
+
+  // The one kind of a list's elements that are not null, `number` if there are none (which a list's is never else).
+  static ValueKind list_kind(const Slot& slot) {
+    if (!slot.is_list) return slot.kind == ValueKind::null ? ValueKind::null : ValueKind::other;
+    bool seen[6] = {}, negative = false;
+    for (size_t k = 0; k < slot.values.kinds.size(); ++k) {
+      seen[slot.values.kinds[k]] = true;
+      negative |= slot.values.kinds[k] == static_cast<uint8_t>(ValueKind::integer) &&
+                  slot.values.data[static_cast<size_t>(slot.values.offsets[k])] == '-';
+    }
+    const bool text = seen[1], integer = seen[2], large = seen[3];
+    if (seen[4] || seen[5] || (text && (integer || large)) || (large && negative)) return ValueKind::other;
+    return text ? ValueKind::text : large ? ValueKind::large : integer ? ValueKind::integer : ValueKind::number;
+  }
+
+  // ---- the grammar; each moves past what it reads, and is false where that is not JSON --------------------------------
+
+  bool read_line(const char* at, const char* end) {
+    at_ = at, end_ = end;
+    for (Slot& slot : slots_) clear(slot);
+    other_key_.reset();
+    several_ = false;
+    space();
+    if (!take('{')) return false;
+    space();
+    if (!take('}')) {
+      do {
+        space();
+        key_.clear();
+        bool unicode = true;
+        if (!read_string(&key_, unicode)) return false;
+        space();
+        if (!take(':')) return false;
+        Slot* const slot = slot_of(key_);
+        if (!(slot ? read_into(*slot) : skip_value(1))) return false;
+        space();
+      } while (take(','));
+      if (!take('}')) return false;
+    }
+    space();
+    return at_ == end_;
+  }
+
+  static void clear(Slot& slot) {
+    slot.values.cut(0);
+    slot.is_list = false;
+    slot.kind = ValueKind::null;
+  }
+
+  Slot* slot_of(const std::string& key) {
+    Slot* unnamed = nullptr;
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      if (!wanted_[i])
+        unnamed = &slots_[i];
+      else if (*wanted_[i] == key)
+        return &slots_[i];
+    }
+    if (!unnamed) return nullptr;
+    if (!other_key_) other_key_ = key;
+    several_ |= *other_key_ != key;
+    if (!several_) return unnamed;
+    clear(*unnamed);
+    return nullptr;
+  }
+
+  bool read_into(Slot& slot) {
+    clear(slot);
+    space();
+    slot.is_list = lists_ && &slot == slots_.data() && at_ != end_ && *at_ == '[';
+    if (!slot.is_list) return read_value(slot, slot.kind);
+    ++at_;
+    space();
+    if (take(']')) return true;
+    do {
+      ValueKind kind = ValueKind::null;
+      if (!read_value(slot, kind)) return false;
+      slot.values.end_value(kind);
+      space();
+    } while (take(','));
+    return take(']');
+  }
+
+  // A value whose text goes to the end of the slot's.
+  bool read_value(Slot& slot, ValueKind& kind) {
+    space();
+    if (at_ == end_) return false;
+    const char* const start = at_;
+    std::string& data = slot.values.data;
+    if (*at_ == '"') {
+      const size_t before = data.size();
+      bool unicode = true;
+      if (!read_string(&data, unicode)) return false;
+      kind = unicode ? ValueKind::text : ValueKind::other;
+      if (!unicode) data.resize(before);
+      return true;
+    }
+    bool whole = false;
+    if (*at_ == '-' || *at_ == 'N' || *at_ == 'I' || (*at_ >= '0' && *at_ <= '9')) {
+      if (!read_number(whole)) return false;
+      std::string_view written(start, static_cast<size_t>(at_ - start));
+      if (written == "-0") written.remove_prefix(1);
+      data += written;
+      kind = whole ? size_of(written) : ValueKind::number;
+      return true;
+    }
+    if (!skip_value(1)) return false;
+    kind = *start == 'n' ? ValueKind::null : ValueKind::other;
+    return true;
+  }
+
+  static ValueKind size_of(std::string_view digits) {
+    const bool negative = digits.front() == '-';
+    if (negative) digits.remove_prefix(1);
+    const auto within = [digits](std::string_view most) {
+      return digits.size() < most.size() || (digits.size() == most.size() && digits <= most);
+    };
+    if (within(negative ? "9223372036854775808" : "9223372036854775807")) return ValueKind::integer;
+    return !negative && within("18446744073709551615") ? ValueKind::large : ValueKind::number;
+  }
+
+  bool skip_value(int depth) {
+    space();
+    if (at_ == end_) return false;
+    bool ignored = true;
+    switch (*at_) {
+      case '"':
+        return read_string(nullptr, ignored);
+      case 't':
+        return word("true");
+      case 'f':
+        return word("false");
+      case 'n':
+        return word("null");
+      case '[':
+      case '{':
+        return skip_nested(depth + 1);
+      default:
+        return read_number(ignored);
+    }
+  }
+
+  bool skip_nested(int depth) {
+    if (depth > kDeepest) return false;
+    const bool is_object = *at_++ == '{';
+    const char closing = is_object ? '}' : ']';
+    space();
+    if (take(closing)) return true;
+    do {
+      if (is_object) {
+        bool ignored = true;
+        space();
+        if (!read_string(nullptr, ignored)) return false;
+        space();
+        if (!take(':')) return false;
+      }
+      if (!skip_value(depth)) return false;
+      space();
+    } while (take(','));
+    return take(closing);
+  }
+
+  bool read_number(bool& whole) {
+    whole = false;
+    if (*at_ == 'N') return word("NaN");
+    if (*at_ == 'I') return word("Infinity");
+    if (take('-') && at_ != end_ && *at_ == 'I') return word("Infinity");
+    const char* const first = at_;
+    if (!digits()) return false;
+    if (*first == '0' && at_ - first > 1) return false;
+    whole = true;
+    if (at_ != end_ && *at_ == '.') {
+      ++at_, whole = false;
+      if (!digits()) return false;
+    }
+    if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
+      ++at_, whole = false;
+      if (at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;
+      if (!digits()) return false;
+    }
+    return !whole || at_ - first <= kMostDigits;
+  }
+
+  bool digits() {
+    const char* const first = at_;
+    while (at_ != end_ && *at_ >= '0' && *at_ <= '9') ++at_;
+    return at_ != first;
+  }
+
+  // `unicode` becomes false if the string has a surrogate alone, which no text can have.
+  bool read_string(std::string* out, bool& unicode) {
+    if (!take('"')) return false;
+    for (;;) {
+      const char* const start = at_;
+      while (at_ != end_ && !stops_[static_cast<unsigned char>(*at_)]) ++at_;
+      if (out) out->append(start, at_);
+      if (at_ == end_) return false;
+      if (take('"')) return true;
+      if (!take('\\') || at_ == end_) return false;
+      static constexpr std::string_view kEscapes = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
+      const char c = *at_++;
+      if (c == 'u') {
+        uint32_t code;
+        if (!hex(code)) return false;
+        if (code >= 0xd800 && code < 0xdc00 && end_ - at_ >= 6 && at_[0] == '\\' && at_[1] == 'u') {
+          const char* const second = at_;
+          uint32_t low;
+          at_ += 2;
+          if (!hex(low)) return false;
+          if (low >= 0xdc00 && low < 0xe000)
+            code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+          else
+            at_ = second;
+        }
+        unicode &= code < 0xd800 || code >= 0xe000;
+        if (out) append(*out, code);
+        continue;
+      }
+      const size_t which = kEscapes.find(c);
+      if (which == std::string_view::npos) return false;
+      if (out) out->push_back(kMeanings[which]);
+    }
+  }
+
+  bool hex(uint32_t& code) {
+    if (end_ - at_ < 4) return false;
+    code = 0;
+    for (int i = 0; i < 4; ++i) {
+      const char c = *at_++;
+      if (c >= '0' && c <= '9')
+        code = code * 16 + static_cast<uint32_t>(c - '0');
+      else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))
+        code = code * 16 + static_cast<uint32_t>((c | 0x20) - 'a' + 10);
+      else
+        return false;
+    }
+    return true;
+  }
+
+  // As UTF-8; of a surrogate alone the bytes that would be its, so that keys with different ones differ.
+  static void append(std::string& out, uint32_t code) {
+    const auto put = [&out](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+    if (code < 0x80) return put(code);
+    if (code < 0x800) {
+      put(0xc0 | code >> 6);
+    } else {
+      if (code < 0x10000) {
+        put(0xe0 | code >> 12);
+      } else {
+        put(0xf0 | code >> 18);
+        put(0x80 | (code >> 12 & 0x3f));
+      }
+      put(0x80 | (code >> 6 & 0x3f));
+    }
+    put(0x80 | (code & 0x3f));
+  }
+
+  bool word(std::string_view expected) {
+    const auto size = static_cast<std::ptrdiff_t>(expected.size());
+    if (end_ - at_ < size || std::string_view(at_, expected.size()) != expected) return false;
+    at_ += size;
+    return true;
+  }
+  bool take(char c) {
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
+    return true;
+  }
+  void space() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
+  }
+
+  std::vector<std::optional<std::string>> wanted_;
+  std::vector<Slot> slots_;
+  bool lists_;
+  const char* at_ = nullptr;
+  const char* end_ = nullptr;
+  std::string key_;
+  std::optional<std::string> other_key_;
+  bool several_ = false;  // whether there are more keys that are not named
+  bool stops_[256] = {};
+};
+
+}  // namespace discreet

@@ -1,0 +1,288 @@
+"""Events of a growing file or of standard input, a block at a time, with the position after each row."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.errors import DataError, ParameterError
+from discreet.events.bad_rows import LONGEST_ITEM
+from discreet.events.columns import choose, readable
+from discreet.events.follow import Source, follow
+from discreet.events.records import Cut, Cutter
+from discreet.events.text import BLANK, DELIMITERS, NO_TIME, NO_VALUE, ROW, TOO_LONG, Delimited, JsonLines, Lines, Rows
+from discreet.events.times import seconds_of_column
+
+__all__ = ["Batch", "Growing"]
+
+_BLOCK = 1 << 20
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass
+class Batch:
+    """Consecutive rows: their items (text, or None if only their number matters), their times in seconds where there is
+    a column of them, and the positions of the input before and after each. `there` says which rows hold an event and
+    which are blank; None if all hold one."""
+
+    items: Any
+    times: npt.NDArray[np.float64] | None
+    starts: Positions
+    ends: Positions
+    there: npt.NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def part(self, rows: slice | npt.NDArray[np.bool_]) -> Batch:
+        """Some of the rows."""
+        if isinstance(rows, slice):
+            items = None if self.items is None else self.items[rows]
+        elif rows.all():
+            return self
+        else:
+            items = None if self.items is None else self.items.filter(pa.array(rows))
+        times = None if self.times is None else self.times[rows]
+        there = None if self.there is None else self.there[rows]
+        return Batch(items, times, self.starts[rows], self.ends[rows], there)
+
+    def followed_by(self, other: Batch) -> Batch:
+        """These rows and then those."""
+
+        def joined(first: Any, second: Any) -> Any:
+            return None if first is None else np.concatenate([first, second])
+
+        return Batch(
+            None if self.items is None else pa.concat_arrays([self.items, other.items]),
+            joined(self.times, other.times),
+            joined(self.starts, other.starts),
+            joined(self.ends, other.ends),
+            joined(self.there, other.there),
+        )
+
+
+class Growing:
+    """Complete rows of a growing input, from a position on: those of `discreet.events.text`, and of these the events.
+
+    Items are text; a whole number in JSON is its digits, so that what is published has one type whatever the rows are.
+    A row without a value in a column that is asked for is bad here (a stream has no `nulls`), and so is an item of more
+    than 4,096 bytes, and a time that is none. A bad row is passed over and counted in `bad`, or with `skip_bad=False`
+    reported after the rows before it are handed out. What becomes of a row never depends on others.
+
+    Blank lines are passed over. With `keep_blank` (not with a column of times) they are rows without an event, and so
+    are rows whose item is blank or null, and bad ones.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        format: str | None,
+        column: str | None,
+        time_column: str | None,
+        needs_items: bool,
+        keep_blank: bool = False,
+        skip_bad: bool = True,
+        remark: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self.file = file
+        self.columns = (column, time_column)
+        self.needs_items = needs_items
+        self.keep_blank = keep_blank
+        self.skip_bad = skip_bad
+        suffix = Path(file).suffix.lower().lstrip(".")
+        self.format = format or {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl"}.get(suffix, "text")
+        if self.format not in ("csv", "tsv", "jsonl", "text"):
+            raise ParameterError(f"--input-format must be csv, tsv, jsonl or text here, not {format!r}")
+        if self.format == "text" and any(self.columns):
+            raise ParameterError("text lines have no columns; give --input-format")
+        self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
+        self._remark = remark
+        self._source: Source | None = None
+        self._reader = self._new_reader()
+        self._cutter = Cutter(self._reader.delimiter)
+        self._begins = True  # whether the next record is the first of a file
+        self._first = b""  # what may be the beginning of a byte order mark
+        self._ended_open = False  # whether the record before had no newline
+
+    def _new_reader(self) -> Lines | Delimited | JsonLines:
+        if self.format == "text":
+            return Lines()
+        if self.format in DELIMITERS:
+            return Delimited(self.format, self.file, self._choice)
+        wanted = [self.columns[0]] if self.needs_items else []
+        times = [] if self.columns[1] is None else [self.columns[1]]
+        return JsonLines([*wanted, *times], time=len(wanted) if times else None)
+
+    def _choice(self, names: list[str]) -> list[str]:
+        """The columns that are wanted. One that is not there is the operator's mistake."""
+        if self.needs_items:
+            return choose(names, *self.columns, self.file, show_names=False)
+        return [] if self.columns[1] is None else choose(names, self.columns[1], None, self.file, show_names=False)
+
+    def open(self, position: int, saved: Any = None) -> None:
+        """Go to a position, with what was saved for it; standard input goes on with what comes next."""
+        saved = saved or {}
+        self._source = follow(self.file, self._remark)
+        self._source.open(position, saved.get("files"))
+        self._cutter = Cutter(self._reader.delimiter, position)
+        before = self._source.before()
+        self._begins, self._first = not before, b""
+        self._ended_open = bool(before) and not before.endswith(b"\n")
+        if isinstance(self._reader, Delimited):
+            if isinstance(saved.get("header"), list):
+                self._reader.use([str(name) for name in saved["header"]])
+            elif before:  # a state that does not have it
+                self._reader.after_header(self._source.beginning(_BLOCK))
+
+    def saved(self, position: int) -> dict[str, Any]:
+        """What `open` needs beside a position."""
+        assert self._source is not None
+        header = self._reader.names if isinstance(self._reader, Delimited) else None
+        return {"files": self._source.saved(position), "header": header}
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more can come."""
+        return self._source is not None and self._source.ended
+
+    def close(self) -> None:
+        """Let go of the input."""
+        if self._source is not None:
+            self._source.close()
+
+    def available(self) -> Iterator[Batch]:
+        """The complete rows that are there now."""
+        assert self._source is not None
+        turned = self._source.look()
+        if turned == "next":
+            yield from self._last()
+        elif turned == "cut":
+            self._cutter.forget()
+            self._first = b""
+        self._begins = self._begins or turned is not None
+        while True:
+            is_first = self._begins and (bool(self._first) or not self._source.before())
+            piece = self._source.read(_BLOCK)
+            if not piece:
+                break
+            if is_first:
+                piece, self._first = self._first + piece, b""
+                if len(piece) < len(codecs.BOM_UTF8) and codecs.BOM_UTF8.startswith(piece):
+                    self._first = piece
+                    continue
+                if piece.startswith(codecs.BOM_UTF8):
+                    piece = self._without_first(piece, len(codecs.BOM_UTF8))
+            if self._ended_open:  # the newline of a row that was taken without it
+                self._ended_open = False
+                ending = re.match(rb"\r?\n", piece)
+                if ending:
+                    piece = self._without_first(piece, ending.end())
+            for cut in self._cutter.cut(piece):
+                yield from self._batches(cut)
+        if self.ended:
+            yield from self._last()
+
+    def _without_first(self, piece: bytes, count: int) -> bytes:
+        """A piece without bytes that belong to no record."""
+        self._cutter.skip(count)
+        return piece[count:]
+
+    def rest(self) -> Iterator[Batch]:
+        """What is left without a newline, if it is not to be waited for."""
+        yield from self._last()
+        self._ended_open = True
+
+    def more(self) -> bool:
+        """Whether another file waits to be read."""
+        assert self._source is not None
+        return self._source.more()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for more rows, at most so long."""
+        assert self._source is not None
+        self._source.wait(seconds)
+
+    def _last(self) -> Iterator[Batch]:
+        piece, self._first = self._first, b""
+        for cut in chain(self._cutter.cut(piece), self._cutter.finish()):
+            yield from self._batches(cut)
+
+    def _batches(self, cut: Cut) -> Iterator[Batch]:
+        """The rows of whole records."""
+        if cut.trouble is not None:
+            self._found(cut.trouble, 1)
+            rows = Rows(np.array([BLANK], np.uint8), np.array([cut.end - cut.start], np.int64), [])
+            yield from self._batch(rows, None, cut.start)
+            return
+        data, start = cut.data, cut.start
+        if self._begins and isinstance(self._reader, Delimited):
+            skipped = self._reader.after_header(data)
+            if skipped is None:
+                return
+            data, start = data[skipped:], start + skipped
+        self._begins = False
+        rows = self._reader.rows(data)
+        times = self._check(rows)
+        troubles = rows.troubles()
+        if troubles and not self.skip_bad:
+            first = int(np.argmax(rows.kinds > BLANK))
+            yield from self._batch(rows.before(first), times, start)
+            self._found(self._reader.trouble(int(rows.kinds[first])), 1)
+        for kind, count in troubles.items():
+            self._found(self._reader.trouble(kind), count)
+        yield from self._batch(rows, times, start)
+
+    def _check(self, rows: Rows) -> npt.NDArray[np.float64] | None:
+        """Leave out the rows that are no events; the times of the others, if there is a column of them."""
+        if self.needs_items or self.format == "text":
+            if self.format == "text" or self.keep_blank:
+                blank = pc.equal(pc.ascii_trim_whitespace(rows.columns[0]), "").fill_null(True)
+                rows.leave_out(np.asarray(blank, np.bool_), BLANK)
+            elif rows.columns[0].null_count:
+                rows.leave_out(np.asarray(rows.columns[0].is_null(), np.bool_), NO_VALUE)
+            short = readable(rows.columns[0], LONGEST_ITEM, check_text=False)
+            if short is not None:
+                rows.leave_out(~short, TOO_LONG)
+        if self.columns[1] is None:
+            return None
+        times = seconds_of_column(rows.columns[-1])
+        none = np.isnan(times)
+        rows.leave_out(none, NO_TIME)
+        return times[~none] if none.any() else times
+
+    def _found(self, trouble: str, count: int) -> None:
+        if not self.skip_bad:
+            raise DataError(f"{self.file} has {trouble}")
+        self.bad[trouble] += count
+
+    def _batch(self, rows: Rows, times: npt.NDArray[np.float64] | None, start: int) -> Iterator[Batch]:
+        """Rows as a batch, if there are any."""
+        there = rows.kinds == ROW
+        count = int(np.count_nonzero(there))
+        ends = rows.ends + start
+        starts = np.concatenate([[start], ends[:-1]])
+        items = rows.columns[0] if self.needs_items and rows.columns else None
+        if times is not None:
+            times = times[:count]
+        if count == len(there):
+            if count:
+                yield Batch(items, times, starts, ends)
+        elif self.keep_blank:
+            if self.needs_items:  # any item in the places of those that are not there
+                places = pa.array(np.maximum(np.cumsum(there) - 1, 0))
+                items = items.take(places) if items is not None and count else pa.array([""] * len(there), pa.string())
+            yield Batch(items, None, starts, ends, there)
+        elif count:
+            yield Batch(items, times, starts[there], ends[there])

@@ -1,0 +1,266 @@
+"""Rows of text: lines, CSV and TSV, JSON lines. The one definition of a row, for files and for inputs that grow.
+
+A block of whole records becomes the columns that are wanted. Which records hold a row, which are blank and which are
+bad depends on each record alone, so nobody can stop a release, or change another row, with one of theirs. CSV and JSON
+are read in C++ (`cpp/include/discreet/records.hpp`, `json_lines.hpp`), and all that is read is valid UTF-8.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from discreet import _native
+from discreet.errors import DataError
+from discreet.events.bad_rows import LONGEST_ITEM
+from discreet.events.columns import as_text
+
+__all__ = ["DELIMITERS", "Delimited", "JsonLines", "Lines", "Rows", "typed_runs"]
+
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+# What a record is. Those before the troubles are as `_native` has them.
+ROW, BLANK, CELLS, UNREADABLE, NOT_TEXT, NOT_AN_ITEM, TOO_LONG, NO_VALUE, NO_TIME = range(9)
+# What a value of JSON is; of a list, its elements (NUMBER: it has none). Up to LARGE they are items.
+NULL, TEXT, INTEGER, LARGE, NUMBER, OTHER = range(6)
+_TROUBLES = {
+    CELLS: "a row with another number of cells than its header",
+    UNREADABLE: "a record that cannot be read",
+    NOT_TEXT: "text that is not valid UTF-8",
+    NOT_AN_ITEM: "an item that is neither text nor a whole number",
+    TOO_LONG: f"an item of more than {LONGEST_ITEM} bytes",
+    NO_VALUE: "a row without a value in a column asked for",
+    NO_TIME: "a time that is neither seconds since 1970 nor ISO 8601, in the years 1 to 9999",
+}
+_TYPES = {TEXT: pa.string(), INTEGER: pa.int64(), LARGE: pa.uint64()}
+
+Kinds = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Rows:
+    """What the records of a block hold: the kind of each, where it ends, and of the rows the wanted columns.
+
+    A value that is not there (an empty cell without quotes, a key that is missing, a null) is null. `values` are the
+    kinds of the values where each has one of its own: then the columns are text, of whole numbers their digits.
+    """
+
+    kinds: Kinds
+    ends: npt.NDArray[np.int64]
+    columns: list[Any]
+    values: list[Kinds] | None = None
+
+    def leave_out(self, bad: Mask, kind: int) -> None:
+        """Some of the rows are of another kind."""
+        if not bad.any():
+            return
+        self.kinds[np.flatnonzero(self.kinds == ROW)[bad]] = kind
+        good = pa.array(~bad)
+        self.columns = [column.filter(good) for column in self.columns]
+        if self.values is not None:
+            self.values = [kinds[~bad] for kinds in self.values]
+
+    def before(self, record: int) -> Rows:
+        """The rows of the first records. NB: the kinds of values are not kept."""
+        kinds = self.kinds[:record]
+        count = int(np.count_nonzero(kinds == ROW))
+        return Rows(kinds, self.ends[:record], [column[:count] for column in self.columns])
+
+    def troubles(self) -> dict[int, int]:
+        """How many records are bad, by their kind. NOT PRIVATE."""
+        return {kind: count for kind, count in enumerate(np.bincount(self.kinds).tolist()) if kind > BLANK and count}
+
+
+class Lines:
+    """Every line is one item; an empty line is the empty string."""
+
+    delimiter = None
+
+    def rows(self, block: bytes) -> Rows:
+        """The lines of a block."""
+        raw, ends = _line_bytes(block)
+        lines, valid = as_text(raw)
+        kinds = np.zeros(len(ends), np.uint8)
+        if valid is not None:
+            kinds[~valid] = NOT_TEXT
+        return Rows(kinds, ends, [lines])
+
+    def trouble(self, kind: int) -> str:
+        """What is wrong with records of this kind."""
+        return _TROUBLES[kind]
+
+
+def _line_bytes(block: bytes) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    r"""The lines of a block as bytes, and where each ends. They do in \n or \r\n, the last one perhaps in neither.
+
+    An Arrow array of bytes is its characters without separators and the offset of each line in them. Dropping the
+    newlines moves line i to the left by the i newlines before it.
+    """
+    length = len(block)
+    if not block.endswith(b"\n"):
+        block += b"\n"
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
+    positions = np.minimum(ends, length)
+    if b"\r\n" in block:
+        block = block.replace(b"\r\n", b"\n")
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
+    offsets = np.zeros(len(ends) + 1, np.int32)
+    offsets[1:] = ends - np.arange(1, len(ends) + 1)
+    characters = block.replace(b"\n", b"")
+    lines = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(characters)])
+    return lines, positions
+
+
+class Delimited:
+    """CSV and TSV with a header line. Cells are text as written; an empty cell without quotes is a null."""
+
+    def __init__(self, format: str, name: str, choice: Callable[[list[str]], Sequence[str]]) -> None:
+        self.delimiter = DELIMITERS[format]
+        self.names: list[str] | None = None  # in the header, once it was read
+        self._format, self._name, self._choice = format, name, choice
+        self._columns: list[int] = []
+        self._wanted = 0
+
+    def use(self, names: list[str]) -> None:
+        """Read the cells under these names; `choice` says which of them are wanted."""
+        wanted = list(self._choice(names))
+        places = {name: place for place, name in enumerate(wanted)}
+        self.names, self._wanted = names, len(wanted)
+        self._columns = [places.get(name, -1) for name in names]
+
+    def after_header(self, block: bytes) -> int | None:
+        """How many bytes at the start of a file are no rows: blank lines and the header. None if that is all so far.
+
+        If a header is known, the file may begin with it once more, or go on without one.
+        """
+        start = 0
+        ends: list[int] = np.frombuffer(_native.record_ends(block, ord(self.delimiter), 0)[0], np.int64).tolist()
+        for end in [*ends, len(block)]:
+            record = block[start:end]
+            if record.strip():
+                names = self._cells(record)
+                if self.names is None:
+                    if names is None:
+                        raise DataError(f"{self._name} does not begin with a header line")
+                    self.use(names)
+                    return end
+                return end if names == self.names else start
+            start = end
+        return None
+
+    def _cells(self, record: bytes) -> list[str] | None:
+        text = record.removeprefix(codecs.BOM_UTF8).decode(errors="surrogateescape")
+        with suppress(csv.Error):
+            return next(csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter), [])
+        return None
+
+    def rows(self, block: bytes) -> Rows:
+        """The wanted cells of a block."""
+        kinds, ends, found = _native.delimited_rows(block, ord(self.delimiter), self._columns)
+        columns = [_array(pa.binary(), *buffers) for buffers in found]
+        texts = [as_text(column) for column in columns]
+        rows = Rows(np.frombuffer(kinds, np.uint8).copy(), np.frombuffer(ends, np.int64), columns)
+        masks = [valid for _, valid in texts if valid is not None]
+        if masks:
+            rows.leave_out(~np.logical_and.reduce(masks), NOT_TEXT)
+            texts = [as_text(column) for column in rows.columns]
+        rows.columns = [text for text, _ in texts]
+        return rows
+
+    def trouble(self, kind: int) -> str:
+        """What is wrong with records of this kind."""
+        return f"a row that cannot be read as {self._format.upper()}" if kind == UNREADABLE else _TROUBLES[kind]
+
+
+class JsonLines:
+    """One object a line. A key that is missing is a null. None is the only key of a line beside the others.
+
+    Items (and users) are text and whole numbers of 64 bits or, with `lists`, lists of one kind of these. `time` is the
+    place of a column that may be any number.
+    """
+
+    delimiter = None
+
+    def __init__(self, wanted: Sequence[str | None], lists: bool = False, time: int | None = None) -> None:
+        self._wanted, self._lists, self._time = list(wanted), lists, time
+
+    def rows(self, block: bytes) -> Rows:
+        """The wanted values of a block."""
+        kinds, ends, found, list_kinds, list_offsets = _native.json_rows(block, self._wanted, self._lists)
+        columns = [_array(pa.string(), *buffers) for buffers in found]
+        values = [np.frombuffer(value_kinds, np.uint8) for value_kinds, _, _ in found]
+        if self._lists:
+            values[0] = np.frombuffer(list_kinds, np.uint8)
+            offsets = pa.array(np.frombuffer(list_offsets, np.int32))
+            columns[0] = pa.ListArray.from_arrays(offsets, columns[0], mask=pa.array(values[0] == NULL))
+        rows = Rows(np.frombuffer(kinds, np.uint8).copy(), np.frombuffer(ends, np.int64), columns, values)
+        for place in range(len(values)):
+            is_time, is_list = place == self._time, self._lists and place == 0
+            assert rows.values is not None
+            most = NUMBER if is_time or is_list else LARGE
+            rows.leave_out(rows.values[place] > most, NO_TIME if is_time else NOT_AN_ITEM)
+        return rows
+
+    def trouble(self, kind: int) -> str:
+        """What is wrong with records of this kind."""
+        return "a line that is not a JSON object" if kind == UNREADABLE else _TROUBLES[kind]
+
+    @staticmethod
+    def objects(block: bytes) -> Iterator[dict[str, Any]]:
+        """The objects of a block, one by one: for a look at the first."""
+        for line in block.split(b"\n"):
+            with suppress(ValueError, RecursionError):
+                value = json.loads(line.decode())
+                if isinstance(value, dict):
+                    yield value
+
+
+def typed_runs(rows: Rows) -> Iterator[tuple[pa.Array, ...]]:
+    """The columns as what their values are. Rows stay in their order, and a column of a run is of one kind."""
+    if rows.values is None:
+        yield tuple(rows.columns)
+        return
+    known = [_filled(kinds) for kinds in rows.values]
+    changes = np.zeros(max(0, len(known[0]) - 1), np.bool_)
+    for kinds in known:
+        changes |= kinds[1:] != kinds[:-1]
+    starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
+    for first, last in zip(starts, [*starts[1:], len(known[0])], strict=True):
+        if first < last:
+            yield tuple(
+                _typed(column[first:last], int(kinds[first])) for column, kinds in zip(rows.columns, known, strict=True)
+            )
+
+
+def _filled(kinds: Kinds) -> Kinds:
+    """The kinds with those of the value before where there is none, and at the start that of the first."""
+    known = (kinds != NULL) & (kinds != NUMBER)
+    if known.all() or not known.any():
+        return kinds
+    last = np.maximum.accumulate(np.where(known, np.arange(len(kinds)), -1))
+    return kinds[np.where(last < 0, np.argmax(known), last)]
+
+
+def _typed(column: pa.Array, kind: int) -> pa.Array:
+    wanted = _TYPES.get(kind, pa.string())
+    if pa.types.is_list(column.type):
+        wanted = pa.list_(wanted)
+    return column if column.type == wanted else column.cast(wanted)
+
+
+def _array(data_type: pa.DataType, kinds: bytes, offsets: bytes, data: bytes) -> pa.Array:
+    """The column of native buffers."""
+    there = np.frombuffer(kinds, np.uint8) != NULL
+    valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(data_type, len(there), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])

@@ -1,0 +1,132 @@
+"""One definition of a row: whole files (`top`) and inputs that grow (`watch`) give the same rows of the same bytes."""
+
+import random
+from contextlib import closing
+
+import pytest
+
+import discreet as dc
+from discreet.events.growing import Growing
+from discreet.events.stream import open_stream
+
+LONG = b"w" * 4096
+# Records; every file has them in another order. What is wrong with some of them is what both must agree on.
+ODD = {
+    "csv": [
+        *(b"1,a\n", b"2,b b\r\n", b'3,"c,c"\n', b'4,"d\nd"\r\n', b'5,"e""e"\n', b'6,5" disk\n', b'7,""\n', b'8," "\n'),
+        *(b"9,\n", b",\n", b"10\n", b"11,x,y\n", b"\n", b"\r\n", b"  \n", b"\t\n", b"12,\xff\n", b"\xff,fine\n"),
+        *(b"13,%s\n" % LONG, b"14,%sw\n" % LONG, b"15,a\rb\n", b"16,a\r\r\n", b'17,"a\rb"\n', b'18,"a"b"c\n'),
+        *("19,ü€\n".encode(), b"20,nul\x00byte\n", b"n,query\n", b'"21","q"\n', b"NA,null\n", b" 22 , g \n"),
+    ],
+    "txt": [
+        *(b"a\n", b"b b\r\n", b"\xff\n", "ü€\n".encode(), b"%s\n" % LONG, b"%sw\n" % LONG, b"nul\x00byte\n", b"a\rb\n"),
+        *(b'"quoted\n', b" c \n"),
+    ],
+    "jsonl": [
+        *(
+            b'{"n": 1, "query": "a"}\n',
+            b' {"query":"b"} \r\n',
+            b'{"query": 7}\n',
+            b'{"query": "7"}\n',
+            b'{"query": -0}\n',
+        ),
+        *(b'{"query": 18446744073709551615}\n', b'{"query": 18446744073709551616}\n', b'{"query": 1.5}\n'),
+        *(b'{"query": -9223372036854775808}\n', b'{"query": -9223372036854775809}\n', b'{"query": true}\n'),
+        *(b'{"query": null}\n', b'{"n": 2}\n', b"{}\n", b"[]\n", b"\n", b" \t\r\n", b'"b"\n', b"{\n", b"null\n"),
+        *(b'{"query": "x", "n": {"query": "y", "m": [1, {"query": 2}]}}\n', b'{"query": {"query": "y"}}\n'),
+        *(
+            b'{"query": ["a"]}\n',
+            b'{"query": "c", "query": "d"}\n',
+            b'{"query": "\\ud800"}\n',
+            b'{"query": "\\u00e9\\n"}\n',
+        ),
+        *(b'{"query": "\xff"}\n', b'{"query": "a", "n": "\xff"}\n', b'{"query": "%s"}\n' % LONG, b'{"query": "a"} x\n'),
+        *(
+            b'{"query": "%sw"}\n' % LONG,
+            b'{"query": "n", "n": NaN}\n',
+            b'{"query": "n", "n": Inf}\n',
+            b'{"query": ""}\n',
+        ),
+        b'{"query": "deep", "n": ' + b"[" * 5000 + b"]" * 5000 + b"}\n",
+    ],
+}
+ODD["tsv"] = [record.replace(b",", b"\t") for record in ODD["csv"]]
+
+
+def whole(path, **options):
+    """What `top` reads: the items as text, and how many rows were bad."""
+    stream = open_stream(path, nulls="skip", **{"bad_rows": "skip", **options})
+    return [str(item) for batch in stream for item in batch.column("item").to_pylist()], stream.bad_rows
+
+
+def growing(path, data, column, pieces, **options):
+    """What `watch` reads of a file that is written in so many pieces."""
+    path.write_bytes(b"")
+    rows, items = Growing(str(path), None, column, None, needs_items=True, **options), []
+    rows.open(0)
+    with closing(rows), path.open("ab") as file:
+        for i in range(pieces):
+            file.write(data[len(data) * i // pieces : len(data) * (i + 1) // pieces])
+            file.flush()
+            items += [item for batch in rows.available() for item in batch.items.to_pylist()]
+        items += [item for batch in rows.rest() for item in batch.items.to_pylist()]
+    return items, rows.bad
+
+
+@pytest.mark.parametrize("suffix", ODD)
+def test_the_same_bytes_are_the_same_rows(tmp_path, monkeypatch, suffix):
+    path = tmp_path / f"rows.{suffix}"
+    column = None if suffix == "txt" else "query"
+    header = {"csv": b"n,query\n", "tsv": b"n\tquery\n"}.get(suffix, b"")
+    for seed in range(60):
+        chance = random.Random(seed)
+        records = chance.choices(ODD[suffix], k=chance.randint(0, 30))
+        data = chance.choice([b"", b"\xef\xbb\xbf"]) + chance.choice([b"", b"\r\n"]) * bool(header) + header
+        data += b"".join(records)
+        data = chance.choice([data, data.removesuffix(b"\n")])
+        if suffix in ("csv", "tsv") and chance.random() < 0.3:
+            data += b'\n23,"open\n24,after\n'.replace(b",", header[1:2])
+        path.write_bytes(data)
+        monkeypatch.setattr("discreet.events.records.BLOCK_BYTES", chance.choice([7, 100, 1 << 22]))
+        items, bad = whole(path, column=column)
+        for pieces in (1, 4):
+            found, reasons = growing(path, data, column, pieces)
+            assert found == items
+            # A row without a value is bad in a stream, which has no `nulls`.
+            assert sum(reasons.values()) - reasons["a row without a value in a column asked for"] == bad
+
+
+@pytest.mark.parametrize("suffix", ODD)
+def test_a_bad_row_is_an_error_for_both_or_for_none(tmp_path, suffix):
+    path = tmp_path / f"rows.{suffix}"
+    column = None if suffix == "txt" else "query"
+    header = {"csv": b"n,query\n", "tsv": b"n\tquery\n"}.get(suffix, b"")
+    for record in ODD[suffix]:
+        path.write_bytes(header + record)
+        bad = whole(path, column=column)[1]
+        if bad:
+            with pytest.raises(dc.DataError) as caught:
+                whole(path, column=column, bad_rows="error")
+            with pytest.raises(dc.DataError) as followed:
+                growing(path, header + record, column, 1, skip_bad=False)
+            assert str(path) in str(caught.value)
+            assert str(path) in str(followed.value)
+        else:
+            whole(path, column=column, bad_rows="error")
+
+
+def test_blank_lines_of_text_are_items_of_a_file_and_no_events_of_a_stream(tmp_path):
+    path = tmp_path / "rows.txt"
+    path.write_bytes(b"a\n\n \nb\n")
+    assert whole(path) == (["a", "", " ", "b"], 0)
+    assert growing(path, b"a\n\n \nb\n", None, 1)[0] == ["a", "b"]
+
+
+def test_what_is_published_has_one_type_whatever_a_row_is(tmp_path):
+    """A stream is text; a file of JSON keeps 7 and "7" apart, and none of them decides for the others."""
+    data = b'{"query": 7}\n{"query": "7"}\n{"query": 18446744073709551615}\n{"query": null}\n{"query": -1}\n'
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(data)
+    stream = open_stream(path, column="query", nulls="skip")
+    assert [item for batch in stream for item in batch.column("item").to_pylist()] == [7, "7", 2**64 - 1, -1]
+    assert growing(path, data, "query", 2)[0] == ["7", "7", str(2**64 - 1), "-1"]
