@@ -26,7 +26,7 @@ from discreet.cli.output import be_quiet, note_left_out
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.events.stream import Stream
+    from discreet.events.stream import ItemBatches
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
 
@@ -100,7 +100,7 @@ class Source:
     nulls: str
     bad_rows: str
 
-    def open(self, files: tuple[str, ...], **more: Any) -> Stream:
+    def open(self, files: tuple[str, ...], **more: Any) -> ItemBatches:
         """The files as a stream of batches."""
         from discreet.events.stream import open_stream
 
@@ -125,7 +125,7 @@ class Source:
         note_left_out(stream.bad_rows + rows - fitting)
 
 
-def batches(stream: Stream, tell: bool = True) -> Iterator[Any]:
+def batches(stream: ItemBatches, tell: bool = True) -> Iterator[Any]:
     """The batches of a stream; on a terminal with progress. At the end, what was left out is told."""
     from discreet.cli.progress import ReadingProgress
 
