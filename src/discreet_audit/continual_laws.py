@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.continual._factors import Factor, Tree
+from discreet.continual.seam import CorrelatedNoise, Factor, Tree
 from discreet.noise import RandomSource
 from discreet.privacy.calibration import gaussian_delta
 from discreet_audit.laws import NoiseLaw, gaussian_split_delta
@@ -100,27 +100,28 @@ def worst_norm(factor: Factor, tries: int, events: Sequence[int] = ()) -> tuple[
     return worst, tries * len(when)
 
 
-def event_delta(factor: Factor, sigma: Fraction, norm: float, items: int, epsilon: float) -> float:
+def event_delta(noise: CorrelatedNoise, norm: float, items: int, epsilon: float) -> float:
     """delta at epsilon when an event moves the noises of `items` counters by `norm` (in lattice steps) each.
 
     A tree moves some nodes by 1: the exact law of discrete Gaussians. A lattice has thousands of steps a count, where
     the law of the loss is that of a continuous Gaussian but for a part in a thousand, which is added.
     """
-    if factor.lattice == 1 and float(norm * norm).is_integer():
-        noise = NoiseLaw("gaussian", sigma, 1e-30)
-        return gaussian_split_delta(noise, 0, round(norm * norm) * items, 10**9, epsilon)
+    sigma = noise.sigma
+    if noise.factor.lattice == 1 and float(norm * norm).is_integer():
+        law = NoiseLaw("gaussian", sigma, 1e-30)
+        return gaussian_split_delta(law, 0, round(norm * norm) * items, 10**9, epsilon)
     return gaussian_delta(epsilon, float(sigma), math.sqrt(items) * norm) * (1.0 + 1e-3)
 
 
-def shown_by_one_event(factor: Factor, sigma: Fraction, cuts: Sequence[int]) -> float:
+def shown_by_one_event(correlated: CorrelatedNoise, cuts: Sequence[int]) -> float:
     """sum_t P[1 + N_t >= cuts[t-1]]: bounds the chance that an item of one event is ever shown.
 
     The noise of a tree's tick is that of the nodes of its digits; on a lattice it is a Gaussian, see `event_delta`.
     """
-    total = 0.0
+    total, factor = 0.0, correlated.factor
     tables: dict[float, NoiseLaw] = {}
     for tick, cut in enumerate(cuts, 1):
-        variance = factor.row_squares(tick) * float(sigma) ** 2
+        variance = factor.row_squares(tick) * float(correlated.sigma) ** 2
         if factor.lattice == 1:
             noise = tables.get(variance) or NoiseLaw("gaussian", math.sqrt(variance), 1e-30)
             tables[variance] = noise

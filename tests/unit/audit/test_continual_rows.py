@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dc
 from discreet.continual import Counter, HeavyHitters, Histogram
-from discreet.continual._factors import Buffered, Tree
+from discreet.continual._factors import Buffered, CorrelatedNoise, Tree
 from discreet_audit import check, registry, running
 from discreet_audit.continual_histogram import node_of
 from discreet_audit.continual_laws import above_threshold_losses, choice_rho, difference_tail, shown_by_one_event
@@ -93,12 +93,12 @@ def test_the_literal_theorem_3_is_caught():
 
 def test_a_node_is_read_from_what_it_does():
     histogram = Histogram(3, BUDGET, None, 2, mechanism="meta", base=2)
-    node = node_of(histogram._engine, False)
+    node = node_of(histogram.engine, False)
     assert node.law == "gaussian"
     assert node.choices == 0
     p = difference_tail(NoiseLaw("gaussian", node.scale, 1e-30), node.shift)
     assert 2 * 2 * p <= 0.5e-6 < 2 * 2 * difference_tail(NoiseLaw("gaussian", node.scale, 1e-30), node.shift - 1)
-    gumbel = node_of(Histogram(3, BUDGET, None, None, 3, mechanism="meta", base=2)._engine, False)
+    gumbel = node_of(Histogram(3, BUDGET, None, None, 3, mechanism="meta", base=2).engine, False)
     assert (gumbel.choices, gumbel.limit) == (3, 30)
     assert gumbel.tau == pytest.approx(float(gumbel.scale))
 
@@ -128,9 +128,9 @@ def test_hidden_items_by_sum_and_by_simulation(factor):
     for tick in range(1, 10):
         noise = factor.to_counts(factor.advance(state, tick, sigma, source))
         shown.append(float((1 + noise >= 14).mean()))
-    expected = shown_by_one_event(factor, sigma, cuts)
+    expected = shown_by_one_event(CorrelatedNoise(factor, sigma), cuts)
     assert sum(shown) == pytest.approx(expected, abs=6 * 9 * math.sqrt(max(shown) / 40_000))
-    assert shown_by_one_event(factor, sigma, [13] * 9) > expected
+    assert shown_by_one_event(CorrelatedNoise(factor, sigma), [13] * 9) > expected
 
 
 def test_bounds_from_rows_of_numbers():
