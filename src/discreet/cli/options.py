@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,11 +114,13 @@ class Source:
 
     def items(self, files: tuple[str, ...], universe: Any = None) -> Iterator[Any]:
         """The items of the files, batch by batch, as the elements of the universe are written."""
+        from discreet.events.written import as_written
+
         stream = self.open(files)
         rows = fitting = 0
         for batch in batches(stream, tell=False):
             rows += len(batch)
-            for part in _as_written(batch.column("item"), universe, self.bad_rows):
+            for part in as_written(batch.column("item"), universe, self.bad_rows):
                 fitting += len(part)
                 yield part
         note_left_out(stream.bad_rows + rows - fitting)
@@ -137,32 +138,6 @@ def batches(stream: ItemBatches, tell: bool = True) -> Iterator[Any]:
             yield batch
     if tell:
         note_left_out(stream.bad_rows)
-
-
-def _as_written(items: Any, universe: Any, bad_rows: str) -> Iterator[Any]:
-    """Items as the elements of a universe: numbers in a text file are text, in a table they are not.
-
-    Which line is not a number depends on that line alone: halves are tried until it is by itself.
-    """
-    import pyarrow as pa
-
-    is_text = pa.types.is_string(items.type) or pa.types.is_large_string(items.type)
-    if universe is None or getattr(universe, "has_numbers", False) != is_text:
-        yield items
-    elif not is_text:
-        yield items.cast(pa.string()) if pa.types.is_integer(items.type) else items
-    else:
-        try:
-            yield items.cast(pa.int64())
-        except pa.ArrowInvalid:
-            if bad_rows == "error":
-                from discreet.errors import DataError
-
-                raise DataError("the universe has integers, and an item is not written as one") from None
-            half = len(items) // 2
-            if half:
-                yield from _as_written(items[:half], universe, bad_rows)
-                yield from _as_written(items[half:], universe, bad_rows)
 
 
 def files(required: bool = False, help: str = "Files or patterns; '-' is standard input.") -> Decorator:
@@ -197,28 +172,6 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
         *([] if every_row else [BAD_ROWS]),
         INPUT_FORMAT,
     )
-
-
-def universe_of(text: str, empty_lines: bool = True) -> Any:
-    """The universe that an option states: N, A:B, a file with one element a line, or the name of an unbounded one."""
-    from discreet.events.universe import Universe
-
-    if text in ("integers", "strings", "bytes"):
-        return Universe.of(text)
-    first, colon, last = text.partition(":")
-    with suppress(ValueError):
-        return Universe.of(range(int(first), int(last)) if colon else range(int(first)))
-    return Universe.of([line for line in lines_of(Path(text)) if line or empty_lines])
-
-
-def lines_of(path: Path) -> Iterator[str]:
-    """The lines of a file that lists items."""
-    from discreet.events.stream import open_stream
-
-    if not path.is_file():
-        raise ParameterError(f"{str(path)!r} is neither N, A:B, 'integers', 'strings', nor a file with one item a line")
-    for batch in open_stream([str(path)], format="text"):
-        yield from batch.column("item").to_pylist()
 
 
 # ---- what it costs ---------------------------------------------------------------------------------------------------

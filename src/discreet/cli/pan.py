@@ -117,7 +117,9 @@ def _run(
     """Make or load the estimator, feed it, write the state, print the release."""
     asked = {name: value for name, value in parameters.items() if value is not None}
     if "universe" in asked:
-        asked["universe"] = options.universe_of(asked["universe"], empty_lines=False)
+        from discreet.events.written import universe_written
+
+        asked["universe"] = universe_written(asked["universe"], empty_lines=False)
     if state is None and release:
         raise ParameterError("--release is for --state; without a state an estimate is always printed")
     if state is None and not files:

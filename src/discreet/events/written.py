@@ -1,0 +1,67 @@
+"""What people write: a universe in one word, and items in files whose lines are all text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from discreet.errors import DataError, ParameterError
+from discreet.events.stream import open_stream
+from discreet.events.universe import Universe
+
+__all__ = ["as_written", "item_written", "lines_of", "universe_written"]
+
+
+def universe_written(text: str, *, empty_lines: bool = True) -> Universe:
+    """N for 0 to N-1, A:B for A to B-1, a file with one element a line; or 'integers', 'strings', 'bytes' for any."""
+    if text in ("integers", "strings", "bytes"):
+        return Universe.of(text)
+    first, colon, last = text.partition(":")
+    with suppress(ValueError):
+        return Universe.of(range(int(first), int(last)) if colon else range(int(first)))
+    return Universe.of([line for line in lines_of(Path(text)) if line or empty_lines])
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a file that lists items."""
+    if not path.is_file():
+        raise ParameterError(f"{str(path)!r} is neither N, A:B, 'integers', 'strings', nor a file with one item a line")
+    for batch in open_stream([str(path)], format="text"):
+        yield from batch.column("item").to_pylist()
+
+
+def item_written(text: str, universe: Any) -> Any:
+    """An item of the universe, as it is written in text."""
+    if not getattr(universe, "has_numbers", False):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ParameterError("the universe has integers; write items as such") from None
+
+
+def as_written(items: pa.Array, universe: Any, bad_rows: str = "error") -> Iterator[pa.Array]:
+    """Items as the elements of a universe: numbers in a text file are text, in a table they are not.
+
+    Which line is not a number depends on that line alone: halves are tried until it is by itself, and left out with
+    `bad_rows="skip"`.
+    """
+    is_text = pa.types.is_string(items.type) or pa.types.is_large_string(items.type)
+    if universe is None or getattr(universe, "has_numbers", False) != is_text:
+        yield items
+    elif not is_text:
+        yield items.cast(pa.string()) if pa.types.is_integer(items.type) else items
+    else:
+        try:
+            yield items.cast(pa.int64())
+        except pa.ArrowInvalid:
+            if bad_rows == "error":
+                raise DataError("the universe has integers, and an item is not written as one") from None
+            half = len(items) // 2
+            if half:
+                yield from as_written(items[:half], universe, bad_rows)
+                yield from as_written(items[half:], universe, bad_rows)
