@@ -161,3 +161,48 @@ def test_a_bad_row_does_not_decide_whether_there_is_a_release(discreet, tmp_path
     refused = discreet(*arguments, "--bad-rows", "error")
     assert refused.returncode == 4
     assert refused.stdout == ""
+
+
+def test_a_ledger_pays_once_for_a_state(discreet, evens, tmp_path):
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("visitors", dc.Budget(2.0))
+    pays = ["--ledger", tmp_path / "budgets.sqlite", "--account", "visitors"]
+    start = ["--universe", 20_000, "--epsilon", 1, "--state", tmp_path / "s", "--charge-id", "november"]
+
+    def charges():
+        return [event.charge_id for event in ledger.history("visitors") if event.kind == "charge"]
+
+    assert discreet("pan", "density", evens, *start).returncode == 2  # nobody pays
+    assert discreet("pan", "density", tmp_path / "missing", *start, *pays).returncode == 2
+    assert discreet("pan", "density", evens, "--column", "typo", *start, *pays).returncode == 4
+    assert (charges(), (tmp_path / "s").exists()) == ([], False)
+    made = discreet("pan", "density", evens, *start, *pays)
+    assert made.returncode == 0, made.stderr
+    assert "charged to 'visitors': epsilon=1 (charge id november)" in made.stderr
+    again = discreet("pan", "density", evens, "--state", tmp_path / "s", "--release", "--format", "json", *pays)
+    assert again.returncode == 0, again.stderr
+    assert discreet("pan", "density", "--state", tmp_path / "s", *pays, "--charge-id", "other").returncode == 2
+    assert charges() == ["november"]
+    at_once = discreet("pan", "distinct", evens, "--epsilon", 1, *pays)
+    assert at_once.returncode == 0, at_once.stderr
+    assert len(charges()) == 2
+    refused = discreet("pan", "distinct", evens, "--epsilon", 1, *pays)
+    assert (refused.returncode, refused.stdout) == (3, "")
+
+
+def test_fractions_by_remainder(discreet, evens):
+    """At epsilon 40 noise moves a fraction by 0.01 with a probability far below 1e-8."""
+    arguments = ["pan", "modular-incidence", evens, "-k", 3, "--universe", 20_000, "--epsilon", 40]
+    shown = json.loads(discreet(*arguments, "--format", "json").stdout)
+    assert shown["values"] == pytest.approx([0.5, 0.5, 0.0], abs=0.01)
+    table = discreet(*arguments).stdout.splitlines()
+    assert [line.split()[0] for line in table[2:5]] == ["0", "1", "2"]
+
+
+def test_the_older_name_of_an_option(discreet, tmp_path):
+    (tmp_path / "log.csv").write_text("name,n\nann,1\n,2\n")
+    asked = ["pan", "distinct", tmp_path / "log.csv", "--column", "name", "--epsilon", 1]
+    assert discreet(*asked).returncode == 4
+    for skip in (["--skip-nulls"], ["--nulls", "skip"]):
+        assert discreet(*asked, *skip).returncode == 0
+    assert "--skip-nulls" not in discreet("pan", "distinct", "--help").stdout

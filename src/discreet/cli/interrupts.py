@@ -29,7 +29,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_SECONDS = 0.2
 _received: int | None = None
 _waiting: int | None = None  # one that came while nothing could be interrupted
-_went_through = False  # whether something that must not be interrupted was done
+_done: str | None = None  # what became of something that must not be interrupted
 
 
 class Interrupted(BaseException):
@@ -112,9 +112,7 @@ def no_more_interrupts() -> None:
 
 def what_happened() -> str:
     """What to tell whoever interrupted."""
-    if _went_through:
-        return "interrupted: what was charged was released"
-    return "interrupted: nothing was released and nothing was charged"
+    return f"interrupted: {_done or 'nothing was released and nothing was charged'}"
 
 
 def interrupt_code() -> int | None:
@@ -132,13 +130,13 @@ def stop_if_interrupted() -> None:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def uninterrupted(done: str = "what was charged was released") -> Iterator[None]:
     """These signals wait in here: between the charge and the output there is no good moment to stop.
 
     A command that is over then goes through to its end; one that goes on asks `stop_if_interrupted`. One that came
-    before and has not arrived yet stops here.
+    before and has not arrived yet stops here. `done` is what to tell whoever interrupts afterwards.
     """
-    global _went_through
+    global _done
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         for number, handler in before.items():
@@ -147,7 +145,7 @@ def uninterrupted() -> Iterator[None]:
                 signal.siginterrupt(number, False)  # other libraries may take an interrupted call for a failure
         stop_if_interrupted()
         yield
-        _went_through = True
+        _done = done
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

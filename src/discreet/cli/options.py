@@ -16,12 +16,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.output import be_quiet, note_left_out
+from discreet.cli.output import be_quiet, note_left_out, remark
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -112,18 +113,28 @@ class Source:
             **more,
         )
 
-    def items(self, files: tuple[str, ...], universe: Any = None) -> Iterator[Any]:
-        """The items of the files, batch by batch, as the elements of the universe are written."""
+    def items(self, files: tuple[str, ...]) -> Callable[[Any], Iterator[Any]]:
+        """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
+
+        The first batch is read here: a wrong name or format shows before anything is charged.
+        """
         from discreet.events.written import as_written
 
         stream = self.open(files)
-        rows = fitting = 0
-        for batch in batches(stream, tell=False):
-            rows += len(batch)
-            for part in as_written(batch.column("item"), universe, self.bad_rows):
-                fitting += len(part)
-                yield part
-        note_left_out(stream.bad_rows + rows - fitting)
+        read = batches(stream, tell=False)
+        first = list(islice(read, 1))
+
+        def items(universe: Any) -> Iterator[Any]:
+            rows = fitting = 0
+            for batch in chain(first, read):
+                rows += len(batch)
+                for part in as_written(batch.column("item"), universe, self.bad_rows):
+                    fitting += len(part)
+                    yield part
+                first.clear()
+            note_left_out(stream.bad_rows + rows - fitting)
+
+        return items
 
 
 def batches(stream: ItemBatches, tell: bool = True) -> Iterator[Any]:
@@ -207,8 +218,7 @@ class Paying:
             raise ParameterError("--ledger and --account go together")
         if ledger is None and charge_id is not None:
             raise ParameterError("--charge-id needs --ledger and --account")
-        self.ledger, self.charge_id = ledger, charge_id
-        self._account = account
+        self.ledger, self._account, self.given_id = ledger, account, charge_id
 
     @functools.cached_property
     def payer(self) -> Account | None:
@@ -218,6 +228,20 @@ class Paying:
         from discreet.privacy.ledger import Ledger
 
         return Ledger(self.ledger).account(self._account)
+
+    @functools.cached_property
+    def charge_id(self) -> str | None:
+        """The name of the charge: the one that was given, or a new one; None if nobody pays."""
+        if self.ledger is None or self.given_id is not None:
+            return self.given_id
+        from discreet.privacy.ledger import new_charge_id
+
+        return new_charge_id()
+
+    def told(self, how: str, budget: Budget) -> None:
+        """Tell the operator what was charged."""
+        if self.payer is not None:
+            remark(f"{how} {self.payer.name!r}: {budget} (charge id {self.charge_id})")
 
 
 ACCOUNT = option("--account", "The account's name.")

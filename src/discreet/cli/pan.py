@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 
 from discreet.cli import options
 from discreet.cli.interrupts import uninterrupted
-from discreet.cli.options import Source, flag, option
+from discreet.cli.options import Paying, Source, flag, option
 from discreet.cli.output import table_width
 from discreet.errors import ParameterError
 
@@ -112,6 +113,7 @@ def _run(
     release: bool,
     announce_intrusion: bool,
     as_json: bool,
+    paying: Paying,
     **parameters: Any,
 ) -> None:
     """Make or load the estimator, feed it, write the state, print the release."""
@@ -130,10 +132,15 @@ def _run(
 
         The old file is zeroed: two states of different times tell more than one.
         """
-        estimator = _restored(kind, kept.read(), asked) if kept is not None and kept.exists else _made(kind, asked)
+        read = source.items(files) if files else None
+        begun = "a state was charged and nothing was released"
+        with uninterrupted(f"{begun}; it goes on from its file" if kept else begun) if paying.payer else nullcontext():
+            estimator = _estimator(kind, kept.read() if kept is not None and kept.exists else None, asked, paying)
+            if paying.payer is not None and kept is not None:
+                kept.replace(estimator.to_bytes(), erase=True)  # with its charge, before it sees any data
         if announce_intrusion:
             estimator.announce_intrusion()
-        for items in source.items(files, getattr(estimator, "universe", None)) if files else ():
+        for items in read(getattr(estimator, "universe", None)) if read is not None else ():
             estimator.update(items)
         with uninterrupted():
             estimate = estimator.release() if release or kept is None else None
@@ -152,31 +159,32 @@ def _run(
     return None
 
 
-def _made(kind: Kind, asked: dict[str, Any]) -> Any:
+def _estimator(kind: Kind, data: bytes | None, asked: dict[str, Any], paying: Paying) -> Any:
+    """The estimator of a state, or a new one: charged before it is drawn."""
     import discreet.pan
 
+    estimator = getattr(discreet.pan, kind.estimator)
+    if data is not None:
+        if paying.given_id is not None:
+            raise ParameterError("--charge-id names the charge that begins a state: leave it out")
+        made = estimator.from_bytes(data, ledger=paying.payer)
+        if "universe" in asked:
+            asked["universe"] = asked["universe"].outline()
+        stored = {**made.options, "epsilon": made.options["budget"].epsilon, **made.parameters}
+        for name, value in asked.items():
+            if value != stored[name]:
+                raise ParameterError(f"the state was made with another --{name.replace('_', '-')}; leave it out")
+        return made
     if kind.sampled and "universe" not in asked:
         raise ParameterError("--universe is needed to start: N, A:B or a file with one element a line")
     for name in ("epsilon", *kind.needed):
         if name not in asked:
             raise ParameterError(f"--{name} is needed to start")
-    given = dict(asked)
-    budget = options.budget_of(given.pop("epsilon"))
-    return getattr(discreet.pan, kind.estimator)(budget=budget, **given)
-
-
-def _restored(kind: Kind, data: bytes, asked: dict[str, Any]) -> Any:
-    import discreet.pan
-
-    estimator = getattr(discreet.pan, kind.estimator).from_bytes(data)
-    if "universe" in asked:
-        asked["universe"] = asked["universe"].outline()
-    made = estimator.options
-    stored = {**made, "epsilon": made["budget"].epsilon, **estimator.parameters}
-    for name, value in asked.items():
-        if value != stored[name]:
-            raise ParameterError(f"the state was made with another --{name.replace('_', '-')}; leave it out")
-    return estimator
+    budget = options.budget_of(asked["epsilon"])
+    given = {name: value for name, value in asked.items() if name != "epsilon"}
+    made = estimator(budget=budget, ledger=paying.payer, charge_id=paying.charge_id, **given)
+    paying.told("charged to", budget)
+    return made
 
 
 def _show(kind: Kind, estimate: Any, confidence: float, as_json: bool) -> None:
@@ -189,8 +197,8 @@ def _show(kind: Kind, estimate: Any, confidence: float, as_json: bool) -> None:
 
 
 def _add(kind: Kind) -> None:
-    run = options.quiet(partial(_run, kind))
-    run = options.text_format("the estimate")(run)
+    run = options.text_format("the estimate")(options.quiet(partial(_run, kind)))
+    run = options.paying_by_name(run)
     run = options.takes(*kind.own, *(_SAMPLED if kind.sampled else ()), *_EVERY, *_USE)(run)
     run = options.files(help="Files or patterns; '-' is standard input. None: the state alone.")(options.reading()(run))
     pan.command(kind.command, help=kind.help)(run)

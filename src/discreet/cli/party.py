@@ -174,7 +174,7 @@ def encode(
         )
 
     def items() -> Any:
-        chunks = list(source.items(files, protocol.universe)) if files else []
+        chunks = list(source.items(files)(protocol.universe)) if files else []
         return pa.chunked_array(chunks) if chunks else []
 
     with AtomicFile(output) as file:

@@ -92,7 +92,7 @@ def publish(
     place: Place,
     paying: Paying,
     budget: Budget,
-    draw: Callable[[str | None, Callable[[], None]], Release],
+    draw: Callable[[Callable[[], None]], Release],
     remarks: Callable[[Release], list[str]],
 ) -> None:
     """Draw a release and write it to its place.
@@ -101,15 +101,11 @@ def publish(
         place: Where it goes. That it can be written there is tried before anything is read.
         paying: Who pays.
         budget: What it costs.
-        draw: Reads, charges and draws: a function of the charge id, and of a function to be called when all is read.
-            From then on nothing is interrupted.
+        draw: Reads, charges and draws: a function of a function to be called when all is read. From then on nothing
+            is interrupted.
         remarks: What a reader should know beside the guarantee.
     """
-    format, payer, charge_id = place.written_as, paying.payer, paying.charge_id
-    if payer is not None and charge_id is None:
-        from discreet.privacy.ledger import new_charge_id
-
-        charge_id = new_charge_id()
+    format, charge_id = place.written_as, paying.charge_id
     # What must not be interrupted goes on until the temporary files are gone.
     with ExitStack() as protected, ExitStack() as cleanup:
         target = cleanup.enter_context(AtomicFile(place.output)) if place.output is not None else None
@@ -117,13 +113,12 @@ def publish(
 
         def reading_is_over() -> None:
             """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
-            if payer is not None:
+            if charge_id is not None:
                 remark(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
             protected.enter_context(uninterrupted())
 
-        release = draw(charge_id, reading_is_over)
-        if payer is not None:
-            remark(f"{_PAYMENTS[release.payment]} {payer.name!r}: {budget} (charge id {charge_id})")
+        release = draw(reading_is_over)
+        paying.told(_PAYMENTS[release.payment], budget)
         with _kept_for_later(charge_id):
             _write(release, format, place, target, remarks(release))
             if picture is not None:

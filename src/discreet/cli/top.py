@@ -84,19 +84,19 @@ def top(
     if unit is not None and (user_column is not None or max_items_per_user is not None):
         raise ParameterError("--unit row is for rows: --user-column and --max-items-per-user protect people")
     payer = paying.payer
-    if payer is not None and paying.charge_id is None:
+    if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
     stream = source.open(files, user_column=user_column, lists=max_items_per_user is not None and user_column is None)
     place.check([*stream.files, paying.ledger])
     asked = [list(files), source.column, user_column, source.input_format, source.nulls, source.bad_rows]
     request = json.dumps(asked)
 
-    def of_people(charge_id: str | None, reading_is_over: Callable[[], None]) -> Release:
+    def of_people(reading_is_over: Callable[[], None]) -> Release:
         from discreet.central.prepared import prepare_people
         from discreet.engines.duckdb import people_of_batches
 
         bound = max_items_per_user
-        prepared = prepare_people(k, budget, max_items=bound, count=count, ledger=payer, charge_id=charge_id)
+        prepared = prepare_people(k, budget, max_items=bound, count=count, ledger=payer, charge_id=paying.charge_id)
         read, workers = batches(stream), sketch["workers"]
         found = people_of_batches(read, rows=count == "rows", nulls=source.nulls, memory=memory, threads=workers)
         try:
@@ -105,7 +105,7 @@ def top(
         finally:
             found.close()
 
-    def of_rows(charge_id: str | None, reading_is_over: Callable[[], None]) -> Release:
+    def of_rows(reading_is_over: Callable[[], None]) -> Release:
         from discreet import top_k
 
         def columns() -> Iterator[Any]:
@@ -120,7 +120,7 @@ def top(
             grouped=max_items_per_user is not None,
             stream_length=sketch.pop("length"),
             ledger=payer,
-            charge_id=charge_id,
+            charge_id=paying.charge_id,
             request=request,
             **sketch,
         )
