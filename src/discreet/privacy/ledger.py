@@ -23,7 +23,16 @@ from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.ledger_store import ChargeEvents, EventLog, LedgerEvent, LogReader
 from discreet.privacy.unit import Event, Unit
 
-__all__ = ["Account", "Amount", "Ledger", "LedgerEvent", "Payment", "Statement", "Step", "new_charge_id"]
+__all__ = [
+    "Account",
+    "Amount",
+    "Ledger",
+    "LedgerEvent",
+    "Payment",
+    "Statement",
+    "Step",
+    "new_charge_id",
+]
 
 # So many ids does a refusal name.
 _MOST_IDS = 100

@@ -16,8 +16,8 @@ file (an old backup put back) cannot be noticed from inside.
 
 Durability: a rollback journal with synchronous=EXTRA (and fullfsync, where the system has it), so a commit that
 returned has reached the disk, all of it in the one file. A file with a second name is refused: its journal would be
-looked for under the name by which it is opened. A connection lives for one operation: nothing is shared between threads
-or inherited by a forked child.
+looked for under the name by which it is opened. A connection lives for one operation, or for the operations of one
+thread inside `one_connection`: nothing is shared between threads or used by a forked child.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import os
 import random
 import sqlite3
 import stat
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ from typing import Any, NoReturn
 from discreet.errors import LedgerError
 from discreet.privacy.balance import Balance
 
-__all__ = ["ChargeEvents", "EventLog", "LedgerEvent", "LogReader", "LogWriter"]
+__all__ = ["ChargeEvents", "EventLog", "LedgerEvent", "LogReader", "LogWriter", "one_connection"]
 
 APPLICATION_ID = 0x64637472  # "dctr", in the header of every ledger file
 SCHEMA_VERSION = 2
@@ -378,6 +379,42 @@ class LogWriter(LogReader):
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that knows its file, which may have been replaced since, and its process, which may have forked."""
+
+    file: tuple[int, int] | None = None
+    process: int = 0
+
+
+class _Kept(threading.local):
+    """The connections that this thread keeps between operations; None outside `one_connection`.
+
+    Only idle ones are in here. What a thread is using is in its frames alone: a fork clears what other threads keep,
+    and SQLite would roll back, in the child, what a thread of the parent is writing.
+    """
+
+    idle: dict[tuple[Path, float], _Connection] | None = None
+
+
+_kept = _Kept()
+
+
+@contextmanager
+def one_connection() -> Iterator[None]:
+    """In here this thread opens a ledger once, however many operations it does. They stay transactions of their own."""
+    if _kept.idle is not None:  # inside another
+        yield
+        return
+    _kept.idle = {}
+    try:
+        yield
+    finally:
+        idle, _kept.idle = _kept.idle, None
+        for connection in idle.values():
+            if connection.process == os.getpid():
+                connection.close()
+
+
 class EventLog:
     """The file of a ledger. Every failure to read or write it is a LedgerError."""
 
@@ -389,14 +426,14 @@ class EventLog:
             if not self.path.parent.is_dir():
                 raise LedgerError(f"the directory of the ledger {self.path} does not exist")
             if self.path.exists():
-                with closing(self._connect()) as connection:
+                with self._using(self._connect()) as connection:
                     if not _is_blank(connection):
                         _check_schema(connection)
 
     @contextmanager
     def writing(self, create: bool = False) -> Iterator[LogWriter]:
         """A write transaction that no other process can interleave; an exception inside undoes all of it."""
-        with self._translated(), closing(self._open_to_write(create)) as connection:
+        with self._translated(), self._using(self._open_to_write(create)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 if _pragma(connection, "user_version") != SCHEMA_VERSION:
@@ -410,7 +447,7 @@ class EventLog:
     @contextmanager
     def reading(self) -> Iterator[LogReader]:
         """One snapshot. The file and its directory may be read-only."""
-        with self._translated(), closing(self._open()) as connection:
+        with self._translated(), self._using(self._open()) as connection:
             connection.execute("BEGIN")
             if _pragma(connection, "user_version") == SCHEMA_VERSION:
                 yield LogReader(connection)
@@ -418,6 +455,7 @@ class EventLog:
                 with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
                     _take_over(connection, copy)
                     yield LogReader(copy)
+            connection.execute("ROLLBACK")
 
     def backup(self, target: str | os.PathLike[str]) -> int:
         """Copy the ledger as it is now into a new file, verified, while others use it. Returns the number of events."""
@@ -425,7 +463,7 @@ class EventLog:
         partial = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
         if goal.exists() or goal.is_symlink():
             raise LedgerError(f"{goal} exists: a backup never replaces a file")
-        with self._translated(), closing(self._open()) as connection:
+        with self._translated(), self._using(self._open()) as connection:
             try:
                 _make_private(partial)
                 with closing(sqlite3.connect(partial, isolation_level=None)) as copy:
@@ -444,7 +482,34 @@ class EventLog:
             _sync_directory(goal.parent)
         return events
 
-    def _open(self, create: bool = False) -> sqlite3.Connection:
+    @contextmanager
+    def _using(self, connection: _Connection) -> Iterator[_Connection]:
+        """Keep the connection for the next operation, inside `one_connection`; else, and after any error, close it."""
+        keep = False
+        try:
+            yield connection
+            idle = _kept.idle
+            # A ledger with a write-ahead log can be taken over only by who has the file to itself.
+            keep = idle is not None and connection.file is not None and _journal(connection) == "delete"
+            if keep and idle is not None:
+                idle[self.path, self.timeout] = connection
+        finally:
+            if not keep:
+                connection.close()
+
+    def _reused(self) -> _Connection | None:
+        """The connection that this thread keeps, if the file that it was opened for is the one that is there."""
+        connection = None if _kept.idle is None else _kept.idle.pop((self.path, self.timeout), None)
+        if connection is None or connection.process != os.getpid():
+            return None
+        with suppress(OSError):
+            status = self.path.stat()
+            if connection.file == (status.st_dev, status.st_ino) and status.st_nlink == 1:
+                return connection
+        connection.close()
+        return None
+
+    def _open(self, create: bool = False) -> _Connection:
         if create:
             with suppress(FileExistsError):
                 _make_private(self.path)
@@ -462,8 +527,11 @@ class EventLog:
             connection.close()
             raise
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> _Connection:
         """A connection that was tried out."""
+        reused = self._reused()
+        if reused is not None:
+            return reused
         try:
             return self._connect_as("mode=rw")  # of a read-only file SQLite makes "ro" by itself
         except sqlite3.OperationalError:
@@ -471,11 +539,14 @@ class EventLog:
                 raise
             return self._connect_as("mode=ro&immutable=1")
 
-    def _connect_as(self, options: str) -> sqlite3.Connection:
+    def _connect_as(self, options: str) -> _Connection:
         uri = f"{self.path.as_uri()}?{options}"
-        connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None)
+        before = self.path.stat()
+        connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None, factory=_Connection)
         try:
             status = self.path.stat()
+            if (status.st_dev, status.st_ino) == (before.st_dev, before.st_ino):
+                connection.file, connection.process = (status.st_dev, status.st_ino), os.getpid()
             # SQLite takes a file shorter than its smallest page for an empty database and would overwrite it. (Opening
             # the file to look at it is no option: closing it again would drop this process's locks on it.)
             if not stat.S_ISREG(status.st_mode) or 0 < status.st_size < 512:
@@ -504,7 +575,7 @@ class EventLog:
         beside = [self.path.with_name(self.path.name + ending) for ending in ("-wal", "-journal")]
         return not any(path.exists() and path.stat().st_size for path in beside)
 
-    def _open_to_write(self, create: bool) -> sqlite3.Connection:
+    def _open_to_write(self, create: bool) -> _Connection:
         """A connection that writes to the one file.
 
         A ledger that an earlier version kept with a write-ahead log is taken over. SQLite does that only for a
@@ -587,6 +658,10 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
     return not _pragma(connection, "application_id") and not _statements(connection)
+
+
+def _journal(connection: sqlite3.Connection) -> str:
+    return str(connection.execute("PRAGMA journal_mode").fetchone()[0])
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -29,6 +29,7 @@ from discreet.errors import LedgerError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Unit
 from discreet.privacy.ledger import Account, new_charge_id
+from discreet.privacy.ledger_store import one_connection
 from discreet.releases.release import Release
 
 __all__ = ["Bill", "begin", "check_payer", "is_stored", "pay_and_draw", "pay_for_release"]
@@ -106,20 +107,21 @@ def pay_and_draw(
     if account is None:
         return draw(), None
     charge_id = new_charge_id() if charge_id is None else charge_id
-    paid = account.pay(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
-    if paid.payload is not None:
-        return from_payload(paid.payload), "replayed"
-    try:
-        drawn = draw()
-        payload = to_payload(drawn)
-        stored = account.store(charge_id, payload)
-    except BaseException as error:
-        if sys.version_info >= (3, 11):
-            error.add_note(f"charged, nothing published: the charge id {charge_id!r} is good for one release")
-        raise
-    if stored != payload:
-        drawn = from_payload(stored)  # another process was faster, and what we drew is forgotten
-    return drawn, "charged" if paid.charged else "charged before"
+    with one_connection():
+        paid = account.pay(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
+        if paid.payload is not None:
+            return from_payload(paid.payload), "replayed"
+        try:
+            drawn = draw()
+            payload = to_payload(drawn)
+            stored = account.store(charge_id, payload)
+        except BaseException as error:
+            if sys.version_info >= (3, 11):
+                error.add_note(f"charged, nothing published: the charge id {charge_id!r} is good for one release")
+            raise
+        if stored != payload:
+            drawn = from_payload(stored)  # another process was faster, and what we drew is forgotten
+        return drawn, "charged" if paid.charged else "charged before"
 
 
 def pay_for_release(account: Account | None, charge_id: str | None, bill: Bill, draw: Callable[[], Release]) -> Release:
@@ -158,12 +160,13 @@ def begin(
         save: Writes the state. Called after the charge and before the charge counts as used: after a crash in between
             the same call begins once more, at no cost, and after one later the state is there.
     """
-    stored = account.begin(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
-    begins = stored is None
-    if stored is None:
-        if save is not None:
-            save()
-        stored = account.store(charge_id, token)
+    with one_connection():
+        stored = account.begin(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
+        begins = stored is None
+        if stored is None:
+            if save is not None:
+                save()
+            stored = account.store(charge_id, token)
     if stored != token:
         raise LedgerError(f"the charge {charge_id!r} paid for another {what}; restore that one's state")
     return begins

@@ -7,14 +7,17 @@ import sqlite3
 import stat
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import discreet as dc
+from discreet.errors import BudgetExceededError, LedgerError
 from discreet.privacy import ledger_store
 from discreet.privacy.ledger import Step
+from discreet.privacy.ledger_store import one_connection
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ledger-v1.db"
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
@@ -118,14 +121,16 @@ def test_every_connection_that_writes_syncs_the_file_and_its_directory(account, 
     """synchronous=EXTRA (3): the journal's removal, which is what commits, is on disk before a charge returns."""
     settings = []
 
-    class Watched(sqlite3.Connection):
+    class Watched(ledger_store._Connection):
         def close(self):
             mode = self.execute("PRAGMA journal_mode").fetchone()[0]
             settings.append((self.execute("PRAGMA synchronous").fetchone()[0], mode))
             super().close()
 
     real = sqlite3.connect
-    monkeypatch.setattr(ledger_store.sqlite3, "connect", lambda *args, **more: real(*args, factory=Watched, **more))
+    monkeypatch.setattr(
+        ledger_store.sqlite3, "connect", lambda *args, **more: real(*args, **{**more, "factory": Watched})
+    )
     account.begin("durable", dc.Budget(0.25))
     account.store("durable", b"release")
     account.store_step("stream", 4, "token 4", b"step 4", previous="token 3")
@@ -444,3 +449,105 @@ def test_verify_notices_flips_of_everything_that_is_read(account, path):
         except dc.LedgerError:
             refused += 1
     assert refused > 50
+
+
+# ---- one connection for several operations ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """How many connections were opened to files."""
+    made = []
+    connect = ledger_store.EventLog._connect_as
+    monkeypatch.setattr(
+        ledger_store.EventLog, "_connect_as", lambda log, options: made.append(log.path) or connect(log, options)
+    )
+    return made
+
+
+def released(ledger, charge_id="c"):
+    account = ledger.account("a")
+    account.check(dc.Budget(0.1))
+    if account.begin(charge_id, dc.Budget(0.1)) is None:
+        account.store(charge_id, b"release")
+    return account.statement().charges
+
+
+def test_operations_in_a_chain_share_one_connection(tmp_path, opened):
+    dc.Ledger(tmp_path / "l").grant("a", dc.Budget(1.0))
+    opened.clear()
+    with one_connection(), one_connection():
+        assert released(dc.Ledger(tmp_path / "l")) == 1
+    assert len(opened) == 1
+    released(dc.Ledger(tmp_path / "l"), "another")
+    assert len(opened) > 4  # outside, every operation has its own
+
+
+def test_a_connection_is_not_used_after_its_file_was_replaced(tmp_path):
+    path = tmp_path / "l"
+    ledger = dc.Ledger(path)
+    ledger.grant("a", dc.Budget(1.0))
+    ledger.backup(tmp_path / "copy")
+    with one_connection():
+        released(ledger)
+        os.replace(tmp_path / "copy", path)
+        assert released(ledger, "again") == 1
+        path.unlink()
+        with pytest.raises(LedgerError, match="there is no ledger"):
+            ledger.account("a")
+    with one_connection(), pytest.raises(LedgerError, match="no ledger"):
+        dc.Ledger(path).account("a")
+
+
+def test_a_second_name_is_noticed_in_a_chain(tmp_path):
+    ledger = dc.Ledger(tmp_path / "l")
+    ledger.grant("a", dc.Budget(1.0))
+    with one_connection():
+        released(ledger)
+        os.link(tmp_path / "l", tmp_path / "second")
+        with pytest.raises(LedgerError, match="hard links"):
+            released(ledger, "again")
+
+
+def test_altered_tables_are_noticed_in_a_chain(tmp_path):
+    ledger = dc.Ledger(tmp_path / "l")
+    ledger.grant("a", dc.Budget(1.0))
+    with one_connection():
+        released(ledger)
+        with closing(sqlite3.connect(tmp_path / "l")) as other:
+            other.execute("DROP TRIGGER no_update")
+            other.commit()
+        with pytest.raises(LedgerError, match="altered"):
+            released(ledger, "again")
+
+
+def test_others_may_write_between_the_operations_of_a_chain(tmp_path):
+    ledger = dc.Ledger(tmp_path / "l", timeout=5.0)
+    ledger.grant("a", dc.Budget(1.0))
+    with one_connection(), ThreadPoolExecutor(1) as others:
+        for turn in range(4):
+            assert released(ledger, f"mine {turn}") == 2 * turn + 1
+            assert others.submit(released, ledger, f"theirs {turn}").result() == 2 * turn + 2
+
+
+def test_a_refused_charge_leaves_a_chain_as_it_was(tmp_path):
+    ledger = dc.Ledger(tmp_path / "l")
+    ledger.grant("a", dc.Budget(1.0))
+    with one_connection():
+        with pytest.raises(BudgetExceededError):
+            ledger.account("a").charge(dc.Budget(2.0))
+        assert released(ledger) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_opens_its_own(tmp_path):
+    ledger = dc.Ledger(tmp_path / "l")
+    ledger.grant("a", dc.Budget(1.0))
+    with one_connection():
+        released(ledger)
+        child = os.fork()
+        if not child:
+            os._exit(0 if released(ledger, "child") == 2 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert released(ledger, "parent") == 3
+    assert ledger.verify() == 7
