@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -19,15 +19,15 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, MergedSketch, Stream, Strings
-from discreet.multiparty.messages import Message, unpack
-from discreet.multiparty.packets import Packet, read_packet
-from discreet.multiparty.stream import StreamParty
+from discreet.multiparty.messages import pack_parts, unpack_parts
+from discreet.multiparty.seam import Packet, StreamParty
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy import Budget
 from discreet_audit.findings import Finding
-from discreet_audit.registry import QUICK, AuditCase, Effort, Twin, register
+from discreet_audit.multiparty import Speak, an_item_replaced, speaking
+from discreet_audit.registry import QUICK, Effort, Twin, row
+from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource
-from discreet_audit.statistical import ScoredPair, measure
 
 __all__ = ["HierarchyAudit", "StreamAudit", "Transcript", "loss_between", "stream_loss"]
 
@@ -46,18 +46,23 @@ class _Chosen(ScriptedSource):
 
     def __init__(self, kept: Sequence[int] = (1,), uniform: int = 0) -> None:
         super().__init__(uniform=uniform)
-        self.kept = kept
-        self.answers = 0
-        self.chances: list[tuple[Fraction, int]] = []
+        self.kept, self.keeps = kept, list[float]()
+        self.samples: list[tuple[Fraction, int]] = []
 
     def bernoulli(self, probability: Any, size: Any = None) -> Any:
         """Yes, for a probability of at most 1/2 (a sample); as told for a larger one (an answer that is kept)."""
-        self.chances.append((Fraction(probability), 1 if size is None else size))
         value = 1
         if Fraction(probability) > Fraction(1, 2):
-            value = self.kept[min(self.answers, len(self.kept) - 1)]
-            self.answers += 1
+            value = self.kept[min(len(self.keeps), len(self.kept) - 1)]
+            self.keeps.append(float(probability))
+        else:
+            self.samples.append((Fraction(probability), 1 if size is None else size))
         return value if size is None else np.full(size, value, np.int64)
+
+    @property
+    def scales(self) -> npt.NDArray[np.float64]:
+        """Of every noise that was drawn."""
+        return np.concatenate([np.full(d.size or 1, float(d.scale)) for d in self.draws if d.law == "laplace"])
 
 
 @dataclass(frozen=True)
@@ -84,112 +89,93 @@ def loss_between(first: Transcript, second: Transcript) -> float:
     return float(np.sum(np.abs(first.cells - second.cells) / first.scales) + np.sum(np.maximum(ones, zeros)))
 
 
-def _twin(protocol: Any, name: str, **members: Any) -> Twin:
-    """The protocol with other numbers or methods and the same claim."""
-    broken: Any = object.__new__(type(f"NotPrivate{type(protocol).__name__}", (type(protocol),), members))
-    for each in fields(protocol):
-        object.__setattr__(broken, each.name, getattr(protocol, each.name))
-    return Twin(name, broken)
-
-
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 
-def _steps(stream: Any) -> int:
+def _steps(stream: Stream) -> int:
     """As many steps as the largest block has, so that a block of every level ends."""
-    steps: int = stream.epoch_steps << (stream.levels - 1)
-    return steps
+    return stream.epoch_steps << (stream.levels - 1)
 
 
-def _items(stream: Any, places: Iterable[int]) -> list[Any]:
+def _items(stream: Stream, places: Iterable[int]) -> list[Any]:
     """Items of the universe by numbers, which go round if it is small."""
     domain = stream.domain
     if domain.size is not None:
-        found: list[Any] = domain.items([int(place) % domain.size for place in places])
-        return found
-    kinds: dict[str, Callable[[int], Any]] = {"int64": int, "string": str, "binary": lambda place: str(place).encode()}
-    return [kinds[domain.kind](int(place)) for place in places]
+        return list(domain.items([int(place) % domain.size for place in places]))
+    made: Any = {"int64": int, "string": str, "binary": lambda place: str(place).encode()}[domain.kind]
+    return [made(int(place)) for place in places]
 
 
-def _packet(stream: Any, message: bytes) -> Packet:
-    return read_packet(unpack(stream.family, stream.round_digest, stream.digest, message).payload, stream.shape)
+def _sent(stream: Stream, items: Sequence[Any], source: RandomSource, number: int = 0) -> Packet:
+    """What is told about these steps; nothing, if no message is sent."""
+    message = stream.party(number, source=source).feed(list(items))
+    if message is None:
+        return Packet(0, 1, 0, np.zeros(0, np.uint64), np.zeros(0, np.uint8), {})
+    return stream.open(message)[1]
 
 
-def _run(stream: Any, items: Sequence[Any], source: RandomSource) -> Packet:
-    message = stream.party(0, source=source).feed(list(items))
-    assert message is not None
-    return _packet(stream, message)
+def _cells(packet: Packet) -> npt.NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, np.int64), *packet.blocks.values()])
 
 
-def stream_transcript(stream: Any, items: Sequence[Any]) -> Transcript:
+def stream_transcript(stream: Stream, items: Sequence[Any]) -> Transcript:
     """The law of everything that is sent about these steps, one item or None each."""
     chances = np.zeros(0)
     for kept, coin in itertools.product((0, 1), (0, 1)):
         source = _Chosen([kept], coin)
-        packet = _run(stream, items, source)
-        asked = [chance for chance, _ in source.chances if chance > Fraction(1, 2)]
-        keep = float(asked[0]) if asked else 1.0
+        packet = _sent(stream, items, source)
+        keep = source.keeps[0] if source.keeps else 1.0
         weight = (keep if kept else 1 - keep) / 2
         chances = (chances if len(chances) else np.zeros(len(packet.answers))) + weight * packet.answers
-    laplace = [draw for draw in source.draws if draw.law == "laplace"]
-    scales = np.concatenate([np.full(draw.size or 1, float(draw.scale)) for draw in laplace])
-    cells = np.concatenate([*packet.blocks.values()])
     # Which steps are sampled has the same law if the same coins are tossed for all of them.
-    tossed = [(chance, size) for chance, size in source.chances if chance <= Fraction(1, 2)]
-    public = (packet.after, packet.to, packet.steps.tolist(), [*packet.blocks], tossed)
-    return Transcript(public, cells, scales, chances)
+    public = (packet.after, packet.to, packet.steps.tolist(), [*packet.blocks], source.samples)
+    return Transcript(public, _cells(packet), source.scales, chances)
 
 
-def _neighbouring(stream: Any, effort: Effort) -> Iterator[tuple[list[Any], list[Any]]]:
+def _neighbouring(stream: Stream, effort: Effort) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
     """Streams that differ in one step: all of them if they are short, else changes of a few steps of two of them."""
     steps, values = _steps(stream), [None, *dict.fromkeys(_items(stream, range(3)))]
     if steps <= 2 + effort.length:
         for given in itertools.product(values, repeat=steps):
             for at, value in itertools.product(range(steps), values):
                 if value != given[at]:
-                    yield [*given], [*given[:at], value, *given[at + 1 :]]
+                    yield given, (*given[:at], value, *given[at + 1 :])
         return
     for rest, at in itertools.product(values[:2], sorted({0, steps // 2, steps - 1})):
         for one, two in itertools.permutations(values, 2):
-            streams = [[rest] * steps, [rest] * steps]
-            streams[0][at], streams[1][at] = one, two
-            yield streams[0], streams[1]
+            before, after = (rest,) * at, (rest,) * (steps - at - 1)
+            yield (*before, one, *after), (*before, two, *after)
 
 
-def stream_loss(stream: Any, effort: Effort = QUICK) -> tuple[float, int]:
+def stream_loss(stream: Stream, effort: Effort = QUICK) -> tuple[float, int]:
     """The largest loss of all messages about one step, and how many pairs of streams were tried."""
-    known: dict[tuple[Any, ...], Transcript] = {}
-    worst, pairs = 0.0, 0
-    for first, second in _neighbouring(stream, effort):
-        for given in (first, second):
-            if tuple(given) not in known:
-                known[tuple(given)] = stream_transcript(stream, given)
-        worst = max(worst, loss_between(known[tuple(first)], known[tuple(second)]))
-        pairs += 1
-    return worst, pairs
+    pairs = list(_neighbouring(stream, effort))
+    laws = {given: stream_transcript(stream, given) for given in dict.fromkeys(itertools.chain(*pairs))}
+    return max(loss_between(laws[first], laws[second]) for first, second in pairs), len(pairs)
 
 
 class StreamAudit:
     """The four checks of a `Stream`."""
 
-    def structure(self, stream: Any, effort: Effort) -> Iterator[Finding]:
+    def structure(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
         """As many levels are sent as the budget is split over."""
         levels = {level for level, _ in self._copies(stream)}
         yield Finding("structure", "levels that are sent", "levels", stream.levels, len(levels), 1)
 
-    def _copies(self, stream: Any) -> dict[tuple[int, int], int]:
+    def _copies(self, stream: Stream) -> dict[tuple[int, int], int]:
         """In how many blocks of a level the steps of an epoch were sent, by a party that restarts each time."""
         often: dict[tuple[int, int], int] = {}
         party = stream.party(0, source=seeded_source(1))
         for _ in range(min(2 * _steps(stream), stream.horizon or 2**48) // stream.epoch_steps):
-            packet = _packet(stream, party.feed([None] * stream.epoch_steps))
-            for block in packet.blocks:
+            message = party.feed([None] * stream.epoch_steps)
+            assert message is not None
+            for block in stream.open(message)[1].blocks:
                 for epoch in range(block.first, block.end):
                     often[block.level, epoch] = often.get((block.level, epoch), 0) + 1
             party = stream.restore_party(party.to_bytes())
         return often
 
-    def exact(self, stream: Any, effort: Effort) -> Iterator[Finding]:
+    def exact(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
         """All that is sent until a block of every level has ended, which each step is in once."""
         copies = max(self._copies(stream).values())
         yield Finding("exact", "blocks of a level that hold the same step", "blocks", 1, copies, 1)
@@ -198,7 +184,7 @@ class StreamAudit:
         worst, pairs = stream_loss(stream, effort)
         yield Finding("exact", "all messages about one step", "epsilon", stream.epsilon * _SLACK, worst, pairs)
 
-    def statistical(self, stream: Any, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the cells and the answer of the first step."""
         rest = [None] * (min(_steps(stream), 64) - 1)
         one, two = ([item, *rest] for item in _items(stream, [0, 1]))
@@ -206,7 +192,7 @@ class StreamAudit:
         size = len(laws[0].cells)
 
         def score(packet: Packet) -> float:
-            cells = np.concatenate([np.zeros(0, np.int64), *packet.blocks.values()])[:size]
+            cells = _cells(packet)[:size]
             far = [np.sum(np.abs(cells - law.cells[: len(cells)]) / law.scales[: len(cells)]) for law in laws]
             answer = 0.0
             if len(packet.steps) and packet.steps[0] == 1:
@@ -214,16 +200,11 @@ class StreamAudit:
                 answer = math.log(chances[0] / chances[1])
             return float(far[1] - far[0]) + answer
 
-        def run(given: list[Any]) -> Packet:
-            message = stream.party(0, source=system_source()).feed(given)
-            empty = Packet(0, 1, 0, np.zeros(0, np.uint64), np.zeros(0, np.uint8), {})
-            return empty if message is None else _packet(stream, message)
+        yield an_item_replaced(
+            lambda given: _sent(stream, given, system_source()), one, two, score, stream.epsilon, effort
+        )
 
-        pair = ScoredPair("an item replaced", one, two, score)
-        bound = max(measure(run, pair, 0.0, effort.runs), 0.0)
-        yield Finding("statistical", pair.name, "epsilon", stream.epsilon, bound, 1)
-
-    def coupled(self, stream: Any, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
         """Equal randomness: how far one item moves the cells of all levels together."""
         generator, most, pairs = np.random.default_rng(1), 0, effort.released_pairs
         steps = min(_steps(stream), 256)
@@ -231,14 +212,36 @@ class StreamAudit:
             places = generator.integers(0, 2**31, steps)
             other = places.copy()
             other[generator.integers(steps)] = generator.integers(0, 2**31)
-            cells = []
-            for given in (places, other):
-                message = stream.party(seed, source=seeded_source(seed)).feed(_items(stream, given))
-                blocks = [] if message is None else _packet(stream, message).blocks.values()
-                cells.append(np.concatenate([np.zeros(1, np.int64), *blocks]))
-            most = max(most, int(np.abs(cells[0] - cells[1]).sum()))
+            sent = [_cells(_sent(stream, _items(stream, x), seeded_source(seed), seed)) for x in (places, other)]
+            most = max(most, int(np.abs(sent[0] - sent[1]).sum()))
         claimed = 2 * stream.rows * stream.levels
         yield Finding("coupled", "cells that one item moves", "sensitivity", claimed, most, pairs)
+
+    def twins(self, stream: Stream) -> Sequence[Twin]:
+        """Less noise, a budget that is not split, samples of items, and a party that goes back."""
+        states: list[bytes] = []
+
+        def older(self: Any, data: bytes) -> StreamParty:
+            states.append(data)
+            return Stream.restore_party(self, states[max(0, len(states) - 2)])
+
+        def less(name: str, epsilon_level: Any) -> Twin:
+            return twin(stream, name, epsilon_level=property(epsilon_level))
+
+        eager = {"party": lambda self, number, start=0, source=None: _EagerParty(self, number, start, source)}
+        twins = [twin(stream, "half the noise on cells", scale=property(lambda self: self.rows / self.epsilon_level))]
+        if stream.epoch_steps > 1:
+            twins.append(twin(stream, "items sampled, not steps", **eager))
+        twins.append(twin(stream, "a restart from a state older than the last message", restore_party=older))
+        if stream.levels > 1:
+            twins.append(less("budget not split over the levels", lambda self: Fraction(self.epsilon)))
+            printed = math.log2(-(-(stream.horizon or stream.window or 1) // stream.epoch_steps))
+            if printed < stream.levels:
+                left = Fraction(stream.epsilon) - stream.epsilon_sample
+                twins.append(less("log2 m levels, as printed", lambda self: left / Fraction(printed)))
+        if stream.epoch_steps > 1:
+            twins.append(less("samples not counted", lambda self: Fraction(self.epsilon) / self.levels))
+        return twins
 
 
 class _EagerParty(StreamParty):
@@ -250,67 +253,33 @@ class _EagerParty(StreamParty):
         return steps[there], answers[there]
 
 
-def _older(self: Any, data: bytes) -> StreamParty:
-    """NOT PRIVATE: the party goes on from the state before the one that was stored."""
-    states = self.__dict__.setdefault("_states", [])
-    states.append(data)
-    return Stream.restore_party(self, states[max(0, len(states) - 2)])
-
-
-def _stream_twins(stream: Any) -> Sequence[Twin]:
-    whole = property(lambda self: Fraction(self.epsilon))
-    twins = [
-        _twin(stream, "half the noise on cells", scale=property(lambda self: self.rows / self.epsilon_level)),
-        _twin(
-            stream,
-            "items sampled, not steps",
-            party=lambda self, number, *, start=0, source=None: _EagerParty(self, number, start, source),
-        ),
-        _twin(stream, "a restart from a state older than the last message", restore_party=_older),
-    ]
-    if stream.levels > 1:
-        twins.append(_twin(stream, "budget not split over the levels", epsilon_level=whole))
-        epochs = -(-(stream.horizon or stream.window) // stream.epoch_steps)
-        if math.log2(epochs) < stream.levels:
-            literal = property(
-                lambda self: (Fraction(self.epsilon) - self.epsilon_sample) / Fraction(math.log2(epochs))
-            )
-            twins.append(_twin(stream, "log2 m levels, as printed", epsilon_level=literal))
-    if stream.epoch_steps > 1:
-        split = property(lambda self: Fraction(self.epsilon) / self.levels)
-        twins.append(_twin(stream, "samples not counted", epsilon_level=split))
-    return [twin for twin in twins if stream.epoch_steps > 1 or "sampled" not in twin.name]
-
-
 # ---- hierarchies -----------------------------------------------------------------------------------------------------
 
 
-def hierarchy_transcript(hierarchy: Any, items: Sequence[Any]) -> Transcript:
+def _opened(hierarchy: Hierarchy, items: Sequence[Any], number: int, source: RandomSource) -> list[Any]:
+    """What a party says at each level: (message, content), or None where no report went."""
+    opened: list[Any] = hierarchy.open(hierarchy.party(number, source=source).encode(list(items)))[1]
+    return opened
+
+
+def hierarchy_transcript(hierarchy: Hierarchy, items: Sequence[Any]) -> Transcript:
     """The law of a message of a hierarchy of sketches."""
-    source, number = _Chosen(), 3
-    words = hierarchy.universe.words(list(items))
-    payload = hierarchy._encode(words, number, source)
-    opened = hierarchy._decode(Message(number, len(words), payload))
-    scales = np.concatenate([np.full(draw.size or 1, float(draw.scale)) for draw in source.draws])
-    cells = np.concatenate([content for _, content in opened])
-    return Transcript(len(cells), cells, scales, np.zeros(0))
+    source = _Chosen()
+    cells = np.concatenate([content for _, content in _opened(hierarchy, items, 3, source)])
+    return Transcript(len(cells), cells, source.scales, np.zeros(0))
 
 
-def report_law(hierarchy: Any, item: Any, number: int) -> dict[Any, float]:
+def report_law(hierarchy: Hierarchy, item: Any, number: int) -> dict[Any, float]:
     """The law of the report of one item: its level and its bit."""
     law: dict[Any, float] = {}
-    word, levels = hierarchy.universe.words([item]), len(hierarchy.levels)
-    for level in range(levels):
+    for level in range(len(hierarchy.levels)):
         first = _Chosen(uniform=level)
-        hierarchy._encode(word, number, first)
-        for kept in itertools.product((0, 1), repeat=first.answers):
-            payload = hierarchy._encode(word, number, _Chosen(kept, level))
-            opened = hierarchy._decode(Message(number, 1, payload))
+        _opened(hierarchy, [item], number, first)
+        for kept in itertools.product((0, 1), repeat=len(first.keeps)):
+            opened = _opened(hierarchy, [item], number, _Chosen(kept, level))
             seen = tuple(None if part is None else tuple(part[1].values.tolist()) for part in opened)
-            chance = math.prod(
-                float(keep) if yes else 1 - float(keep) for yes, (keep, _) in zip(kept, first.chances, strict=True)
-            )
-            law[seen] = law.get(seen, 0.0) + chance / levels
+            chance = math.prod(keep if yes else 1 - keep for yes, keep in zip(kept, first.keeps, strict=True))
+            law[seen] = law.get(seen, 0.0) + chance / len(hierarchy.levels)
     return law
 
 
@@ -321,7 +290,7 @@ def _report_loss(one: dict[Any, float], two: dict[Any, float]) -> float:
 class HierarchyAudit:
     """The four checks of a `Hierarchy`. What a level's protocol promises by itself is its own row's business."""
 
-    def structure(self, hierarchy: Any, effort: Effort) -> Iterator[Finding]:
+    def structure(self, hierarchy: Hierarchy, effort: Effort) -> Iterator[Finding]:
         """Replacing an item replaces one interval a level at most, and levels have hash functions of their own."""
         generator, most, pairs = np.random.default_rng(1), 0, 200
         for _ in range(pairs):
@@ -335,31 +304,27 @@ class HierarchyAudit:
         same = len(hierarchy.levels) - len({protocol.round_id for protocol in hierarchy.by_level})
         yield Finding("structure", "levels with the randomness of another", "violations", 0, same, 1)
 
-    def exact(self, hierarchy: Any, effort: Effort) -> Iterator[Finding]:
+    def exact(self, hierarchy: Hierarchy, effort: Effort) -> Iterator[Finding]:
         """The law of a message of one or two items, for all or a few of the universe."""
-        claimed = hierarchy.epsilon * _SLACK
-        size = hierarchy.universe.size
+        size, losses, what = hierarchy.universe.size, [], "messages of one and two items"
         ends = {0, 1, size // 2, size - 1} | set(range(min(size, 5)))
         items = sorted(set(hierarchy.universe.items(sorted(ends & set(range(size))))))
         if not isinstance(hierarchy.by_level[0], _WRITTEN_OUT):
             spent = [protocol.epsilon for protocol in hierarchy.by_level]
-            together = max(spent) if hierarchy.local else math.fsum(spent)
-            yield Finding("exact", "levels together, each as its own row shows", "epsilon", claimed, together, 1)
-            return
-        if hierarchy.local:
-            losses = []
+            losses = [max(spent) if hierarchy.local else math.fsum(spent)]
+            what = "levels together, each as its own row shows"
+        elif hierarchy.local:
             for number in range(8):  # whose public rows of the matrix tell different items apart
-                laws = [report_law(hierarchy, item, number) for item in items]
-                losses += [_report_loss(one, two) for one, two in itertools.permutations(laws, 2)]
-            yield Finding("exact", "the report of one item", "epsilon", claimed, max(losses), len(losses))
-            return
-        losses = []
-        for rest in ([], [items[0]]):
-            laws_of = [hierarchy_transcript(hierarchy, [item, *rest]) for item in items]
-            losses += [loss_between(one, two) for one, two in itertools.permutations(laws_of, 2)]
-        yield Finding("exact", "messages of one and two items", "epsilon", claimed, max(losses), len(losses))
+                reports = [report_law(hierarchy, item, number) for item in items]
+                losses += [_report_loss(one, two) for one, two in itertools.permutations(reports, 2)]
+            what = "the report of one item"
+        else:
+            for rest in ([], [items[0]]):
+                laws = [hierarchy_transcript(hierarchy, [item, *rest]) for item in items]
+                losses += [loss_between(one, two) for one, two in itertools.permutations(laws, 2)]
+        yield Finding("exact", what, "epsilon", hierarchy.epsilon * _SLACK, max(losses), len(losses))
 
-    def statistical(self, hierarchy: Any, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, hierarchy: Hierarchy, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the counts of all intervals of the two items."""
         items = hierarchy.universe.items([0, hierarchy.universe.size - 1])
         words = hierarchy.universe.words(items)
@@ -373,32 +338,34 @@ class HierarchyAudit:
                 found += float(first - second)
             return found
 
-        def run(item: Any) -> Any:
-            return hierarchy.party(1).encode([item])
+        run = lambda item: hierarchy.party(1).encode([item])  # noqa: E731
+        yield an_item_replaced(run, items[0], items[1], score, hierarchy.epsilon, effort)
 
-        pair = ScoredPair("an item replaced", items[0], items[1], score)
-        bound = max(measure(run, pair, 0.0, effort.runs), 0.0)
-        yield Finding("statistical", pair.name, "epsilon", hierarchy.epsilon, bound, 1)
-
-    def coupled(self, hierarchy: Any, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, hierarchy: Hierarchy, effort: Effort) -> Iterator[Finding]:
         """Equal randomness: whatever the items are, a report goes to the same level and a message has as many cells."""
         generator, wrong, pairs = np.random.default_rng(1), 0, effort.released_pairs
         for seed in range(pairs):
             shapes = set()
             for _ in range(2):
-                words = generator.integers(0, hierarchy.universe.size, 4).astype(np.uint64)
-                payload = hierarchy._encode(words, 1, seeded_source(seed))
-                opened = hierarchy._decode(Message(1, 4, payload))
-                shapes.add(
-                    tuple(
-                        None
-                        if part is None
-                        else (part[0].items, len(part[1]) if isinstance(part[1], np.ndarray) else 0)
-                        for part in opened
-                    )
-                )
+                items = hierarchy.universe.items(generator.integers(0, hierarchy.universe.size, 4).tolist())
+                opened = _opened(hierarchy, items, 1, seeded_source(seed))
+                shapes.add(tuple(None if part is None else (part[0].items, np.shape(part[1])) for part in opened))
             wrong += len(shapes) > 1
         yield Finding("coupled", "levels or sizes that depend on items", "violations", 0, wrong, pairs)
+
+    def twins(self, hierarchy: Hierarchy) -> Sequence[Twin]:
+        """Levels with more of the budget than they may have; a report to every level."""
+        levels = len(hierarchy.levels)
+        if hierarchy.local:
+            twins = [twin(hierarchy, "a response for twice epsilon", by_level=_unsplit(0.5))]
+            if levels > 1 and isinstance(hierarchy.by_level[0], HadamardResponse):
+                twins.append(speaking(hierarchy, "a report to every level", _to_every_level, open=_open_every_level))
+            return twins
+        twins = [twin(hierarchy, "noise for twice epsilon", by_level=_unsplit(levels / 2))]
+        if levels > 1:
+            twins.append(twin(hierarchy, "budget not split over the levels", by_level=_unsplit(1)))
+            twins.append(twin(hierarchy, "one level not counted", by_level=_unsplit(levels - 1)))
+        return twins
 
 
 def _unsplit(parts: float) -> property:
@@ -406,80 +373,54 @@ def _unsplit(parts: float) -> property:
 
     def by_level(self: Any) -> tuple[Any, ...]:
         right = Hierarchy(self.round_id, self.budget, self.universe, self.protocol, self.branching, self.options)
-        levels = right.by_level
         share = Budget(self.epsilon / parts)
-        return tuple(type(level)(level.round_id, share, level.universe, **self.options) for level in levels)
+        return tuple(type(level)(level.round_id, share, level.universe, **self.options) for level in right.by_level)
 
     return property(by_level)
 
 
-def _every_level(self: Any, words: Any, number: int, source: RandomSource) -> bytes:
+class _ToLevel(_Chosen):
+    """Reports go to this level; the answers are those of another source."""
+
+    def __init__(self, level: int, source: RandomSource) -> None:
+        super().__init__(uniform=level)
+        self.source = source
+
+    def bernoulli(self, probability: Any, size: Any = None) -> Any:
+        return self.source.bernoulli(probability, size)
+
+
+def _to_every_level(self: Any, items: Any, source: RandomSource, speak: Speak) -> bytes:
     """NOT PRIVATE: a report to every level, each with the whole budget."""
-    from discreet.multiparty.messages import pack_parts, varint
-
-    return pack_parts(
-        varint(len(words)) + protocol._encode(self.levels.nodes(words, level), number, source)
-        for level, protocol in enumerate(self.by_level)
-    )
+    return pack_parts(speak(items, _ToLevel(level, source)) for level in range(len(self.levels)))
 
 
-def _without_total(self: Any, message: Any) -> Any:
-    return [
-        (
-            Message(message.number, message.items, part[1:]),
-            protocol._decode(Message(message.number, message.items, part[1:])),
-        )
-        for protocol, part in zip(self.by_level, _parts(message, len(self.levels)), strict=True)
-    ]
-
-
-def _parts(message: Any, count: int) -> Any:
-    from discreet.multiparty.messages import unpack_parts
-
-    return unpack_parts(message.payload, count)
-
-
-def _hierarchy_twins(hierarchy: Any) -> Sequence[Twin]:
-    levels = len(hierarchy.levels)
-    if hierarchy.local:
-        twins = [_twin(hierarchy, "a response for twice epsilon", by_level=_unsplit(0.5))]
-        if levels > 1 and isinstance(hierarchy.by_level[0], HadamardResponse):
-            twins.append(_twin(hierarchy, "a report to every level", _encode=_every_level, _decode=_without_total))
-        return twins
-    twins = [_twin(hierarchy, "noise for twice epsilon", by_level=_unsplit(levels / 2))]
-    if levels > 1:
-        twins.append(_twin(hierarchy, "budget not split over the levels", by_level=_unsplit(1)))
-        twins.append(_twin(hierarchy, "one level not counted", by_level=_unsplit(levels - 1)))
-    return twins
+def _open_every_level(self: Any, message: bytes) -> tuple[None, list[Any]]:
+    parts = unpack_parts(message, len(self.levels))
+    return None, [Hierarchy.open(self, part)[1][level] for level, part in enumerate(parts)]
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
-
-def _register(
-    kind: type[Any], examples: Callable[[], Sequence[Any]], audit: Any, twins: Callable[[Any], Sequence[Twin]]
-) -> None:
-    register(AuditCase(kind, examples, audit.structure, audit.exact, audit.statistical, audit.coupled, twins))
-
-
 _ONE, _THREE = Budget(1.0), Budget(3.0)
+_hierarchies, _streams = HierarchyAudit(), StreamAudit()
 
-_register(
+row(
     Hierarchy,
     lambda: (
         Hierarchy("audit", _ONE, 9, branching=3, options={"items_per_column": 1.0}),
         Hierarchy("audit", _THREE, Strings("abc", 3), options={"items_per_column": 0.5, "rows": 3, "max_items": 1000}),
         Hierarchy("audit", _ONE, 27, "HadamardResponse", 3),
     ),
-    HierarchyAudit(),
-    _hierarchy_twins,
+    _hierarchies,
+    _hierarchies.twins,
 )
-_register(
+row(
     Stream,
     lambda: (
         Stream("audit", _ONE, 5, epoch_steps=2, horizon=9, columns=4),
         Stream("audit", _THREE, 5, epoch_steps=1, window=3, columns=8, rows=3),
     ),
-    StreamAudit(),
-    _stream_twins,
+    _streams,
+    _streams.twins,
 )
