@@ -17,11 +17,14 @@ from discreet.cli.output import remark, table_width
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.engines.watch import Watcher
+    from discreet.engines.watch import Task, Watcher
     from discreet.privacy import Guarantee
     from discreet.privacy.budget import Budget
 
 __all__ = ["watch"]
+
+_MAX_ITEMS = 10  # of a person
+_MOST_LISTED = 10_000_000
 
 
 @click.command()
@@ -41,10 +44,22 @@ __all__ = ["watch"]
     flag("--by-clock", "For live input: the clock ends the ticks of --time-column, not the rows."),
     options.BAD_ROWS,
     options.INPUT_FORMAT,
+    option(
+        "--user-column",
+        "The column that says whose row it is: counts people, each once an item, and hides them with all their rows.",
+    ),
+    option(
+        "--max-items-per-user",
+        "With --user-column: of a person the first so many different items count, in all ticks together.",
+        int,
+        show_default="10",
+    ),
+    option("--universe", "The items that may be published, known in advance: N, A:B or a file with one item a line."),
 )
 @options.budget
 @options.takes(
     flag("--total", "Publish the number of rows instead of the top items."),
+    flag("--distinct", "With --user-column: publish the number of different people instead of the top items."),
     option("--capacity", "The counters of each sketch.", int, default=4096),
     option("--window", "Count only the last so many ticks; by default all since the first.", int),
     option("-k --k", "How many items to print at most.", int, default=20),
@@ -67,8 +82,12 @@ def watch(
     rows: int | None,
     bad_rows: str,
     input_format: str | None,
+    user_column: str | None,
+    max_items_per_user: int | None,
+    universe: str | None,
     budget: Budget,
     total: bool,
+    distinct: bool,
     capacity: int,
     window: int | None,
     k: int,
@@ -85,24 +104,25 @@ def watch(
     from discreet.engines.ticks import Rule
 
     rule = Rule.of(tick, time_column, rows, **rules)
-    if total and window is not None:
-        raise ParameterError("--window is for the top items, not for --total")
+    task = _task(horizon, capacity, window, total, distinct, user_column, max_items_per_user, universe)
+    if distinct and column is not None:
+        raise ParameterError("--distinct counts people: it needs --user-column, and no --column")
     payer = paying.payer
     from discreet.events.growing import Growing
 
     reader = Growing(
         file,
         input_format,
-        None if total else column,
+        user_column if distinct else None if total else column,
         time_column,
         needs_items=not total,
         keep_blank=rows is not None,  # a blank row has its place among the rows of a tick
         skip_bad=bad_rows == "skip",
         remark=remark,
+        user_column=None if distinct else user_column,
     )
-    from discreet.engines.watch import TopItems, Total, watching
+    from discreet.engines.watch import watching
 
-    task = Total(horizon) if total else TopItems(horizon, capacity, window)
     with watching(state, task, budget, payer, reader, rule, restored=restored, undisturbed=uninterrupted) as watcher:
         if watcher.resumed:
             remark(f"going on after tick {watcher.tick} of {horizon}")
@@ -123,6 +143,49 @@ def watch(
             return
         if watcher.tick >= horizon:
             remark(f"the {horizon} ticks are used up")
+
+
+def _task(
+    horizon: int,
+    capacity: int,
+    window: int | None,
+    total: bool,
+    distinct: bool,
+    user_column: str | None,
+    max_items: int | None,
+    universe: str | None,
+) -> Task:
+    """What is to be published; refuses what does not go together."""
+    from discreet.engines.watch import Counts, DistinctPeople, TopItems, Total
+
+    if window is not None and (total or distinct or user_column or universe):
+        raise ParameterError(
+            "--window is for the top items of rows, not for --total, --distinct, --user-column and --universe"
+        )
+    if total and (distinct or user_column or universe):
+        raise ParameterError("--total counts rows: it goes without --distinct, --user-column and --universe")
+    if user_column is None and (distinct or max_items is not None):
+        raise ParameterError("--distinct and --max-items-per-user are for people: give --user-column")
+    if total:
+        return Total(horizon)
+    if distinct:
+        if universe is not None or max_items is not None:
+            raise ParameterError("--distinct counts people: it goes without --universe and --max-items-per-user")
+        return DistinctPeople(horizon)
+    if user_column is None and universe is None:
+        return TopItems(horizon, capacity, window)
+    most = None if user_column is None else _MAX_ITEMS if max_items is None else max_items
+    return Counts(horizon, None if universe is None else _texts(universe), most)
+
+
+def _texts(universe: str) -> tuple[str, ...]:
+    """The items of a universe as a growing input has them: numbers by their digits."""
+    listed = options.universe_of(universe)
+    if listed.size is None or listed.size > _MOST_LISTED:
+        raise ParameterError(
+            f"--universe must have at most {_MOST_LISTED:,} items here: every tick counts each of them"
+        )
+    return tuple(map(str, listed.items(range(listed.size))))
 
 
 def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
@@ -148,13 +211,18 @@ def screen(result: dict[str, Any], horizon: int, guarantee: Guarantee) -> str:
         shown = result["items"]
         between = intervals([row["lower"] for row in shown], [row["upper"] for row in shown])
         rows = [(row["item"], f"{row['count']:,}", ends) for row, ends in zip(shown, between, strict=True)]
-        headings = ["item", "estimate", f"{result['confidence']:.0%} interval"]
+        headings = [
+            "item",
+            "people" if result.get("counted") == "people" else "estimate",
+            f"{result['confidence']:.0%} interval",
+        ]
         table = table_text(headings, rows, (1, 2), table_width())
         lines += ["", table if rows else "No item passed the threshold.\n"]
     else:
         spread = math.ceil(1.96 * result["standard_deviation"])
-        low, high = max(0, result["total"] - spread), result["total"] + spread
-        lines += ["", f"{result['total']:,} rows; 95% interval {low:,} to {high:,}.", ""]
+        number, of = (result["people"], "different people") if "people" in result else (result["total"], "rows")
+        low, high = max(0, number - spread), number + spread
+        lines += ["", f"{number:,} {of}; 95% interval {low:,} to {high:,}.", ""]
     return "\n".join(lines) + "\n" + paragraph(guarantee.sentence())
 
 

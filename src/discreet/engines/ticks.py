@@ -85,8 +85,12 @@ class Rule:
     @property
     def assumption(self) -> str:
         """What is public beside the releases."""
+        return self.assumption_for("an event that is left out leaves a blank row")
+
+    def assumption_for(self, gone: str) -> str:
+        """The same, where `gone` says what becomes of the rows of one who is left out."""
         if self.rows is not None:
-            return "the number of rows is public: an event that is left out leaves a blank row"
+            return f"the number of rows is public: {gone}"
         if not self.by_column:
             return "which tick a row is in is decided by the clock, not by other rows"
         if self.by_clock:

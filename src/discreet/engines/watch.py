@@ -17,12 +17,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet import continual
 from discreet.engines.ticks import Add, End, Rule, Ticker
 from discreet.errors import CorruptStateError, ParameterError
+from discreet.privacy import User
 from discreet.storage import MAGIC, StateFile, locked, open_state, seal_state
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget, Guarantee
     from discreet.privacy.ledger import Account
 
-__all__ = ["Task", "TopItems", "Total", "Watcher", "watching"]
+__all__ = ["Counts", "DistinctPeople", "Task", "TopItems", "Total", "Watcher", "watching"]
 
 FAMILY = 150
 _POLL_SECONDS = 0.2
@@ -118,6 +120,55 @@ class Total(Task):
         return {"total": release, "standard_deviation": mechanism.error(mechanism.tick)}
 
 
+@dataclass(frozen=True)
+class Counts(Task):
+    """How many rows so far have each item or, with `max_items`, how many people, each with their first items."""
+
+    universe: tuple[str, ...] | None = None  # None for whatever comes; rows need one
+    max_items: int | None = None
+    mechanism = "Histogram"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        listed = None if self.universe is None else sha256(json.dumps(self.universe).encode()).hexdigest()
+        return {**super().settings, "universe": listed}
+
+    def new(self, budget: Budget, payer: Account | None) -> Any:
+        how: dict[str, Any] = {"max_items_per_event": 1} if self.max_items is None else {"unit": User(self.max_items)}
+        return continual.Histogram(self.horizon, budget, self.universe, **how, ledger=payer)
+
+    def add(self, mechanism: Any, rows: Add) -> None:
+        if rows.items is None or not rows.events:
+            return
+        if self.max_items is None:
+            mechanism.add(rows.items)
+        else:
+            mechanism.add(rows.items.field("item"), users=rows.items.field("user"))
+
+    def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
+        mechanism.step(save=save)
+
+    def shown(self, mechanism: Any, release: Any) -> dict[str, Any]:
+        return dict(release.to_dict())
+
+
+@dataclass(frozen=True)
+class DistinctPeople(Task):
+    """The number of different people so far. The column of the items is that of the people."""
+
+    mechanism = "DistinctCount"
+
+    def add(self, mechanism: Any, rows: Add) -> None:
+        if rows.items is not None and rows.events:
+            mechanism.add(rows.items)
+
+    def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
+        mechanism.step(save=save)
+
+    def shown(self, mechanism: Any, release: Any) -> dict[str, Any]:
+        return {"people": release, "standard_deviation": mechanism.error(mechanism.tick)}
+
+
 @contextmanager
 def watching(
     state: Path,
@@ -190,6 +241,7 @@ class Watcher:
             "columns": list(reader.columns),
             "format": reader.format,
             "bad_rows": "skip" if reader.skip_bad else "error",
+            **({} if reader.user_column is None else {"user_column": reader.user_column}),
         }
         if not kept.exists:
             watcher = cls(kept, task, settings, task.new(budget, payer), reader, Ticker(rule, kept.path.parent))
@@ -223,7 +275,10 @@ class Watcher:
     def guarantee(self) -> Guarantee:
         """What all releases together promise, and what is public beside them."""
         plain: Guarantee = self.mechanism.guarantee
-        return dataclasses.replace(plain, assumptions=(*plain.assumptions, self.ticker.rule.assumption))
+        assumed = self.ticker.rule.assumption
+        if isinstance(plain.unit, User):
+            assumed = self.ticker.rule.assumption_for("a person who is left out leaves blank rows")
+        return dataclasses.replace(plain, assumptions=(*plain.assumptions, assumed))
 
     def run(self, once: bool) -> Iterator[dict[str, Any]]:
         """The releases, each after it is on disk; first the last one again, in case nobody saw it.

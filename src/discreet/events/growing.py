@@ -33,9 +33,9 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass
 class Batch:
-    """Consecutive rows: their items (text, or None if only their number matters), their times in seconds where there is
-    a column of them, and the positions of the input before and after each. `there` says which rows hold an event and
-    which are blank; None if all hold one."""
+    """Consecutive rows: their items (text, or None if only their number matters; with a column of users both, `item`
+    and `user` of a struct), their times in seconds where there is a column of them, and the positions of the input
+    before and after each. `there` says which rows hold an event and which are blank; None if all hold one."""
 
     items: Any
     times: npt.NDArray[np.float64] | None
@@ -78,8 +78,9 @@ class Growing:
 
     Items are text; a whole number in JSON is its digits, so that what is published has one type whatever the rows are.
     A row without a value in a column that is asked for is bad here (a stream has no `nulls`), and so is an item of more
-    than 4,096 bytes, and a time that is none. A bad row is passed over and counted in `bad`, or with `skip_bad=False`
-    reported after the rows before it are handed out. What becomes of a row never depends on others.
+    than 4,096 bytes, and a time that is none. So is a row whose user is blank: it is nobody's. A bad row is passed over
+    and counted in `bad`, or with `skip_bad=False` reported after the rows before it are handed out. What becomes of a
+    row never depends on others.
 
     Blank lines are passed over. With `keep_blank` (not with a column of times) they are rows without an event, and so
     are rows whose item is blank or null, and bad ones.
@@ -95,9 +96,11 @@ class Growing:
         keep_blank: bool = False,
         skip_bad: bool = True,
         remark: Callable[[str], None] = lambda message: None,
+        user_column: str | None = None,
     ) -> None:
         self.file = file
         self.columns = (column, time_column)
+        self.user_column = user_column
         self.needs_items = needs_items
         self.keep_blank = keep_blank
         self.skip_bad = skip_bad
@@ -105,7 +108,7 @@ class Growing:
         self.format = format or {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl"}.get(suffix, "text")
         if self.format not in ("csv", "tsv", "jsonl", "text"):
             raise ParameterError(f"--input-format must be csv, tsv, jsonl or text here, not {format!r}")
-        if self.format == "text" and any(self.columns):
+        if self.format == "text" and any([*self.columns, user_column]):
             raise ParameterError("text lines have no columns; give --input-format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
@@ -122,11 +125,17 @@ class Growing:
         if self.format in DELIMITERS:
             return Delimited(self.format, self.file, self._choice)
         wanted = [self.columns[0]] if self.needs_items else []
+        wanted += [] if self.user_column is None else [self.user_column]
         times = [] if self.columns[1] is None else [self.columns[1]]
         return JsonLines([*wanted, *times], time=len(wanted) if times else None)
 
     def _choice(self, names: list[str]) -> list[str]:
         """The columns that are wanted. One that is not there is the operator's mistake."""
+        if self.user_column is not None:
+            users = choose(names, self.user_column, None, self.file, show_names=False)
+            others = [name for name in names if name != self.user_column]
+            item, *time = choose(others, *self.columns, self.file, show_names=False)
+            return [item, *users, *time]
         if self.needs_items:
             return choose(names, *self.columns, self.file, show_names=False)
         return [] if self.columns[1] is None else choose(names, self.columns[1], None, self.file, show_names=False)
@@ -248,13 +257,15 @@ class Growing:
         """Leave out the rows that are no events; the times of the others, if there is a column of them."""
         if self.needs_items or self.format == "text":
             if self.format == "text" or self.keep_blank:
-                blank = pc.equal(pc.ascii_trim_whitespace(rows.columns[0]), "").fill_null(True)
-                rows.leave_out(np.asarray(blank, np.bool_), BLANK)
+                rows.leave_out(_blank(rows.columns[0]), BLANK)
             elif rows.columns[0].null_count:
                 rows.leave_out(np.asarray(rows.columns[0].is_null(), np.bool_), NO_VALUE)
-            short = readable(rows.columns[0], LONGEST_ITEM, check_text=False)
-            if short is not None:
-                rows.leave_out(~short, TOO_LONG)
+            if self.user_column is not None:
+                rows.leave_out(_blank(rows.columns[1]), NO_VALUE)
+            for place in range(1 if self.user_column is None else 2):
+                short = readable(rows.columns[place], LONGEST_ITEM, check_text=False)
+                if short is not None:
+                    rows.leave_out(~short, TOO_LONG)
         if self.columns[1] is None:
             return None
         times = seconds_of_column(rows.columns[-1])
@@ -274,6 +285,8 @@ class Growing:
         ends = rows.ends + start
         starts = np.concatenate([[start], ends[:-1]])
         items = rows.columns[0] if self.needs_items and rows.columns else None
+        if self.user_column is not None and items is not None:
+            items = pa.StructArray.from_arrays([items, rows.columns[1]], ["item", "user"])
         if times is not None:
             times = times[:count]
         if count == len(there):
@@ -282,7 +295,16 @@ class Growing:
         elif self.keep_blank:
             if self.needs_items:  # any item in the places of those that are not there
                 places = pa.array(np.maximum(np.cumsum(there) - 1, 0))
-                items = items.take(places) if items is not None and count else pa.array([""] * len(there), pa.string())
+                items = items.take(places) if items is not None and count else self._empty(len(there))
             yield Batch(items, None, starts, ends, there)
         elif count:
             yield Batch(items, times, starts[there], ends[there])
+
+    def _empty(self, count: int) -> pa.Array:
+        """So many items in the places of rows that are not there."""
+        texts = pa.array([""] * count, pa.string())
+        return texts if self.user_column is None else pa.StructArray.from_arrays([texts, texts], ["item", "user"])
+
+
+def _blank(column: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.equal(pc.ascii_trim_whitespace(column), "").fill_null(True), np.bool_)
