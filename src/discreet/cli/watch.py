@@ -180,7 +180,9 @@ def _task(
 
 def _texts(universe: str) -> tuple[str, ...]:
     """The items of a universe as a growing input has them: numbers by their digits."""
-    listed = options.universe_of(universe)
+    from discreet.events.written import universe_written
+
+    listed = universe_written(universe)
     if listed.size is None or listed.size > _MOST_LISTED:
         raise ParameterError(
             f"--universe must have at most {_MOST_LISTED:,} items here: every tick counts each of them"
