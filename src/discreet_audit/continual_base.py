@@ -24,21 +24,9 @@ from discreet_audit.findings import Finding
 from discreet_audit.histograms import in_order
 from discreet_audit.registry import Effort, Twin
 from discreet_audit.sabotage import twin
+from discreet_audit.statistical import measure_outputs
 
-__all__ = [
-    "HIGH",
-    "SLACK",
-    "FreshNoise",
-    "OverTimeAudit",
-    "broken",
-    "claimed_loss",
-    "claimed_rho",
-    "drawn_again",
-    "first_ticks",
-    "moved_by_an_event",
-    "published_counts",
-    "side_by_side",
-]
+__all__ = ["FreshNoise", "OverTimeAudit", "broken", "drawn_again", "moved_by_an_event", "told_apart"]
 
 Integers = npt.NDArray[np.int64]
 C = TypeVar("C", bound=Continual)
@@ -80,6 +68,12 @@ def moved_by_an_event(noise: CorrelatedNoise, items: int, effort: Effort) -> tup
     """
     norm, pairs = worst_norm(noise.factor, 3 if effort.length <= 0 else 20, noise.enters)
     return norm, items * norm * norm / (2.0 * float(noise.sigma) ** 2), pairs
+
+
+def told_apart(what: str, mechanism: Continual, run: Callable[[int], npt.ArrayLike], detail: str) -> Finding:
+    """Runs of the compiled code with an event (`run(1)`) and without (`run(0)`), as rows of numbers."""
+    epsilon, delta = claimed_loss(mechanism)
+    return Finding("statistical", what, "epsilon", epsilon, measure_outputs(run(1), run(0), delta), 1, detail)
 
 
 def published_counts(made: Any, first: Any, ticks: int, size: int) -> npt.NDArray[np.float64]:

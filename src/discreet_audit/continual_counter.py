@@ -13,23 +13,11 @@ from discreet.continual import Counter
 from discreet.continual.seam import CorrelatedNoise, Factor
 from discreet.noise import seeded_source
 from discreet.privacy.calibration import zcdp_delta
-from discreet_audit.continual_base import (
-    SLACK,
-    FreshNoise,
-    OverTimeAudit,
-    broken,
-    claimed_loss,
-    claimed_rho,
-    drawn_again,
-    first_ticks,
-    moved_by_an_event,
-    side_by_side,
-)
-from discreet_audit.continual_laws import event_delta, published_noise
+from discreet_audit import continual_base as shared
+from discreet_audit import continual_laws as laws
 from discreet_audit.findings import Finding
 from discreet_audit.registry import Effort, Twin
 from discreet_audit.sources import ScriptedSource
-from discreet_audit.statistical import measure_outputs
 
 __all__ = ["CounterOverTimeAudit"]
 
@@ -39,15 +27,15 @@ def _groups(counter: Counter, groups: int, source: Any = None) -> Counter:
     return counter.anew(source, size=groups * counter.max_items_per_event)
 
 
-class CounterOverTimeAudit(OverTimeAudit):
+class CounterOverTimeAudit(shared.OverTimeAudit):
     """The four checks of a `Counter`."""
 
     def structure(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
         """The shift of the independent noises that hides one event, in the shipped recurrence, for every tick."""
         for name, noises in counter.noises_of_an_event():
             for noise in noises:
-                norm, _, pairs = moved_by_an_event(noise, 1, effort)
-                what, declared = f"l2-shift by one event, {name}", noise.factor.sensitivity * SLACK
+                norm, _, pairs = shared.moved_by_an_event(noise, 1, effort)
+                what, declared = f"l2-shift by one event, {name}", noise.factor.sensitivity * shared.SLACK
                 yield Finding("structure", what, "sensitivity", declared, norm, pairs)
 
     def exact(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
@@ -55,13 +43,15 @@ class CounterOverTimeAudit(OverTimeAudit):
         epsilon, items = counter.guarantee.epsilon, counter.max_items_per_event
         worst, delta, tried = 0.0, 0.0, 0
         for _, noises in counter.noises_of_an_event():
-            moved = [moved_by_an_event(noise, items, effort) for noise in noises]
+            moved = [shared.moved_by_an_event(noise, items, effort) for noise in noises]
             worst = max(worst, sum(rho for _, rho, _ in moved))
             tried += sum(pairs for _, _, pairs in moved)
             if epsilon is not None:
-                alone = event_delta(noises[0], moved[0][0], items, epsilon)
+                alone = laws.event_delta(noises[0], moved[0][0], items, epsilon)
                 delta = alone if len(noises) == 1 else zcdp_delta(worst, epsilon)
-        yield Finding("exact", "one event in all ticks", "rho", claimed_rho(counter) * SLACK, worst, tried)
+        yield Finding(
+            "exact", "one event in all ticks", "rho", shared.claimed_rho(counter) * shared.SLACK, worst, tried
+        )
         if delta:
             yield Finding("exact", "one event in all ticks", "delta", counter.guarantee.delta, delta, tried)
         yield self._conforms(counter)
@@ -69,7 +59,7 @@ class CounterOverTimeAudit(OverTimeAudit):
     def _conforms(self, counter: Counter) -> Finding:
         """With written noise, every tick must publish the total and what the recurrence makes of that noise."""
         ticks, rng, source = (
-            first_ticks(counter, 40 if counter.horizon else 15),
+            shared.first_ticks(counter, 40 if counter.horizon else 15),
             np.random.default_rng(5),
             ScriptedSource(),
         )
@@ -101,17 +91,15 @@ class CounterOverTimeAudit(OverTimeAudit):
     def statistical(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
         """Many independent groups of counters, each a run of its own, with and without an event at the first tick."""
         yield self._plumbing(counter)
-        epsilon, delta = claimed_loss(counter)
-        runs, items = side_by_side(effort), counter.max_items_per_event
-        ticks = first_ticks(counter, 12)
-        outputs = []
-        for event in (1, 0):
+        runs, items, ticks = shared.side_by_side(effort), counter.max_items_per_event, shared.first_ticks(counter, 12)
+
+        def run(event: int) -> Any:
             made = _groups(counter, runs)
             shown = [made.step(np.full(runs * items, event if t == 0 else 0)) for t in range(ticks)]
-            outputs.append(np.array(shown).reshape(ticks, runs, items).sum(axis=2).T)
-        bound = measure_outputs(outputs[0], outputs[1], delta)
-        detail = f"{runs} runs of each, {ticks} ticks, delta={delta:g}"
-        yield Finding("statistical", "an event at the first tick", "epsilon", epsilon, bound, 1, detail)
+            return np.array(shown).reshape(ticks, runs, items).sum(axis=2).T
+
+        detail = f"{runs} runs of each, {ticks} ticks, delta={shared.claimed_loss(counter)[1]:g}"
+        yield shared.told_apart("an event at the first tick", counter, run, detail)
 
     def _plumbing(self, counter: Counter) -> Finding:
         size, texts = 200 * counter.max_items_per_event, []
@@ -127,7 +115,7 @@ class CounterOverTimeAudit(OverTimeAudit):
     def coupled(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
         """The same noise for random streams and for those with one event more."""
         groups, items = effort.released_pairs, counter.max_items_per_event
-        ticks = first_ticks(counter, 50 if counter.horizon else 20)
+        ticks = shared.first_ticks(counter, 50 if counter.horizon else 20)
         rng = np.random.default_rng(2)
         x = rng.integers(0, 1000, (ticks, groups * items))
         more = x.copy()
@@ -147,17 +135,17 @@ class CounterOverTimeAudit(OverTimeAudit):
         def less(by: Callable[[Factor], float]) -> Callable[[Any, int, float], Factor]:
             return lambda self, horizon, share: _weakened(right(self, horizon, share), by)
 
-        found = [broken(counter, "half the noise", factor_for=less(lambda factor: 2.0))]
+        found = [shared.broken(counter, "half the noise", factor_for=less(lambda factor: 2.0))]
         if counter.horizon is None or _norm(counter.noises_of_an_event()[0][1][0].factor) > 1.1:
-            fresh = {"factor_for": lambda self, horizon, share: FreshNoise(horizon)}
-            found.append(broken(counter, "noise for one tick alone", factor_for=less(_norm)))
-            found.append(broken(counter, "noise anew at every tick", **fresh))
-        return (*found, drawn_again(counter))
+            fresh = {"factor_for": lambda self, horizon, share: shared.FreshNoise(horizon)}
+            found.append(shared.broken(counter, "noise for one tick alone", factor_for=less(_norm)))
+            found.append(shared.broken(counter, "noise anew at every tick", **fresh))
+        return (*found, shared.drawn_again(counter))
 
 
 def _in_counts(noise: CorrelatedNoise, z: Sequence[int]) -> int:
     """The latest noise that the recurrence makes of these independent ones."""
-    return int(noise.factor.to_counts(np.array(published_noise(noise.factor, z)[-1:], np.int64))[0])
+    return int(noise.factor.to_counts(np.array(laws.published_noise(noise.factor, z)[-1:], np.int64))[0])
 
 
 def _norm(factor: Factor) -> float:

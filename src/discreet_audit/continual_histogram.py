@@ -22,40 +22,19 @@ from discreet.continual.seam import CorrelatedNoise, Engine, Factored, Hidden, M
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy.calibration import zcdp_delta
 from discreet.privacy.calibration.composition import repeated_delta
-from discreet_audit.continual_base import (
-    HIGH,
-    SLACK,
-    FreshNoise,
-    OverTimeAudit,
-    broken,
-    claimed_loss,
-    claimed_rho,
-    drawn_again,
-    first_ticks,
-    moved_by_an_event,
-    published_counts,
-    side_by_side,
-)
-from discreet_audit.continual_laws import (
-    above_threshold_losses,
-    choice_rho,
-    difference_tail,
-    event_delta,
-    item_shown,
-    published_noise,
-    shown_by_one_event,
-    stop_is_beaten,
-)
+from discreet_audit import continual_base as shared
+from discreet_audit import continual_laws as laws
 from discreet_audit.exact import OutputLaw, law_of
 from discreet_audit.findings import Finding
 from discreet_audit.laws import NoiseLaw, gaussian_split_delta, merge_ratios
 from discreet_audit.registry import Effort, Twin
 from discreet_audit.sources import ScriptedSource, WeakenedSource
-from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure_outputs
+from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound
 
 __all__ = ["HistogramOverTimeAudit", "Node", "node_of"]
 
 Integers = npt.NDArray[np.int64]
+Runs = tuple[int, int, Callable[[int], Any]]
 _TICKS = 6
 _ITEM_PASSES = "items of one event pass the cut"
 _CONFORMS = "the code draws and shows what the law says"
@@ -90,7 +69,7 @@ def node_of(engine: Meta, known: bool) -> Node:
         source = ScriptedSource(0, noise)
         return len(engine.release(np.ones(items, np.int64), _rank(items), source)[0]), source
 
-    _, many = released(2000, HIGH)
+    _, many = released(2000, shared.HIGH)
     counts = next(draw for draw in reversed(many.draws) if draw.law != "choice")
     choice = next((draw for draw in many.draws if draw.law == "choice"), None)
     if choice is not None:
@@ -98,7 +77,7 @@ def node_of(engine: Meta, known: bool) -> Node:
         shift = None if known else int(released(1, 0)[1].scores[0][-1]) - 1
         limit = len(many.scores[0]) - 1
         return Node(counts.law, counts.scale, choice.size or 0, float(4 / choice.scale), shift, limit)
-    low, high = -1, HIGH  # not shown, shown
+    low, high = -1, shared.HIGH  # not shown, shown
     while not known and high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if released(1, middle)[0] else (middle, high)
@@ -132,7 +111,7 @@ def _anew(histogram: Histogram, items: int, source: RandomSource | None = None) 
     return histogram.anew(source, **({"domain": range(items)} if histogram.domain_is_known else {}))
 
 
-class HistogramOverTimeAudit(OverTimeAudit):
+class HistogramOverTimeAudit(shared.OverTimeAudit):
     """The four checks of a `Histogram`."""
 
     # ---- structure -------------------------------------------------------------------------------------------------
@@ -143,12 +122,12 @@ class HistogramOverTimeAudit(OverTimeAudit):
         wrong, pairs = _events_move(None if most is None else min(most, 3), histogram.domain_is_known)
         yield Finding("structure", "one event raises at most D counts, by one", "violations", 0, wrong, pairs)
         if isinstance(engine, Meta):
-            held = nodes_of_an_event(engine, first_ticks(histogram, 4096))
+            held = nodes_of_an_event(engine, shared.first_ticks(histogram, 4096))
             yield Finding("structure", "released nodes with one event in them", "sensitivity", engine.levels, held, 64)
         else:
             noise = _noise_of(engine)
-            norm, _, pairs = moved_by_an_event(noise, 1, effort)
-            declared = noise.factor.sensitivity * SLACK
+            norm, _, pairs = shared.moved_by_an_event(noise, 1, effort)
+            declared = noise.factor.sensitivity * shared.SLACK
             yield Finding("structure", "l2-shift of a counter by one event", "sensitivity", declared, norm, pairs)
 
     # ---- exact -----------------------------------------------------------------------------------------------------
@@ -167,21 +146,21 @@ class HistogramOverTimeAudit(OverTimeAudit):
         guarantee, items, horizon = histogram.guarantee, histogram.max_items_per_event or 1, histogram.horizon or 1
         hidden, delta = isinstance(engine, Hidden), 0.0
         noise = _noise_of(engine)
-        norm, rho, pairs = moved_by_an_event(noise, items, effort)
-        claimed = claimed_rho(histogram, 0.5 if hidden else 1.0) * SLACK
+        norm, rho, pairs = shared.moved_by_an_event(noise, items, effort)
+        claimed = shared.claimed_rho(histogram, 0.5 if hidden else 1.0) * shared.SLACK
         yield Finding("exact", f"the counters of {items} items in all ticks", "rho", claimed, rho, pairs)
         if guarantee.epsilon is not None:
-            delta = event_delta(noise, norm, items, guarantee.epsilon)
+            delta = laws.event_delta(noise, norm, items, guarantee.epsilon)
         if hidden:
             # The cuts of all ticks, or those of the first ticks and what they must be multiplied with.
             cuts = [engine.cut(tick) for tick in range(1, min(horizon, 4096) + 1)]
-            shown = items * (horizon / len(cuts)) * shown_by_one_event(noise, cuts)
+            shown = items * (horizon / len(cuts)) * laws.shown_by_one_event(noise, cuts)
             half = guarantee.delta / 2.0
             yield Finding("exact", _ITEM_PASSES, "delta of hidden items", half, shown, items)
             delta += shown
             if isinstance(engine.factor, Tree) and horizon <= 3 and engine.sigma <= 2:
                 reach = math.ceil(6 * engine.sigma)
-                ever = items * item_shown(engine.factor, float(engine.sigma), cuts, 1, reach)
+                ever = items * laws.item_shown(engine.factor, float(engine.sigma), cuts, 1, reach)
                 yield Finding("exact", "the same, every noise", "delta of hidden items", half, ever, items)
         if guarantee.epsilon is not None:
             yield Finding("exact", "one event in all ticks", "delta", guarantee.delta, delta, pairs)
@@ -195,8 +174,8 @@ class HistogramOverTimeAudit(OverTimeAudit):
         z = -5 * engine.factor.lattice
         source.each = np.array([z])
         counts, wrong, before = np.zeros(5, np.int64), 0, np.zeros(5, bool)
-        for tick in range(1, first_ticks(histogram, 3) + 1):
-            noise = int(engine.factor.to_counts(np.array(published_noise(engine.factor, [z] * tick)[-1:]))[0])
+        for tick in range(1, shared.first_ticks(histogram, 3) + 1):
+            noise = int(engine.factor.to_counts(np.array(laws.published_noise(engine.factor, [z] * tick)[-1:]))[0])
             # Five items whose noisy counts are around the cut in steps of one.
             wanted = (engine.cut(tick) if hidden else 20) - noise + np.arange(5) - 2
             batch = np.repeat(np.arange(5), np.maximum(wanted - counts, 0))
@@ -212,15 +191,15 @@ class HistogramOverTimeAudit(OverTimeAudit):
 
     def _exact_tree(self, histogram: Histogram, engine: Meta) -> Iterator[Finding]:
         guarantee, known, most = histogram.guarantee, histogram.domain_is_known, histogram.max_items_per_event
-        node, L = node_of(engine, known), nodes_of_an_event(engine, first_ticks(histogram, 4096))
+        node, L = node_of(engine, known), nodes_of_an_event(engine, shared.first_ticks(histogram, 4096))
         noise = NoiseLaw(node.law, node.scale, 1e-30)
         changed = node.choices if most is None else most  # published counts of a node that one event raises
         hidden = 0.0
         if node.shift is not None:
-            stopped = stop_is_beaten(node.limit, node.shift, node.tau) if most is None else 0.0
-            hidden = L * stopped if most is None else L * most * difference_tail(noise, node.shift)
+            stopped = laws.stop_is_beaten(node.limit, node.shift, node.tau) if most is None else 0.0
+            hidden = L * stopped if most is None else L * most * laws.difference_tail(noise, node.shift)
             if node.law == "gaussian":
-                half = guarantee.delta / 2.0 * SLACK
+                half = guarantee.delta / 2.0 * shared.SLACK
                 yield Finding("exact", _ITEM_PASSES, "delta of hidden items", half, hidden, L)
         composed, epsilon = f"{L} nodes composed", guarantee.epsilon
         if node.law == "laplace" and epsilon is not None:
@@ -229,8 +208,8 @@ class HistogramOverTimeAudit(OverTimeAudit):
         else:
             rho = L * changed / (2.0 * float(node.scale) ** 2)
             if node.choices:
-                rho += L * node.choices * choice_rho(node.tau)
-            claimed = claimed_rho(histogram, 1.0 if known else 0.5) * SLACK
+                rho += L * node.choices * laws.choice_rho(node.tau)
+            claimed = shared.claimed_rho(histogram, 1.0 if known else 0.5) * shared.SLACK
             yield Finding("exact", f"counts and choices of {L} nodes", "rho", claimed, rho, L)
             if epsilon is not None:
                 counts = gaussian_split_delta(noise, 0, L * changed, 10**9, epsilon)
@@ -259,7 +238,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
 
     def _tree_conforms(self, histogram: Histogram, node: Node) -> Finding:
         """A tick shows the sum of the nodes of its digits, each as its one-shot mechanism published it."""
-        source, horizon = ScriptedSource(0, HIGH), histogram.horizon or 1
+        source, horizon = ScriptedSource(0, shared.HIGH), histogram.horizon or 1
         nodes: list[Any] = []
         made = _anew(histogram, 3, source)
         engine: Any = made.engine
@@ -289,24 +268,26 @@ class HistogramOverTimeAudit(OverTimeAudit):
         source = self._switching(histogram)
         choices = [draw for draw in source.draws if draw.law == "choice"]
         laplace = [draw for draw in source.draws if draw.law == "laplace"]
-        _, counters, pairs = moved_by_an_event(_noise_of(histogram.engine), (s + 1) * k, effort)
-        parts = {"choices": (s + 1) * k * choice_rho(float(4 / choices[0].scale)), "counters": counters}
+        _, counters, pairs = shared.moved_by_an_event(_noise_of(histogram.engine), (s + 1) * k, effort)
+        parts = {"choices": (s + 1) * k * laws.choice_rho(float(4 / choices[0].scale)), "counters": counters}
         if s:
             levels, queries = ({d.scale for d in laplace if (d.size == 1) is one} for one in (True, False))
             # Losses within a range r are r^2/8-zCDP.
-            losses = above_threshold_losses(*(NoiseLaw("laplace", min(scales), 1e-12) for scales in (levels, queries)))
+            losses = laws.above_threshold_losses(
+                *(NoiseLaw("laplace", min(scales), 1e-12) for scales in (levels, queries))
+            )
             parts["AboveThreshold"] = s * sum(losses) ** 2 / 8.0
             # A part of its own: among many choices and counters it would not be seen. It is reached, but for what the
             # tables leave out.
-            share = claimed_rho(histogram) * (1.0 - 2 * k / (2 * k + 0.25)) * (1.0 + 1e-5)
+            share = shared.claimed_rho(histogram) * (1.0 - 2 * k / (2 * k + 0.25)) * (1.0 + 1e-5)
             yield Finding("exact", "runs of AboveThreshold", "rho", share, parts["AboveThreshold"], 0)
         detail = ", ".join(f"{name} {value:.4g}" for name, value in parts.items())
         what, rho, guarantee = "choices, counters, AboveThreshold", sum(parts.values()), histogram.guarantee
-        yield Finding("exact", what, "rho", claimed_rho(histogram) * SLACK, rho, pairs, detail)
+        yield Finding("exact", what, "rho", shared.claimed_rho(histogram) * shared.SLACK, rho, pairs, detail)
         if guarantee.epsilon is not None:
             yield Finding("exact", what, "delta", guarantee.delta, zcdp_delta(rho, guarantee.epsilon), pairs)
         # Every choice draws one level noise, and there are no more choices than are paid for.
-        ticks = first_ticks(histogram, s + 4)
+        ticks = shared.first_ticks(histogram, s + 4)
         wrong = len(choices) != min(s + 1, ticks) or sum(draw.size == 1 for draw in laplace) != len(choices)
         wrong = wrong or any(draw.size != k for draw in choices)
         yield Finding("exact", "choices are as many as paid for", "violations", 0, int(wrong), 0, f"{ticks} ticks")
@@ -314,7 +295,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
     def _switching(self, histogram: Histogram) -> ScriptedSource:
         """What sparseGumb draws when at every tick another item is far ahead."""
         engine, source, k = histogram.make_engine(), ScriptedSource(), histogram.k or 1
-        ticks = first_ticks(histogram, histogram.switches + 4)
+        ticks = shared.first_ticks(histogram, histogram.switches + 4)
         total = np.zeros(k + ticks + 2, np.int64)
         for tick in range(1, ticks + 1):
             added = np.zeros_like(total)
@@ -329,19 +310,16 @@ class HistogramOverTimeAudit(OverTimeAudit):
     def statistical(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code with and without an event at the first tick."""
         yield self._plumbing(histogram)
-        epsilon, delta = claimed_loss(histogram)
+        epsilon, delta = shared.claimed_loss(histogram)
         engine, most, k = histogram.engine, histogram.max_items_per_event, histogram.k
-        alone = isinstance(engine, Factored) or (most is not None and histogram.limit is None)
-        run = self._side_by_side if alone and k is None else self._one_by_one
-        what = f"{most} counts higher" if alone and k is None else f"{k or 1} of {(k or 1) + 1} items higher"
-        runs, ticks, outputs = run(histogram, effort)
-        bound = measure_outputs(outputs[0], outputs[1], delta)
-        detail = f"{runs} runs of each, {ticks} ticks, delta={delta:g}"
-        yield Finding("statistical", what, "epsilon", epsilon, bound, 1, detail)
+        if k is None and (isinstance(engine, Factored) or histogram.limit is None):
+            what, (runs, ticks, run) = f"{most} counts higher", self._side_by_side(histogram, effort)
+        else:
+            what, (runs, ticks, run) = f"{k or 1} of {(k or 1) + 1} items higher", self._one_by_one(histogram, effort)
+        yield shared.told_apart(what, histogram, run, f"{runs} runs of each, {ticks} ticks, delta={delta:g}")
         if isinstance(engine, Hidden) and most is not None:
-            runs = side_by_side(effort) // 10
-            new = np.arange(runs * most)
-            shown = published_counts(histogram.anew(), new, first_ticks(histogram, _TICKS), len(new))
+            runs, ticks = shared.side_by_side(effort) // 10, shared.first_ticks(histogram, _TICKS)
+            shown = shared.published_counts(histogram.anew(), np.arange(runs * most), ticks, runs * most)
             groups = int(shown.any(axis=0).reshape(runs, most).any(axis=1).sum())
             # Nothing at all is shown of the stream without them.
             bound = epsilon_lower_bound((groups, runs), (0, runs), delta, FALSE_ALARM)
@@ -354,12 +332,12 @@ class HistogramOverTimeAudit(OverTimeAudit):
         The variance of n noises, which are normal but for rounding, has a relative deviation of sqrt(2/n); 7.5 of them
         are exceeded with probability below 1e-12.
         """
-        ticks = range(2, first_ticks(histogram, _TICKS) + 1)
+        ticks = range(2, shared.first_ticks(histogram, _TICKS) + 1)
         if not ticks:
             return
         tick = max(ticks, key=engine.error)
         high = engine.cut(tick) + math.ceil(20 * engine.error(tick))
-        items = max(500, min(side_by_side(effort) // 4, 10**6 // high))
+        items = max(500, min(shared.side_by_side(effort) // 4, 10**6 // high))
         made = histogram.anew()
         for _ in range(tick - 1):
             made.step([])
@@ -368,49 +346,50 @@ class HistogramOverTimeAudit(OverTimeAudit):
         limit, detail = 7.5 * math.sqrt(2 / items), f"{items} items at tick {tick}"
         yield Finding("statistical", "items that come late have all noise", "relative variance", limit, off, 1, detail)
 
-    def _side_by_side(self, histogram: Histogram, effort: Effort) -> tuple[int, int, list[Any]]:
+    def _side_by_side(self, histogram: Histogram, effort: Effort) -> Runs:
         """Every D items are a run of their own: their noises are independent, and far above any cut all are shown."""
         engine, most = histogram.engine, histogram.max_items_per_event or 1
-        ticks, high = first_ticks(histogram, _TICKS), 0
+        ticks, high = shared.first_ticks(histogram, _TICKS), 0
         if not histogram.domain_is_known:
             cut = (node_of(engine, False).shift or 0) + 1 if isinstance(engine, Meta) else 0
             cut = engine.cut(ticks) if isinstance(engine, Hidden) else cut
             high = cut + math.ceil(20 * max(engine.error(t) for t in range(1, ticks + 1)))
-        runs = max(500, min(side_by_side(effort) // 4, 10**6 // (most * (high + 1))))
-        outputs = []
-        for event in (1, 0):
-            first = np.repeat(np.arange(runs * most), high + event)
-            shown = published_counts(_anew(histogram, runs * most), first, ticks, runs * most)
-            outputs.append(shown.reshape(ticks, runs, most).sum(axis=2).T)
-        return runs, ticks, outputs
+        runs = max(500, min(shared.side_by_side(effort) // 4, 10**6 // (most * (high + 1))))
 
-    def _one_by_one(self, histogram: Histogram, effort: Effort) -> tuple[int, int, list[Any]]:
+        def run(event: int) -> Any:
+            first = np.repeat(np.arange(runs * most), high + event)
+            shown = shared.published_counts(_anew(histogram, runs * most), first, ticks, runs * most)
+            return shown.reshape(ticks, runs, most).sum(axis=2).T
+
+        return runs, ticks, run
+
+    def _one_by_one(self, histogram: Histogram, effort: Effort) -> Runs:
         """The engine alone, many times: k + 1 items, of which the event has the first k."""
         pristine, source, k = histogram.make_engine(), system_source(), histogram.k or 1
-        runs, ticks, items = effort.runs, first_ticks(histogram, 2), k + 1
+        runs, ticks, items = effort.runs, shared.first_ticks(histogram, 2), k + 1
         node = node_of(pristine, histogram.domain_is_known) if isinstance(pristine, Meta) else None
         high = 2 * ((node.shift if node else 0) or 0) + 20
-        outputs = []
-        for event in (1, 0):
-            total = np.full(items, high)
+
+        def run(event: int) -> Any:
+            total, rows = np.full(items, high), np.zeros((runs, ticks, items))
             total[:k] += event
-            rows = np.zeros((runs, ticks * items))
-            for run in range(runs):
+            for row in rows:
                 engine = copy.copy(pristine)
                 for tick in range(1, ticks + 1):
                     added = total if tick == 1 else np.zeros_like(total)
                     where, noisy = engine.step(total, added, tick, _rank(items), source)
                     # Being listed tells two histograms apart as well as the count does: a step of one sigma.
-                    rows[run, (tick - 1) * items + where] = noisy - high + 2.0 * engine.error(1)
-            outputs.append(rows)
-        return runs, ticks, outputs
+                    row[tick - 1, where] = noisy - high + 2.0 * engine.error(1)
+            return rows.reshape(runs, -1)
+
+        return runs, ticks, run
 
     def _plumbing(self, histogram: Histogram) -> Finding:
         # No more items than are looked at: of equal ones beyond, none would be shown.
         stream, texts = np.repeat(np.arange(min(40, histogram.limit or 40)), 10**4), []
         lattice = getattr(getattr(histogram.engine, "factor", None), "lattice", 1)
         for events in ([], [[1]]):
-            other = _anew(histogram, 40, ScriptedSource(0, -HIGH * lattice))
+            other = _anew(histogram, 40, ScriptedSource(0, -shared.HIGH * lattice))
             release = other.step(events)
             shown = (len(release), release.guarantee) if histogram.domain_is_known else release.to_payload()
             texts.append((shown, repr(other), other.error(1)))
@@ -422,7 +401,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
     def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Random streams of sets of items, and the same with one event more: how far apart is what gets the noise?"""
         rng, most, engine = np.random.default_rng(4), histogram.max_items_per_event, histogram.engine
-        ticks, pairs, tree = first_ticks(histogram, _TICKS), effort.released_pairs // 5, isinstance(engine, Meta)
+        ticks, pairs, tree = shared.first_ticks(histogram, _TICKS), effort.released_pairs // 5, isinstance(engine, Meta)
         worst, levels = 0.0, engine.levels if isinstance(engine, Meta) else 1
         for _ in range(pairs):
             stream = [
@@ -438,7 +417,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
                 worst = math.inf
             sizes = [sum(part) for part in moved]
             worst = max(worst, math.sqrt(sum(sizes) if tree else max(sizes)))
-        declared = math.sqrt((12 if most is None else most) * levels) * SLACK
+        declared = math.sqrt((12 if most is None else most) * levels) * shared.SLACK
         what = "l2-change of the nodes" if tree else "l2-change of a tick's counts"
         yield Finding("coupled", what, "sensitivity", declared, worst, pairs)
 
@@ -472,7 +451,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
         elif isinstance(engine, Factored):
             changes.append(("noise anew at every tick", _fresh))
         first, *others = (_with_engine(histogram, name, change) for name, change in changes)
-        return first, drawn_again(histogram), *others
+        return first, shared.drawn_again(histogram), *others
 
 
 def _with_engine(histogram: Histogram, name: str, change: Callable[[Any], None]) -> Twin:
@@ -483,7 +462,7 @@ def _with_engine(histogram: Histogram, name: str, change: Callable[[Any], None])
         change(engine)
         return engine
 
-    return broken(histogram, name, make_engine=make_engine)
+    return shared.broken(histogram, name, make_engine=make_engine)
 
 
 def _weaker(by: float = 1.0, cut: int = 0) -> Callable[[Any], None]:
@@ -507,7 +486,7 @@ def _other_cut(lower: Callable[[int], int]) -> Callable[[Any], None]:
 
 def _fresh(engine: Any) -> None:
     engine.sigma = engine.sigma / Fraction(engine.factor.sensitivity)
-    engine.factor = FreshNoise(engine.factor.horizon)
+    engine.factor = shared.FreshNoise(engine.factor.horizon)
     engine.state = engine.factor.start(engine.state[next(iter(engine.state))].shape[-1])
 
 

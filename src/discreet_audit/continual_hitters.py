@@ -15,15 +15,7 @@ import numpy as np
 from discreet.continual import HeavyHitters
 from discreet.privacy import Budget, Event
 from discreet.privacy.calibration.composition import repeated_delta
-from discreet_audit.continual_base import (
-    HIGH,
-    OverTimeAudit,
-    broken,
-    claimed_loss,
-    drawn_again,
-    first_ticks,
-    published_counts,
-)
+from discreet_audit import continual_base as shared
 from discreet_audit.counters import CounterAudit
 from discreet_audit.entries import EntriesAudit
 from discreet_audit.findings import Finding
@@ -31,7 +23,6 @@ from discreet_audit.laws import NoiseLaw, threshold_delta
 from discreet_audit.registry import Effort, Twin
 from discreet_audit.sources import ScriptedSource
 from discreet_audit.states import Counters, counters_of
-from discreet_audit.statistical import measure_outputs
 from discreet_audit.structure import lemma_8_state
 
 __all__ = ["HittersOverTimeAudit"]
@@ -39,7 +30,7 @@ __all__ = ["HittersOverTimeAudit"]
 Nodes = dict[tuple[int, int], Counters]
 
 
-class HittersOverTimeAudit(OverTimeAudit):
+class HittersOverTimeAudit(shared.OverTimeAudit):
     """The four checks of `HeavyHitters`."""
 
     # ---- structure -------------------------------------------------------------------------------------------------
@@ -55,7 +46,7 @@ class HittersOverTimeAudit(OverTimeAudit):
 
     def exact(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """The exact delta of one node, and of as many as one event is in."""
-        (whole, most), L = claimed_loss(hitters), self._nodes_of_an_event(hitters)
+        (whole, most), L = shared.claimed_loss(hitters), self._nodes_of_an_event(hitters)
         k = hitters.capacity if hitters.mechanism == "chan" else 1  # how much of the noise one event may cost
         epsilon = float(k / Fraction(hitters.scale))
         delta, pairs = self._node_delta(hitters, epsilon, effort)
@@ -81,7 +72,7 @@ class HittersOverTimeAudit(OverTimeAudit):
 
     def _nodes_of_an_event(self, hitters: HeavyHitters) -> int:
         """How many released nodes hold one event, for some ticks at which it may come."""
-        ticks, most = first_ticks(hitters, min(hitters.base ** (hitters.levels - 1), 300)), 0
+        ticks, most = shared.first_ticks(hitters, min(hitters.base ** (hitters.levels - 1), 300)), 0
         for when in {1, ticks}:
             stream = [[0] if t == when else [] for t in range(1, ticks + 1)]
             nodes = _nodes(hitters.anew(ScriptedSource()), stream)
@@ -101,11 +92,11 @@ class HittersOverTimeAudit(OverTimeAudit):
             wrong += any((draw.law, draw.scale) != ("laplace", made.scale) for draw in source.draws)
             wrong += len(source.draws) != (2 if offset else 1)
         # With noise that shows everything, a tick has the counts of all ticks (or of the window).
-        made = hitters.anew(ScriptedSource(0, HIGH))
-        for tick in range(1, first_ticks(hitters, 9) + 1):
+        made = hitters.anew(ScriptedSource(0, shared.HIGH))
+        for tick in range(1, shared.first_ticks(hitters, 9) + 1):
             release = made.step([7] * tick)
             first = 1 if hitters.window is None else max(1, tick - hitters.window + 1)
-            count = int(release.counts[0]) % HIGH
+            count = int(release.counts[0]) % shared.HIGH
             wrong += release.items != [7] or count != sum(range(first, tick + 1))
         return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
 
@@ -114,27 +105,25 @@ class HittersOverTimeAudit(OverTimeAudit):
     def statistical(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """All counters are runs of their own: their noises are independent, and far above the cut all are shown."""
         yield self._plumbing(hitters)
-        epsilon, delta = claimed_loss(hitters)
-        ticks, k = first_ticks(hitters, max(4, hitters.base)), hitters.capacity
+        ticks, k = shared.first_ticks(hitters, max(4, hitters.base)), hitters.capacity
         # The offset's noise moves the cut of all counters: stay so far above that it does not matter.
         high = hitters.threshold + math.ceil(30 * float(hitters.scale))
         together = hitters.mechanism == "chan"  # one event may lower all counters, and the noise is for that
         times = min(effort.runs, 20_000) if together else max(2, min(6 * effort.runs // k, 10**7 // (high * k)))
-        outputs = []
-        for event in (1, 0):
+
+        def run(event: int) -> Any:
             first = np.repeat(np.arange(k), high + (0 if together else event))
             first = np.append(first, np.full(event, k)) if together else first
-            rows = [published_counts(hitters.anew(), first, ticks, k + 1)[:, :k].T for _ in range(times)]
-            outputs.append(np.array(rows).sum(axis=1) if together else np.concatenate(rows))
-        bound = measure_outputs(outputs[0], outputs[1], delta)
-        what = "every counter lower" if together else "one counter higher"
-        detail = f"{len(outputs[0])} runs, {ticks} ticks"
-        yield Finding("statistical", what, "epsilon", epsilon, bound, 1, detail)
+            rows = [shared.published_counts(hitters.anew(), first, ticks, k + 1)[:, :k].T for _ in range(times)]
+            return np.array(rows).sum(axis=1) if together else np.concatenate(rows)
+
+        what, runs = ("every counter lower", times) if together else ("one counter higher", times * k)
+        yield shared.told_apart(what, hitters, run, f"{runs} runs, {ticks} ticks")
 
     def _plumbing(self, hitters: HeavyHitters) -> Finding:
         stream, texts = np.repeat(np.arange(min(hitters.capacity, 20)), 3 * hitters.threshold + 20), []
         for events in ([], [5]):
-            other = hitters.anew(ScriptedSource(0, -HIGH))
+            other = hitters.anew(ScriptedSource(0, -shared.HIGH))
             texts.append((other.step(events).to_payload(), repr(other)))
         streams, wide = (stream, [0], stream), hitters.scale >= 1
         return self.plumbing(hitters.anew, streams, (texts[0], texts[1]), wide, fresh=12)
@@ -143,23 +132,19 @@ class HittersOverTimeAudit(OverTimeAudit):
 
     def coupled(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """Large random streams and the same with one event more, through the sketches of all nodes."""
-        rng = np.random.default_rng(6)
-        ticks, pairs = first_ticks(hitters, 8), max(5, effort.released_pairs // 5)
-        broken, most = 0, 0
-        items = 4 * hitters.capacity + 10
+        rng, k, items = np.random.default_rng(6), hitters.capacity, 4 * hitters.capacity + 10
+        ticks, pairs = shared.first_ticks(hitters, 8), max(5, effort.released_pairs // 5)
         weights = 1.0 / np.arange(1, items + 1)
         weights /= weights.sum()
+        found = []
         for _ in range(pairs):
-            stream = [rng.choice(items, 20 * min(hitters.capacity, 100), p=weights) for _ in range(ticks)]
+            stream = [rng.choice(items, 20 * min(k, 100), p=weights) for _ in range(ticks)]
             when = int(rng.integers(0, ticks))
             more = [np.append(batch, rng.integers(0, items)) if t == when else batch for t, batch in enumerate(stream)]
-            wrong, changed = _compared(
-                _nodes(hitters.anew(ScriptedSource()), stream),
-                _nodes(hitters.anew(ScriptedSource()), more),
-                hitters.capacity,
-            )
-            broken, most = broken + wrong, max(most, changed)
-        yield Finding("coupled", "large random streams keep LT Lemma 8", "violations", 0, broken, pairs)
+            one, two = (_nodes(hitters.anew(ScriptedSource()), given) for given in (stream, more))
+            found.append(_compared(one, two, k))
+        wrong, most = sum(wrong for wrong, _ in found), max(changed for _, changed in found)
+        yield Finding("coupled", "large random streams keep LT Lemma 8", "violations", 0, wrong, pairs)
         yield Finding("coupled", "released nodes that one event changes", "sensitivity", hitters.levels, most, pairs)
 
     # ---- sabotage --------------------------------------------------------------------------------------------------
@@ -174,9 +159,9 @@ class HittersOverTimeAudit(OverTimeAudit):
                 self.scale = self.scale / Fraction(scale)
                 self.threshold -= threshold
 
-            return broken(hitters, name, __init__=init)
+            return shared.broken(hitters, name, __init__=init)
 
-        twins = [less("half the noise", 2.0), less("cut one lower", threshold=1), drawn_again(hitters)]
+        twins = [less("half the noise", 2.0), less("cut one lower", threshold=1), shared.drawn_again(hitters)]
         if hitters.levels > 1:
             # Every node spends what all of them may: its scale and its cut are those of the whole budget.
             whole = kind(1, hitters.budget, hitters.capacity, mechanism=hitters.mechanism)
@@ -214,19 +199,16 @@ def _compared(first: Nodes, second: Nodes, k: int) -> tuple[int, int]:
 def _short_streams(kind: Callable[..., Any], window: bool, longer: bool) -> tuple[int, int, int]:
     """(violations, most changed nodes, pairs) over all streams of two ticks of up to two events of three items."""
     ticks = [list(batch) for size in range(3 + longer) for batch in combinations_with_replacement(range(3), size)]
-    broken = most = pairs = 0
+    found = []
     for k in (1, 2):
         template = kind(2, Budget(1.0, 0.1), k, 2 if window else None, base=2)
         states = {
             key: _nodes(template.anew(ScriptedSource()), [ticks[i] for i in key])
             for key in product(range(len(ticks)), repeat=2)
         }
-        for key, less in states.items():
-            for tick, item in product(range(2), range(3)):
-                more = sorted([*ticks[key[tick]], item])
-                if more not in ticks:
-                    continue
+        for key, tick, item in product(states, range(2), range(3)):
+            more = sorted([*ticks[key[tick]], item])
+            if more in ticks:
                 other = (*key[:tick], ticks.index(more), *key[tick + 1 :])
-                wrong, changed = _compared(less, states[other], k)
-                broken, most, pairs = broken + wrong, max(most, changed), pairs + 1
-    return broken, most, pairs
+                found.append(_compared(states[key], states[other], k))
+    return sum(wrong for wrong, _ in found), max(changed for _, changed in found), len(found)
