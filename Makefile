@@ -11,13 +11,13 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo test spark faults lint types audit bench stubs clean mutants
+.PHONY: demo test spark faults browser lint types audit bench stubs clean mutants
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser
 
 # The Spark tests share one cluster, so one process runs them; without Java 17 they are skipped, or fail where CI is set.
 spark: $(VENV)/.dev
@@ -26,6 +26,11 @@ spark: $(VENV)/.dev
 # Kills, races and hostile input, as often as docs/reliability.md states.
 faults: $(VENV)/.dev
 	DISCREET_FAULTS=full $(BIN)/python -m pytest -q -n auto --dist worksteal tests/faults
+
+# The client of clients/js in Node, against Python. Where there is none and it may be installed, it is.
+browser: $(VENV)/.dev
+	command -v node >/dev/null || { apt-get -q update && apt-get -qy install nodejs; }
+	$(BIN)/python -m pytest -q tests/browser
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

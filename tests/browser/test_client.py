@@ -1,0 +1,51 @@
+"""What the JavaScript client sends is what Python would send."""
+
+import gzip
+import json
+import runpy
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+
+
+def test_its_own_tests_pass(node, client):
+    done = subprocess.run([node, "--test", client / "test"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+    assert "# fail 0" in done.stdout
+
+
+def test_python_still_makes_the_golden_bytes(client):
+    made = runpy.run_path(str(client / "test" / "make_golden.py"))["cases"]()
+    assert made == json.loads((client / "test" / "golden.json").read_text())
+
+
+def test_it_is_small(client):
+    assert len(gzip.compress((client / "discreet.js").read_bytes(), 9)) < 12_000
+
+
+@pytest.mark.parametrize("protocol", ["HadamardResponse", "LocalHashing", "LocalSketch"])
+def test_a_third_of_a_million_messages_are_aggregated_with_the_stated_error(node, protocol):
+    """All intervals hold together but for a probability of 1e-7."""
+    count, most = 333_334, 40
+    round_ = getattr(dc.multiparty, protocol)("many", dc.Budget(2.0), most)
+    command = [node, Path(__file__).with_name("many.mjs"), json.dumps(round_.to_dict()), str(count), str(most)]
+    data = subprocess.run(command, capture_output=True, check=True, timeout=600).stdout
+    messages, at = [], 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 2], "little")
+        messages.append(data[at + 2 : at + 2 + size])
+        at += 2 + size
+    assert len(messages) == count
+    aggregator = round_.aggregator()
+    receipt = aggregator.receive_many(messages)
+    assert (receipt.accepted, receipt.rejected) == (count, ())
+    part = np.arange(count) / count
+    truth = np.bincount((part * part * part * most).astype(int), minlength=most)
+    lower, upper = aggregator.estimate(list(range(most))).bounds(1 - 1e-7 / most)
+    assert np.all(lower <= truth)
+    assert np.all(truth <= upper)
+    assert np.max(upper - lower) < np.max(truth)  # and they say something
