@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from discreet.errors import ParameterError
 from discreet.events.growing import Batch
 from discreet.events.spool import Spool
 from discreet.events.times import YEAR_1, seconds_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Add", "End", "Rule", "Ticker", "duration"]
 
@@ -109,7 +112,7 @@ class Rule:
 class Add:
     """Events of the open tick."""
 
-    items: Any
+    values: pa.RecordBatch | None  # as the reader has them
     events: int
 
 
@@ -322,8 +325,8 @@ class Ticker:
             part = batch.part(numbers == number)
             held = self._held.setdefault(number, _Held(0, int(part.starts[0]), self.now))
             held.events += len(part)
-            if part.items is not None:
-                self._spool.add(number, part.items)
+            if part.values is not None:
+                self._spool.add(number, part.values)
 
     def _end(self, reached: int, read: int) -> Iterator[Add | End]:
         """End the ticks before `reached`, one by one; what was read is before `read`."""
@@ -335,9 +338,9 @@ class Ticker:
             held = self._held.pop(self.now, None)
             if held is not None:
                 taken = 0
-                for items in self._spool.take(self.now):
-                    taken += len(items)
-                    yield Add(items, len(items))
+                for values in self._spool.take(self.now):
+                    taken += values.num_rows
+                    yield Add(values, values.num_rows)
                 if taken < held.events:
                     yield Add(None, held.events - taken)
 
@@ -359,7 +362,7 @@ class Ticker:
 def _added(batch: Batch) -> Add:
     if batch.there is not None:
         batch = batch.part(batch.there)
-    return Add(batch.items, len(batch))
+    return Add(batch.values, len(batch))
 
 
 def _date(seconds: float) -> str:

@@ -93,8 +93,8 @@ class TopItems(Task):
         return self.window
 
     def add(self, mechanism: Any, rows: Add) -> None:
-        if rows.items is not None and rows.events:
-            mechanism.add(rows.items)
+        if rows.values is not None and rows.events:
+            mechanism.add(rows.values.column("item"))
 
     def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
         mechanism.step((), save=save)
@@ -138,12 +138,12 @@ class Counts(Task):
         return continual.Histogram(self.horizon, budget, self.universe, **how, ledger=payer)
 
     def add(self, mechanism: Any, rows: Add) -> None:
-        if rows.items is None or not rows.events:
+        if rows.values is None or not rows.events:
             return
         if self.max_items is None:
-            mechanism.add(rows.items)
+            mechanism.add(rows.values.column("item"))
         else:
-            mechanism.add(rows.items.field("item"), users=rows.items.field("user"))
+            mechanism.add(rows.values.column("item"), users=rows.values.column("user"))
 
     def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
         mechanism.step(save=save)
@@ -159,8 +159,8 @@ class DistinctPeople(Task):
     mechanism = "DistinctCount"
 
     def add(self, mechanism: Any, rows: Add) -> None:
-        if rows.items is not None and rows.events:
-            mechanism.add(rows.items)
+        if rows.values is not None and rows.events:
+            mechanism.add(rows.values.column("item"))
 
     def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
         mechanism.step(save=save)

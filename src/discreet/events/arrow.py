@@ -8,7 +8,7 @@ for a whole one; here it is refused, because the batches that are missing would 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -62,7 +62,7 @@ def _check_footer(source: ByteSource) -> None:
         raise DataError(f"{source.name} is cut short: it has no footer")
 
 
-def read_arrow(source: ByteSource, column: str | None, user_column: str | None) -> Iterator[tuple[pa.Array, ...]]:
+def read_arrow(source: ByteSource, column: str | None, others: Sequence[str]) -> Iterator[tuple[pa.Array, ...]]:
     """The wanted columns, one batch of the file at a time."""
     is_file = source.peek(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
     if is_file:
@@ -74,7 +74,7 @@ def read_arrow(source: ByteSource, column: str | None, user_column: str | None) 
         names = reader.schema.names
     if names is None:
         raise DataError(f"{source.name} is not an Arrow IPC stream or file")
-    wanted = choose(names, column, user_column, source.name)
+    wanted = choose(names, column, others, source.name)
     while (batch := _next(reader, source.name)) is not None:
         yield tuple(checked(batch, name, source.name) for name in wanted)
     if tail.at_end or not tail.last.endswith(_END_MARKS):

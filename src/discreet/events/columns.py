@@ -20,20 +20,20 @@ BROKEN_INPUT = (pa.ArrowException, OSError, KeyError, UnicodeDecodeError)
 
 
 def choose(
-    names: Sequence[str], column: str | None, user_column: str | None, source: str, show_names: bool = True
+    names: Sequence[str], column: str | None, others: Sequence[str], source: str, show_names: bool = True
 ) -> list[str]:
-    """The names of the item column and, if asked for, the user column.
+    """The names of the columns that are wanted: that of the items, and others.
 
-    Without `column` it is the only one there is (beside the user column). `show_names` is False where the names might
+    Without `column` it is the only one there is (beside the others). `show_names` is False where the names might
     be data: a CSV file without a header line has its first row in their place.
     """
     there = f"its columns are {', '.join(map(repr, names))}" if show_names else f"it has {len(names)} columns"
     if column is None:
-        others = [name for name in names if name != user_column]
-        if len(others) != 1:
+        rest = [name for name in names if name not in others]
+        if len(rest) != 1:
             raise DataError(f"{source}: name the column that holds the items; {there}")
-        column = others[0]
-    wanted = [column] if user_column is None else [column, user_column]
+        column = rest[0]
+    wanted = [column, *others]
     for name in wanted:
         if names.count(name) != 1:
             problem = "more than one column" if name in names else "no column"

@@ -21,23 +21,22 @@ from discreet.events.bad_rows import LONGEST_ITEM
 from discreet.events.columns import choose, readable
 from discreet.events.follow import Source, follow
 from discreet.events.records import Cut, Cutter
+from discreet.events.source import BLOCK_BYTES
 from discreet.events.text import BLANK, DELIMITERS, NO_TIME, NO_VALUE, ROW, TOO_LONG, Delimited, JsonLines, Lines, Rows
 from discreet.events.times import seconds_of_column
 
 __all__ = ["Batch", "Growing"]
-
-_BLOCK = 1 << 20
 
 Positions = npt.NDArray[np.int64]
 
 
 @dataclass
 class Batch:
-    """Consecutive rows: their items (text, or None if only their number matters; with a column of users both, `item`
-    and `user` of a struct), their times in seconds where there is a column of them, and the positions of the input
-    before and after each. `there` says which rows hold an event and which are blank; None if all hold one."""
+    """Consecutive rows: their values (text in columns "item" and "user", or None if only their number matters), their
+    times in seconds where there is a column of them, and the positions of the input before and after each. `there` says
+    which rows hold an event and which are blank; None if all hold one."""
 
-    items: Any
+    values: pa.RecordBatch | None
     times: npt.NDArray[np.float64] | None
     starts: Positions
     ends: Positions
@@ -48,15 +47,16 @@ class Batch:
 
     def part(self, rows: slice | npt.NDArray[np.bool_]) -> Batch:
         """Some of the rows."""
+        values = self.values
         if isinstance(rows, slice):
-            items = None if self.items is None else self.items[rows]
+            values = values if values is None else values[rows]
         elif rows.all():
             return self
         else:
-            items = None if self.items is None else self.items.filter(pa.array(rows))
+            values = values if values is None else values.filter(pa.array(rows))
         times = None if self.times is None else self.times[rows]
         there = None if self.there is None else self.there[rows]
-        return Batch(items, times, self.starts[rows], self.ends[rows], there)
+        return Batch(values, times, self.starts[rows], self.ends[rows], there)
 
     def followed_by(self, other: Batch) -> Batch:
         """These rows and then those."""
@@ -65,7 +65,7 @@ class Batch:
             return None if first is None else np.concatenate([first, second])
 
         return Batch(
-            None if self.items is None else pa.concat_arrays([self.items, other.items]),
+            None if self.values is None else pa.concat_batches([self.values, other.values]),
             joined(self.times, other.times),
             joined(self.starts, other.starts),
             joined(self.ends, other.ends),
@@ -78,9 +78,9 @@ class Growing:
 
     Items are text; a whole number in JSON is its digits, so that what is published has one type whatever the rows are.
     A row without a value in a column that is asked for is bad here (a stream has no `nulls`), and so is an item of more
-    than 4,096 bytes, and a time that is none. So is a row whose user is blank: it is nobody's. A bad row is passed over
-    and counted in `bad`, or with `skip_bad=False` reported after the rows before it are handed out. What becomes of a
-    row never depends on others.
+    than 4,096 bytes, a time that is none, and a user that is blank. A bad row is passed over and counted in `bad`, or
+    with `skip_bad=False` reported after the rows before it are handed out. What becomes of a row never depends on
+    others.
 
     Blank lines are passed over. With `keep_blank` (not with a column of times) they are rows without an event, and so
     are rows whose item is blank or null, and bad ones.
@@ -101,6 +101,14 @@ class Growing:
         self.file = file
         self.columns = (column, time_column)
         self.user_column = user_column
+        self._time = time_column
+        # What a batch has of a row; None is the only column there is beside the others.
+        self._values = ({"item": column} if needs_items else {}) | (
+            {} if user_column is None else {"user": user_column}
+        )
+        self._wanted = [*self._values.values(), *([] if time_column is None else [time_column])]
+        if len(set(self._wanted)) < len(self._wanted):
+            raise ParameterError("items, users and times must be different columns")
         self.needs_items = needs_items
         self.keep_blank = keep_blank
         self.skip_bad = skip_bad
@@ -124,21 +132,12 @@ class Growing:
             return Lines()
         if self.format in DELIMITERS:
             return Delimited(self.format, self.file, self._choice)
-        wanted = [self.columns[0]] if self.needs_items else []
-        wanted += [] if self.user_column is None else [self.user_column]
-        times = [] if self.columns[1] is None else [self.columns[1]]
-        return JsonLines([*wanted, *times], time=len(wanted) if times else None)
+        return JsonLines(self._wanted, time=None if self._time is None else len(self._values))
 
     def _choice(self, names: list[str]) -> list[str]:
         """The columns that are wanted. One that is not there is the operator's mistake."""
-        if self.user_column is not None:
-            users = choose(names, self.user_column, None, self.file, show_names=False)
-            others = [name for name in names if name != self.user_column]
-            item, *time = choose(others, *self.columns, self.file, show_names=False)
-            return [item, *users, *time]
-        if self.needs_items:
-            return choose(names, *self.columns, self.file, show_names=False)
-        return [] if self.columns[1] is None else choose(names, self.columns[1], None, self.file, show_names=False)
+        others = [name for name in self._wanted[1:] if name is not None]
+        return choose(names, self._wanted[0], others, self.file, show_names=False) if self._wanted else []
 
     def open(self, position: int, saved: Any = None) -> None:
         """Go to a position, with what was saved for it; standard input goes on with what comes next."""
@@ -153,7 +152,7 @@ class Growing:
             if isinstance(saved.get("header"), list):
                 self._reader.use([str(name) for name in saved["header"]])
             elif before:  # a state that does not have it
-                self._reader.after_header(self._source.beginning(_BLOCK))
+                self._reader.after_header(self._source.beginning(BLOCK_BYTES))
 
     def saved(self, position: int) -> dict[str, Any]:
         """What `open` needs beside a position."""
@@ -183,7 +182,7 @@ class Growing:
         self._begins = self._begins or turned is not None
         while True:
             is_first = self._begins and (bool(self._first) or not self._source.before())
-            piece = self._source.read(_BLOCK)
+            piece = self._source.read(BLOCK_BYTES)
             if not piece:
                 break
             if is_first:
@@ -255,18 +254,17 @@ class Growing:
 
     def _check(self, rows: Rows) -> npt.NDArray[np.float64] | None:
         """Leave out the rows that are no events; the times of the others, if there is a column of them."""
-        if self.needs_items or self.format == "text":
-            if self.format == "text" or self.keep_blank:
-                rows.leave_out(_blank(rows.columns[0]), BLANK)
-            elif rows.columns[0].null_count:
-                rows.leave_out(np.asarray(rows.columns[0].is_null(), np.bool_), NO_VALUE)
-            if self.user_column is not None:
-                rows.leave_out(_blank(rows.columns[1]), NO_VALUE)
-            for place in range(1 if self.user_column is None else 2):
-                short = readable(rows.columns[place], LONGEST_ITEM, check_text=False)
-                if short is not None:
-                    rows.leave_out(~short, TOO_LONG)
-        if self.columns[1] is None:
+        if self.format == "text" or (self.needs_items and self.keep_blank):
+            rows.leave_out(_blank(rows.columns[0]), BLANK)
+        if self.user_column is not None:
+            rows.leave_out(_blank(rows.columns[len(self._values) - 1]), NO_VALUE)
+        for place in range(len(rows.columns) - (self._time is not None)):
+            if rows.columns[place].null_count:
+                rows.leave_out(np.asarray(rows.columns[place].is_null(), np.bool_), NO_VALUE)
+            short = readable(rows.columns[place], LONGEST_ITEM, check_text=False)
+            if short is not None:
+                rows.leave_out(~short, TOO_LONG)
+        if self._time is None:
             return None
         times = seconds_of_column(rows.columns[-1])
         none = np.isnan(times)
@@ -284,26 +282,23 @@ class Growing:
         count = int(np.count_nonzero(there))
         ends = rows.ends + start
         starts = np.concatenate([[start], ends[:-1]])
-        items = rows.columns[0] if self.needs_items and rows.columns else None
-        if self.user_column is not None and items is not None:
-            items = pa.StructArray.from_arrays([items, rows.columns[1]], ["item", "user"])
+        values = None
+        if self._values:
+            found = rows.columns[: len(self._values)] or [pa.array([], pa.string())] * len(self._values)
+            values = pa.record_batch(found, names=list(self._values))
         if times is not None:
             times = times[:count]
         if count == len(there):
             if count:
-                yield Batch(items, times, starts, ends)
+                yield Batch(values, times, starts, ends)
         elif self.keep_blank:
-            if self.needs_items:  # any item in the places of those that are not there
-                places = pa.array(np.maximum(np.cumsum(there) - 1, 0))
-                items = items.take(places) if items is not None and count else self._empty(len(there))
-            yield Batch(items, None, starts, ends, there)
+            if values is not None and count:  # any values in the places of those that are not there
+                values = values.take(pa.array(np.maximum(np.cumsum(there) - 1, 0)))
+            elif values is not None:
+                values = pa.record_batch([pa.array([""] * len(there))] * values.num_columns, names=values.schema.names)
+            yield Batch(values, None, starts, ends, there)
         elif count:
-            yield Batch(items, times, starts[there], ends[there])
-
-    def _empty(self, count: int) -> pa.Array:
-        """So many items in the places of rows that are not there."""
-        texts = pa.array([""] * count, pa.string())
-        return texts if self.user_column is None else pa.StructArray.from_arrays([texts, texts], ["item", "user"])
+            yield Batch(values, times, starts[there], ends[there])
 
 
 def _blank(column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ def _guarded(name: str, call: Callable[..., _T], *arguments: Any, **options: Any
     raise DataError(reason)
 
 
-def read_parquet(source: ByteSource, column: str | None, user_column: str | None) -> Iterator[tuple[pa.Array, ...]]:
+def read_parquet(source: ByteSource, column: str | None, others: Sequence[str]) -> Iterator[tuple[pa.Array, ...]]:
     """The wanted columns, in bounded batches.
 
     Pages are read through a buffer as they are needed: `pre_buffer` would hold whole row groups and keep them.
@@ -39,7 +39,7 @@ def read_parquet(source: ByteSource, column: str | None, user_column: str | None
     options = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
     plain = _guarded(source.name, pa.parquet.ParquetFile, file, **options)
     schema = _guarded(source.name, lambda: {field.name: field.type for field in plain.schema_arrow})
-    wanted = choose(list(schema), column, user_column, source.name)
+    wanted = choose(list(schema), column, others, source.name)
     encoded = [name for name in wanted if kind_of(schema[name]) in ("text", "bytes")]
     as_dictionaries = _guarded(
         source.name, pa.parquet.ParquetFile, file, metadata=plain.metadata, read_dictionary=encoded, **options

@@ -17,7 +17,7 @@ from discreet.errors import DataError, ParameterError
 __all__ = ["STDIN", "ByteSource", "expand"]
 
 STDIN = "-"
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 20  # that stay in a cache
 LONGEST_RECORD = 1 << 26
 _LISTEN_MILLISECONDS = 500
 ARROW_FILE_MAGIC = b"ARROW1\x00\x00"

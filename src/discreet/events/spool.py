@@ -1,4 +1,4 @@
-"""Columns that wait for their turn: in memory as long as they are small, then in a file without a name."""
+"""Rows that wait for their turn: in memory as long as they are small, then in a file without a name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_MEMORY = 1 << 24
 
 
 class Spool:
-    """Arrays under numbers, each number's in the order in which they came. NOT PRIVATE: it holds the rows themselves.
+    """Batches under numbers, each number's in the order in which they came. NOT PRIVATE: it holds the rows themselves.
 
     The file is made without a name in `folder`, for its owner alone: nothing is left of it when the process ends.
     """
@@ -25,11 +25,10 @@ class Spool:
         self._file: IO[bytes] | None = None
         self._places: dict[int, list[tuple[int, int]]] = {}
 
-    def add(self, number: int, array: pa.Array) -> None:
-        """Put an array last among those of this number."""
+    def add(self, number: int, batch: pa.RecordBatch) -> None:
+        """Put a batch last among those of this number."""
         if self._file is None:
             self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(self._folder))  # noqa: SIM115
-        batch = pa.record_batch([array], names=["item"])
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
@@ -38,13 +37,13 @@ class Spool:
         self._file.write(data)
         self._places.setdefault(number, []).append((place, len(data)))
 
-    def take(self, number: int) -> Iterator[pa.Array]:
-        """The arrays of this number, which are gone then."""
+    def take(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The batches of this number, which are gone then."""
         for place, length in self._places.pop(number, []):
             assert self._file is not None
             self._file.seek(place)
             with pa.ipc.open_stream(self._file.read(length)) as reader:
-                yield from (batch.column(0) for batch in reader)
+                yield from reader
         if not self._places:
             self.close()
 

@@ -55,7 +55,7 @@ class ItemBatches:
     ) -> None:
         self.files = files
         self._column = column
-        self._user_column = user_column
+        self._users = [] if user_column is None else [user_column]
         self._format = format
         self._lists = lists
         self._skip_nulls = skip_nulls
@@ -92,18 +92,18 @@ class ItemBatches:
                 source.close()
 
     def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
-        format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column or self._user_column)
+        format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column, *self._users)
         self._has_schema = format != "jsonl"
         self._check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         if format == "parquet":
             from discreet.events.parquet import read_parquet
 
-            return read_parquet(source, self._column, self._user_column)
+            return read_parquet(source, self._column, self._users)
         if format == "arrow":
             from discreet.events.arrow import read_arrow
 
-            return read_arrow(source, self._column, self._user_column)
+            return read_arrow(source, self._column, self._users)
         return self._text(source, format)
 
     def _text(self, source: ByteSource, format: str) -> Iterator[tuple[pa.Array, ...]]:
@@ -112,15 +112,14 @@ class ItemBatches:
         from discreet.events.records import cuts
 
         name, column, lists = source.name, self._column, self._lists
-        users = [] if self._user_column is None else [self._user_column]
 
         def choice(names: list[str]) -> list[str]:
-            return columns.choose(names, column, self._user_column, name, show_names=False)
+            return columns.choose(names, column, self._users, name, show_names=False)
 
         reader: text.Lines | text.Delimited | text.JsonLines = text.Lines()
         if format in text.DELIMITERS:
             reader = text.Delimited(format, name, choice)
-        elif format == "text" and (column is not None or users):
+        elif format == "text" and (column is not None or self._users):
             raise DataError(f"{name} is read as text lines, which have no columns; state its format")
         for cut in cuts(source, reader.delimiter):
             block = cut.data
@@ -135,13 +134,13 @@ class ItemBatches:
             if format == "jsonl":
                 first = next(text.JsonLines.objects(block), None) if column is None else None
                 if first is not None:  # The keys of one line are not a schema: the users' may well come later.
-                    column = choice(list(dict.fromkeys([*first, *users])))[0]
+                    column = choice(list(dict.fromkeys([*first, *self._users])))[0]
                 if lists is None and column is not None:
                     # It is one row that decides then: who publishes says what is there.
                     found = (value.get(column) for value in text.JsonLines.objects(block))
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
-                reader = text.JsonLines([column, *users], bool(lists))
+                reader = text.JsonLines([column, *self._users], bool(lists))
             rows = reader.rows(block)
             for kind, count in rows.troubles().items():
                 self._bad.found(count, f"{name} has {reader.trouble(kind)}")
@@ -201,7 +200,7 @@ def _nulls(name: str) -> DataError:
     return DataError(f"{name} has rows without a value in the column asked for; nulls='skip' leaves them out")
 
 
-def _sniff(source: ByteSource, column: str | None) -> str:
+def _sniff(source: ByteSource, *names: str | None) -> str:
     """The format of an input whose name does not tell: by its first bytes, or by its first line."""
     head = source.peek(1 << 16)
     if head.startswith(b"PAR1"):
@@ -210,6 +209,7 @@ def _sniff(source: ByteSource, column: str | None) -> str:
         return "arrow"
     if head.lstrip().startswith(b"{"):
         return "jsonl"
+    column = next((name for name in names if name is not None), None)
     if column is not None:
         line = head.partition(b"\n")[0].strip()
         for format, delimiter in (("tsv", b"\t"), ("csv", b",")):

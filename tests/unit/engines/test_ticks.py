@@ -19,7 +19,7 @@ def batch(rows, first=0):
     """Rows (time, item), ten bytes each, from the row of this number on."""
     ends = 10 * np.arange(first + 1, first + len(rows) + 1, dtype=np.int64)
     items = pa.array([item for _, item in rows], pa.large_string())
-    return Batch(items, np.array([time for time, _ in rows], np.float64), ends - 10, ends)
+    return Batch(pa.record_batch([items], ["item"]), np.array([time for time, _ in rows], np.float64), ends - 10, ends)
 
 
 TICKERS = []
@@ -47,8 +47,8 @@ class Run:
     def steps(self, steps):
         for step in steps:
             if isinstance(step, Add):
-                self.open += step.items.to_pylist()
-                assert len(step.items) == step.events
+                self.open += step.values.column("item").to_pylist()
+                assert len(step.values) == step.events
             else:
                 self.ended.append((step.start[5:16], sorted(self.open)))
                 self.open = []

@@ -1,6 +1,7 @@
 """Rows of a growing input: however it grows, the rows are those that Python's csv module finds line by line."""
 
 import csv
+import json
 import random
 from contextlib import closing
 
@@ -24,8 +25,7 @@ def read(path, text, column=None, time_column=None, needs_items=True, pieces=1, 
             file.write(text[len(text) * i // pieces : len(text) * (i + 1) // pieces])
             file.flush()
             for batch in rows.available():
-                items = [None] * len(batch) if batch.items is None else batch.items
-                items = items.to_pylist() if isinstance(items, pa.Array) else items
+                items = [None] * len(batch) if batch.values is None else batch.values.column("item").to_pylist()
                 times = [None] * len(batch) if batch.times is None else batch.times.tolist()
                 found += zip(items, times, batch.ends.tolist(), strict=True)
     return found
@@ -84,7 +84,7 @@ def test_the_rows_before_a_damaged_one_are_handed_out(tmp_path):
     rows.open(0)
     with closing(rows):
         batches = rows.available()
-        assert next(batches).items.to_pylist() == ["1"]
+        assert next(batches).values.column("item").to_pylist() == ["1"]
         with pytest.raises(dc.DataError, match="number of cells") as caught:
             next(batches)
     assert "secret" not in str(caught.value)
@@ -109,7 +109,7 @@ def test_the_rows_before_a_bad_time_are_handed_out(tmp_path):
     rows.open(0)
     with closing(rows):
         batches = rows.available()
-        assert next(batches).items.to_pylist() == ["x", "y"]
+        assert next(batches).values.column("item").to_pylist() == ["x", "y"]
         with pytest.raises(dc.DataError, match="has a time"):
             next(batches)
 
@@ -133,7 +133,7 @@ def test_blank_rows_keep_their_places(tmp_path, name, text, column):
     with closing(rows):
         (batch,) = rows.available()
     assert batch.there.tolist() == [True, False, True, False]
-    assert [str(batch.items[i]) for i in (0, 2)] == ["a", "b"]
+    assert [str(batch.values.column("item")[i]) for i in (0, 2)] == ["a", "b"]
     ends = [i + 1 for i, byte in enumerate(text) if byte == ord("\n")]
     assert batch.ends.tolist() == ends[-4:]
 
@@ -152,7 +152,7 @@ def test_going_on_from_a_position(tmp_path, before):
         rows.open(position)
         with closing(rows):
             batch = next(rows.available())
-        assert list(map(str, batch.items)) == expected
+        assert batch.values.column("item").to_pylist() == expected
         assert batch.ends[-1] == len(before) + 16
 
 
@@ -234,3 +234,28 @@ def test_other_cells_may_hold_anything(tmp_path):
     for bad in (b"", b"1,2,3\n"):
         text = b"what,other\n" + bad + b"a,\xff\nb,%s\n" % (b"y" * 200_000)
         assert [row[0] for row in read(tmp_path / "rows.csv", text, "what")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_users_beside_items_and_times(tmp_path, suffix):
+    path = tmp_path / f"rows.{suffix}"
+    rows = [("u1", "a", 5), (None, "b", 6), ("u2", None, 7), ("u3", "c", None), ("w" * 4097, "d", 8), ("u1", "e", 9)]
+    if suffix == "csv":
+        lines = ["who,what,when", *(",".join("" if cell is None else str(cell) for cell in row) for row in rows)]
+    else:
+        lines = [json.dumps(dict(zip(("who", "what", "when"), row, strict=True))) for row in rows]
+    path.write_text("\n".join(lines) + "\n")
+    reader = Growing(str(path), None, "what", "when", needs_items=True, user_column="who")
+    reader.open(0)
+    with closing(reader):
+        (batch,) = reader.available()
+    assert batch.values.to_pydict() == {"item": ["a", "e"], "user": ["u1", "u1"]}
+    assert batch.times.tolist() == [5, 9]
+    alone = Growing(str(path), None, None, "when", needs_items=False, user_column="who")
+    alone.open(0)
+    with closing(alone):
+        (batch,) = alone.available()
+    assert batch.values.to_pydict() == {"user": ["u1", "u2", "u1"]}
+    for names in (("who", "when"), ("what", "who")):
+        with pytest.raises(dc.ParameterError, match="different columns"):
+            Growing(str(path), None, *names, needs_items=True, user_column="who")

@@ -68,8 +68,8 @@ def growing(path, data, column, pieces, **options):
         for i in range(pieces):
             file.write(data[len(data) * i // pieces : len(data) * (i + 1) // pieces])
             file.flush()
-            items += [item for batch in rows.available() for item in batch.items.to_pylist()]
-        items += [item for batch in rows.rest() for item in batch.items.to_pylist()]
+            items += [item for batch in rows.available() for item in batch.values.column("item").to_pylist()]
+        items += [item for batch in rows.rest() for item in batch.values.column("item").to_pylist()]
     return items, rows.bad
 
 
