@@ -5,8 +5,9 @@ party, `protocol.aggregator()` takes messages with `receive` and answers `estima
 """
 
 from discreet.events.universe import Universe as Domain
-from discreet.multiparty._base import Aggregator, Party, Protocol, Receipt, Rejection, protocol_from_dict
+from discreet.multiparty._base import Party, Protocol, protocol_from_dict
 from discreet.multiparty._plan import PlannedProtocol, ProtocolPlan, plan
+from discreet.multiparty.aggregator import Aggregator, Receipt, Rejection
 from discreet.multiparty.estimates import Estimates
 from discreet.multiparty.hadamard_response import HadamardResponse
 from discreet.multiparty.hierarchy import Hierarchy

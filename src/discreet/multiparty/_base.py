@@ -1,4 +1,4 @@
-"""What every protocol shares: public parameters, parties that speak once, an aggregator that checks what it hears.
+"""What every protocol shares: public parameters, and parties that speak once.
 
 The argument, once for all of them. A message is made of one party's items and of public numbers only, and by a
 mechanism that is epsilon-DP for replacing one of its items. The parties draw independently, nobody answers, and the
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,28 +20,29 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from discreet.errors import CorruptStateError, DataError, DiscreetError, MessageError, ParameterError
+from discreet.errors import DataError, DiscreetError, MessageError, ParameterError
 from discreet.events.items import item_of
 from discreet.events.universe import Universe, Words
-from discreet.multiparty.estimates import Estimates, Numbers
-from discreet.multiparty.messages import Message, pack, pack_parts, read_varint, unpack, unpack_parts, varint
+from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.messages import Message, pack, unpack
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Guarantee, Replace
+from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.releases.paying import Bill, check_payer, is_stored, pay_and_draw
-from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
+    from discreet.multiparty.aggregator import Aggregator
     from discreet.privacy.ledger import Account
 
-__all__ = ["Aggregator", "Party", "Protocol", "Receipt", "Rejection", "protocol_from_dict"]
+__all__ = ["Heard", "Party", "Protocol", "known", "known_protocol", "protocol_from_dict"]
 
 MAX_NUMBER = 2**63 - 1
 MAX_CELLS = 2**26
 """Most cells, entries or reports of one message: what an aggregator may have to hold before it has checked them."""
-_STATE_FAMILY = 200
+
+Heard = Sequence[tuple[Message, Any]]
+"""Messages, and what each of them says."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ class Protocol:
         text = item_of(self.round_id) if isinstance(self.round_id, str) else None
         if not isinstance(text, str) or not 1 <= len(text.encode()) <= 1024:
             raise ParameterError("round_id must be a text (Unicode) of 1 to 1024 bytes")
-        if not isinstance(self.budget, Budget) or not self.budget.is_pure:
-            raise ParameterError("budget must be a Budget(epsilon=...): the guarantee is a pure one, without delta")
+        as_budget(self.budget).pure(self.name)
         object.__setattr__(self, "universe", self.read_universe(self.universe))
         if self.needs_bounded and not self.domain.bounded:
             raise ParameterError(f"{type(self).__name__} needs a bounded universe: a size, a range or a list")
@@ -150,6 +149,11 @@ class Protocol:
         text = b"".join(part.to_bytes(8, "little") for part in (self.family, *parts)) + self.round_id.encode()
         return int.from_bytes(blake2b(text, digest_size=size, person=b"public seed").digest(), "little")
 
+    def _public_key(self, *parts: int) -> tuple[int, int]:
+        """The same as the key of a hash function."""
+        seed = self._public_seed(16, *parts)
+        return seed & (2**64 - 1), seed >> 64
+
     def charge_id(self, number: int) -> str:
         """The id under which all that a party sends in this round is charged."""
         return f"{self.round_digest.hex()}-{self.digest.hex()}-{number}"
@@ -167,18 +171,22 @@ class Protocol:
 
     def aggregator(self) -> Aggregator:
         """An aggregator that has heard nothing yet."""
+        from discreet.multiparty.aggregator import Aggregator
+
         return Aggregator(self)
 
     def restore(self, data: bytes) -> Aggregator:
         """The aggregator of a state; `CorruptStateError` for bytes that are not one of this protocol and round."""
+        from discreet.multiparty.aggregator import Aggregator
+
         return Aggregator._restored(self, data)
 
     # ---- what an audit looks at (`discreet.multiparty.seam`) --------------------------------------------------------
 
     def open(self, message: bytes) -> tuple[Message, Any]:
         """A message and what it says, checked; `MessageError` if no honest party sends it."""
-        opened = unpack(self.family, self.round_digest, self.digest, message)
-        return opened, check_message(self, opened)[0]
+        opened = self._unpack(message)
+        return opened, self._checked(opened)[0]
 
     # ---- for the protocols -----------------------------------------------------------------------------------------
 
@@ -190,6 +198,9 @@ class Protocol:
 
     def _check_items(self, items: int) -> None:
         """Raises `ParameterError` for a number of items that a party must not have."""
+        most = getattr(self, "max_items", None)
+        if most is not None and items > most:
+            raise ParameterError(f"a party has at most max_items={most} items")
 
     def _covered(self, message: Message) -> list[tuple[int, int]]:
         """Which numbers a message speaks for, as runs (first, count)."""
@@ -202,16 +213,47 @@ class Protocol:
         """What a message says, checked; `MessageError` or `DataError` if it cannot be."""
         raise ParameterError("use one of the protocols, not the bare Protocol")
 
-    def _rewrite(self, heard: Sequence[tuple[Message, Any]]) -> list[Message]:
+    def _rewrite(self, heard: Heard) -> list[Message]:
         """Messages that say the same as all that were heard."""
         return [message for message, _ in heard]
 
-    def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
+    def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         """Values and variances."""
         raise ParameterError("use one of the protocols, not the bare Protocol")
 
-    def _shortfall(self, heard: Sequence[tuple[Message, Any]]) -> float:
+    def _shortfall(self, heard: Heard) -> float:
         return 0.0
+
+    # ---- for the aggregators ---------------------------------------------------------------------------------------
+
+    def _checked(self, message: Message) -> tuple[Any, list[tuple[int, int]]]:
+        """What a message says and the numbers it speaks for; `MessageError` if no honest party sends it."""
+        try:
+            self._check_items(message.items)
+        except ParameterError as error:
+            raise MessageError(f"message speaks of a number of items that is not allowed: {error}", "range") from None
+        try:
+            covered = self._covered(message)
+            if any(first + count - 1 > MAX_NUMBER for first, count in covered):
+                raise MessageError("message has a number of more than 63 bits", "range")
+            return self._decode(message), covered
+        except MessageError:
+            raise
+        except DataError as error:
+            raise MessageError(str(error), "range") from None
+
+    def _consolidated(self, heard: Heard) -> Heard:
+        """What was heard, in the form that is quickest to work with."""
+        messages = self._rewrite(heard)
+        return heard if len(messages) == len(heard) else [(message, self._decode(message)) for message in messages]
+
+    def _estimates(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
+        """Values and variances of many words, with chances to interrupt."""
+        values, variances = np.zeros(len(words)), np.zeros(len(words))
+        for first in range(0, len(words) if heard else 0, self.items_at_once):
+            part = slice(first, first + self.items_at_once)
+            values[part], variances[part] = self._estimate(heard, words[part])
+        return values, variances
 
     @property
     def _exact_epsilon(self) -> Fraction:
@@ -223,6 +265,9 @@ class Protocol:
 
     def _pack(self, message: Message) -> bytes:
         return pack(self.family, self.round_digest, self.digest, message)
+
+    def _unpack(self, data: bytes) -> Message:
+        return unpack(self.family, self.round_digest, self.digest, data)
 
 
 class Party:
@@ -283,189 +328,6 @@ class Party:
 
     def __repr__(self) -> str:
         return f"Party({self.number} of {type(self.protocol).__name__}, round {self.protocol.round_id!r})"
-
-
-@dataclass(frozen=True)
-class Rejection:
-    """A message that was not taken: which of those given, and why."""
-
-    index: int
-    reason: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """How many messages were taken, and which were not."""
-
-    accepted: int
-    rejected: tuple[Rejection, ...]
-
-
-class _Runs:
-    """Numbers heard, as sorted runs that do not touch."""
-
-    def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        self.count = 0
-
-    def overlaps(self, first: int, count: int) -> bool:
-        at = bisect_right(self.starts, first + count - 1)
-        return at > 0 and self.ends[at - 1] > first
-
-    def add(self, first: int, count: int) -> None:
-        at = bisect_right(self.starts, first)
-        self.count += count
-        before = at > 0 and self.ends[at - 1] == first
-        after = at < len(self.starts) and self.starts[at] == first + count
-        if before and after:
-            self.ends[at - 1] = self.ends.pop(at)
-            del self.starts[at]
-        elif before:
-            self.ends[at - 1] = first + count
-        elif after:
-            self.starts[at] = first
-        else:
-            self.starts.insert(at, first)
-            self.ends.insert(at, first + count)
-
-
-class Aggregator:
-    """Hears messages, refuses those it cannot verify, and estimates. Trusted with nothing."""
-
-    def __init__(self, protocol: Protocol) -> None:
-        self.protocol = protocol
-        self._heard: list[tuple[Message, Any]] = []
-        self._runs = _Runs()
-        self._bytes = 0
-        self._total = 0
-        self._seeded = False
-        self._lock = threading.Lock()
-
-    # ---- hearing ---------------------------------------------------------------------------------------------------
-
-    def receive(self, message: bytes) -> None:
-        """Take a message; `MessageError` says why not, and then nothing has changed."""
-        p = self.protocol
-        opened = unpack(p.family, p.round_digest, p.digest, message)
-        content, covered = check_message(p, opened)
-        with self._lock:
-            if any(self._runs.overlaps(first, count) for first, count in covered):
-                raise MessageError("this party has been heard in this round already", "duplicate")
-            for first, count in covered:
-                self._runs.add(first, count)
-            self._heard.append((opened, content))
-            self._bytes += len(message)
-            self._total += opened.items
-            self._seeded |= opened.seeded
-
-    def receive_many(self, messages: Iterable[bytes]) -> Receipt:
-        """Take what can be taken of many messages; the others are listed with their reasons."""
-        accepted, rejected = 0, []
-        for index, message in enumerate(messages):
-            try:
-                self.receive(message)
-                accepted += 1
-            except MessageError as error:
-                rejected.append(Rejection(index, error.reason, str(error)))
-        return Receipt(accepted, tuple(rejected))
-
-    # ---- what was heard --------------------------------------------------------------------------------------------
-
-    @property
-    def parties(self) -> int:
-        """How many parties were heard; for local protocols, how many reports."""
-        return self._runs.count
-
-    @property
-    def numbers(self) -> list[tuple[int, int]]:
-        """The numbers that were heard, as runs (first, count) in order: whoever is missing kept silent."""
-        with self._lock:
-            return [(start, end - start) for start, end in zip(self._runs.starts, self._runs.ends, strict=True)]
-
-    def has(self, number: int) -> bool:
-        """Whether this party was heard."""
-        with self._lock:
-            return self._runs.overlaps(whole_number("number", number, 0, MAX_NUMBER), 1)
-
-    @property
-    def total(self) -> int:
-        """How many items the parties heard have together, as they say."""
-        return self._total
-
-    @property
-    def bytes_received(self) -> int:
-        """The bytes of all messages that were taken."""
-        return self._bytes
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What every party was promised."""
-        return self.protocol._guarantee(self._seeded)
-
-    def estimate(self, items: Any) -> Estimates:
-        """How often each item occurs with all parties heard, in the order given. Costs no privacy, however often."""
-        words = self.protocol.domain.words(items)
-        with self._lock:
-            heard = self._consolidated()
-        values, variances = np.zeros(len(words)), np.zeros(len(words))
-        step = self.protocol.items_at_once
-        for first in range(0, len(words) if heard else 0, step):
-            part = slice(first, first + step)
-            values[part], variances[part] = self.protocol._estimate(heard, words[part])
-        return Estimates(values, variances, self.guarantee, self.protocol._shortfall(heard))
-
-    def _consolidated(self) -> list[tuple[Message, Any]]:
-        """What was heard, in the form that is quickest to work with."""
-        messages = self.protocol._rewrite(self._heard)
-        if len(messages) != len(self._heard):
-            self._heard = [(message, self.protocol._decode(message)) for message in messages]
-        return list(self._heard)
-
-    # ---- states ----------------------------------------------------------------------------------------------------
-
-    def to_bytes(self) -> bytes:
-        """The state: all that was heard. It is as private as the messages, which anyone may see."""
-        p = self.protocol
-        with self._lock:
-            messages = [p._pack(message) for message, _ in self._consolidated()]
-            return seal_state(_STATE_FAMILY, 1, p._identity + varint(self._bytes) + pack_parts(messages))
-
-    @classmethod
-    def _restored(cls, protocol: Protocol, data: bytes) -> Self:
-        _, payload = open_state(data, _STATE_FAMILY, 1)
-        aggregator, whose = cls(protocol), protocol._identity
-        if payload[: len(whose)] != whose:
-            raise CorruptStateError("state belongs to another round, or to a protocol with other parameters")
-        try:
-            size, at = read_varint(payload, len(whose))
-            for message in unpack_parts(payload[at:], len(payload)):
-                aggregator.receive(message)
-        except MessageError as error:
-            raise CorruptStateError(f"state does not belong to this protocol and round: {error}") from None
-        aggregator._bytes = size
-        return aggregator
-
-    def __repr__(self) -> str:
-        return f"Aggregator({type(self.protocol).__name__}, {self.parties} parties, {self.bytes_received} bytes)"
-
-
-def check_message(protocol: Protocol, message: Message) -> tuple[Any, list[tuple[int, int]]]:
-    """What a message says and the numbers it speaks for; `MessageError` if no honest party sends it."""
-    try:
-        protocol._check_items(message.items)
-    except ParameterError as error:
-        raise MessageError(f"message speaks of a number of items that is not allowed: {error}", "range") from None
-    try:
-        covered = protocol._covered(message)
-        if any(first + count - 1 > MAX_NUMBER for first, count in covered):
-            raise MessageError("message has a number of more than 63 bits", "range")
-        return protocol._decode(message), covered
-    except MessageError:
-        raise
-    except DataError as error:
-        raise MessageError(str(error), "range") from None
 
 
 _KNOWN: dict[str, type[Protocol]] = {}

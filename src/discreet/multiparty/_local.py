@@ -8,7 +8,7 @@ nothing that depends on an item in any other way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, Protocol, check_message
+from discreet.multiparty._base import MAX_CELLS, Heard, Protocol
 from discreet.multiparty.estimates import Numbers
-from discreet.multiparty.messages import Message, read_varint, unpack, varint
+from discreet.multiparty.messages import Message, read_varint, varint
 from discreet.noise import RandomSource
 
 __all__ = ["LocalProtocol", "Reports"]
@@ -36,7 +36,7 @@ class Reports:
     values: npt.NDArray[Any]
 
 
-def _joined(heard: Sequence[tuple[Message, Any]]) -> Reports:
+def _joined(heard: Heard) -> Reports:
     if len(heard) == 1:
         only: Reports = heard[0][1]
         return only
@@ -54,10 +54,10 @@ class LocalProtocol(Protocol):
 
     def bundle(self, messages: Iterable[bytes]) -> bytes:
         """One message that says what many say, with one header: for relays. Needs no trust, and no secret."""
-        opened = [unpack(self.family, self.round_digest, self.digest, message) for message in messages]
+        opened = [self._unpack(message) for message in messages]
         if not opened:
             raise ParameterError("there is nothing to bundle")
-        checked = [(message, *check_message(self, message)) for message in opened]
+        checked = [(message, *self._checked(message)) for message in opened]
         covered = sorted(run for _, _, runs in checked for run in runs)
         if any(first + count > after for (first, count), (after, _) in pairwise(covered)):
             raise MessageError("two of the messages speak for the same number", "duplicate")
@@ -98,7 +98,7 @@ class LocalProtocol(Protocol):
             runs.append((sum(runs[-1]) + gap, count))
         return runs, message.payload[at:]
 
-    def _rewrite(self, heard: Sequence[tuple[Message, Any]]) -> list[Message]:
+    def _rewrite(self, heard: Heard) -> list[Message]:
         if len(heard) <= 1:
             return [message for message, _ in heard]
         reports = _joined(heard)
@@ -132,14 +132,13 @@ class LocalProtocol(Protocol):
         numbers = np.concatenate([np.arange(first, first + count, dtype=np.uint64) for first, count in runs])
         return Reports(numbers, values)
 
-    def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
+    def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         return self._from_reports(_joined(heard), words)
 
     @property
     def _key(self) -> tuple[int, int]:
         """The key of the reports' public hash functions."""
-        seed = self._public_seed(16)
-        return seed & (2**64 - 1), seed >> 64
+        return self._public_key()
 
     # ---- for the oracles -------------------------------------------------------------------------------------------
 

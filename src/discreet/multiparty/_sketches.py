@@ -19,6 +19,7 @@ from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_CELLS, Protocol
 from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.messages import Message
 from discreet.noise import RandomSource
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy.checks import whole_number
@@ -27,6 +28,7 @@ from discreet.summaries import CountSketch
 __all__ = [
     "Cells",
     "SketchProtocol",
+    "WholeSketches",
     "check_scales",
     "estimates",
     "laplace_variance",
@@ -57,13 +59,34 @@ class SketchProtocol(Protocol):
                 "max_items or take fewer columns"
             )
 
-    def _check_items(self, items: int) -> None:
-        if items > self.max_items:
-            raise ParameterError(f"a party has at most max_items={self.max_items} items")
-
     def _bound(self, items: int, scale: Fraction) -> int:
         """What no cell or count of an honest party exceeds."""
         return items + noise_reach(scale)
+
+    def _seed(self, number: int) -> int:
+        """Of the hash functions of a party's sketch."""
+        return self._public_seed(8, number)
+
+
+class WholeSketches(SketchProtocol):
+    """A message is a noisy sketch of all items of a party, its cells in their order and nothing else."""
+
+    def width(self, items: int) -> int:
+        """The columns of a party with this many items."""
+        raise ParameterError("use one of the protocols, not the bare WholeSketches")
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the discrete Laplace noise on every cell."""
+        return 2 * self.rows / self._exact_epsilon
+
+    def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
+        cells = sketch_cells(words, self.width(len(words)), self.rows, self._seed(number))
+        return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words), self.scale), source))
+
+    def _decode(self, message: Message) -> Cells:
+        n = message.items
+        return read_cells(message.payload, self.width(n) * self.rows, self._bound(n, self.scale), self.scale)
 
 
 def check_scales(*scales: Fraction) -> None:

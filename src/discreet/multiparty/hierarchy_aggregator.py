@@ -11,21 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import DataError, ParameterError
-from discreet.multiparty._base import Aggregator, Protocol
+from discreet.multiparty._base import Heard, Protocol
+from discreet.multiparty.aggregator import Aggregator
 from discreet.multiparty.estimates import Estimates, Numbers
-from discreet.multiparty.messages import Message
 from discreet.multiparty.ordered import Nodes, occupied
 from discreet.privacy import Estimate, Guarantee
 from discreet.privacy.checks import probability, whole_number
+from discreet.releases.simplex import on_simplex
 
 if TYPE_CHECKING:
     from discreet.multiparty.hierarchy import Hierarchy
 
-__all__ = ["HeavyHitters", "HierarchyAggregator", "Quantile"]
+__all__ = ["HeavyItems", "HierarchyAggregator", "Quantile"]
 
 
 @dataclass(frozen=True, repr=False)
-class HeavyHitters:
+class HeavyItems:
     """The items whose estimated counts reach the threshold, largest first.
 
     `complete` is False when more intervals looked heavy than were followed: the threshold is then within the noise.
@@ -45,7 +46,7 @@ class HeavyHitters:
         return len(self.items)
 
     def __repr__(self) -> str:
-        return f"HeavyHitters({len(self)} items, {self.guarantee.sentence()})"
+        return f"HeavyItems({len(self)} items, {self.guarantee.sentence()})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +69,7 @@ class HierarchyAggregator(Aggregator):
 
     def __init__(self, protocol: Protocol) -> None:
         super().__init__(protocol)
-        self._ready: dict[int, tuple[int, list[tuple[Message, Any]]]] = {}
+        self._ready: dict[int, tuple[int, Heard]] = {}
 
     # ---- one level -------------------------------------------------------------------------------------------------
 
@@ -81,11 +82,7 @@ class HierarchyAggregator(Aggregator):
         level = whole_number("level", level, 0, len(self.protocol.levels) - 1)
         nodes = np.asarray(intervals, np.uint64)
         protocol, heard = self.protocol.by_level[level], self._heard_at(level)
-        values, variances = np.zeros(len(nodes)), np.zeros(len(nodes))
-        step = protocol.items_at_once
-        for first in range(0, len(nodes) if heard else 0, step):
-            part = slice(first, first + step)
-            values[part], variances[part] = protocol._estimate(heard, nodes[part])
+        values, variances = protocol._estimates(heard, nodes)
         shortfall = protocol._shortfall(heard)
         if self.protocol.local:
             n, here = self.total, sum(message.items for message, _ in heard)
@@ -97,7 +94,7 @@ class HierarchyAggregator(Aggregator):
                 variances = variances + count * (n - count) / max(n - 1, 1) * (n - here) / here
         return Estimates(values, variances, self.guarantee, shortfall)
 
-    def _heard_at(self, level: int) -> list[tuple[Message, Any]]:
+    def _heard_at(self, level: int) -> Heard:
         """What was heard about a level, in the form that is quickest to work with."""
         with self._lock:
             everything = list(self._heard)
@@ -105,10 +102,7 @@ class HierarchyAggregator(Aggregator):
         if known is None or known[0] != len(everything):
             protocol = self.protocol.by_level[level]
             heard = [content[level] for _, content in everything if content[level] is not None]
-            messages = protocol._rewrite(heard)
-            if len(messages) != len(heard):
-                heard = [(message, protocol._decode(message)) for message in messages]
-            self._ready[level] = known = len(everything), heard
+            self._ready[level] = known = len(everything), protocol._consolidated(heard)
         return known[1]
 
     # ---- counts ----------------------------------------------------------------------------------------------------
@@ -150,9 +144,7 @@ class HierarchyAggregator(Aggregator):
 
     # ---- heavy hitters ---------------------------------------------------------------------------------------------
 
-    def heavy_hitters(
-        self, share: float, *, confidence: float = 0.95, max_candidates: int | None = None
-    ) -> HeavyHitters:
+    def heavy_hitters(self, share: float, *, confidence: float = 0.95, max_candidates: int | None = None) -> HeavyItems:
         """The items that make up at least this share of all items.
 
         From the top down the intervals are followed whose counts may reach share * total, by the upper ends of their
@@ -183,7 +175,7 @@ class HierarchyAggregator(Aggregator):
         order = np.argsort(-counts.values, kind="stable")
         order = order[counts.values[order] >= threshold]
         chosen = Estimates(counts.values[order], counts.variances[order], self.guarantee, counts.shortfall)
-        return HeavyHitters(self.protocol.universe.items(nodes[order]), chosen, threshold, complete)
+        return HeavyItems(self.protocol.universe.items(nodes[order]), chosen, threshold, complete)
 
     # ---- quantiles -------------------------------------------------------------------------------------------------
 
@@ -264,12 +256,3 @@ class HierarchyAggregator(Aggregator):
 
 def _bounds(values: Numbers, variances: Numbers, confidence: float, guarantee: Guarantee) -> tuple[Numbers, Numbers]:
     return Estimates(values, variances, guarantee).bounds(confidence)
-
-
-def on_simplex(values: Numbers, mass: float) -> Numbers:
-    """The nearest non-negative numbers (in the Euclidean sense) that add up to `mass`."""
-    order = np.sort(values)[::-1]
-    cuts = (np.cumsum(order) - mass) / np.arange(1, len(order) + 1)
-    cut = cuts[np.flatnonzero(order >= cuts)[-1]]
-    result: Numbers = np.maximum(values - cut, 0.0)
-    return result

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from discreet import _native
 from discreet.events.universe import Words
-from discreet.multiparty._base import known
-from discreet.multiparty._sketches import (
-    Cells,
-    SketchProtocol,
-    estimates,
-    laplace_variance,
-    read_cells,
-    sketch_cells,
-    width_of,
-    with_noise,
-)
+from discreet.multiparty._base import Heard, known
+from discreet.multiparty._sketches import WholeSketches, estimates, laplace_variance, width_of
 from discreet.multiparty.estimates import Numbers
-from discreet.multiparty.messages import Message
-from discreet.noise import RandomSource
 from discreet.privacy.checks import positive_number, whole_number
 
 __all__ = ["IndependentSketches"]
@@ -32,7 +17,7 @@ __all__ = ["IndependentSketches"]
 
 @known
 @dataclass(frozen=True)
-class IndependentSketches(SketchProtocol):
+class IndependentSketches(WholeSketches):
     """A noisy count sketch from each party, of a width in proportion to its items; the sum of the medians.
 
     Unit: one item replaced; n_i public. Guarantee: pure epsilon.
@@ -62,23 +47,7 @@ class IndependentSketches(SketchProtocol):
         """The columns of a party with this many items."""
         return width_of(items, self.items_per_column)
 
-    @property
-    def scale(self) -> Fraction:
-        """Of the discrete Laplace noise on every cell."""
-        return 2 * self.rows / self._exact_epsilon
-
-    def _seed(self, number: int) -> int:
-        return self._public_seed(8, number)
-
-    def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
-        cells = sketch_cells(words, self.width(len(words)), self.rows, self._seed(number))
-        return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words), self.scale), source))
-
-    def _decode(self, message: Message) -> Cells:
-        n = message.items
-        return read_cells(message.payload, self.width(n) * self.rows, self._bound(n, self.scale), self.scale)
-
-    def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
+    def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         values, variance, noise = np.zeros(len(words)), 0.0, laplace_variance(self.scale)
         for message, cells in heard:
             width, seed = self.width(message.items), self._seed(message.number)

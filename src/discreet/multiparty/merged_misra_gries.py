@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from discreet.errors import MessageError, ParameterError
+from discreet.errors import MessageError
 from discreet.events.universe import Words
-from discreet.multiparty._base import Protocol, known
+from discreet.multiparty._base import Heard, Protocol, known
 from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._sketches import check_scales, laplace_variance, noise_reach
 from discreet.multiparty.estimates import Numbers
@@ -70,10 +68,6 @@ class MergedMisraGries(Protocol):
         scale = float(self.scale)
         return max(1, math.ceil(scale * math.log(self.domain.size / (1 + math.exp(-1 / scale)))))
 
-    def _check_items(self, items: int) -> None:
-        if items > self.max_items:
-            raise ParameterError(f"a party has at most max_items={self.max_items} items")
-
     def _bound(self, items: int) -> int:
         return max(items + noise_reach(self.scale), self.cut)
 
@@ -97,7 +91,7 @@ class MergedMisraGries(Protocol):
             raise MessageError("message has a count below the cut", "range")
         return places, beyond + self.cut
 
-    def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
+    def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         asked, inverse = np.unique(words.astype(np.int64), return_inverse=True)
         values = np.zeros(len(asked))
         for _, (places, counts) in heard:
@@ -107,5 +101,5 @@ class MergedMisraGries(Protocol):
         # Also of parties that did not send an item: their noise decided that.
         return values[inverse], np.full(len(words), len(heard) * laplace_variance(self.scale))
 
-    def _shortfall(self, heard: Sequence[tuple[Message, Any]]) -> float:
+    def _shortfall(self, heard: Heard) -> float:
         return float(sum(message.items / (self.capacity + 1) + self.cut for message, _ in heard))

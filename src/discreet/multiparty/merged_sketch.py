@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from discreet import _native
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, known
-from discreet.multiparty._sketches import (
-    Cells,
-    SketchProtocol,
-    estimates,
-    laplace_variance,
-    read_cells,
-    sketch_cells,
-    with_noise,
-)
+from discreet.multiparty._base import MAX_CELLS, Heard, known
+from discreet.multiparty._sketches import WholeSketches, estimates, laplace_variance
 from discreet.multiparty.estimates import Numbers
-from discreet.multiparty.messages import Message
-from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number
 
 __all__ = ["MergedSketch"]
@@ -31,7 +17,7 @@ __all__ = ["MergedSketch"]
 
 @known
 @dataclass(frozen=True)
-class MergedSketch(SketchProtocol):
+class MergedSketch(WholeSketches):
     """A noisy count sketch from each party, all with the same hash functions; the median of the rows of their sum.
 
     Unit: one item replaced; n_i public. Guarantee: pure epsilon.
@@ -54,22 +40,17 @@ class MergedSketch(SketchProtocol):
         whole_number("max_items", self.max_items, 1, 2**40)
         self._check_sketch(whole_number("columns", self.columns, 1, MAX_CELLS), self.scale)
 
-    @property
-    def scale(self) -> Fraction:
-        """Of the discrete Laplace noise on every cell."""
-        return 2 * self.rows / self._exact_epsilon
+    def width(self, items: int) -> int:
+        """The same for everyone."""
+        return self.columns
 
-    def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
-        cells = sketch_cells(words, self.columns, self.rows, self._public_seed(8))
-        return _native.write_integers(with_noise(cells, self.scale, self._bound(len(words), self.scale), source))
+    def _seed(self, number: int) -> int:
+        return self._public_seed(8)
 
-    def _decode(self, message: Message) -> Cells:
-        return read_cells(message.payload, self.columns * self.rows, self._bound(message.items, self.scale), self.scale)
-
-    def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
+    def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         cells = np.zeros(self.columns * self.rows, np.int64)
         for _, part in heard:
             cells += part
         noise, probes = len(heard) * laplace_variance(self.scale), min(2**15, 512 + 16 * self.columns)
-        values, variance = estimates(cells, self.columns, self.rows, self._public_seed(8), noise, words, probes)
+        values, variance = estimates(cells, self.columns, self.rows, self._seed(0), noise, words, probes)
         return values, np.full(len(words), variance)

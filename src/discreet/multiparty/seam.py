@@ -18,6 +18,6 @@ from discreet.multiparty._base import Party, Protocol
 from discreet.multiparty._local import LocalProtocol, Reports
 from discreet.multiparty.messages import Message
 from discreet.multiparty.packets import Packet
-from discreet.multiparty.stream import StreamParty
+from discreet.multiparty.stream_party import StreamParty
 
 __all__ = ["LocalProtocol", "Message", "Packet", "Party", "Protocol", "Reports", "StreamParty"]

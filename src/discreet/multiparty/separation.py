@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from discreet import _native
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, known
+from discreet.multiparty._base import MAX_CELLS, Heard, known
 from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._sketches import (
     Cells,
@@ -134,9 +132,6 @@ class Separation(SketchProtocol):
         """The columns for this many light items."""
         return width_of(light, self.items_per_column)
 
-    def _seed(self, number: int) -> int:
-        return self._public_seed(8, number)
-
     # ---- the party -------------------------------------------------------------------------------------------------
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
@@ -189,7 +184,7 @@ class Separation(SketchProtocol):
         cells = read_cells(rest[at:], width * self.rows, self._bound(n, self.light_scale), self.light_scale)
         return _Content(places, counts, width, cells)
 
-    def _estimate(self, heard: Sequence[tuple[Message, Any]], words: Words) -> tuple[Numbers, Numbers]:
+    def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         asked, inverse = np.unique(words.astype(np.int64), return_inverse=True)
         values, variances = np.zeros(len(asked)), np.zeros(len(asked))
         noise, heavy_noise = laplace_variance(self.light_scale), laplace_variance(self.heavy_scale)

@@ -15,53 +15,30 @@ docs/privacy/multiparty.md has the argument.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from discreet import _native
-from discreet.errors import (
-    CorruptStateError,
-    DataError,
-    DiscreetError,
-    IncompatibleSummaryError,
-    OldStateError,
-    ParameterError,
-)
-from discreet.events.items import prepare_column
-from discreet.events.universe import Universe, Words
-from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER, Protocol, known
-from discreet.multiparty._sketches import Cells, noise_reach
+from discreet.errors import MessageError, ParameterError
+from discreet.multiparty._base import MAX_CELLS, Protocol, known
+from discreet.multiparty._sketches import noise_reach
 from discreet.multiparty.epochs import Block, levels_for
-from discreet.multiparty.messages import Message, pack_parts, unpack, unpack_parts
-from discreet.multiparty.packets import MAX_TIME, Packet, Shape, check_size, read_packet, write_packet
-from discreet.noise import RandomSource, system_source
+from discreet.multiparty.messages import Message
+from discreet.multiparty.packets import MAX_TIME, Packet, Shape, read_packet
+from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import probability, whole_number
-from discreet.privacy.steps import Steps
-from discreet.releases.paying import begin, check_payer
-from discreet.storage import open_state, seal_state
-from discreet.summaries import CountSketch
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from discreet.multiparty.stream_aggregator import StreamAggregator
+    from discreet.multiparty.stream_party import StreamParty
     from discreet.privacy.ledger import Account
 
-__all__ = ["Stream", "StreamParty"]
-
-PARTY_STATE = 201
-_CHUNK = 2**20  # steps that are worked on at once
+__all__ = ["Stream"]
 
 
 @known
@@ -177,13 +154,17 @@ class Stream(Protocol):
 
     def row_key(self, number: int) -> tuple[int, int]:
         """The key from which the rows of the Hadamard matrix for a party's steps follow."""
-        seed = self._public_seed(16, number)
-        return seed & (2**64 - 1), seed >> 64
+        return self._public_key(number)
 
     def open(self, message: bytes) -> tuple[Message, Packet]:
         """A message and the packet in it; `MessageError` if no honest party sends it."""
-        opened = unpack(self.family, self.round_digest, self.digest, message)
-        return opened, read_packet(opened.payload, self.shape)
+        opened = self._unpack(message)
+        if opened.items:
+            raise MessageError("a packet of a stream does not count items", "format")
+        packet = read_packet(opened.payload, self.shape)
+        if self.horizon is not None and packet.to > self.horizon:
+            raise MessageError("the packet tells about steps after the end of the stream", "range")
+        return opened, packet
 
     # ---- the two sides -------------------------------------------------------------------------------------------
 
@@ -194,10 +175,14 @@ class Stream(Protocol):
 
         With a ledger the budget is charged once, and every message is registered there before it is returned.
         """
+        from discreet.multiparty.stream_party import StreamParty
+
         return StreamParty(self, number, start, source, ledger)
 
     def restore_party(self, data: bytes, *, ledger: Account | None = None) -> StreamParty:
         """A party that goes on from its state. With a ledger, a state older than its last message is refused."""
+        from discreet.multiparty.stream_party import StreamParty
+
         return StreamParty._restored(self, data, ledger)
 
     def aggregator(  # type: ignore[override]
@@ -213,296 +198,3 @@ class Stream(Protocol):
         from discreet.multiparty.stream_aggregator import StreamAggregator
 
         return StreamAggregator._restored(self, data)
-
-
-class StreamParty:
-    """One party of a stream. Trusted with its own items: its memory and its state hold raw sketches, NOT PRIVATE.
-
-    Store the state (`to_bytes`) before handing a message on. It contains the message; a party that went on from an
-    older state would draw new noise for a block that was sent, and two noisy copies lose twice as much. A ledger
-    refuses such a state (`OldStateError`); whoever lost the newer one goes on as another party, which starts after the
-    last step told.
-    """
-
-    def __init__(
-        self,
-        stream: Stream,
-        number: int,
-        start: int = 0,
-        source: RandomSource | None = None,
-        ledger: Account | None = None,
-    ) -> None:
-        check_payer(ledger, None, source)
-        self.stream = stream
-        self.number = whole_number("number", number, 0, MAX_NUMBER)
-        self._joined = self._time = self._told = whole_number("start", start, 0, MAX_TIME)
-        self._source = source or system_source()
-        self._seeded = self._source.seeded
-        self._open = self._empty_now()
-        self._last: bytes | None = None
-        self._use_ledger(ledger)
-        self._steps = Steps(self.charge_id)
-
-    def _use_ledger(self, ledger: Account | None) -> None:
-        self._ledger, self._charged, self._unregistered = ledger, False, False
-
-    @property
-    def charge_id(self) -> str:
-        """The id under which all that the party ever sends is charged."""
-        return self.stream.charge_id(self.number)
-
-    @property
-    def last_message(self) -> bytes | None:
-        """The latest message, to send again; None before the first."""
-        self._register()
-        return self._last
-
-    def begin(self, save: Callable[[], None]) -> None:
-        """Charge for all that the party will ever send; for callers that keep a state from the beginning.
-
-        Args:
-            save: Writes the state, after the charge and before the charge counts as used: after a crash in between the
-                same call begins once more, at no cost. A party that has begun, and whose state is not here, is refused.
-        """
-        if not self._pay(save) and self._ledger is not None:
-            raise ParameterError("this party began the stream already; it goes on from its state")
-
-    def _pay(self, save: Callable[[], None] | None = None) -> bool:
-        """Charge, once, for all that the party will ever send; whether it begins now."""
-        if self._ledger is None or self._charged:
-            return False
-
-        def first() -> None:
-            self._steps = Steps(self.charge_id)  # the messages so far were paid elsewhere
-            if save is not None:
-                save()
-
-        begins = begin(self._ledger, self.charge_id, self.stream.bill, b"begun", save=first)
-        self._charged = True
-        return begins
-
-    def _look(self) -> None:
-        """Refuse a state that is older than what was sent, before anything is drawn."""
-        if self._ledger is not None:
-            with self._refused():
-                self._steps.look(self._ledger, self._steps.number, self._last)
-            self._unregistered = False
-
-    def _register(self) -> None:
-        """Have the latest message in the ledger before anyone sees it."""
-        if self._unregistered and self._ledger is not None and self._last is not None:
-            with self._refused():
-                self._steps.store(self._ledger, self._steps.number, self._last)
-            self._unregistered = False
-
-    @contextmanager
-    def _refused(self) -> Iterator[None]:
-        try:
-            yield
-        except OldStateError as error:
-            raise OldStateError(
-                f"the state of party {self.number} has sent {error.tick} messages, and {error.known} were sent: it is "
-                "a copy, or an older one. Use the newer state. If it is lost, go on as another party (another number, "
-                "start=the last step told), which is charged for itself",
-                tick=error.tick,
-                known=error.known,
-            ) from None
-
-    @property
-    def time(self) -> int:
-        """The last step that was worked on."""
-        return self._time
-
-    def feed(self, items: Any) -> bytes | None:
-        """The items of the next steps, one a step, None where nothing arrived.
-
-        Returns a message if a step was sampled or a block ended, which does not depend on items; else None.
-        """
-        return self.feed_until(items, None)
-
-    def advance(self, time: int) -> bytes | None:
-        """Nothing arrived up to and including this step."""
-        return self.feed_until([], time)
-
-    def feed_until(self, items: Any, time: int | None, *, save: Callable[[], None] | None = None) -> bytes | None:
-        """The items of the next steps, and nothing after them up to and including step `time`; one message at most.
-
-        `save` is called after the draw and before a message is registered in the ledger: a state written there is
-        never older than what was sent.
-        """
-        words, present = _words(self.stream.domain, items)
-        told = self._time + len(words)
-        end = told if time is None else whole_number("time", time, told, MAX_TIME)
-        last = MAX_TIME if self.stream.horizon is None else self.stream.horizon
-        if end > last:
-            raise ParameterError(f"the stream ends with step {last}")
-        check_size(self._told, end, self.stream.shape)
-        if end - self._time > MAX_CELLS:
-            raise ParameterError("so many steps at once make too long a message; feed them in parts")
-        self._pay()
-        self._look()
-        message = self._work(np.pad(words, (0, end - told)), np.pad(present, (0, end - told)))
-        if message is not None and self._ledger is not None:
-            self._steps.drawn()
-            self._unregistered = True
-        if save is not None:
-            save()
-        self._register()
-        return message
-
-    def _work(self, words: Words, present: npt.NDArray[np.bool_]) -> bytes | None:
-        steps: list[Words] = [np.zeros(0, np.uint64)]
-        answers: list[npt.NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
-        blocks: dict[Block, Cells] = {}
-        position = 0
-        while position < len(words):
-            take = min(self.stream.epoch_steps - self._time % self.stream.epoch_steps, len(words) - position, _CHUNK)
-            here = slice(position, position + take)
-            sampled, answered = self.sample(words[here], present[here])
-            steps.append(sampled)
-            answers.append(answered)
-            items = words[here][present[here]]
-            if len(items):
-                for sketch in self._open:
-                    sketch.update(items)
-            self._time += take
-            position += take
-            if self._time % self.stream.epoch_steps == 0:
-                self._close(blocks)
-        packet = Packet(self._told, self._time, self._joined, np.concatenate(steps), np.concatenate(answers), blocks)
-        if not len(packet.steps) and not blocks:
-            # What is told with the next message. Nothing is lost: `_told` stays where it is.
-            return None
-        self._told = self._time
-        payload = write_packet(packet)
-        self._last = self.stream._pack(Message(self.number, 0, payload, self._seeded))
-        return self._last
-
-    def sample(self, words: Words, present: npt.NDArray[np.bool_]) -> tuple[Words, npt.NDArray[np.uint8]]:
-        """The sampled ones of the next steps, and the answers for them.
-
-        The true bit is an entry of the Hadamard matrix, and is kept with probability e^eps/(1 + e^eps); for nothing the
-        answer is a fair coin, which loses less against either.
-        """
-        stream = self.stream
-        if stream.epoch_steps == 1:
-            return np.zeros(0, np.uint64), np.zeros(0, np.uint8)
-        # Drawn before the items are looked at, for all steps alike.
-        chosen = np.flatnonzero(self._source.bernoulli(Fraction(1, stream.epoch_steps), len(words)))
-        steps = (self._time + 1 + chosen).astype(np.uint64)
-        kept = self._source.bernoulli(stream.keep, len(chosen))
-        coins = self._source.uniform_integers(2, len(chosen))
-        truth = _native.hadamard_bits(steps, words[chosen], stream.domain.word_bits, stream.row_key(self.number))
-        return steps, np.where(present[chosen], truth ^ (1 - kept), coins).astype(np.uint8)
-
-    def _close(self, blocks: dict[Block, Cells]) -> None:
-        """Add noise to the sketches of the blocks that end with the current step, and open the next ones."""
-        ended = self._time // self.stream.epoch_steps
-        for level in range(self.stream.levels):
-            if ended % (1 << level):
-                continue
-            cells = self._open[level].not_private_cells().ravel()
-            noisy = cells + self._source.discrete_laplace(self.stream.scale, len(cells))
-            bound = self.stream.shape.bounds[level]
-            blocks[Block(level, (ended >> level) - 1)] = np.clip(noisy, -bound, bound)
-            self._open[level] = self._empty(Block(level, ended >> level))
-
-    def _empty(self, block: Block) -> CountSketch:
-        stream = self.stream
-        return CountSketch(stream.width(block.level), stream.rows, seed=stream.block_seed(self.number, block))
-
-    def _empty_now(self) -> list[CountSketch]:
-        first = self._time // self.stream.epoch_steps
-        return [self._empty(Block(level, first >> level)) for level in range(self.stream.levels)]
-
-    def to_bytes(self) -> bytes:
-        """The whole state. Not private: it holds sketches without noise."""
-        header = {
-            "digest": (self.stream.round_digest + self.stream.digest).hex(),
-            "number": self.number,
-            "joined": self._joined,
-            "time": self._time,
-            "told": self._told,
-            "seeded": self._seeded,
-            "sent": self._last is not None,
-            # Only where a ledger has any: without one, states are as they always were.
-            **({"steps": self._steps.to_dict()} if self._steps.number else {}),
-        }
-        sketches = [sketch.to_bytes() for sketch in self._open]
-        parts = [json.dumps(header, sort_keys=True).encode(), self._last or b"", *sketches]
-        return seal_state(PARTY_STATE, 1, pack_parts(parts))
-
-    @classmethod
-    def _restored(cls, stream: Stream, data: bytes, ledger: Account | None) -> StreamParty:
-        _, payload = open_state(data, PARTY_STATE, 1)
-        party = object.__new__(cls)
-        try:
-            head, message, *sketches = unpack_parts(payload, 2 + stream.levels)
-            header = json.loads(head)
-            if header["digest"] != (stream.round_digest + stream.digest).hex():
-                raise IncompatibleSummaryError("the state belongs to another stream, or one with other parameters")
-            party.stream, party._source = stream, system_source()
-            party.number = whole_number("number", header["number"], 0, MAX_NUMBER)
-            party._joined = whole_number("joined", header["joined"], 0, MAX_TIME)
-            party._time = whole_number("time", header["time"], party._joined, MAX_TIME)
-            party._told = whole_number("told", header["told"], party._joined, party._time)
-            party._seeded = bool(header["seeded"])
-            party._last = bytes(message) if header["sent"] else None
-            party._use_ledger(ledger)
-            party._steps = Steps.from_dict(header["steps"]) if "steps" in header else Steps(party.charge_id)
-            party._open = [CountSketch.from_bytes(sketch) for sketch in sketches]
-            if [(s.seed, s.width, s.depth) for s in party._open] != [
-                (s.seed, s.width, s.depth) for s in party._empty_now()
-            ]:
-                raise CorruptStateError("the state has sketches of other blocks")
-        except (CorruptStateError, IncompatibleSummaryError):
-            raise
-        except (DiscreetError, KeyError, TypeError, ValueError):
-            raise CorruptStateError("the state of a party cannot be read") from None
-        if party._steps.number:
-            if ledger is None:
-                raise ParameterError("the messages of this party are registered in a ledger: give the ledger's account")
-            party._look()
-        return party
-
-    def __repr__(self) -> str:
-        return f"StreamParty(number={self.number}, time={self._time}) [NOT PRIVATE]"
-
-
-def _words(domain: Universe, items: Any) -> tuple[Words, npt.NDArray[np.bool_]]:
-    """The word of every step, 0 where nothing arrived, and where something did."""
-    column = prepare_column(items)
-    if isinstance(column, np.ndarray):
-        words = domain.words(column)
-        return words, np.ones(len(words), np.bool_)
-    if hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__"):
-        column = _chunked(column)
-        present = np.asarray(column.is_valid()).astype(np.bool_)
-    elif isinstance(column, (str, bytes, bytearray, memoryview)) or not isinstance(column, Iterable):
-        raise DataError("expected a column or an iterable of items, one a step; put a single item in a list")
-    else:
-        column = list(column)
-        present = np.array([item is not None for item in column], np.bool_)
-    found = domain.words(column, nulls="skip")
-    # One word for many steps would be broadcast to all of them.
-    if len(found) != int(present.sum()):
-        raise DataError("cannot tell at which steps nothing arrived; mark them by None, or by nulls of an Arrow column")
-    words = np.zeros(len(present), np.uint64)
-    words[present] = found
-    return words, present
-
-
-def _chunked(column: Any) -> pa.ChunkedArray:
-    """A column of any library, as Arrow sees it: with its nulls, whatever the library calls them."""
-    import pyarrow as pa
-
-    kind = type(column).__name__
-    try:
-        stream = hasattr(column, "__arrow_c_stream__")
-        chunked = pa.chunked_array(column if stream else [pa.array(column)])
-    except (pa.ArrowException, TypeError, ValueError):
-        # The message may quote the data.
-        raise DataError(f"the {kind} cannot be read as one column; are its items of one kind?") from None
-    if pa.types.is_struct(chunked.type):
-        raise DataError(f"the {kind} is a table; a party has one column of items")
-    return chunked

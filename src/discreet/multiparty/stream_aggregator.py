@@ -12,12 +12,13 @@ import numpy as np
 from discreet import _native
 from discreet.errors import CorruptStateError, DiscreetError, IncompatibleSummaryError, MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_NUMBER, Receipt, Rejection
+from discreet.multiparty._base import MAX_NUMBER
 from discreet.multiparty._sketches import estimates, laplace_variance
+from discreet.multiparty.aggregator import Receipt, receive_all
 from discreet.multiparty.epochs import Block, Spans, block_cover
 from discreet.multiparty.estimates import Estimates, Numbers
-from discreet.multiparty.messages import pack_parts, unpack, unpack_parts
-from discreet.multiparty.packets import MAX_TIME, Packet, read_packet
+from discreet.multiparty.messages import pack_parts, unpack_parts
+from discreet.multiparty.packets import MAX_TIME, Packet
 from discreet.multiparty.stream import Stream
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import whole_number
@@ -80,12 +81,7 @@ class StreamAggregator:
         Raises `MessageError`, and stays as it was, for what is not a packet of this stream, and for a second, different
         packet about a step (reason "duplicate").
         """
-        envelope = unpack(self.stream.family, self.stream.round_digest, self.stream.digest, message)
-        if envelope.items:
-            raise MessageError("a packet of a stream does not count items", "format")
-        packet = read_packet(envelope.payload, self.stream.shape)
-        if self.stream.horizon is not None and packet.to > self.stream.horizon:
-            raise MessageError("the packet tells about steps after the end of the stream", "range")
+        envelope, packet = self.stream.open(message)
         voice = self._voices.get(envelope.number, _Voice())
         known = voice.packets.get((packet.after, packet.to))
         if known is not None and known[0] == bytes(message):
@@ -104,13 +100,7 @@ class StreamAggregator:
 
     def receive_many(self, messages: Iterable[bytes]) -> Receipt:
         """Take what can be taken, and say what was not and why."""
-        accepted, rejected = 0, []
-        for index, message in enumerate(messages):
-            try:
-                accepted += self.receive(message)
-            except MessageError as error:
-                rejected.append(Rejection(index, error.reason, str(error)))
-        return Receipt(accepted, tuple(rejected))
+        return receive_all(self.receive, messages)
 
     def advance(self, time: int) -> None:
         """It is this step now: with a window, forget what lies wholly before it. Time does not go back."""

@@ -21,11 +21,12 @@ from discreet.pan.seam import CounterCell, ElementLaw
 from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import whole_number
+from discreet.releases.simplex import on_simplex
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["ModularEstimate", "ModularIncidence", "project_to_simplex"]
+__all__ = ["ModularEstimate", "ModularIncidence"]
 
 Vector = npt.NDArray[np.float64]
 MAX_K = 4096
@@ -201,7 +202,7 @@ class ModularIncidence(Sampled):
         # f_j = sum_i g(j - i) s_i: a circular convolution.
         unbiased = np.fft.ifft(np.fft.fft(g) * np.fft.fft(s)).real
         reach = self._reach(self._settings.epsilon_state, self.intrusions, self.epsilon_output, self._settings.beta)
-        values = project_to_simplex(unbiased) if self._solver == "fft" else _linear_program(law, s)
+        values = on_simplex(unbiased) if self._solver == "fft" else _linear_program(law, s)
         lower, upper = np.clip(unbiased - reach, 0, 1), np.clip(unbiased + reach, 0, 1)
         return self._modular(values, np.minimum(lower, values), np.maximum(upper, values), unbiased)
 
@@ -238,15 +239,6 @@ class ModularIncidence(Sampled):
 
 def _has_squares(k: int) -> bool:
     return k % 4 == 3 and k > 3 and all(k % d for d in range(3, math.isqrt(k) + 1, 2))
-
-
-def project_to_simplex(vector: Vector) -> Vector:
-    """The nearest point with nonnegative entries that sum to 1."""
-    ordered = np.sort(vector)[::-1]
-    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(vector) + 1)
-    last = int(np.flatnonzero(ordered - excess > 0)[-1])
-    projected: Vector = np.maximum(vector - excess[last], 0)
-    return projected
 
 
 def _linear_program(law: Vector, s: Vector) -> Vector:

@@ -9,9 +9,9 @@ import discreet as dc
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.multiparty import Hierarchy, Strings, protocol_from_dict
 from discreet.multiparty.estimates import Estimates
-from discreet.multiparty.hierarchy_aggregator import on_simplex
 from discreet.multiparty.messages import Message, pack_parts, unpack_parts
 from discreet.noise import seeded_source
+from discreet.releases.simplex import on_simplex
 
 EXACT = dc.Budget(20_000.0)  # noise is 0 but for a probability below e^-1000
 WIDE = {
