@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from discreet import central
@@ -27,20 +27,40 @@ from discreet.summaries import (
 
 __all__ = ["MECHANISMS", "choose", "empty_summary", "make", "published_from", "sketch_shape", "takes_length"]
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    "offset": central.OffsetRelease,
-    "pmg": central.PrivateMisraGries,
-    "textbook": central.TextbookMisraGries,
-    "reduced": central.ReducedMisraGries,
-    "chan": central.ChanMisraGries,
-    "merged": central.MergedRelease,
-    "summed": central.SummedRelease,
-    "user": central.UserRelease,
-    "space_saving": central.PrivateSpaceSaving,
-    "stability": central.StabilityHistogram,
-    "count_min": central.CountMinHeavyHitters,
-    "count_sketch": central.CountSketchHeavyHitters,
+_CLASSES = {
+    "offset": "OffsetRelease",
+    "pmg": "PrivateMisraGries",
+    "textbook": "TextbookMisraGries",
+    "reduced": "ReducedMisraGries",
+    "chan": "ChanMisraGries",
+    "merged": "MergedRelease",
+    "summed": "SummedRelease",
+    "user": "UserRelease",
+    "space_saving": "PrivateSpaceSaving",
+    "stability": "StabilityHistogram",
+    "count_min": "CountMinHeavyHitters",
+    "count_sketch": "CountSketchHeavyHitters",
 }
+
+
+class _Mechanisms(Mapping[str, type[Mechanism]]):
+    """Classes of `discreet.central`, each loaded when it is asked for."""
+
+    def __getitem__(self, name: str) -> type[Mechanism]:
+        mechanism: type[Mechanism] = getattr(central, _CLASSES[name])
+        return mechanism
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _CLASSES
+
+
+MECHANISMS: Mapping[str, type[Mechanism]] = _Mechanisms()
 """The mechanisms that a name stands for. Their options are those of the classes' defaults."""
 
 
@@ -78,11 +98,12 @@ def choose(
         raise ParameterError(
             f"{kind.name} counts rows or events, each in one part: leave parts_per_user out. It is for UserMisraGries"
         )
-    if issubclass(kind, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)):
+    if issubclass(kind.accepts[0], LinearSketch):
         length = {} if stream_length is None else {"stream_length": stream_length}
-        return kind.for_summary(summary, budget, unit=unit, **length), because
+        made: Mechanism = kind.for_summary(summary, budget, unit=unit, **length)  # type: ignore[attr-defined]
+        return made, because
     parts = [summary] if isinstance(summary, Summary) else summary
-    options = {"sketches": len(parts)} if issubclass(kind, central.SummedRelease) else {}
+    options = {"sketches": len(parts)} if _takes(kind, "sketches") else {}
     if parts_per_user is not None:
         options = {"parts_per_user": parts_per_user}
     if isinstance(summary, ShardedMisraGries) and issubclass(kind, central.ShardedOffsetRelease):
@@ -146,7 +167,11 @@ def takes_length(summary: Summary, mechanism: str | Mechanism | type[Mechanism],
     if isinstance(mechanism, Mechanism):
         return False
     kind = _automatic(summary, unit)[0] if mechanism == "auto" else mechanism_class(mechanism)
-    return any(field.name == "stream_length" for field in dataclasses.fields(kind))  # type: ignore[arg-type]
+    return _takes(kind, "stream_length")
+
+
+def _takes(kind: type[Mechanism], name: str) -> bool:
+    return any(field.name == name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
 
 
 def make(
@@ -166,7 +191,7 @@ def make(
         if "stream_length" not in fields:
             raise ParameterError(f"{kind.name} does not depend on the stream's length: leave stream_length out")
         options["stream_length"] = stream_length
-    elif issubclass(kind, central.PrivateSpaceSaving):
+    elif issubclass(kind.accepts[0], SpaceSaving):
         options["stream_length"] = "noisy"  # the length is private unless someone says otherwise
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -187,7 +212,9 @@ def empty_summary(
 ) -> Summary:
     """The empty summary to fill, from public parameters and the column's type."""
     summary = _for_one_worker(grouped, k, budget, unit, capacity, mechanism, stream_length)
-    if workers is None and not isinstance(mechanism, central.ShardedOffsetRelease):
+    if workers is None and not (
+        isinstance(mechanism, Mechanism) and isinstance(mechanism, central.ShardedOffsetRelease)
+    ):
         return summary
     return _in_shards(summary, mechanism, unit, workers)
 
@@ -216,13 +243,11 @@ def _for_one_worker(
     if issubclass(kind, UserMisraGries):
         assert isinstance(unit, User)
         return kind(capacity, unit.limit, oversized="sample")
-    if isinstance(mechanism, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)) and issubclass(
-        kind, LinearSketch
-    ):
-        return kind(mechanism.width, mechanism.depth, tracked=capacity, max_key_bytes=mechanism.max_key_bytes)
     if issubclass(kind, LinearSketch):
+        if isinstance(mechanism, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)):
+            return kind(mechanism.width, mechanism.depth, tracked=capacity, max_key_bytes=mechanism.max_key_bytes)
         return kind(**sketch_shape(chosen, budget, capacity, stream_length), tracked=capacity)
-    if isinstance(mechanism, central.ShardedOffsetRelease):
+    if isinstance(mechanism, Mechanism) and isinstance(mechanism, central.ShardedOffsetRelease):
         return ShardedMisraGries(capacity, mechanism.shards)
     return kind() if issubclass(kind, ExactCounts) else kind(capacity)  # type: ignore[call-arg]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from discreet.api.choosing import choose
 from discreet.central import Mechanism
@@ -12,9 +13,11 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.budget import as_budget
-from discreet.privacy.ledger import Account
 from discreet.releases.release import Release
 from discreet.summaries import Summary
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account
 
 __all__ = ["asked_of_summary", "prepare", "release"]
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.central.prepared import prepare_people
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
-from discreet.privacy.ledger import Account
 from discreet.releases.release import Release
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account
 
 __all__ = ["asked_of_top", "refuse_for_people", "top_k_of_people"]
 

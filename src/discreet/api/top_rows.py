@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.api.choosing import empty_summary, takes_length
 from discreet.api.releasing import asked_of_summary, prepare
@@ -17,9 +17,11 @@ from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
-from discreet.privacy.ledger import Account
 from discreet.releases.release import Release
 from discreet.summaries import ShardedMisraGries, UserMisraGries
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account
 
 __all__ = ["top_k"]
 

@@ -1,20 +1,48 @@
-"""Trusted curator, one published result."""
+"""Trusted curator, one published result.
 
-from discreet.central._base import Mechanism
-from discreet.central.chan_misra_gries import ChanMisraGries
-from discreet.central.merged_release import MergedRelease
-from discreet.central.offset_release import OffsetRelease
-from discreet.central.private_misra_gries import PrivateMisraGries
-from discreet.central.private_space_saving import PrivateSpaceSaving
-from discreet.central.reduced_misra_gries import ReducedMisraGries
-from discreet.central.sharded_release import ShardedOffsetRelease
-from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
-from discreet.central.stability import StabilityHistogram
-from discreet.central.summed_release import SummedRelease
-from discreet.central.textbook_misra_gries import TextbookMisraGries
-from discreet.central.untrusted_merge import merge_releases
-from discreet.central.user_release import UserRelease
-from discreet.events.universe import Universe
+Names are loaded on first use: a release needs one mechanism of many.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.central._base import Mechanism
+    from discreet.central.chan_misra_gries import ChanMisraGries
+    from discreet.central.merged_release import MergedRelease
+    from discreet.central.offset_release import OffsetRelease
+    from discreet.central.private_misra_gries import PrivateMisraGries
+    from discreet.central.private_space_saving import PrivateSpaceSaving
+    from discreet.central.reduced_misra_gries import ReducedMisraGries
+    from discreet.central.sharded_release import ShardedOffsetRelease
+    from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
+    from discreet.central.stability import StabilityHistogram
+    from discreet.central.summed_release import SummedRelease
+    from discreet.central.textbook_misra_gries import TextbookMisraGries
+    from discreet.central.untrusted_merge import merge_releases
+    from discreet.central.user_release import UserRelease
+    from discreet.events.universe import Universe
+
+_WHERE = {
+    "ChanMisraGries": "central.chan_misra_gries",
+    "CountMinHeavyHitters": "central.sketch_heavy_hitters",
+    "CountSketchHeavyHitters": "central.sketch_heavy_hitters",
+    "Mechanism": "central._base",
+    "MergedRelease": "central.merged_release",
+    "OffsetRelease": "central.offset_release",
+    "PrivateMisraGries": "central.private_misra_gries",
+    "PrivateSpaceSaving": "central.private_space_saving",
+    "ReducedMisraGries": "central.reduced_misra_gries",
+    "ShardedOffsetRelease": "central.sharded_release",
+    "StabilityHistogram": "central.stability",
+    "SummedRelease": "central.summed_release",
+    "TextbookMisraGries": "central.textbook_misra_gries",
+    "Universe": "events.universe",
+    "UserRelease": "central.user_release",
+    "merge_releases": "central.untrusted_merge",
+}
 
 __all__ = [
     "ChanMisraGries",
@@ -34,3 +62,15 @@ __all__ = [
     "UserRelease",
     "merge_releases",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'discreet.central' has no attribute {name!r}")
+    value = getattr(import_module(f"discreet.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -109,6 +109,7 @@ class Mechanism(abc.ABC):
     name: ClassVar[str]
     reference: ClassVar[str]
     accepts: ClassVar[tuple[type[Summary], ...]]
+    noise_growth: ClassVar[float] = 0.0  # the noise of a counter grows with this power of their number
     takes_merged: ClassVar[bool] = False
 
     budget: Budget

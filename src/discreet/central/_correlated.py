@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class CorrelatedRelease(Mechanism):
     `privacy.calibration.correlated`.
     """
 
+    noise_growth: ClassVar[float] = 0.5
     capacity: int
     stream_length: int | None
 

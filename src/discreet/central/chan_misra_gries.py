@@ -30,6 +30,7 @@ class ChanMisraGries(EntriesRelease):
     reference: ClassVar[str] = "Chan, Li, Shi, Xu (2012) as in [LT] sections 4 and 7"
     accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
     takes_merged: ClassVar[bool] = True
+    noise_growth: ClassVar[float] = 1.0
 
     @property
     def sensitivity(self) -> int:

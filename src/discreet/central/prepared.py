@@ -7,19 +7,20 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.central._base import Mechanism
-from discreet.central.people import PeopleRelease
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number
-from discreet.privacy.ledger import Account
 from discreet.releases.error_model import Noise
 from discreet.releases.paying import Bill, check_payer, pay_for_release
 from discreet.releases.release import Release
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account
 
 __all__ = ["Prepared", "prepare_people", "split_off_total"]
 
@@ -159,6 +160,8 @@ def prepare_people(
     source: RandomSource | None = None,
 ) -> Prepared:
     """A release that hides people: counts of "users" who have an item, or of their "rows"."""
+    from discreet.central.people import PeopleRelease
+
     if count not in ("users", "rows"):
         raise ParameterError(f"count must be 'users' or 'rows', not {count!r}")
     if budget.delta == 0.0:

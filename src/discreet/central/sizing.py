@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 
 from discreet.central._base import Mechanism
-from discreet.central.chan_misra_gries import ChanMisraGries
-from discreet.central.merged_release import MergedRelease
 from discreet.central.offset_release import OffsetRelease
-from discreet.central.user_release import UserRelease
 from discreet.privacy import Budget, Unit, User
 from discreet.summaries import MisraGries, ShardedMisraGries, SpaceSaving, UserMisraGries
 
@@ -64,7 +61,7 @@ def choose_capacity(
     for and at least 256. With a declared length: about where noise and sketch error balance.
     """
     items = unit.limit if isinstance(unit, User) else 1
-    if issubclass(kind, (UserRelease, MergedRelease, ChanMisraGries)):
+    if kind.noise_growth:
         return _balanced_capacity(k, budget, items, length, kind)
     usual = _power_of_two(max(SMALLEST_CAPACITY, COUNTERS_PER_ITEM * k))
     because = f"{COUNTERS_PER_ITEM} counters for each of {k} items, at least {SMALLEST_CAPACITY}, as a power of two"
@@ -86,14 +83,15 @@ def _balanced_capacity(
     if length is None or budget.epsilon is None or budget.delta == 0.0:
         least = _power_of_two(max(256, 8 * k, items))
         return least, f"8 counters for each of {k} items, at least 256 and {items} for the items of a user"
-    m = 1 if issubclass(kind, UserRelease) else items
+    m = 1 if issubclass(kind.accepts[0], UserMisraGries) else items
     # Threshold and noise together are about a K^p and the sketch loses n/K: the sum is smallest at
     # K = (n/(p a))^(1/(1+p)). Gaussian, in part shared: p = 1/2 and about 5 sigma of a counter on its own; Laplace:
     # p = 1 and about 2 ln(1/delta) scales.
-    if issubclass(kind, ChanMisraGries):
-        p, a = 1.0, 2.0 * m * math.log(1.0 / budget.delta) / budget.epsilon
+    p = kind.noise_growth
+    if p == 1.0:
+        a = 2.0 * m * math.log(1.0 / budget.delta) / budget.epsilon
     else:
-        p, a = 0.5, 5.0 * m * math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon
+        a = 5.0 * m * math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon
     balanced = _power_of_two(math.ceil((length / (p * a)) ** (1.0 / (1.0 + p))))
     least = _power_of_two(max(2 * k, items, 16))
     return max(

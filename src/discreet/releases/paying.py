@@ -23,14 +23,15 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Unit
-from discreet.privacy.ledger import Account, new_charge_id
-from discreet.privacy.ledger_store import one_connection
 from discreet.releases.release import Release
+
+if TYPE_CHECKING:  # what nobody pays for needs no ledger
+    from discreet.privacy.ledger import Account
 
 __all__ = ["Bill", "begin", "check_payer", "is_stored", "pay_and_draw", "pay_for_release"]
 
@@ -65,7 +66,7 @@ class Bill:
 
 def check_payer(ledger: object, charge_id: object, source: object) -> None:
     """Refuse what no ledger could record: an account that is none, an id without one, a source that is not private."""
-    if ledger is not None and not isinstance(ledger, Account):
+    if ledger is not None and not _is_account(ledger):
         raise ParameterError(f"ledger must be an account, Ledger(path).account(name), not {type(ledger).__name__}")
     if charge_id is not None and ledger is None:
         raise ParameterError("charge_id names a charge in a ledger; give the ledger's account, too")
@@ -73,6 +74,12 @@ def check_payer(ledger: object, charge_id: object, source: object) -> None:
         raise ParameterError(f"source must be a random source, made by seeded_source, not {type(source).__name__}")
     if isinstance(source, RandomSource) and source.seeded and ledger is not None:
         raise ParameterError("a ledger keeps private releases; one from a seeded source is not private")
+
+
+def _is_account(ledger: object) -> bool:
+    from discreet.privacy.ledger import Account
+
+    return isinstance(ledger, Account)
 
 
 def is_stored(account: Account | None, charge_id: str | None) -> bool:
@@ -106,6 +113,9 @@ def pay_and_draw(
     """
     if account is None:
         return draw(), None
+    from discreet.privacy.ledger import new_charge_id
+    from discreet.privacy.ledger_store import one_connection
+
     charge_id = new_charge_id() if charge_id is None else charge_id
     with one_connection():
         paid = account.pay(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
@@ -160,6 +170,8 @@ def begin(
         save: Writes the state. Called after the charge and before the charge counts as used: after a crash in between
             the same call begins once more, at no cost, and after one later the state is there.
     """
+    from discreet.privacy.ledger_store import one_connection
+
     with one_connection():
         stored = account.begin(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
         begins = stored is None
