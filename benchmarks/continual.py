@@ -5,6 +5,7 @@ python benchmarks/continual.py ratio [--runs 4000]     (default counter against 
 python benchmarks/continual.py figure3 [--trials 60] [--plot out.png]
 python benchmarks/continual.py discover [--trials 3]   (when an item is first published, T = 2^14)
 python benchmarks/continual.py unknown FILE      (space-separated items, one basket a line: kosarak)
+python benchmarks/continual.py people FILE [--ticks 12]   (tabs: user, item in any order of rows: lastfm)
 python benchmarks/continual.py speed
 """
 
@@ -196,6 +197,45 @@ def unknown(arguments: argparse.Namespace) -> None:
         print(f"{row} {spent:>9.1f}", flush=True)
 
 
+def people(arguments: argparse.Namespace) -> None:
+    """Rows of users and items, shuffled into ticks: how many people have each item, at the last tick."""
+    users, items = np.loadtxt(arguments.file, np.int64, skiprows=1, usecols=(0, 1), unpack=True)
+    ticks = np.array_split(np.random.default_rng(1).permutation(len(users)), arguments.ticks)
+    different = np.unique(np.stack([users, items]), axis=1)[1]
+    truth = np.bincount(different)
+    best = set(np.argsort(-truth)[:100].tolist())
+    budget = dc.Budget(1.0, 1e-6)
+    print(f"{len(users):,} rows of {len(np.unique(users)):,} people in {arguments.ticks} ticks, shuffled by seed 1; "
+          "epsilon 1, delta 1e-6 for all of them; mean of", arguments.runs, "runs")  # fmt: skip
+    print(f"{'':>12} {'m':>3} {'items':>6} {'top 100':>8} {'cut':>5} {'error':>7} {'of truth':>9} {'bytes/pair':>11}")
+    for known in (None, np.flatnonzero(truth).tolist()):
+        for most in (1, 3, 10, 50):
+            rows = []
+            for _ in range(arguments.runs):
+                histogram = dc.continual.Histogram(arguments.ticks, budget, known, unit=dc.User(most))
+                for tick in ticks:
+                    result = histogram.step(items[tick], users=users[tick])
+                exact = histogram.not_private_counts()
+                listed = result if known is None else result.head(100)
+                counted = np.array([exact[item] for item in listed.items])
+                wrong = (np.abs(listed.counts - right) for right in (counted, truth[listed.items]))
+                off, far = (part.sum() / max(len(part), 1) for part in wrong)
+                pairs = sum(exact.values())
+                found = len(best & set(listed.items))
+                rows.append((len(listed), found, result.threshold or 0, off, far, len(histogram.to_bytes()) / pairs))
+            n, found, cut, off, far, size = np.mean(rows, axis=0)
+            setting = "items come" if known is None else "items known"
+            print(f"{setting:>12} {most:>3} {n:>6.1f} {found:>8.1f} {cut:>5.0f} {off:>7.1f} {far:>9.1f} {size:>11.1f}")
+    counter = dc.continual.DistinctCount(arguments.ticks, budget)
+    seen: set[int] = set()
+    off = []
+    for tick in ticks:
+        seen |= set(users[tick].tolist())
+        off.append(abs(counter.step(users[tick]) - len(seen)))
+    stated = f"{counter.error(1):.1f} to {counter.error(arguments.ticks):.1f}"
+    print(f"different people: {len(seen):,}; mean error over the ticks {np.mean(off):.1f}, stated {stated}")
+
+
 def speed(arguments: argparse.Namespace) -> None:
     """The wall time and the processor time of a step."""
     rng = np.random.default_rng(1)
@@ -214,6 +254,11 @@ def speed(arguments: argparse.Namespace) -> None:
     for name, column in (("integers", numbers), ("strings", words)):
         hitters = dc.continual.HeavyHitters(2**14, dc.Budget(1.0, 1e-6), 4096)
         steps[f"heavy hitters, 1,000,000 {name}"] = lambda hitters=hitters, column=column: hitters.step(column)
+    rows = pa.array(rng.integers(0, 500_000, 10**6)).cast(pa.string())
+    of_people = dc.continual.Histogram(2**14, dc.Budget(1.0, 1e-6), unit=dc.User(10))
+    steps["people, 1,000,000 rows of strings"] = lambda: of_people.step(words, users=rows)
+    distinct = dc.continual.DistinctCount(2**14, dc.Budget.zcdp(RHO))
+    steps["different people, 1,000,000 rows"] = lambda: distinct.step(rows)
     print(f"{'best of 20 steps':40} {'wall':>8} {'CPU':>11}")
     for name, step in steps.items():
         walls, processors = [], []
@@ -245,15 +290,15 @@ def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for function in (counters, ratio, figure3, discover, unknown, speed):
+    for function in (counters, ratio, figure3, discover, unknown, people, speed):
         command = commands.add_parser(function.__name__)
         command.set_defaults(function=function)
         command.add_argument("--plot")
-        command.add_argument("--runs", type=int, default=4000 if function is ratio else 200)
+        command.add_argument("--runs", type=int, default={ratio: 4000, people: 10}.get(function, 200))
         command.add_argument("--trials", type=int, default=3 if function is discover else 60)
         command.add_argument("--events", type=int, default=2)
-        command.add_argument("--ticks", type=int, default=365)
-        if function is unknown:
+        command.add_argument("--ticks", type=int, default=12 if function is people else 365)
+        if function in (unknown, people):
             command.add_argument("file")
     arguments = parser.parse_args()
     arguments.function(arguments)
