@@ -35,14 +35,12 @@ from discreet.central import (
     UserRelease,
     merge_releases,
 )
+from discreet.central._sparse_histogram import gshm_calibration
+from discreet.central.private_misra_gries import pmg_paper_threshold
+from discreet.central.stability import stability_threshold
 from discreet.noise import seeded_source
-from discreet.privacy.calibration import (
-    correlated_calibration,
-    gshm_calibration,
-    offset_threshold,
-    pmg_paper_threshold,
-    stability_threshold,
-)
+from discreet.privacy.calibration.correlated import correlated_calibration
+from discreet.privacy.calibration.offset import offset_threshold
 from discreet.releases.release import Release
 
 DOMAIN = 1_000_000

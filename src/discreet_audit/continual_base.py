@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet.continual.seam import Continual, CorrelatedNoise, Factor, Tree
 from discreet.noise import RandomSource, seeded_source
-from discreet.privacy.calibration import zcdp_epsilon, zcdp_rho
+from discreet.privacy.calibration.zcdp import zcdp_epsilon, zcdp_rho
 from discreet.releases.release import Release
 from discreet_audit.continual_laws import worst_norm
 from discreet_audit.findings import Finding

@@ -12,7 +12,7 @@ import numpy as np
 from discreet.continual import Counter
 from discreet.continual.seam import CorrelatedNoise, Factor
 from discreet.noise import seeded_source
-from discreet.privacy.calibration import zcdp_delta
+from discreet.privacy.calibration.zcdp import zcdp_delta
 from discreet_audit import continual_base as shared
 from discreet_audit import continual_laws as laws
 from discreet_audit.findings import Finding

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from discreet.continual import Histogram, one_shot
 from discreet.continual.seam import CorrelatedNoise, Engine, Factored, Hidden, Meta, Sparse, Tree, event_counts
 from discreet.noise import RandomSource, seeded_source, system_source
-from discreet.privacy.calibration import zcdp_delta
 from discreet.privacy.calibration.composition import repeated_delta
+from discreet.privacy.calibration.zcdp import zcdp_delta
 from discreet_audit import continual_base as shared
 from discreet_audit import continual_laws as laws
 from discreet_audit.exact import OutputLaw, law_of

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet.continual.seam import CorrelatedNoise, Factor, Tree
 from discreet.noise import RandomSource
-from discreet.privacy.calibration import gaussian_delta
+from discreet.privacy.calibration.gaussian import gaussian_delta
 from discreet_audit.laws import NoiseLaw, gaussian_split_delta
 
 __all__ = [

@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.central._base import Drawn, items_of
-from discreet.privacy.calibration import correlated_calibration, pmg_threshold
+from discreet.central.private_misra_gries import pmg_threshold
+from discreet.privacy.calibration.correlated import correlated_calibration
 from discreet_audit.registry import Twin
 from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource

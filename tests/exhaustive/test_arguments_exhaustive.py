@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.privacy.calibration import stability_delta
+from discreet.central.stability import stability_delta
 from discreet.privacy.calibration.gaussian import unit_change_delta
 
 

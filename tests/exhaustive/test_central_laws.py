@@ -24,12 +24,9 @@ from discreet.central import (
     TextbookMisraGries,
     UserRelease,
 )
-from discreet.privacy.calibration import (
-    correlated_calibration,
-    offset_delta,
-    space_saving_delta,
-    space_saving_noisy_delta,
-)
+from discreet.central.private_space_saving import space_saving_delta, space_saving_noisy_delta
+from discreet.privacy.calibration.correlated import correlated_calibration
+from discreet.privacy.calibration.offset import offset_delta
 from discreet_audit.exact import (
     OutputLaw,
     divergence,

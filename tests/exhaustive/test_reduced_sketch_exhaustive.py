@@ -6,7 +6,8 @@ import math
 import pytest
 from tests.reference.neighbours import Pair, laplace, neighbouring_states, signature
 
-from discreet.privacy.calibration import log_tail, reduced_sensitivity, reduced_threshold
+from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_threshold
+from discreet.privacy.calibration.tails import log_tail
 
 
 def _reduced(k, pair):

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.central import ShardedOffsetRelease
-from discreet.privacy.calibration import offset_delta
+from discreet.privacy.calibration.offset import offset_delta
 from discreet_audit.exact import neighbouring_streams, worst_divergence
 from discreet_audit.sabotage import half_the_noise
 from discreet_audit.sharded import RowShards, _signature, by_rows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.reference.neighbours import Pair
 
-from discreet.privacy.calibration import discrete_gshm_delta, gshm_calibration
+from discreet.central._sparse_histogram import discrete_gshm_delta, gshm_calibration
 
 
 def _worst(epsilon, sigma, t, changes, *, strict=False):

@@ -100,6 +100,9 @@ CENTRAL = in_package(
     ("_base.py", "group privacy without its factor on delta",
      "smaller = delta * math.exp(-log_factor) * (1.0 - 1e-12)", "smaller = delta * (1.0 - 1e-12)",
      (*audited("TextbookMisraGries"), LAWS, "-k", "TextbookMisraGries or textbook or chan")),
+    ("private_space_saving.py", "the key of the other stream is forgotten",
+     "log_any_shown(epsilon / m, [t, t + 1]) + group, delta)", "log_any_shown(epsilon / m, [t]) + group, delta)",
+     ("tests/unit/privacy/test_calibration_space_saving.py", *audited("PrivateSpaceSaving"))),
 )  # fmt: skip
 
 RELEASES = in_package(
@@ -254,7 +257,7 @@ PRIVACY = in_package(
     ("calibration/correlated.py", "isolated keys have a count of one, however many steps there are",
      "self.log_hidden(2 * (threshold - self.height))", "self.log_hidden(2 * (threshold - 1))",
      ("tests/exhaustive/test_correlated_exhaustive.py", "-k", "several_steps")),
-    ("calibration/offset.py", "group privacy without its factor", "_log_delta(epsilon / items, t) + _group_factor(epsilon, items)",
+    ("calibration/offset.py", "group privacy without its factor", "_log_delta(epsilon / items, t) + group_factor(epsilon, items)",
      "_log_delta(epsilon / items, t)", audited("OffsetRelease")),
     ("calibration/tails.py", "the smallest cut is one less", "target = math.nextafter(math.log(delta), -math.inf)",
      "target = math.log(delta) + 0.2", ("tests/unit/privacy/test_calibration_laplace.py",)),
@@ -262,9 +265,6 @@ PRIVACY = in_package(
      "return math.nextafter(epsilon * epsilon / 4.0, math.inf)", ("tests/unit/privacy/test_calibration_gaussian.py", "tests/unit/privacy/test_accounting.py")),
     ("calibration/gaussian.py", "tails are rounded to the wrong side", "return min(1.0, float(_tail_bounds(np.array([float(m)]), np.array([sigma]))[1][0]))",
      "return min(1.0, float(_tail_bounds(np.array([float(m)]), np.array([sigma]))[0][0]))", ("tests/unit/privacy/test_calibration_gaussian.py",)),
-    ("calibration/space_saving.py", "the key of the other stream is forgotten",
-     "log_any_shown(epsilon / m, [t, t + 1]) + group, delta)", "log_any_shown(epsilon / m, [t]) + group, delta)",
-     ("tests/unit/privacy/test_calibration_space_saving.py", *audited("PrivateSpaceSaving"))),
 )  # fmt: skip
 
 NOISE = in_package(

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.central._base import Drawn, Mechanism, length_assumptions, lost_by_misra_gries, positive
 from discreet.noise import RandomSource
-from discreet.privacy.calibration import correlated_calibration
+from discreet.privacy.calibration.correlated import correlated_calibration
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Counts
 from discreet.summaries import MisraGries, UserMisraGries

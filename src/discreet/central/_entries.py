@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from discreet.events.universe import Universe
 from discreet.noise import RandomSource
 from discreet.noise.places import noisy_places
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.calibration import universe_cut
-from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.calibration.safety import SAFETY
+from discreet.privacy.calibration.tails import log_any_shown, smallest_shift
+from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
 from discreet.summaries import MisraGries, RawCounts
@@ -181,3 +182,15 @@ class EntriesRelease(Mechanism):
         # To whole counts: floor(v/u + 1/2), a function of what is already private.
         u = self.step.denominator
         return Drawn(entries, noisy if u == 1 else (2 * noisy + u) // (2 * u), keep)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def universe_cut(epsilon: float, sensitivity: int, universe: int, beta: float) -> int:
+    """The smallest cut that, with probability 1 - beta, none of `universe` zero entries passes.
+
+    For releases under pure epsilon-DP over a known universe. The cut is post-processing: privacy does not rest on it.
+    1 - (1 - P[Z >= cut])^d <= beta with noise of scale sensitivity/epsilon.
+    """
+    rate = positive_number("epsilon", epsilon) / whole_number("sensitivity", sensitivity)
+    d, beta = whole_number("universe", universe), probability("beta", beta)
+    return smallest_shift(lambda t: log_any_shown(rate, [t], d) + SAFETY, beta)

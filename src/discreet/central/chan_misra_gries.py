@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from discreet.central._base import items_of, per_event, positive
 from discreet.central._entries import EntriesRelease
-from discreet.privacy.calibration import chan_threshold
+from discreet.privacy.calibration.misra_gries import chan_threshold
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 __all__ = ["ChanMisraGries"]

@@ -11,7 +11,7 @@ from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale, re
 from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.calibration import offset_threshold
+from discreet.privacy.calibration.offset import offset_threshold
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import MisraGries, Summary

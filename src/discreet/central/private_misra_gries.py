@@ -9,7 +9,9 @@ from typing import ClassVar
 
 from discreet.central._base import items_of
 from discreet.central._shared_noise import SharedNoiseRelease
-from discreet.privacy.calibration import pmg_geometric_threshold, pmg_paper_threshold, pmg_threshold
+from discreet.privacy.calibration.offset import offset_threshold
+from discreet.privacy.calibration.safety import safe_ceil
+from discreet.privacy.checks import positive_number, probability
 
 __all__ = ["PrivateMisraGries"]
 
@@ -47,3 +49,25 @@ class PrivateMisraGries(SharedNoiseRelease):
         m = items_of(self.unit)
         printed = pmg_paper_threshold if self.calibration == "paper" else pmg_geometric_threshold
         return printed(epsilon, delta) if m == 1 else printed(epsilon / m, delta / (m * math.exp(epsilon)))
+
+
+def pmg_threshold(epsilon: float, delta: float, *, max_items: int = 1) -> int:
+    """Algorithm 2 with discrete Laplace noise, exact: the smallest threshold whose delta is at most `delta`.
+
+    Given the shared noise the six kinds of neighbouring states behave as in the offset release, so the threshold is
+    that release's cut. (The offset release publishes more at the same price.)
+    """
+    return 1 + offset_threshold(epsilon, delta, max_items=max_items)
+
+
+def pmg_paper_threshold(epsilon: float, delta: float) -> int:
+    """Algorithm 2 of [LT23] as printed: 1 + 2 ln(3/delta)/epsilon, rounded up."""
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    return safe_ceil(1.0 + 2.0 * (math.log(3.0) - math.log(delta)) / epsilon)
+
+
+def pmg_geometric_threshold(epsilon: float, delta: float) -> int:
+    """Section 5.2 of [LT23], for geometric noise: 1 + 2 ceil( ln(6 e^eps / ((e^eps + 1) delta)) / eps )."""
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    # e^eps / (e^eps + 1) = 1 / (1 + q)
+    return 1 + 2 * safe_ceil((math.log(6.0) - math.log1p(math.exp(-epsilon)) - math.log(delta)) / epsilon)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,9 @@ import numpy as np
 from discreet.central._base import items_of
 from discreet.central._entries import EntriesRelease, reduced_entries
 from discreet.noise import RandomSource
-from discreet.privacy.calibration import reduced_sensitivity, reduced_threshold
+from discreet.privacy.calibration.safety import SAFETY
+from discreet.privacy.calibration.tails import log_tail, smallest_shift
+from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 __all__ = ["ReducedMisraGries", "round_small_entries"]
@@ -68,3 +71,32 @@ def round_small_entries(entries: RawCounts, D: int, source: RandomSource) -> Raw
     y = entries.counts
     raised = source.uniform_integers(D, len(y)) < y
     return RawCounts(entries.items.filter(raised), np.maximum(y[raised], D))
+
+
+def reduced_sensitivity(capacity: int, *, max_items: int = 1) -> int:
+    """l1-sensitivity of Algorithm 3 of [LT23] in units of 1/(k+1): 2k - 1 for one item, m (2k - 1) for m.
+
+    In these units the sketch is the integer vector max(0, (k+1) c_x - sum c). When all k counters fall by 1 every
+    entry falls by (k+1) - k = 1: at most k in all. When one counter rises by 1, its entry rises by k and each of
+    the at most k - 1 other positive entries falls by 1: at most 2k - 1 (cutting at 0 shortens distances). The
+    paper's proof has the sign of the change of gamma reversed and arrives at 2k + 1; both are below 2 (k + 1).
+    """
+    return (2 * whole_number("capacity", capacity) - 1) * whole_number("max_items", max_items)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def reduced_threshold(epsilon: float, delta: float, capacity: int, *, max_items: int = 1) -> int:
+    """(epsilon, delta) release of Algorithm 3: the threshold in units of 1/(k+1).
+
+    With D the sensitivity: an entry 0 < y < D becomes D with probability y/D and 0 otherwise, positive entries get
+    noise Z of scale D/epsilon, and an entry is published iff it is at least D + t. Then delta = P[Z >= t].
+
+    Why: an entry below D is published with probability (y/D) P[Z >= t]. So an entry that moves by a share s of D below
+    D costs (0, s P[Z >= t]), and above D (s epsilon, 0). One that crosses D, from (1-b) D to (1-b+s) D, exceeds the
+    factor e^(s eps) by P[Z >= t] (e^(eps (s-b)) - (1-b) e^(s eps)), which is convex in b, 0 at b = 0 and at most
+    s P[Z >= t] at b = s. Entries are independent and the shares sum to 1 at most. The reverse direction needs
+    P[Z >= t] <= 1/(1 + e^epsilon), which t >= D ensures.
+    """
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    D = reduced_sensitivity(capacity, max_items=max_items)
+    return D + smallest_shift(lambda t: log_tail(epsilon / D, t) + SAFETY, delta, least=D)

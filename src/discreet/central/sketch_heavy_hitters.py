@@ -25,8 +25,7 @@ from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.collisions import Collisions
-from discreet.privacy.calibration.sums import noise_sum_bound
-from discreet.privacy.checks import whole_number
+from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import CountMin, CountSketch, LinearSketch, Summary
 
@@ -318,7 +317,7 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
 @lru_cache(maxsize=256)
 def _sigma(epsilon: float, delta: float, depth: int, items: int) -> float:
     """Sigma for d cells that move by 1 each, or for m events, which move the cells by at most m sqrt(d) in l2."""
-    from discreet.privacy.calibration import discrete_gaussian_sigma, discrete_gaussian_sigma_any
+    from discreet.privacy.calibration.gaussian import discrete_gaussian_sigma, discrete_gaussian_sigma_any
 
     if items == 1:
         return discrete_gaussian_sigma(epsilon, delta, changes=depth)
@@ -336,3 +335,39 @@ def _unreached(noise: Noise, draws: int, failure: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if draws * noise.upper_tail(middle) > failure else (low, middle)
     return high
+
+
+_LARGEST_RATE = 700.0
+
+
+def noise_sum_bound(law: str, scale: Fraction, draws: int, failure: float) -> int:
+    """B with P[sum of `draws` noises <= -B] <= failure, for discrete "laplace" or "gaussian" noise.
+
+    P[S >= B] <= E[exp(tZ)]^N exp(-tB) for every t > 0, so B = (N log E[exp(tZ)] + log(1/failure)) / t will do for any:
+    a search over t that stops early costs size, not validity.
+    Laplace of rate r: E[exp(tZ)] = (1-q)^2 / ((1 - q e^t)(1 - q e^-t)) = 1/(1 - (sinh(t/2) / sinh(r/2))^2), t < r.
+    Gaussian: E[exp(tZ)] <= exp(t^2 sigma^2 / 2) ([CKS20], Lemma 22), and t = sqrt(2 log(1/failure) / (N sigma^2)).
+    """
+    draws = whole_number("draws", draws)
+    needed = -math.log(probability("failure", failure))
+    if law == "gaussian":
+        bound = float(scale) * math.sqrt(2.0 * draws * needed)
+    elif law == "laplace":
+        # A smaller rate is more noise: the bound for it holds, too.
+        bound = _laplace_sum_bound(min(float(1 / scale), _LARGEST_RATE), draws, needed)
+    else:
+        raise ParameterError(f"law must be 'laplace' or 'gaussian', not {law!r}")
+    return math.ceil(bound * (1.0 + 1e-9))
+
+
+def _laplace_sum_bound(rate: float, draws: int, needed: float) -> float:
+    def at(log_share: float) -> float:
+        t = rate * math.exp(log_share)
+        ratio = math.sinh(t / 2.0) / math.sinh(rate / 2.0)
+        return (needed - draws * math.log1p(-ratio * ratio)) / t
+
+    low, high = -40.0, -1e-6
+    for _ in range(200):
+        left, right = low + (high - low) / 3.0, high - (high - low) / 3.0
+        low, high = (low, right) if at(left) < at(right) else (left, high)
+    return at((low + high) / 2.0)

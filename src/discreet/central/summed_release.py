@@ -12,11 +12,10 @@ import numpy as np
 
 from discreet.central._base import items_of
 from discreet.central._entries import EntriesRelease, reduced_entries
-from discreet.central.reduced_misra_gries import round_small_entries
+from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_threshold, round_small_entries
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.published import item_order, items_array
 from discreet.noise import RandomSource
-from discreet.privacy.calibration import reduced_sensitivity, reduced_threshold
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries, RawCounts, Summary
 

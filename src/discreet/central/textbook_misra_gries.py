@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from discreet.central._base import items_of, per_event, positive
 from discreet.central._shared_noise import SharedNoiseRelease
-from discreet.privacy.calibration import textbook_paper_threshold, textbook_threshold
+from discreet.privacy.calibration.safety import safe_ceil
+from discreet.privacy.calibration.tails import any_of_log_delta, smallest_shift
+from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.summaries import MisraGries, RawCounts
 
 __all__ = ["TextbookMisraGries"]
@@ -47,3 +50,30 @@ class TextbookMisraGries(SharedNoiseRelease):
 
     def _counts(self, summary: MisraGries) -> RawCounts:
         return positive(summary.not_private_counts())
+
+
+@lru_cache(maxsize=1024, typed=True)
+def textbook_threshold(epsilon: float, delta: float, capacity: int) -> int:
+    """The same release, exact: the smallest 1 + t with P[some Z_i + Z_0 >= t, i = 1..k] <= delta.
+
+    Worst case: one sketch holds k keys of count 1, its neighbour, one decrement later, none. In that direction the
+    divergence is the probability that one of the k keys is published. In the other the isolated keys may be added to
+    the smaller sketch with count 0, which changes its law by P[some Z_i + Z_0 >= t+1] at most, and the rest is a
+    shift of the shared noise by 1; that is less. The case of one differing counter has one isolated key.
+    """
+    epsilon, delta, k = (
+        positive_number("epsilon", epsilon),
+        probability("delta", delta),
+        whole_number("capacity", capacity),
+    )
+    return 1 + smallest_shift(lambda t: any_of_log_delta(epsilon, t, k), delta)
+
+
+def textbook_paper_threshold(epsilon: float, delta: float, capacity: int) -> int:
+    """Section 5.1 of [LT23] as printed, for sketches that drop zero counters: 1 + 2 ln((k+1)/(2 delta))/epsilon."""
+    epsilon, delta, k = (
+        positive_number("epsilon", epsilon),
+        probability("delta", delta),
+        whole_number("capacity", capacity),
+    )
+    return safe_ceil(1.0 + 2.0 * (math.log(k + 1) - math.log(2.0) - math.log(delta)) / epsilon)

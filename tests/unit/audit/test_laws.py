@@ -6,7 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from discreet.privacy.calibration import discrete_gaussian_delta, log_tail, offset_delta, stability_delta
+from discreet.central.stability import stability_delta
+from discreet.privacy.calibration.gaussian import discrete_gaussian_delta
+from discreet.privacy.calibration.offset import offset_delta
+from discreet.privacy.calibration.tails import log_tail
 from discreet_audit.laws import (
     Key,
     NoiseLaw,

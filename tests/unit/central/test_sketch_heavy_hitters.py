@@ -13,9 +13,9 @@ import pytest
 
 import discreet as dc
 from discreet.central import CountMinHeavyHitters, CountSketchHeavyHitters
+from discreet.central.sketch_heavy_hitters import noise_sum_bound
 from discreet.noise import seeded_source
 from discreet.privacy.calibration.collisions import Collisions, all_rows_fail, majority_fails
-from discreet.privacy.calibration.sums import noise_sum_bound
 from discreet.releases.error_model import ErrorModel, Noise
 
 BUDGET = dc.Budget(1.0, 1e-6)

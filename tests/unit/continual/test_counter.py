@@ -164,7 +164,7 @@ def test_noise_for_the_budget():
     several = dc.continual.Counter(100, dc.Budget.zcdp(0.02), method="tree", base=2, size=9, max_items_per_event=4)
     assert float(several._run.sigma) == pytest.approx(2 * math.sqrt(7 / 0.04))
     converted = dc.continual.Counter(100, dc.Budget(1.0, 1e-6), method="tree", base=2)
-    from discreet.privacy.calibration import zcdp_rho
+    from discreet.privacy.calibration.zcdp import zcdp_rho
 
     assert float(converted._run.sigma) == pytest.approx(math.sqrt(7 / (2 * zcdp_rho(1.0, 1e-6))))
 

@@ -9,8 +9,10 @@ import pytest
 import discreet as dc
 from discreet.central import MergedRelease, UserRelease
 from discreet.central._correlated import plus_halves
+from discreet.central._sparse_histogram import gshm_calibration
 from discreet.noise import seeded_source
-from discreet.privacy.calibration import correlated, correlated_calibration, discrete_correlated_delta, gshm_calibration
+from discreet.privacy.calibration import correlated
+from discreet.privacy.calibration.correlated import correlated_calibration, discrete_correlated_delta
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet_audit.laws import NoiseLaw, shared_split_delta
 

@@ -7,24 +7,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet.central._sparse_histogram import discrete_gshm_delta, gshm_calibration, gshm_delta
 from discreet.errors import ParameterError
-from discreet.privacy.calibration import (
+from discreet.privacy.calibration.gaussian import (
+    _tail_bounds,
     discrete_gaussian_delta,
     discrete_gaussian_sigma,
     discrete_gaussian_sigma_any,
     discrete_gaussian_tail,
-    discrete_gshm_delta,
     gaussian_delta,
-    gaussian_rho,
     gaussian_sigma,
-    gshm_calibration,
-    gshm_delta,
-    pure_rho,
-    zcdp_delta,
-    zcdp_epsilon,
-    zcdp_rho,
 )
-from discreet.privacy.calibration.gaussian import _tail_bounds
+from discreet.privacy.calibration.zcdp import gaussian_rho, pure_rho, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 
 def _pmf(sigma: float, reach: int) -> np.ndarray:

@@ -5,26 +5,15 @@ import math
 import mpmath
 import pytest
 
+from discreet.central._entries import universe_cut
+from discreet.central.private_misra_gries import pmg_geometric_threshold, pmg_paper_threshold, pmg_threshold
+from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_threshold
+from discreet.central.stability import stability_delta, stability_threshold
+from discreet.central.textbook_misra_gries import textbook_paper_threshold, textbook_threshold
 from discreet.errors import ParameterError
-from discreet.privacy.calibration import (
-    chan_threshold,
-    log_sum_tail,
-    log_tail,
-    offset_delta,
-    offset_threshold,
-    pmg_geometric_threshold,
-    pmg_paper_threshold,
-    pmg_threshold,
-    reduced_paper_threshold,
-    reduced_sensitivity,
-    reduced_threshold,
-    stability_delta,
-    stability_threshold,
-    textbook_paper_threshold,
-    textbook_threshold,
-    universe_cut,
-)
-from discreet.privacy.calibration.tails import any_of_log_delta
+from discreet.privacy.calibration.misra_gries import chan_threshold
+from discreet.privacy.calibration.offset import offset_delta, offset_threshold
+from discreet.privacy.calibration.tails import any_of_log_delta, log_sum_tail, log_tail
 
 EPSILONS = [0.1, 0.5, 1.0, 2.0]
 
@@ -123,7 +112,9 @@ def test_printed_thresholds_are_safe_for_integer_noise(epsilon, delta):
     exact = pmg_threshold(epsilon, delta)
     assert exact <= pmg_paper_threshold(epsilon, delta) <= pmg_geometric_threshold(epsilon, delta)
     assert textbook_threshold(epsilon, delta, 1000) <= textbook_paper_threshold(epsilon, delta, 1000)
-    assert reduced_threshold(epsilon, delta, 1000) / 1001 <= reduced_paper_threshold(epsilon, delta)
+    assert (
+        reduced_threshold(epsilon, delta, 1000) / 1001 <= 4.0 - 2.0 * math.log(delta) / epsilon
+    )  # section 6 of [LT23]
 
 
 @pytest.mark.parametrize(("epsilon", "t", "keys"), [(1.0, 5, 3), (0.5, 40, 1000), (2.0, 1, 50), (1.0, 0, 4)])

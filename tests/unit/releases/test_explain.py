@@ -6,7 +6,8 @@ import re
 import pytest
 
 import discreet as dc
-from discreet.privacy.calibration import discrete_gaussian_sigma, stability_threshold
+from discreet.central.stability import stability_threshold
+from discreet.privacy.calibration.gaussian import discrete_gaussian_sigma
 from discreet.releases.explain import explanation
 
 

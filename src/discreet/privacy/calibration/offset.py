@@ -24,7 +24,7 @@ from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-__all__ = ["offset_delta", "offset_threshold"]
+__all__ = ["group_factor", "offset_delta", "offset_threshold"]
 
 
 def _log_delta(rate: float, t: int) -> float:
@@ -46,14 +46,14 @@ def _log_delta(rate: float, t: int) -> float:
     return -rate * t - 2.0 * math.log1p(q) + math.log(t * p + K + q * ((t + 1) * p + K) - J)
 
 
-def _group_factor(epsilon: float, items: int) -> float:
+def group_factor(epsilon: float, items: int) -> float:
     """log of sum_{i < m} exp(i epsilon/m) = (e^epsilon - 1)/(e^(epsilon/m) - 1): what m steps make of one delta."""
     step = epsilon / items
     return epsilon - step + math.log(-math.expm1(-epsilon)) - math.log(-math.expm1(-step)) if items > 1 else 0.0
 
 
 def _guaranteed(epsilon: float, t: int, items: int) -> float:
-    return _log_delta(epsilon / items, t) + _group_factor(epsilon, items) + SAFETY
+    return _log_delta(epsilon / items, t) + group_factor(epsilon, items) + SAFETY
 
 
 def offset_delta(epsilon: float, t: int, *, max_items: int = 1) -> float:
