@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from discreet.pan.heavy_fraction import ladder_weights
+from discreet.pan.ladder import ladder_weights
 from discreet_audit.pan_laws import Cell, Law, Model, State, bit_cell, counter_cell, product_cell
 
 __all__ = [

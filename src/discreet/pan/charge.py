@@ -5,10 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from discreet.errors import ParameterError
-from discreet.privacy.ledger import Account, new_charge_id
 from discreet.releases.paying import Bill, begin, check_payer
+
+if TYPE_CHECKING:  # what nobody pays for needs no ledger
+    from discreet.privacy.ledger import Account
 
 __all__ = ["Charge", "saved_charge"]
 
@@ -37,7 +40,7 @@ class Charge:
         if account is None:
             draw()
             return None
-        made = cls(new_charge_id() if charge_id is None else charge_id, uuid.uuid4().hex, account)
+        made = cls(_new_id() if charge_id is None else charge_id, uuid.uuid4().hex, account)
         begin(account, made.charge_id, bill, made.token.encode(), what="state", save=draw)
         return made
 
@@ -51,7 +54,7 @@ class Charge:
         check_payer(account, None, None)
         if seeded:
             raise ParameterError("a ledger keeps private releases; a state from a seeded source is not private")
-        made = cls(*(saved or (new_charge_id(), uuid.uuid4().hex)), account)
+        made = cls(*(saved or (_new_id(), uuid.uuid4().hex)), account)
         begin(account, made.charge_id, bill, made.token.encode(), what="state")
         return made
 
@@ -76,3 +79,9 @@ def saved_charge(values: object) -> tuple[str, str] | None:
     if not isinstance(values, list) or len(values) != 2 or not all(isinstance(value, str) for value in values):
         raise ParameterError("not a charge")
     return values[0], values[1]
+
+
+def _new_id() -> str:
+    from discreet.privacy.ledger import new_charge_id
+
+    return new_charge_id()

@@ -16,6 +16,7 @@ from discreet.pan._base import PanEstimate, numbers
 from discreet.pan._sampled import Sampled
 from discreet.pan.cropped_mean import MAX_T, largest_ratio
 from discreet.pan.intervals import count_bound, mean_interval
+from discreet.pan.ladder import Ladder
 from discreet.pan.responses import Response, gap_of
 from discreet.pan.seam import ElementLaw
 from discreet.pan.settings import Options, Settings
@@ -25,10 +26,9 @@ from discreet.privacy.checks import positive_number, whole_number
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["HeavyFraction", "ladder_weights"]
+__all__ = ["HeavyFraction"]
 
 _GRID = 2**20  # the paper's multiplicities are counted in this part of an occurrence
-_WEIGHT = 2**24  # and the weights of its tables in this part of the largest
 
 
 class HeavyFraction(Sampled):
@@ -115,13 +115,13 @@ class HeavyFraction(Sampled):
         """A bit in one of two tables, or one in each table of the ladder, for two multiplicities r_x."""
         if self._method == "two_tables":
             return [self._law_of_bits(modulus) for modulus in (self._k, self._a) if modulus]
-        weights, _ = self._ladder_parts()
+        weights, _ = self._ladder.parts
 
         def total(bits: tuple[int, ...]) -> tuple[float, ...]:
             return (float(sum(w * bit for w, bit in zip(weights, bits, strict=True))),)
 
         # The multiplicities are counted in halves here; the law of a table does not depend on how fine they are.
-        tables = [tuple(self._bit(round(2 * t), step) for t in self._rungs) for step in (2, 3)]
+        tables = [tuple(self._bit(round(2 * t), step) for t in self._ladder.rungs) for step in (2, 3)]
         return [ElementLaw(cells, total, (self.noise_scale,)) for cells in tables]
 
     # ---- two tables ----------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class HeavyFraction(Sampled):
 
     def _build(self, source: RandomSource) -> _native.PanTable:
         if self._method == "ladder":
-            return self._ladder(source)
+            return self._build_ladder(source)
         table = self._cells(source, shuffled=True)
         of_b, of_a = self._sizes
         moduli = np.repeat(np.array([self._k, max(self._a, 1)], np.uint64), [of_b, of_a])
@@ -181,59 +181,39 @@ class HeavyFraction(Sampled):
     # ---- the paper's ladder --------------------------------------------------------------------------------------
 
     @property
-    def _rungs(self) -> list[float]:
+    def _ladder(self) -> Ladder:
         assert self._max_count is not None
-        top = math.ceil(math.log(self._max_count, 1 + self._rho) - 1e-9)
-        return [(1 + self._rho) ** i for i in range(max(top, 1) + 1)]
+        return Ladder(self._k, self._rho, self._max_count)
 
     @property
     def response(self) -> Response:
         """The coins of the bits; the tables of the ladder share epsilon_state."""
-        tables = 1 if self._method == "two_tables" else len(self._rungs)
+        tables = 1 if self._method == "two_tables" else len(self._ladder.rungs)
         return Response.of(self._settings.response, self._settings.epsilon_state / tables)
 
-    def _ladder(self, source: RandomSource) -> _native.PanTable:
+    def _build_ladder(self, source: RandomSource) -> _native.PanTable:
         table = self._cells(source)
         # r_x is drawn before the data and is not secret: it is part of the state.
         most = math.floor(_GRID * self._rho)
         steps = (_GRID + source.uniform_integers(most + 1, self._sample_size)).astype(np.uint64)
-        for t in self._rungs:
+        for t in self._ladder.rungs:
             table.add_bits(numbers(round(t * _GRID)), steps, self._native_source)
         return table
 
-    def _ladder_parts(self) -> tuple[list[int], float]:
-        """Whole weights W_j and the unit u with value = u sum_j W_j (K_j/m - p0)/gap."""
-        weights = [w * t for w, t in zip(ladder_weights(self._rungs, self._k), self._rungs, strict=True)]
-        unit = max(map(abs, weights)) / _WEIGHT
-        return [round(w / unit) for w in weights], unit
-
     def _sensitivity(self, intrusions: int) -> int:
         # An element is in one of the two tables. It is in every table of the ladder, and may move each count by 1.
-        return 1 if self._method == "two_tables" else sum(map(abs, self._ladder_parts()[0]))
-
-    def _ladder_bound(self, gap: float, epsilon_output: float, beta: float) -> float:
-        """Hoeffding's bound for the bits, the multiplicities and the sample, and the tail of the noise.
-
-        Given r_x the bits of an element are independent with weights W_j; what they mean is a function of n_x r_x that
-        is linear between the rungs and so bounded by its values there.
-        """
-        weights, unit = self._ladder_parts()
-        m, rungs = self._sample_size, self._rungs
-        means = [unit * sum(w * min(s, t) / t for w, t in zip(weights, rungs, strict=True)) for s in [0.0, *rungs]]
-        proxy = (unit / gap) ** 2 * sum(w * w for w in weights) + (max(means) - min(means)) ** 2
-        noise = unit / gap * sum(map(abs, weights)) * math.log(4 / beta) / epsilon_output
-        return math.sqrt(proxy * math.log(4 / beta) / (2 * m)) + noise / m
+        return 1 if self._method == "two_tables" else sum(map(abs, self._ladder.parts[0]))
 
     def _ladder_width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
-        gap = gap_of(settings.response, epsilon_state / len(self._rungs), settings.announced_intrusions)
-        return self._ladder_bound(gap, epsilon_output, settings.beta)
+        gap = gap_of(settings.response, epsilon_state / len(self._ladder.rungs), settings.announced_intrusions)
+        return self._ladder.bound(self._sample_size, gap, epsilon_output, settings.beta)
 
     def _read_ladder(self, source: RandomSource) -> PanEstimate:
-        weights, unit = self._ladder_parts()
+        weights, unit = self._ladder.parts
         total = self.counted(source, 1, partial(self._table.noisy_weighted_ones, weights))
         p0, gap = self._chances()
         value = unit * (total / self._sample_size - p0 * sum(weights)) / gap
-        reach = self._ladder_bound(gap, self.epsilon_output, self._settings.beta)
+        reach = self._ladder.bound(self._sample_size, gap, self.epsilon_output, self._settings.beta)
         if self.intrusions:
             reach = math.inf  # the counters were drawn anew, and no bound is proved for the recursion then
         return self._estimate(value, value - reach, value + reach)
@@ -250,34 +230,10 @@ class HeavyFraction(Sampled):
 
     def _check_table(self) -> None:
         super()._check_table()
-        expected = 1 if self._method == "two_tables" else len(self._rungs)
+        expected = 1 if self._method == "two_tables" else len(self._ladder.rungs)
         first = self._k if self._method == "two_tables" else _GRID
         if self._table.layers != expected or self._table.modulus(0) != first:
             raise CorruptStateError("state has a table for another k")
 
     def _describe(self) -> str:
         return f"{super()._describe()}, k={self._k}, rho={self._rho:g}, method={self._method!r}"
-
-
-def ladder_weights(rungs: list[float], k: int, only_one: bool = False) -> list[float]:
-    """The output of [PAN] Figure 3 as a linear function of the cropped means e'_0, ..., e'_l.
-
-    `only_one` gives step 4 as printed, the fraction of the single interval from ceil(log k); as corrected it is the
-    sum of the intervals from there up.
-    """
-    last = len(rungs) - 1
-    t = [*rungs, rungs[-1]]
-    e = np.vstack([np.eye(last + 1), np.eye(last + 1)[-1:]])  # t_(l+1) = t_l
-    start = min(math.ceil(math.log(k, 1 + (rungs[1] / rungs[0] - 1)) - 1e-9), last - 1) if k > 1 else 0
-    v = np.zeros(last + 1)
-    total = np.zeros(last + 1)
-    for i in range(last - 1, -1, -1):
-        width, above = t[i + 1] - t[i], t[i + 2] - t[i + 1]
-        heavier = np.zeros(last + 1)
-        if above > 0:
-            u = (e[i + 2] - e[i + 1]) - v * above / 2
-            heavier = v * width + width / above * u
-        v = ((e[i + 1] - e[i]) - heavier) / (width / 2)
-        if i == start or (i > start and not only_one):
-            total = total + v
-    return [float(w) for w in total]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.pan.intervals import choose_share, smallest_sample
 from discreet.privacy.checks import positive_number, probability, whole_number
-from discreet.privacy.ledger import Account
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account
 
 __all__ = ["Options", "Settings", "Width", "fewest"]
 
