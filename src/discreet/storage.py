@@ -8,18 +8,20 @@ besides the lock file (there may be no state yet) the state itself is locked, so
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import ClassVar
 
-from discreet import _native
 from discreet.errors import CorruptStateError, DiscreetError, ParameterError
 
-__all__ = ["MAGIC", "StateFile", "locked", "open_state", "seal_state"]
+__all__ = ["MAGIC", "AtomicFile", "StateFile", "locked", "open_state", "seal_state"]
 
 MAGIC = b"DSCREET1"  # how every envelope begins
 _POLL_SECONDS = 0.02
@@ -27,6 +29,8 @@ _POLL_SECONDS = 0.02
 
 def seal_state(family: int, version: int, payload: bytes) -> bytes:
     """Wrap a payload with magic, family (100 and up), version and checksum."""
+    from discreet import _native
+
     return _native.seal_state(family, version, payload)
 
 
@@ -34,6 +38,8 @@ def open_state(data: bytes, family: int, newest: int) -> tuple[int, bytes]:
     """The version and payload of a state of this family; `CorruptStateError` for anything else."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise ParameterError(f"a state is bytes, not {type(data).__name__}")
+    from discreet import _native
+
     found, version, payload = _native.open_state(bytes(data))
     if found != family:
         raise CorruptStateError("state belongs to another class")
@@ -235,3 +241,73 @@ def _overwrite(file: int) -> None:
     """Write zeros over all of a file."""
     os.pwrite(file, bytes(os.fstat(file).st_size), 0)
     os.fsync(file)
+
+
+class AtomicFile:
+    """A file that appears under its name only when it is complete; until then an older one stays as it was.
+
+    It is made beside its final name when this is constructed, so that a directory that does not exist or cannot be
+    written is noticed before a budget is spent. A link stays a link: the file it leads to is replaced. What is not a
+    file (a terminal, a pipe, /dev/stdout) is written as it is.
+    """
+
+    _left: ClassVar[set[Path]] = set()  # under temporary names, in this process
+
+    def __init__(self, path: Path) -> None:
+        from tempfile import gettempdir
+
+        self.path = path
+        if path.is_dir():
+            raise DiscreetError(f"the output {str(path)!r} is a directory")
+        self._final = Path(os.path.realpath(path))
+        self._replaces = self._final.is_file() or not self._final.exists()
+        try:
+            if not os.access(self._final, os.W_OK) and self._final.exists():
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            # The suffix stays: libraries that write into the file go by it.
+            folder = self._final.parent if self._replaces else Path(gettempdir())
+            self.temporary = folder / f".{path.stem}.{os.urandom(8).hex()}{path.suffix}"
+            # Known before it is there: an interrupt may come at any moment.
+            self._left.add(self.temporary)
+            os.close(os.open(self.temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        except OSError as error:
+            raise self._error(error) from error
+
+    def __enter__(self) -> AtomicFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with suppress(FileNotFoundError):
+            self.temporary.unlink()
+        self._left.discard(self.temporary)
+
+    @classmethod
+    def remove_left(cls) -> None:
+        """Remove the temporary files of which an interrupt hit the removal."""
+        for temporary in cls._left:
+            with suppress(OSError):
+                temporary.unlink()
+
+    def write(self, data: bytes) -> None:
+        """Write all of the file and give it its name."""
+        self.fill(lambda temporary: temporary.write_bytes(data))
+
+    def fill(self, write: Callable[[Path], object]) -> None:
+        """Let somebody write the file under its temporary name, and give it its own."""
+        try:
+            write(self.temporary)
+            if not self._replaces:
+                with open(self.temporary, "rb") as file, open(self._final, "wb") as device:
+                    shutil.copyfileobj(file, device)
+                return
+            with open(self.temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            mask = os.umask(0)
+            os.umask(mask)
+            self.temporary.chmod(0o666 & ~mask)  # temporary files are made for their owner alone
+            os.replace(self.temporary, self._final)
+        except OSError as error:
+            raise self._error(error) from error
+
+    def _error(self, error: OSError) -> DiscreetError:
+        return DiscreetError(f"the output {str(self.path)!r} cannot be written: {error.strerror or error}")

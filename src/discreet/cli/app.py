@@ -20,7 +20,8 @@ from discreet.cli.interrupts import (
     no_more_interrupts,
     what_happened,
 )
-from discreet.cli.output import AtomicFile, drop_standard_output, note
+from discreet.cli.output import drop_standard_output, note
+from discreet.storage import AtomicFile
 
 __all__ = ["app", "main"]
 

@@ -12,8 +12,9 @@ import click
 
 from discreet.cli import options
 from discreet.cli.options import flag, option
-from discreet.cli.output import AtomicFile, note, print_table, remark
+from discreet.cli.output import note, print_table, remark
 from discreet.errors import ParameterError
+from discreet.storage import AtomicFile
 
 __all__ = ["audit"]
 

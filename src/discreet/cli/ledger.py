@@ -12,7 +12,8 @@ import click
 
 from discreet.cli import options
 from discreet.cli.options import flag, option
-from discreet.cli.output import AtomicFile, note, print_table
+from discreet.cli.output import note, print_table
+from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget

@@ -12,8 +12,9 @@ import click
 from discreet.cli import options
 from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import LOCK_WAIT_SECONDS, Argument, Paying, Source, flag, option
-from discreet.cli.output import AtomicFile, note, print_table, remark
+from discreet.cli.output import note, print_table, remark
 from discreet.errors import DataError, ParameterError
+from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
     from discreet.multiparty import Protocol

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from discreet.cli import options
 from discreet.cli.interrupts import uninterrupted
 from discreet.cli.output import (
-    AtomicFile,
     by_ending,
     refuse_same_file,
     remark,
@@ -20,6 +19,7 @@ from discreet.cli.output import (
     write_standard_output,
 )
 from discreet.errors import DiscreetError, ParameterError
+from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
     from discreet.cli.options import Paying
@@ -56,11 +56,6 @@ class Place:
         if format == "parquet" and self.output is None and sys.stdout.isatty():
             raise ParameterError("Parquet is not for a terminal: give --output")
         return format
-
-    @property
-    def is_text(self) -> bool:
-        """Whether people read it on standard output."""
-        return self.output is None and self.written_as == "table"
 
     def check(self, kept: Iterable[str | Path | None]) -> None:
         """Before anything is read: a probability, and nothing overwritten that the command reads or keeps."""
@@ -120,26 +115,28 @@ def publish(
         release = draw(reading_is_over)
         paying.told(_PAYMENTS[release.payment], budget)
         with _kept_for_later(charge_id):
-            _write(release, format, place, target, remarks(release))
+            is_text = format == "table" and target is None  # people read it on standard output
+            _write(release, format, place.confidence, target, remarks(release), is_text)
             if picture is not None:
                 picture.fill(lambda file: release.plot(file, confidence=place.confidence))
             if place.explain:
-                _explain(release, place.is_text)
+                _explain(release, is_text)
 
 
-def _write(release: Release, format: str, place: Place, target: AtomicFile | None, remarks: list[str]) -> None:
+def _write(
+    release: Release, format: str, confidence: float, target: AtomicFile | None, remarks: list[str], is_text: bool
+) -> None:
     from discreet.releases.formats import FORMATS, paragraph
 
-    width = table_width() if target is None else None
-    written = FORMATS[format](release, place.confidence, width)
+    written = FORMATS[format](release, confidence, table_width() if is_text else None)
     data = written.encode() if isinstance(written, str) else written
     if target is not None:
         target.write(data)
-    elif place.is_text:
-        write_standard_output(data + "".join(paragraph(text) + "\n" for text in remarks).encode())
     else:
         write_standard_output(data)
-    if not place.is_text:
+    if is_text:
+        write_standard_output("".join(paragraph(text) + "\n" for text in remarks).encode())
+    else:
         for text in remarks:
             remark(text)
 

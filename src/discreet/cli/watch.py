@@ -13,7 +13,7 @@ import click
 from discreet.cli import options
 from discreet.cli.interrupts import Interrupted, interrupt_arrived, stop_if_interrupted, uninterrupted
 from discreet.cli.options import Paying, flag, option
-from discreet.cli.output import remark, table_width
+from discreet.cli.output import progress_is_shown, remark, table_width
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def watch(
                 with uninterrupted():
                     _print(result, watcher, k)
                     printed = result
-                if sys.stderr.isatty():  # what is left out is for the operator's eyes alone
+                if progress_is_shown():  # what is left out is for the operator's eyes alone
                     _note_left_out(watcher)
                 stop_if_interrupted()
         except Interrupted:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 import discreet as dc
-from discreet.cli.output import AtomicFile
+from discreet.storage import AtomicFile
 
 
 def test_nothing_appears_unless_it_is_published(tmp_path):
