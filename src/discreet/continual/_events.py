@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError
-from discreet.events.items import Item, arrow_chunks, is_arrow, item_of, item_of_bytes, prepare_column, row_items
+from discreet.events.items import (
+    Item,
+    arrow_chunks,
+    is_arrow,
+    is_several,
+    item_of,
+    item_of_bytes,
+    listed,
+    prepare_column,
+    row_items,
+)
 from discreet.summaries import ExactCounts
 
-__all__ = ["event_counts", "flattened", "is_set"]
+__all__ = ["event_counts", "flattened"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -50,29 +60,22 @@ def flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | Non
         column = column.tolist()  # of whole numbers, text or bytes: an event each
     if is_arrow(column):
         return _from_arrow(column)
-    if isinstance(column, (str, bytes, bytearray)) or not isinstance(column, Iterable):
-        raise DataError(f"a tick takes a column or an iterable of events, not {type(column).__name__}")
-    listed = list(column)
-    grouped = [is_set(event) for event in listed]
+    each = listed(column, "events")
+    grouped = [is_several(event) for event in each]
     if not any(grouped):
-        _refuse_nulls(listed)
-        return list(map(item_of, listed)), None
+        _refuse_nulls(each)
+        return list(map(item_of, each)), None
     if not all(grouped):
         raise DataError("some events are sets of items and some are items; put an event of one item in a list, too")
     items: list[Item | None] = []
     parents: list[int] = []
-    for number, event in enumerate(listed):
+    for number, event in enumerate(each):
         values = list(row_items(event) or [])
         _refuse_nulls(values)
         known = [item for item in map(item_of, values) if item is not None]
         items += known
         parents += [number] * len(known)
     return items, np.array(parents, np.int64)
-
-
-def is_set(event: Any) -> bool:
-    """Whether this is an event of several items, and not an item."""
-    return isinstance(event, Iterable) and not isinstance(event, (str, bytes, bytearray, np.generic))
 
 
 def _refuse_nulls(values: list[Any]) -> None:

@@ -11,7 +11,6 @@ and then the presence of one would decide what counts of the other.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import pyarrow as pa
 
 from discreet import _native
 from discreet.errors import CorruptStateError, DataError
-from discreet.events.items import arrow_chunks, is_arrow, item_of, prepare_column, skip_nulls
+from discreet.events.items import arrow_chunks, is_arrow, is_several, item_of, listed, prepare_column, skip_nulls
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
 
 __all__ = ["Numbers", "People", "person_rows"]
@@ -46,9 +45,7 @@ class Numbers:
         """The number of every row; -1 for a null that is skipped, and for what cannot be an item."""
         skip, prepared = skip_nulls(nulls), prepare_column(column)
         if not is_arrow(prepared) and not isinstance(prepared, np.ndarray):
-            if isinstance(prepared, (str, bytes, bytearray)) or not isinstance(prepared, Iterable):
-                raise DataError(f"{self._role} come in a column or an iterable, not in a {type(prepared).__name__}")
-            prepared = list(prepared)
+            prepared = listed(prepared, self._role)
             if not skip and any(value is None for value in prepared):
                 raise DataError(f'the {self._role} have nulls; nulls="skip" leaves those rows out')
             # The native reader drops objects that cannot be items; here each row must keep its place.
@@ -183,7 +180,7 @@ def _within(known: Integers, asked: Integers) -> npt.NDArray[np.bool_]:
 
 def person_rows(items: Any) -> tuple[Any, Integers | None, int | None]:
     """(items, rows, length): a column for `Numbers`, and of lists which of their `length` rows each item is of."""
-    from discreet.continual._events import flattened, is_set
+    from discreet.continual._events import flattened
 
     column = prepare_column(items)
     nested = False
@@ -191,7 +188,7 @@ def person_rows(items: Any) -> tuple[Any, Integers | None, int | None]:
         chunks = list(arrow_chunks(column))
         column = pa.chunked_array(chunks) if chunks else column
         nested = any(pa.types.is_nested(chunk.type) for chunk in chunks)
-    elif isinstance(column, Iterable) and not isinstance(column, (str, bytes, bytearray, np.ndarray)):
+    elif is_several(column) and not isinstance(column, np.ndarray):
         column = list(column)
-        nested = any(map(is_set, column))
+        nested = any(map(is_several, column))
     return (*flattened(column), len(column)) if nested else (column, None, None)

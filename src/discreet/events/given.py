@@ -15,6 +15,7 @@ from discreet.events.items import (
     prepare_lists,
     read,
     refuse_no_column,
+    refuse_single,
 )
 
 __all__ = ["batches_of", "one_column", "says_lists", "table_of_lists"]
@@ -25,10 +26,7 @@ def says_lists(data: Any) -> bool | None:
     refuse_no_column(data)
     if _is_column(data):
         return read(data, lambda: _is_nested(data))
-    if isinstance(data, (str, bytes, bytearray)):
-        raise DataError("expected a column, got a single string; put it in a list")
-    if not hasattr(data, "__iter__"):
-        raise DataError(f"expected a column or an iterable, got {type(data).__name__}")
+    refuse_single(data)
     return None
 
 

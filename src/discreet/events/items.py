@@ -12,7 +12,7 @@ keep one row from deciding more than its own count (docs/privacy/errors.md):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from discreet._native import BadItems
 from discreet.errors import DataError, DiscreetError, ParameterError
@@ -28,13 +28,16 @@ __all__ = [
     "bad_items_rule",
     "is_arrow",
     "is_polars_objects",
+    "is_several",
     "item_of",
     "item_of_bytes",
     "library",
+    "listed",
     "prepare_column",
     "prepare_lists",
     "read",
     "refuse_no_column",
+    "refuse_single",
     "row_items",
     "skip_nulls",
     "values_of",
@@ -112,16 +115,34 @@ def values_of(data: Any, nulls: str = "error") -> list[Any]:
     column = prepare_column(data)
     if is_arrow(column):
         values = read(column, lambda: [value for chunk in arrow_chunks(column) for value in chunk.to_pylist()])
-    elif isinstance(column, (str, bytes, bytearray, memoryview)):
-        raise DataError("expected a column or an iterable of items, got a single one; put it in a list")
-    elif not isinstance(column, Iterable):
-        raise DataError(f"expected a column or an iterable of items, got {type(column).__name__}")
     else:
-        values = column.tolist() if hasattr(column, "tolist") else list(column)
+        values = column.tolist() if hasattr(column, "tolist") else listed(column)
     there = [value for value in values if value is not None]
     if len(there) < len(values) and not skip_nulls(nulls):
         raise DataError('the column has nulls; pass nulls="skip" to leave them out')
     return there
+
+
+def is_several(value: Any) -> TypeGuard[Iterable[Any]]:
+    """Whether this holds items, one after the other, and is not one itself."""
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
+        return False
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0
+
+
+def listed(column: Any, role: str = "items") -> list[Any]:
+    """The objects of a prepared column that no library made; one alone is no column."""
+    refuse_single(column, role)
+    return list(column)
+
+
+def refuse_single(data: Any, role: str = "items") -> None:
+    """Refuse what holds no items, or is one."""
+    if not is_several(data):
+        kind = type(data).__name__
+        raise DataError(
+            f"expected a column or an iterable of {role}, got {kind}; if that is a single one, put it in a list"
+        )
 
 
 def refuse_no_column(data: Any) -> None:
@@ -201,7 +222,7 @@ def prepare_lists(data: Any) -> Any:
         return read(data, lambda: _lists_from_pandas(data))
     if is_arrow(data) and not is_polars_objects(data):
         return data
-    if isinstance(data, (str, bytes, bytearray)) or not isinstance(data, Iterable):
+    if not is_several(data):
         raise DataError(f"expected the list of every user's items, got {type(data).__name__}")
     return (row_items(row) for row in data)
 
@@ -223,7 +244,7 @@ def row_items(row: Any) -> Iterable[Any] | None:
         return None
     if isinstance(row, (list, tuple, set, frozenset)):
         return row
-    if isinstance(row, (str, bytes, bytearray, Mapping)) or not isinstance(row, Iterable):
+    if isinstance(row, Mapping) or not is_several(row):
         raise DataError(f"each row must be the list of one user's items, not a {type(row).__name__}")
     for method in ("to_pylist", "tolist", "to_list"):  # Arrow; NumPy and pandas; polars
         if hasattr(row, method):
@@ -257,9 +278,7 @@ def item_of_bytes(text: bytes) -> str | None:
 
 def without_bad(column: Any) -> Any:
     """A prepared column without the Python objects that cannot be items; nulls stay."""
-    if is_arrow(column) or hasattr(column, "dtype") or isinstance(column, (str, bytes, bytearray, memoryview)):
-        return column
-    if not isinstance(column, Iterable):
+    if is_arrow(column) or hasattr(column, "dtype") or not is_several(column):
         return column
     return [value for value in column if value is None or item_of(value) is not None]
 

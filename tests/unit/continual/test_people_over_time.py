@@ -152,8 +152,8 @@ BAD = [
     ({"users": ["u", None]}, "users have nulls"),
     ({"users": pa.array(["u", None])}, "users: .*nulls"),
     ({"users": None}, "whose the rows are"),
-    ({"users": "uv"}, "not in a str"),
-    ({"users": 5}, "not in a int"),
+    ({"users": "uv"}, "got str"),
+    ({"users": 5}, "got int"),
     ({"users": np.array([1.0, 2.0])}, "dimension"),
     ({"users": ["u", "v"], "nulls": "drop"}, "nulls must be"),
 ]
