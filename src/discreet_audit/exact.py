@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +31,15 @@ __all__ = [
     "law_of",
     "neighbouring_streams",
     "published",
+    "ratio_loss",
     "release_law",
     "signature",
     "worst_divergence",
+    "worst_pair",
 ]
 
+K = TypeVar("K", bound=Hashable)
+L = TypeVar("L")
 Branches = tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]
 """Values, their probabilities, largest first, and what is left after each."""
 
@@ -235,6 +239,29 @@ def published(mechanism: Mechanism, summary: Any, source: RandomSource) -> Hasha
 def release_law(mechanism: Mechanism, summary: Any, cutoff: float = 1e-7) -> OutputLaw:
     """The law of what a mechanism publishes of a summary."""
     return law_of(lambda source: published(mechanism, summary, source), cutoff)
+
+
+def ratio_loss(first: OutputLaw, second: OutputLaw) -> float:
+    """The largest |log ratio| of the probabilities of an output.
+
+    What is missing of a law is added to every output of it: the loss is then no smaller than what is returned.
+    """
+    worst = 0.0
+    for one, other in ((first, second), (second, first)):
+        for output, p in one.mass.items():
+            q = other.mass.get(output, 0.0) + other.missing
+            worst = max(worst, math.log(p / q) if q else math.inf)
+    return worst
+
+
+def worst_pair(pairs: Iterable[tuple[K, K]], law: Callable[[K], L], loss: Callable[[L, L], float]) -> tuple[float, int]:
+    """The largest loss over pairs of neighbours, and how many there were; the law of an input is written out once."""
+    known: dict[K, L] = {}
+    worst, count = 0.0, 0
+    for pair in pairs:
+        one, other = (known[given] if given in known else known.setdefault(given, law(given)) for given in pair)
+        worst, count = max(worst, loss(one, other)), count + 1
+    return worst, count
 
 
 def neighbouring_streams(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, product
@@ -15,7 +15,7 @@ from discreet.noise import RandomSource
 from discreet.pan import InnerProductCounter
 from discreet.pan.responses import ONE, Response
 from discreet.privacy import Budget
-from discreet_audit.exact import law_of
+from discreet_audit.exact import law_of, worst_pair
 from discreet_audit.findings import Finding
 from discreet_audit.registry import Effort, Twin, row
 from discreet_audit.sabotage import twin
@@ -48,6 +48,10 @@ def _seen(counter: InnerProductCounter, inputs: Inputs, source: RandomSource) ->
     return (*seen, made.to_bytes(), made.release().value)
 
 
+def _loss(one: Mapping[Hashable, float], other: Mapping[Hashable, float]) -> float:
+    return max(abs(math.log(p / other[seen])) if seen in other else math.inf for seen, p in one.items())
+
+
 class _InnerProductAudit:
     def structure(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
         """One participant has one answer, in one count."""
@@ -61,16 +65,10 @@ class _InnerProductAudit:
 
     def exact(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
         """Everything seen of three votes and a vector, for all inputs that differ in one participant."""
-        laws = {given: law_of(partial(_seen, counter, given), 0.0).mass for given in _INPUTS}
-        worst, pairs = 0.0, 0
-        for first, second in combinations(_INPUTS, 2):
-            if sum(a != b for a, b in zip(first, second, strict=True)) == 1:
-                one, other = laws[first], laws[second]
-                same = one.keys() == other.keys()
-                worst = max(worst, max(abs(math.log(p / other[seen])) for seen, p in one.items()) if same else math.inf)
-                pairs += 1
+        pairs = [pair for pair in combinations(_INPUTS, 2) if sum(a != b for a, b in zip(*pair, strict=True)) == 1]
+        worst, _ = worst_pair(pairs, lambda given: law_of(partial(_seen, counter, given), 0.0).mass, _loss)
         claimed = counter.epsilon * _SLACK
-        yield Finding("exact", "the state at every moment and the release", "epsilon", claimed, worst, pairs)
+        yield Finding("exact", "the state at every moment and the release", "epsilon", claimed, worst, len(pairs))
 
     def statistical(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
         """One vote and its answer."""

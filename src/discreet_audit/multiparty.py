@@ -23,23 +23,8 @@ from discreet.multiparty import (
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget
+from discreet_audit import multiparty_laws as laws
 from discreet_audit.findings import Finding
-from discreet_audit.multiparty_laws import (
-    SMALL_SEPARATION,
-    UNIVERSE,
-    additive_loss,
-    cells_of,
-    counter_sensitivity,
-    entries_loss,
-    inputs,
-    message_loss,
-    neighbours,
-    noise_is_added,
-    other_scales,
-    separation_loss,
-    separation_messages,
-    tiny,
-)
 from discreet_audit.registry import Effort, Twin, row
 from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource, WeakenedSource
@@ -68,7 +53,7 @@ def _order_is_not_shown(small: Protocol, items: list[int], seed: int, generator:
 
 
 def _one_report_changes(small: Protocol, items: list[int], seed: int, generator: np.random.Generator) -> bool:
-    changed = [*items[:4], (items[4] + 1) % UNIVERSE, *items[5:]]
+    changed = [*items[:4], (items[4] + 1) % laws.UNIVERSE, *items[5:]]
     messages = (small.party(1, source=seeded_source(seed)).encode(each) for each in (items, changed))
     first, second = (np.delete(small.open(message)[1].values, 4, 0) for message in messages)
     return np.array_equal(first, second)
@@ -96,14 +81,16 @@ class MessageAudit:
 
     def structure(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """Everything around the noisy numbers is the same for all inputs of the same length."""
-        small = tiny(protocol, UNIVERSE, **self.changes)
-        envelopes = {small.party(5, source=seeded_source(1)).encode(list(x))[:22] for x in inputs(UNIVERSE, 3)}
+        small = laws.tiny(protocol, laws.UNIVERSE, **self.changes)
+        envelopes = {
+            small.party(5, source=seeded_source(1)).encode(list(x))[:22] for x in laws.inputs(laws.UNIVERSE, 3)
+        }
         wrong = len(envelopes) - 1
-        yield Finding("structure", "envelopes that tell inputs apart", "violations", 0, wrong, UNIVERSE**3)
+        yield Finding("structure", "envelopes that tell inputs apart", "violations", 0, wrong, laws.UNIVERSE**3)
 
     def statistical(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """A party whose public hash functions tell items 0 and 1 apart: with the same noise they differ."""
-        small = tiny(protocol, UNIVERSE, **self.changes)
+        small = laws.tiny(protocol, laws.UNIVERSE, **self.changes)
 
         def encode(items: list[int], number: int, source: RandomSource | None = None) -> bytes:
             message: bytes = small.party(number, source=source).encode(items)
@@ -122,12 +109,12 @@ class MessageAudit:
     def coupled(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """With equal randomness: items in another order give the same bytes; or one report changes, its own."""
         small, pairs, generator = (
-            tiny(protocol, UNIVERSE, **self.changes),
+            laws.tiny(protocol, laws.UNIVERSE, **self.changes),
             effort.released_pairs,
             np.random.default_rng(1),
         )
         holds = _SAME_FOR[self.same]
-        streams = (generator.integers(0, UNIVERSE, 9).tolist() for _ in range(pairs))
+        streams = (generator.integers(0, laws.UNIVERSE, 9).tolist() for _ in range(pairs))
         wrong = sum(not holds(small, items, seed, generator) for seed, items in enumerate(streams))
         yield Finding("coupled", self.same, "violations", 0, wrong, pairs)
 
@@ -142,9 +129,9 @@ class _EntriesAudit(MessageAudit):
             items = generator.zipf(1.3, 400) % size
             other = items.copy()
             other[generator.integers(400)] = generator.integers(size)
-            pairs.append((items.tolist(), other.tolist()))
+            pairs.append((tuple(items.tolist()), tuple(other.tolist())))
         claimed = float(protocol.scale) * protocol.epsilon * _SLACK
-        measured = counter_sensitivity(protocol, pairs)
+        measured = laws.counter_sensitivity(protocol, pairs)
         yield Finding("coupled", "large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
 
 
@@ -156,41 +143,41 @@ def _loss(what: str, small: Protocol, loss: float, pairs: int, quantity: str = "
 
 
 def _response_laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
-    small = tiny(protocol)
+    small = laws.tiny(protocol)
     for length, numbers in ((1, range(8)), (2, range(1 + max(0, effort.length)))):
-        found = [message_loss(small, 3, length, number) for number in numbers]
+        found = [laws.message_loss(small, 3, length, number) for number in numbers]
         loss, pairs = max(loss for loss, _ in found), sum(pairs for _, pairs in found)
         yield _loss(f"messages of {length} item(s)", small, loss, pairs)
 
 
 def _additive(length: int, same: str = "messages that show the order of the items", **changes: Any) -> MessageAudit:
-    def laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
-        small = tiny(protocol, **changes)
-        wrong = noise_is_added(small, length)
-        yield Finding("exact", "cells without the noise that was drawn", "violations", 0, wrong, UNIVERSE**length)
-        yield _loss("messages of a few items", small, *additive_loss(small, length + max(0, effort.length)))
+    def findings(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
+        small = laws.tiny(protocol, **changes)
+        wrong = laws.noise_is_added(small, length)
+        yield Finding("exact", "cells without the noise that was drawn", "violations", 0, wrong, laws.UNIVERSE**length)
+        yield _loss("messages of a few items", small, *laws.additive_loss(small, length + max(0, effort.length)))
 
-    return MessageAudit(laws, changes, same)
+    return MessageAudit(findings, changes, same)
 
 
 def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
     for capacity in range(1, 3 + max(0, effort.length)):
-        yield _loss(f"counters of {capacity}, all inputs", protocol, *entries_loss(protocol, capacity))
+        yield _loss(f"counters of {capacity}, all inputs", protocol, *laws.entries_loss(protocol, capacity))
     # Every message with its probability: that the code is the law above, and not noise on fewer items.
-    small = tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
+    small = laws.tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
     quantity = f"epsilon at {small.epsilon:g}"
-    yield _loss("messages of 2 items of a universe of 2", small, *message_loss(small, 2, 2), quantity)
+    yield _loss("messages of 2 items of a universe of 2", small, *laws.message_loss(small, 2, 2), quantity)
 
 
 def _separation_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
     for threshold, length in ((0, 1), (0, 2), (1, 2), (1, 3))[: 4 if effort.length > 0 else 3]:
-        small = tiny(protocol, 4, **{**SMALL_SEPARATION, "threshold": threshold})
-        pairs = list(neighbours(4, length))
-        yield _loss(f"{length} item(s), heavy above {threshold}", small, separation_loss(small, pairs), len(pairs))
+        small = laws.tiny(protocol, 4, **{**laws.SMALL_SEPARATION, "threshold": threshold})
+        pairs = list(laws.neighbours(4, length))
+        yield _loss(f"{length} item(s), heavy above {threshold}", small, laws.separation_loss(small, pairs), len(pairs))
         if length > 1:
-            wrong, what = separation_messages(small, pairs), "messages that follow more than the noisy numbers"
+            wrong, what = laws.separation_messages(small, pairs), "messages that follow more than the noisy numbers"
             yield Finding("exact", f"{length} items: {what}", "violations", 0, wrong, len(pairs))
-    yield Finding("exact", "scales other than those of the law", "violations", 0, other_scales(protocol), 1)
+    yield Finding("exact", "scales other than those of the law", "violations", 0, laws.other_scales(protocol), 1)
 
 
 # ---- twins -----------------------------------------------------------------------------------------------------------
@@ -214,7 +201,7 @@ def speaking(
 
 
 def _nonzero(self: Any, items: Any, source: RandomSource, speak: Speak) -> bytes:
-    plain = cells_of(self.open(speak(items, ScriptedSource())))
+    plain = laws.cells_of(self.open(speak(items, ScriptedSource())))
     noise = source.discrete_laplace(self.scale, len(plain)) * (plain != 0)
     return speak(items, ScriptedSource(each=noise))
 
@@ -332,7 +319,7 @@ row(
 row(
     Separation,
     lambda: (Separation("audit", _ONE, 1000), Separation("audit", _THREE, 1000, separation_share=0.25, rows=3)),
-    MessageAudit(_separation_laws, SMALL_SEPARATION),
+    MessageAudit(_separation_laws, laws.SMALL_SEPARATION),
     _separation_twins,
 )
 row(

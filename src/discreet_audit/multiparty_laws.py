@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from discreet.multiparty import MergedMisraGries, Separation
 from discreet.multiparty.seam import Message, Protocol, Reports
-from discreet_audit.exact import Branches, EnumeratedSource, OutputLaw, law_of
+from discreet_audit.exact import Branches, EnumeratedSource, OutputLaw, law_of, ratio_loss, worst_pair
 from discreet_audit.sources import Draw, ScriptedSource
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
 Input = tuple[int, ...]
 Cells = npt.NDArray[np.int64]
 Shown = tuple[Cells, list[Draw]]
+Law = dict[tuple[int, ...], float]
 UNIVERSE = 4
 SMALL_SEPARATION: dict[str, Any] = {"items_per_column": 1.0, "items_per_entry": 2, "threshold": 1, "max_items": 64}
 
@@ -89,15 +90,13 @@ def _distance(first: Shown, second: Shown) -> float:
     return float(np.abs(one - other).sum() / scales.pop())
 
 
-def additive_loss(protocol: Any, length: int, numbers: Sequence[int] = (0, 1, 2, 3)) -> tuple[float, int]:
+def additive_loss(protocol: Protocol, length: int) -> tuple[float, int]:
     """The largest loss over all neighbouring inputs and a few parties, and how many pairs there were."""
-    worst, pairs = 0.0, 0
-    for number in numbers:
-        shown = {given: _shown(protocol, given, 0, number) for given in inputs(UNIVERSE, length)}
-        for first, second in neighbours(UNIVERSE, length):
-            worst = max(worst, _distance(shown[first], shown[second]))
-            pairs += 1
-    return worst, pairs
+    found = [
+        worst_pair(neighbours(UNIVERSE, length), partial(_shown, protocol, noise=0, number=number), _distance)
+        for number in range(4)
+    ]
+    return max(loss for loss, _ in found), sum(pairs for _, pairs in found)
 
 
 def noise_is_added(protocol: Any, length: int) -> int:
@@ -114,50 +113,34 @@ def noise_is_added(protocol: Any, length: int) -> int:
 # ---- randomised response ---------------------------------------------------------------------------------------------
 
 
-def _message_law(protocol: Any, given: Input, number: int) -> OutputLaw:
-    return law_of(lambda source: protocol.party(number, source=source).encode(list(given)))
+def message_loss(protocol: Protocol, size: int, length: int, number: int = 0) -> tuple[float, int]:
+    """The largest |log ratio| of the probabilities of a message, byte for byte, over all neighbouring inputs."""
 
+    def law(given: Input) -> OutputLaw:
+        return law_of(lambda source: protocol.party(number, source=source).encode(list(given)))
 
-def message_loss(protocol: Any, size: int, length: int, number: int = 0) -> tuple[float, int]:
-    """The largest |log ratio| of the probabilities of a message, byte for byte, over all neighbouring inputs.
-
-    Where a law is enumerated up to a cutoff, what is missing of it is added to every message of it: the loss is then no
-    smaller than what is returned.
-    """
-    laws = {given: _message_law(protocol, given, number) for given in inputs(size, length)}
-    worst, pairs = 0.0, 0
-    for first, second in neighbours(size, length):
-        pairs += 1
-        for one, other in ((laws[first], laws[second]), (laws[second], laws[first])):
-            for message, p in one.mass.items():
-                q = other.mass.get(message, 0.0) + other.missing
-                worst = max(worst, math.log(p / q) if q else math.inf)
-    return worst, pairs
+    return worst_pair(neighbours(size, length), law, ratio_loss)
 
 
 # ---- entries above a cut ---------------------------------------------------------------------------------------------
 
 
-def counter_sensitivity(protocol: MergedMisraGries, pairs: Sequence[tuple[Any, Any]]) -> int:
+def counter_sensitivity(protocol: MergedMisraGries, pairs: Iterable[tuple[Input, Input]]) -> int:
     """How far what neighbouring inputs send lies apart in l1, with equal noise that lets every counter pass.
 
     From the messages themselves, through the real kernel: whatever else were mixed into them counts, too.
     """
     level = protocol.cut
 
-    def counters(items: Any) -> dict[Any, int]:
-        aggregator = protocol.aggregator()
-        aggregator.receive(protocol.party(0, source=ScriptedSource(each=level)).encode(list(items)))
-        asked = range(max(items, default=0) + 1)
-        sent = zip(asked, aggregator.estimate(list(asked)).values, strict=True)
-        return {item: round(value) - level for item, value in sent if value}
+    def counters(items: Input) -> dict[int, int]:
+        message = protocol.party(0, source=ScriptedSource(each=level)).encode(list(items))
+        places, values = protocol.open(message)[1]
+        return dict(zip(places.tolist(), (values - level).tolist(), strict=True))
 
-    known: dict[Any, dict[Any, int]] = {}
-    worst = 0
-    for pair in pairs:
-        one, other = (known.setdefault(tuple(items), counters(items)) for items in pair)
-        worst = max(worst, sum(abs(one.get(x, 0) - other.get(x, 0)) for x in {*one, *other}))
-    return worst
+    def apart(one: dict[int, int], other: dict[int, int]) -> int:
+        return sum(abs(one.get(x, 0) - other.get(x, 0)) for x in {*one, *other})
+
+    return int(worst_pair(pairs, counters, apart)[0])
 
 
 def entries_loss(protocol: Any, capacity: int) -> tuple[float, int]:
@@ -198,36 +181,35 @@ class _GroupedSource(EnumeratedSource):
         return self._take(_grouped_laplace(Fraction(scale), *self._range), size)
 
 
-def _choice_law(protocol: Separation, given: Input) -> dict[tuple[int, ...], float]:
+def _choice_law(protocol: Separation, given: Input) -> Law:
     found, counts = np.unique(np.array(given, np.int64), return_counts=True)
     assert protocol.threshold is not None
     source = _GroupedSource(protocol.threshold - len(given), protocol.threshold + 1)
-    law: dict[tuple[int, ...], float] = {}
+    law: Law = {}
     for probability in source:
         chosen = tuple(protocol.choose(found, counts, source).tolist())
         law[chosen] = law.get(chosen, 0.0) + probability()
-    return law
+    return {chosen: p for chosen, p in law.items() if p}
 
 
-def separation_loss(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> float:
+def separation_loss(protocol: Separation, pairs: Iterable[tuple[Input, Input]]) -> float:
     """The largest loss of (choice, heavy counts, cells), of which a message is a function, over pairs of neighbours.
 
     Given the choice, the heavy counts and the cells (for any width) are vectors with independent noise. That a message
     is no more than a function of the three is what `separation_messages` checks.
     """
-    laws = {given: _choice_law(protocol, given) for given in {given for pair in pairs for given in pair}}
-    worst = 0.0
-    for first, second in pairs:
-        for chosen in laws[first].keys() | laws[second].keys():
-            p, q = laws[first].get(chosen, 0.0), laws[second].get(chosen, 0.0)
-            if p == q == 0.0:
-                continue
-            if p == 0.0 or q == 0.0:
+
+    def loss(one: tuple[Input, Law], other: tuple[Input, Law]) -> float:
+        (first, p), (second, q), worst = one, other, 0.0
+        for chosen in p.keys() | q.keys():
+            if not p.get(chosen) or not q.get(chosen):
                 return math.inf
             heavy = sum(abs(first.count(x) - second.count(x)) for x in chosen)
             given_choice = heavy / protocol.heavy_scale + _light_loss(protocol, first, second, chosen)
-            worst = max(worst, abs(math.log(p / q)) + float(given_choice))
-    return worst
+            worst = max(worst, abs(math.log(p[chosen] / q[chosen])) + float(given_choice))
+        return worst
+
+    return worst_pair(pairs, lambda given: (given, _choice_law(protocol, given)), loss)[0]
 
 
 def _light_loss(protocol: Separation, first: Input, second: Input, chosen: tuple[int, ...]) -> Fraction:

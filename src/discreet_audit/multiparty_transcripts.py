@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from discreet.multiparty.messages import pack_parts, unpack_parts
 from discreet.multiparty.seam import Packet, StreamParty
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy import Budget
+from discreet_audit.exact import OutputLaw, ratio_loss, worst_pair
 from discreet_audit.findings import Finding
 from discreet_audit.multiparty import Speak, an_item_replaced, speaking
 from discreet_audit.registry import QUICK, Effort, Twin, row
@@ -149,9 +151,7 @@ def _neighbouring(stream: Stream, effort: Effort) -> Iterator[tuple[tuple[Any, .
 
 def stream_loss(stream: Stream, effort: Effort = QUICK) -> tuple[float, int]:
     """The largest loss of all messages about one step, and how many pairs of streams were tried."""
-    pairs = list(_neighbouring(stream, effort))
-    laws = {given: stream_transcript(stream, given) for given in dict.fromkeys(itertools.chain(*pairs))}
-    return max(loss_between(laws[first], laws[second]) for first, second in pairs), len(pairs)
+    return worst_pair(_neighbouring(stream, effort), partial(stream_transcript, stream), loss_between)
 
 
 class StreamAudit:
@@ -269,7 +269,7 @@ def hierarchy_transcript(hierarchy: Hierarchy, items: Sequence[Any]) -> Transcri
     return Transcript(len(cells), cells, source.scales, np.zeros(0))
 
 
-def report_law(hierarchy: Hierarchy, item: Any, number: int) -> dict[Any, float]:
+def report_law(hierarchy: Hierarchy, item: Any, number: int) -> OutputLaw:
     """The law of the report of one item: its level and its bit."""
     law: dict[Any, float] = {}
     for level in range(len(hierarchy.levels)):
@@ -280,11 +280,7 @@ def report_law(hierarchy: Hierarchy, item: Any, number: int) -> dict[Any, float]
             seen = tuple(None if part is None else tuple(part[1].values.tolist()) for part in opened)
             chance = math.prod(keep if yes else 1 - keep for yes, keep in zip(kept, first.keeps, strict=True))
             law[seen] = law.get(seen, 0.0) + chance / len(hierarchy.levels)
-    return law
-
-
-def _report_loss(one: dict[Any, float], two: dict[Any, float]) -> float:
-    return max(abs(math.log(one[seen] / two[seen])) if seen in one and seen in two else math.inf for seen in one | two)
+    return OutputLaw(law, 0.0)
 
 
 class HierarchyAudit:
@@ -316,7 +312,7 @@ class HierarchyAudit:
         elif hierarchy.local:
             for number in range(8):  # whose public rows of the matrix tell different items apart
                 reports = [report_law(hierarchy, item, number) for item in items]
-                losses += [_report_loss(one, two) for one, two in itertools.permutations(reports, 2)]
+                losses += [ratio_loss(one, two) for one, two in itertools.permutations(reports, 2)]
             what = "the report of one item"
         else:
             for rest in ([], [items[0]]):
