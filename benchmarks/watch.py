@@ -43,12 +43,14 @@ def speed(arguments: argparse.Namespace) -> None:
             header = "when,item\n" if name.startswith("csv") else ""
             text = "".join(line.format(1_700_000_000 + i // 100, i % 5000) for i in range(count))
             path.write_text(header + text)
-            reader = Growing(str(path), None, options.get("column"), options.get("time_column"), needs_items=True)
-            reader.open(0)
-            used = time.process_time()
-            assert sum(len(batch) for batch in reader.available()) == count
-            rate = count / (time.process_time() - used) / 1e6
-            reader.close()
+            rate = 0.0
+            for _ in range(3):  # the best: what is loaded first is not part of what is measured
+                reader = Growing(str(path), None, options.get("column"), options.get("time_column"), needs_items=True)
+                reader.open(0)
+                used = time.process_time()
+                assert sum(len(batch) for batch in reader.available()) == count
+                rate = max(rate, count / (time.process_time() - used) / 1e6)
+                reader.close()
             command = [*DISCREET, str(path), "--state", f"{folder}/state", "--horizon", "10"]
             command += ["--rows", str(count // 10), "--once", "--quiet", "--epsilon", "1", "--delta", "1e-6"]
             command += ["--column", "item"] if "column" in options else []

@@ -10,7 +10,7 @@ from typing import Any
 from discreet import central
 from discreet.central import Mechanism
 from discreet.central.sizing import choose_capacity, frequency_published
-from discreet.engines.local import check_workers
+from discreet.engines.threads import check_workers
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
 from discreet.summaries import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from discreet.errors import (
     OldStateError,
     ParameterError,
 )
-from discreet.events.items import arrow_chunks, is_arrow, prepare_column
+from discreet.events.items import arrow_chunks, is_arrow, listed, prepare_column
 from discreet.events.universe import Universe, Words
 from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER
 from discreet.multiparty._sketches import Cells, with_noise
@@ -311,10 +311,8 @@ def _words(universe: Universe, items: Any) -> tuple[Words, npt.NDArray[np.bool_]
             raise DataError(f"the {type(column).__name__} is a table; a party has one column of items")
         present = np.concatenate([np.zeros(0, np.bool_), *(np.asarray(chunk.is_valid()) for chunk in chunks)])
         column = pa.chunked_array(chunks) if chunks else []
-    elif isinstance(column, (str, bytes, bytearray, memoryview)) or not isinstance(column, Iterable):
-        raise DataError("expected a column or an iterable of items, one a step; put a single item in a list")
     else:
-        column = list(column)
+        column = listed(column)
         present = np.array([item is not None for item in column], np.bool_)
     found = universe.words(column, nulls="skip")
     # One word for many steps would be broadcast to all of them.

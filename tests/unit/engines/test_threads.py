@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.central import OffsetRelease, ShardedOffsetRelease
-from discreet.engines import local
+from discreet.engines import threads
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
 from discreet.noise import seeded_source
 
@@ -76,7 +76,7 @@ def test_users_by_group_privacy():
 
 
 def test_a_release_of_a_summary_of_ones_own():
-    summary = local.summarise([COLUMN[:1000], COLUMN[1000:]], capacity=512, workers=3)
+    summary = threads.summarise([COLUMN[:1000], COLUMN[1000:]], capacity=512, workers=3)
     assert (summary.shards, summary.capacity, summary.total) == (3, 512, len(COLUMN))
     for mechanism in ("auto", "offset", OffsetRelease, ShardedOffsetRelease, ShardedOffsetRelease(BUDGET, 512, 3)):
         assert dc.release(summary, BUDGET, mechanism).items[0] == "item 1"
@@ -90,18 +90,18 @@ def test_a_release_of_a_summary_of_ones_own():
         dc.release(summary, BUDGET, ShardedOffsetRelease(BUDGET, 64, 3))
     with pytest.raises(ParameterError, match=r"dc\.Event"):
         dc.release(summary, BUDGET, unit=dc.Replace())
-    other = local.summarise(COLUMN, capacity=512, workers=3, seed=summary.seed)
+    other = threads.summarise(COLUMN, capacity=512, workers=3, seed=summary.seed)
     other.merge(summary)
     with pytest.raises(IncompatibleSummaryError, match="merged"):
         dc.release(other, BUDGET)
 
 
 def test_summarise_by_default_takes_the_cores_there_are():
-    assert local.summarise(COLUMN, 64).shards == local.available_workers() >= 1
-    assert local.summarise(np.array([1, 2, 2]), 64, 2).estimate(2).value == 2
+    assert threads.summarise(COLUMN, 64).shards == threads.available_workers() >= 1
+    assert threads.summarise(np.array([1, 2, 2]), 64, 2).estimate(2).value == 2
     with pytest.raises(DataError, match="nulls"):
-        local.summarise([pa.array(["a", None])], 64, 2)
-    assert local.summarise([pa.array(["a", None])], 64, 2, nulls="skip").total == 1
+        threads.summarise([pa.array(["a", None])], 64, 2)
+    assert threads.summarise([pa.array(["a", None])], 64, 2, nulls="skip").total == 1
 
 
 @pytest.mark.parametrize("workers", [0, -1, 129, 1.5, True, "two"])
@@ -146,7 +146,7 @@ def test_a_release_in_shards_is_stored_and_returned(tmp_path):
 
 
 def test_histograms_in_shards_round_trip_and_are_checked():
-    summary = local.summarise(COLUMN, 64, 3, seed=5)
+    summary = threads.summarise(COLUMN, 64, 3, seed=5)
     release = dc.release(summary, BUDGET, source=seeded_source(4))
     assert all(summary.shard_of(item) == shard for item, shard in zip(release.items, release.shards, strict=True))
     other = dc.Histogram.from_payload(release.to_payload())
@@ -176,7 +176,7 @@ def test_histograms_in_shards_round_trip_and_are_checked():
 
 
 def test_top_k_on_the_cores_there_are(tmp_path):
-    cores = local.available_workers()
+    cores = threads.available_workers()
     top = dc.top_k([COLUMN[:1000], COLUMN[1000:]], 3, BUDGET, workers=max(cores, 2))
     assert top.items == ["item 1", "item 2", "item 3"]
     assert len(top.shard_offsets) == max(cores, 2)
