@@ -23,7 +23,7 @@ from discreet.central import (
     UserRelease,
 )
 from discreet.continual import one_shot
-from discreet.continual._factors import Tree
+from discreet.continual.seam import Tree
 from discreet.multiparty import MergedMisraGries, Separation, Stream
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
 from discreet.privacy import Budget, User

@@ -1,0 +1,120 @@
+"""The audit looks at mechanisms through what is public of them, and the seams say what they should."""
+
+import ast
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+import discreet_audit
+from discreet.continual import Counter, HeavyHitters, Histogram
+from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, Separation, Stream
+from discreet.noise import seeded_source
+from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
+from discreet_audit.continual_laws import event_shift
+from discreet_audit.sources import ScriptedSource
+
+BUDGET = dc.Budget(1.0, 1e-6)
+OWN = {"self", "cls", "super"}
+
+
+def private_reaches(path):
+    """Attributes and modules with a leading underscore that belong to somebody else."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+            owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+            if getattr(owner, "id", "") not in OWN:
+                yield f"{path.name}:{node.lineno} {node.attr}"
+        parts = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
+        if any(part.startswith("_") and not part.endswith("__") for part in parts):
+            yield f"{path.name}:{node.lineno} {node.module}"
+
+
+def test_the_rows_over_time_of_pan_and_of_parties_reach_into_nothing_private():
+    folder = Path(discreet_audit.__file__).parent
+    words = ("continual", "pan", "literal_pan", "inner_product", "multiparty")
+    found = [
+        reach for path in sorted(folder.glob("*.py")) if path.stem.startswith(words) for reach in private_reaches(path)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("mechanism", [
+    Counter(7, dc.Budget.zcdp(0.5), method="tree", base=2, size=4, max_items_per_event=2),
+    Counter(None, BUDGET),
+    Histogram(5, BUDGET, ["a", "b"], None, 1, mechanism="sparse", switches=2, margin=3),
+    Histogram(5, BUDGET, None, 2, keep_discovered=True),
+    HeavyHitters(9, BUDGET, 8, window=3, base=2),
+], ids=repr)  # fmt: skip
+def test_a_release_over_time_is_made_again_as_it_was(mechanism):
+    made = mechanism.anew()
+    assert type(made) is type(mechanism)
+    assert made.parameters == mechanism.parameters
+    assert made.guarantee == mechanism.guarantee
+    assert made.error(2) == mechanism.error(2) if hasattr(made, "error") else made.scale == mechanism.scale
+    assert made.tick == 0
+    assert mechanism.anew(seeded_source(1)).guarantee.seeded
+
+
+def test_the_noises_of_an_event_are_those_that_are_drawn():
+    counter = Counter(6, dc.Budget.zcdp(0.5), method="tree", base=2)
+    ((_, (noise,)),) = counter.noises_of_an_event()
+    source = ScriptedSource()
+    counter.anew(source).step(3)
+    assert [(draw.law, draw.scale) for draw in source.draws] == [("gaussian", noise.sigma)]
+    assert np.linalg.norm(event_shift(noise.factor, 1, [5, -3, 8, 1, 0, 2])) <= noise.factor.sensitivity
+    # Without a horizon an event is in its epoch and in one total of epochs before.
+    assert [len(noises) for _, noises in Counter(None, dc.Budget.zcdp(0.5)).noises_of_an_event()] == [2] * 5
+
+
+@pytest.mark.parametrize("estimator", [
+    Density(3, budget=dc.Budget(1.0)),
+    CroppedMean(3, 4, budget=dc.Budget(1.0)),
+    HeavyFraction(4, 4, budget=dc.Budget(1.0)),
+    HeavyFraction(3, 2, budget=dc.Budget(1.0), method="ladder", max_count=2),
+    ModularIncidence(3, 5, budget=dc.Budget(1.0)),
+    Incidence(3, 2, budget=dc.Budget(1.0), max_count=6),
+], ids=repr)  # fmt: skip
+def test_the_law_of_an_element_has_the_cells_of_the_table(estimator):
+    counters, bits = estimator.seen_by_intruder()[0]
+    for law in estimator.element_laws():
+        shifts = [cell for cell in law.cells if hasattr(cell, "shift")]
+        assert len(law.cells) - len(shifts) == len(bits)
+        assert not shifts or len(shifts) == len(counters)
+        for cell in shifts:
+            assert sum(cell.shift) == 1
+        for cell in set(law.cells) - set(shifts):
+            assert 0 < cell.unseen < cell.seen < 1
+        assert len(law.statistic((1,) * len(law.cells))) == len(law.scales)
+        assert all(scale >= 1 / Fraction(estimator.epsilon_output) * Fraction(999, 1000) for scale in law.scales)
+    assert type(estimator)(**{**estimator.options, **own(estimator)}).settings == estimator.settings
+
+
+def own(estimator):
+    names = ("t", "k", "rho", "method", "max_count")
+    given = {name: value for name, value in estimator.parameters.items() if name in names and value is not None}
+    return {"universe": 4 if "ladder" not in repr(estimator) and isinstance(estimator, HeavyFraction) else 3, **given}
+
+
+@pytest.mark.parametrize("protocol", [
+    HadamardResponse("r", dc.Budget(1.0), 9),
+    IndependentSketches("r", dc.Budget(1.0), 9),
+    Separation("r", dc.Budget(1.0), 9),
+    Hierarchy("r", dc.Budget(1.0), 9, branching=3, options={"items_per_column": 1.0}),
+], ids=lambda protocol: type(protocol).__name__)  # fmt: skip
+def test_a_protocol_opens_its_own_messages_and_no_others(protocol):
+    message = protocol.party(4).encode([1, 2, 2])
+    opened, _ = protocol.open(message)
+    assert (opened.number, opened.items) == (4, 3)
+    for wrong in (message[:-1], b"", message[:4] + bytes([message[4] ^ 1]) + message[5:]):
+        with pytest.raises(dc.DiscreetError):
+            protocol.open(wrong)
+
+
+def test_a_stream_opens_packets():
+    stream = Stream("r", dc.Budget(1.0), 5, epoch_steps=2, horizon=9, columns=4)
+    opened, packet = stream.open(stream.party(2).feed([1, None, 3, 4]))
+    assert (opened.number, packet.after, packet.to) == (2, 0, 4)
+    assert {block.level for block in packet.blocks} == {0, 1}
