@@ -165,6 +165,14 @@ PAN = in_package(
      "return response_weights(modulus, epsilon_state)", audited("Incidence")),
     ("modular_incidence.py", "sensitivity 1 for a move between residues",
      "return 2  # an entry leaves one residue and enters another", "return 1", audited("ModularIncidence")),
+    ("charge.py", "the state is drawn before the charge",
+     'begin(account, made.charge_id, bill, made.token.encode(), what="state", save=draw)',
+     'draw(); begin(account, made.charge_id, bill, made.token.encode(), what="state")',
+     ("tests/unit/pan/test_pan_ledger.py",)),
+    ("charge.py", "one token for all states", "charge_id, uuid.uuid4().hex, account)", 'charge_id, "begun", account)',
+     ("tests/unit/pan/test_pan_ledger.py",)),
+    ("_base.py", "one more intrusion than planned is free", "number > s.announced_intrusions:",
+     "number > s.announced_intrusions + 1:", ("tests/unit/pan/test_pan_ledger.py",)),
     ("_base.py", "noise is not wiped", "            noise[:] = 0", "            pass",
      ("tests/unit/pan/test_estimators.py", "-k", "wiped")),
     ("_base.py", "a table is not erased after its last release", "                self._table.erase()",
@@ -224,6 +232,16 @@ MULTIPARTY = in_package(
      audited("Stream")),
     ("merged_misra_gries.py", "noise for one counter", "return self.capacity + 1\n", "return 2\n",
      audited("MergedMisraGries")),
+    ("_base.py", "a party speaks again under another charge", "if self._spoke and not is_stored(ledger, charge_id):",
+     "if self._spoke and ledger is None:", ("tests/unit/multiparty/test_party_ledger.py",)),
+    ("_base.py", "a charge id stands for any message", 'request={"message": self.charge_id}', "request=None",
+     ("tests/unit/multiparty/test_party_ledger.py",)),
+    ("stream_party.py", "a refused charge counts as paid",
+     "        begins = begin(self._ledger, self.charge_id, self.stream.bill, b\"begun\", save=first)\n"
+     "        self._charged = True\n",
+     "        self._charged = True\n"
+     "        begins = begin(self._ledger, self.charge_id, self.stream.bill, b\"begun\", save=first)\n",
+     ("tests/unit/multiparty/test_party_ledger.py",)),
 )  # fmt: skip
 
 PRIVACY = in_package(
