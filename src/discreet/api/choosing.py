@@ -25,7 +25,7 @@ from discreet.summaries import (
     UserMisraGries,
 )
 
-__all__ = ["MECHANISMS", "choose", "empty_summary", "make", "published_from", "sketch_shape", "takes_length"]
+__all__ = ["MECHANISMS", "choose", "empty_summary", "make", "published_from", "sketch_shape"]
 
 _CLASSES = {
     "offset": "OffsetRelease",
@@ -71,20 +71,25 @@ def choose(
     unit: Unit,
     stream_length: int | None,
     parts_per_user: int | None = None,
-) -> tuple[Mechanism, str]:
-    """The mechanism to release a summary with, and why. Reads public facts of it: its class, capacity, was_merged."""
+    needs_no_length: bool = False,
+) -> tuple[Mechanism, str, int | None]:
+    """The mechanism to release a summary with, why, and the public length if it takes one.
+
+    Reads public facts of the summary: its class, capacity, was_merged. With `needs_no_length` a length that the
+    mechanism does not take is left out; otherwise it is refused.
+    """
     if isinstance(mechanism, Mechanism):
-        if stream_length is not None:
+        if stream_length is not None and not needs_no_length:
             raise ParameterError("stream_length belongs to the mechanism, which is given ready-made")
         if parts_per_user is not None:
             raise ParameterError("parts_per_user belongs to the mechanism, which is given ready-made")
         if mechanism.budget != budget:
             # With `total_share` the mechanism gets what is left.
             mechanism = dataclasses.replace(mechanism, budget=budget)  # type: ignore[type-var]
-        return mechanism, "it was given"
+        return mechanism, "it was given", None
     if mechanism == "auto":
         kind, because = _automatic(summary, unit)
-        if budget.is_pure or budget.is_zcdp:
+        if budget.delta == 0.0:
             raise ParameterError(
                 f"{kind.name} needs epsilon and delta > 0: it hides rare items behind a threshold. A budget of "
                 f"{budget} is enough over a universe known without the data: pass "
@@ -94,6 +99,8 @@ def choose(
         kind, because = mechanism_class(mechanism), "it was asked for"
         if kind is central.OffsetRelease and isinstance(summary, ShardedMisraGries):
             kind = central.ShardedOffsetRelease
+    if needs_no_length and stream_length is not None and not _takes(kind, "stream_length"):
+        stream_length = None
     if parts_per_user is not None and not issubclass(kind, central.UserRelease):
         raise ParameterError(
             f"{kind.name} counts rows or events, each in one part: leave parts_per_user out. It is for UserMisraGries"
@@ -101,14 +108,15 @@ def choose(
     if issubclass(kind.accepts[0], LinearSketch):
         length = {} if stream_length is None else {"stream_length": stream_length}
         made: Mechanism = kind.for_summary(summary, budget, unit=unit, **length)  # type: ignore[attr-defined]
-        return made, because
+        return made, because, stream_length
     parts = [summary] if isinstance(summary, Summary) else summary
     options = {"sketches": len(parts)} if _takes(kind, "sketches") else {}
     if parts_per_user is not None:
         options = {"parts_per_user": parts_per_user}
     if isinstance(summary, ShardedMisraGries) and issubclass(kind, central.ShardedOffsetRelease):
         options = {"shards": summary.shards}
-    return make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options), because
+    made = make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options)
+    return made, because, stream_length
 
 
 def mechanism_class(mechanism: object) -> type[Mechanism]:
@@ -160,14 +168,6 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
             "it is the one for CountSketch; unless stream_length is given, a share of epsilon is spent on the length"
         )
     raise IncompatibleSummaryError(f"there is no release for {type(summary).__name__}")
-
-
-def takes_length(summary: Summary, mechanism: str | Mechanism | type[Mechanism], unit: Unit) -> bool:
-    """Whether the mechanism that `choose` would make has the option stream_length."""
-    if isinstance(mechanism, Mechanism):
-        return False
-    kind = _automatic(summary, unit)[0] if mechanism == "auto" else mechanism_class(mechanism)
-    return _takes(kind, "stream_length")
 
 
 def _takes(kind: type[Mechanism], name: str) -> bool:

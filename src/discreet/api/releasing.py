@@ -74,7 +74,7 @@ def release(
     for part in parts:
         if not isinstance(part, Summary):
             raise ParameterError(f"summary must be one of discreet's summaries, not {type(part).__name__}")
-    summary = snapshot(summary)
+    summary, budget = snapshot(summary), as_budget(budget)
     prepared = prepare(
         summary, budget, mechanism, unit, total_share, stream_length, parts_per_user,
         ledger=ledger, charge_id=charge_id, source=source,
@@ -94,12 +94,12 @@ def prepare(
     ledger: Account | None,
     charge_id: str | None,
     source: RandomSource | None,
+    needs_no_length: bool = False,
 ) -> Prepared:
     """Check all arguments of a release, choose the mechanism and calibrate. Whatever can be refused is refused here.
 
     Of the summary only what is public is read: its class and its size. It may be empty, and be filled afterwards.
     """
-    as_budget(budget)
     made = mechanism if isinstance(mechanism, Mechanism) else None
     if unit is None:
         unit = Event() if made is None else made.unit
@@ -113,8 +113,8 @@ def prepare(
     if total_share is not None:
         lists = parts_per_user if made is None else getattr(made, "parts_per_user", None)
         rest, total_noise = split_off_total(budget, total_share, unit, lists or 1)
-    chosen, because = choose(summary, rest, mechanism, unit, stream_length, parts_per_user)
-    prepared = Prepared(chosen, budget, because, total_share, total_noise, ledger, charge_id, source)
+    chosen, because, length = choose(summary, rest, mechanism, unit, stream_length, parts_per_user, needs_no_length)
+    prepared = Prepared(chosen, budget, because, total_share, total_noise, ledger, charge_id, source, length)
     chosen.check(summary)
     return prepared
 

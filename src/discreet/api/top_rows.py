@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from discreet.api.choosing import empty_summary, takes_length
+from discreet.api.choosing import empty_summary
 from discreet.api.releasing import asked_of_summary, prepare
 from discreet.api.top_people import asked_of_top, refuse_for_people, top_k_of_people
 from discreet.api.user_lists import items_of_users
 from discreet.central import Mechanism
 from discreet.errors import DataError, ParameterError
-from discreet.events.given import batches_of, one_column, says_lists, table_of_lists
-from discreet.events.items import bad_items_rule, skip_nulls
+from discreet.events.items import bad_items_rule, batches_of, one_column, says_lists, skip_nulls, table_of_lists
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
@@ -141,11 +140,11 @@ def top_k(
             charge_id=charge_id, request=asked_of_top(k, nulls, request, column=column), source=source, lists=True,
         )  # fmt: skip
     summary = empty_summary(grouped, k, budget, unit, capacity, mechanism, stream_length, workers)
-    length = stream_length if takes_length(summary, mechanism, unit) else None
     # An hour of reading must not end in a parameter that could have been refused before.
     prepared = prepare(
-        summary, budget, mechanism, unit, total_share, length, ledger=ledger, charge_id=charge_id, source=source
-    )
+        summary, budget, mechanism, unit, total_share, stream_length,
+        ledger=ledger, charge_id=charge_id, source=source, needs_no_length=True,
+    )  # fmt: skip
     batches = batches_of(data, grouped)
     if grouped and not isinstance(summary, UserMisraGries):
         assert isinstance(unit, User)
@@ -160,7 +159,7 @@ def top_k(
         k, nulls, request, column=column, grouped=grouped, stream_length=stream_length, bad_items=strict
     )
     # Nobody else has the summary, so it is not copied.
-    return prepared.release(summary, asked_of_summary(summary, length, asked)).head(k)
+    return prepared.release(summary, asked_of_summary(summary, prepared.stream_length, asked)).head(k)
 
 
 def column_of(table: Any, name: str) -> Any:

@@ -7,6 +7,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -125,10 +126,17 @@ class Mechanism(abc.ABC):
     def error_model(self) -> ErrorModel:
         """How far a published count may lie from the truth."""
 
-    @property
-    def description(self) -> str:
-        """What a ledger writes down of it; a charge id stands for one description."""
-        return self.name
+    @cached_property
+    def spends(self) -> tuple[float, float]:
+        """(epsilon, delta), both positive; ParameterError for a budget that has not both."""
+        return self.budget.approximate(self.name)
+
+    def _check_spending(self, *whole: str) -> None:
+        """What most mechanisms ask of their parameters: epsilon and delta, whole numbers, events or users."""
+        _ = self.spends
+        for name in whole:
+            whole_number(name, getattr(self, name))
+        require_event_or_user(self.unit, self.name)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

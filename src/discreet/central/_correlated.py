@@ -49,7 +49,7 @@ class CorrelatedRelease(Mechanism):
 
     @cached_property
     def _calibrated(self) -> tuple[float, float, int]:
-        return correlated_calibration(*self.budget.approximate(self.name), self.capacity, self._steps)
+        return correlated_calibration(*self.spends, self.capacity, self._steps)
 
     @cached_property
     def scale(self) -> Fraction:

@@ -82,7 +82,7 @@ class EntriesRelease(Mechanism):
     def _epsilon(self) -> float:
         if self.universe is not None:
             return self.budget.pure(self.name, from_zcdp=True)
-        return self.budget.approximate(self.name)[0]
+        return self.spends[0]
 
     @property
     @abc.abstractmethod

@@ -16,12 +16,10 @@ from discreet.central._base import (
     laplace_scale,
     length_assumptions,
     lost_by_misra_gries,
-    require_event_or_user,
 )
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import MisraGries, RawCounts, Summary
 
@@ -42,9 +40,7 @@ class SharedNoiseRelease(Mechanism):
     stream_length: int | None = None
 
     def __post_init__(self) -> None:
-        self.budget.approximate(self.name)
-        whole_number("capacity", self.capacity)
-        require_event_or_user(self.unit, self.name)
+        self._check_spending("capacity")
         check_length(self.stream_length)
         if self.calibration not in self.calibrations:
             *others, last = (repr(name) for name in self.calibrations)
@@ -61,7 +57,7 @@ class SharedNoiseRelease(Mechanism):
     @cached_property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        return laplace_scale(self.budget.approximate(self.name)[0], items_of(self.unit))
+        return laplace_scale(self.spends[0], items_of(self.unit))
 
     @cached_property
     def error_model(self) -> ErrorModel:

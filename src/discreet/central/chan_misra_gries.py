@@ -40,4 +40,4 @@ class ChanMisraGries(EntriesRelease):
         return positive(summary.not_private_counts())
 
     def _hidden_cut(self) -> int:
-        return chan_threshold(*per_event(*self.budget.approximate(self.name), items_of(self.unit)), self.capacity)
+        return chan_threshold(*per_event(*self.spends, items_of(self.unit)), self.capacity)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from discreet.central._base import check_length, items_of, require_event_or_user
+from discreet.central._base import check_length, items_of
 from discreet.central._correlated import CorrelatedRelease
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
@@ -42,8 +42,7 @@ class MergedRelease(CorrelatedRelease):
     stream_length: int | None = None
 
     def __post_init__(self) -> None:
-        self.budget.approximate(self.name)
-        require_event_or_user(self.unit, self.name)
+        self._check_spending()
         whole_number("capacity", self.capacity)
         check_length(self.stream_length)
 

@@ -7,12 +7,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale, require_event_or_user
+from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale
 from discreet.noise import RandomSource
 from discreet.noise.offset import offset_draw
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.offset import offset_threshold
-from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import MisraGries, Summary
 
@@ -42,18 +41,16 @@ class OffsetRelease(Mechanism):
     unit: Unit = field(default_factory=Event)
 
     def __post_init__(self) -> None:
-        self.budget.approximate(self.name)
-        whole_number("capacity", self.capacity)
-        require_event_or_user(self.unit, self.name)
+        self._check_spending("capacity")
 
     @cached_property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        return laplace_scale(self.budget.approximate(self.name)[0], items_of(self.unit))
+        return laplace_scale(self.spends[0], items_of(self.unit))
 
     @cached_property
     def threshold(self) -> int:
-        epsilon, delta = self.budget.approximate(self.name)
+        epsilon, delta = self.spends
         return 1 + offset_threshold(epsilon, delta, max_items=items_of(self.unit))
 
     @cached_property

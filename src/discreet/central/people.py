@@ -77,19 +77,15 @@ class PeopleRelease(Mechanism):
     lists: bool = False
 
     def __post_init__(self) -> None:
-        self.budget.approximate(self.name)
+        _ = self.spends
         whole_number("k", self.k, 1, 2**30)
         if not isinstance(self.unit, User):
             raise ParameterError(f"{self.name} protects dc.User(); got {type(self.unit).__name__}")
 
-    @property
-    def description(self) -> str:
-        return f"{self.name}, {'rows' if self.rows else 'people'}, k={self.k}"
-
     @cached_property
     def calibration(self) -> Calibration:
         """Noise and cuts."""
-        return calibrated(*self.budget.approximate(self.name), self.most_candidates)
+        return calibrated(*self.spends, self.most_candidates)
 
     @property
     def most_candidates(self) -> int:

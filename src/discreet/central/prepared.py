@@ -41,6 +41,8 @@ class Prepared:
         ledger: The account that pays.
         charge_id: Names the charge.
         source: For tests and audits only.
+        stream_length: The public length that the mechanism was made with, if it takes one.
+        described: What the ledger writes down, where the mechanism's name does not say it all.
     """
 
     mechanism: Mechanism
@@ -51,6 +53,8 @@ class Prepared:
     ledger: Account | None = None
     charge_id: str | None = None
     source: RandomSource | None = None
+    stream_length: int | None = None
+    described: str = ""
 
     def __post_init__(self) -> None:
         check_payer(self.ledger, self.charge_id, self.source)
@@ -65,9 +69,10 @@ class Prepared:
     @property
     def description(self) -> str:
         """What the ledger writes down; a charge id stands for one description."""
+        name = self.described or self.mechanism.name
         if self.total_share is None:
-            return self.mechanism.description
-        return f"{self.mechanism.description}, and the total for a share of {self.total_share:g}"
+            return name
+        return f"{name}, and the total for a share of {self.total_share:g}"
 
     def release(self, summary: Any, request: Mapping[str, object]) -> Release:
         """Charge, draw, store, return. Nobody may add to the summary meanwhile: what is checked is what is published.
@@ -170,4 +175,5 @@ def prepare_people(
             "1e-6, or a known universe of items (dc.central.Universe), which needs none"
         )
     mechanism = PeopleRelease(budget, k, User(max_items), rows=count == "rows", lists=lists)
-    return Prepared(mechanism, budget, ledger=ledger, charge_id=charge_id, source=source)
+    described = f"{mechanism.name}, {'rows' if mechanism.rows else 'people'}, k={k}"
+    return Prepared(mechanism, budget, ledger=ledger, charge_id=charge_id, source=source, described=described)

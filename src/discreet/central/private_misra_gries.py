@@ -39,13 +39,13 @@ class PrivateMisraGries(SharedNoiseRelease):
     calibrations: ClassVar[tuple[str, ...]] = ("exact", "paper", "paper-geometric")
 
     def _exact_threshold(self) -> int:
-        return pmg_threshold(*self.budget.approximate(self.name), max_items=items_of(self.unit))
+        return pmg_threshold(*self.spends, max_items=items_of(self.unit))
 
     @cached_property
     def threshold(self) -> int:
         if self.calibration == "exact":
             return self._exact_threshold()
-        epsilon, delta = self.budget.approximate(self.name)
+        epsilon, delta = self.spends
         m = items_of(self.unit)
         printed = pmg_paper_threshold if self.calibration == "paper" else pmg_geometric_threshold
         return printed(epsilon, delta) if m == 1 else printed(epsilon / m, delta / (m * math.exp(epsilon)))

@@ -31,7 +31,6 @@ from discreet.central._base import (
     items_of,
     length_assumptions,
     per_event,
-    require_event_or_user,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
@@ -79,9 +78,7 @@ class PrivateSpaceSaving(Mechanism):
     calibration: str = field(default="exact", kw_only=True)
 
     def __post_init__(self) -> None:
-        self.budget.approximate(self.name)
-        whole_number("capacity", self.capacity)
-        require_event_or_user(self.unit, self.name)
+        self._check_spending("capacity")
         if self.stream_length is None:
             raise ParameterError(f"{self.name} needs stream_length: a public whole number, or 'noisy'")
         if self.stream_length != "noisy":
@@ -96,7 +93,7 @@ class PrivateSpaceSaving(Mechanism):
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
         """What the counters and the length spend; they sum to epsilon exactly."""
-        epsilon = Fraction(self.budget.approximate(self.name)[0])
+        epsilon = Fraction(self.spends[0])
         length = epsilon * Fraction(self.length_share) if self.stream_length == "noisy" else Fraction(0)
         return epsilon - length, length
 
@@ -108,7 +105,7 @@ class PrivateSpaceSaving(Mechanism):
     @cached_property
     def threshold(self) -> int:
         """The cut; relative to the published offset when the length is noisy."""
-        epsilon, delta = self.budget.approximate(self.name)
+        epsilon, delta = self.spends
         m, k = items_of(self.unit), self.capacity
         if self.stream_length == "noisy":
             counters, length = (float(part) for part in self._epsilons)

@@ -74,7 +74,7 @@ class _SketchHeavyHitters(Mechanism):
     rule: ClassVar[str]
 
     def __post_init__(self) -> None:
-        self.budget.approximate(self.name)
+        _ = self.spends
         for name in ("capacity", "width", "depth", "max_key_bytes"):
             whole_number(name, getattr(self, name))
         require_event_or_user(self.unit, self.name)
@@ -98,7 +98,7 @@ class _SketchHeavyHitters(Mechanism):
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
         """What the cells and the length spend; they sum to epsilon exactly."""
-        return Fraction(self.budget.approximate(self.name)[0]), Fraction(0)
+        return Fraction(self.spends[0]), Fraction(0)
 
     @property
     def _streams(self) -> int:
@@ -112,7 +112,7 @@ class _SketchHeavyHitters(Mechanism):
     @cached_property
     def deltas(self) -> _Deltas:
         # delta >= gaussian + streams hashing + (1 + e^epsilon)(cells + length)
-        epsilon, delta = self.budget.approximate(self.name)
+        epsilon, delta = self.spends
         gaussian = delta / 2.0 if self.noise == "gaussian" else 0.0
         rest = (delta - gaussian) * (1.0 - 1e-12)
         failing = rest / 2.0 * math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
@@ -294,7 +294,7 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
 
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
-        epsilon = Fraction(self.budget.approximate(self.name)[0])
+        epsilon = Fraction(self.spends[0])
         length = epsilon * Fraction(self.length_share) if self.stream_length == "noisy" else Fraction(0)
         return epsilon - length, length
 

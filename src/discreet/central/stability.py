@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale, require_event_or_user
+from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale
 from discreet.central._sparse_histogram import gshm_calibration
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
@@ -56,8 +56,7 @@ class StabilityHistogram(Mechanism):
     max_distinct: int | None = None
 
     def __post_init__(self) -> None:
-        self.budget.approximate(self.name)
-        require_event_or_user(self.unit, self.name)
+        self._check_spending()
         if self.max_distinct is not None:
             whole_number("max_distinct", self.max_distinct)
         if self.noise not in ("laplace", "gaussian"):
@@ -68,14 +67,14 @@ class StabilityHistogram(Mechanism):
     @cached_property
     def scale(self) -> Fraction:
         """The scale of the Laplace noise, or sigma of the Gaussian."""
-        epsilon, delta = self.budget.approximate(self.name)
+        epsilon, delta = self.spends
         if self.noise == "gaussian":
             return Fraction(gshm_calibration(epsilon, delta, items_of(self.unit))[0])
         return laplace_scale(epsilon, items_of(self.unit))
 
     @cached_property
     def threshold(self) -> int:
-        epsilon, delta = self.budget.approximate(self.name)
+        epsilon, delta = self.spends
         items = items_of(self.unit)
         if self.noise == "gaussian":
             return gshm_calibration(epsilon, delta, items)[1]

@@ -90,7 +90,7 @@ class SummedRelease(EntriesRelease):
         return round_small_entries(entries, self.sensitivity, source)
 
     def _hidden_cut(self) -> int:
-        epsilon, delta = self.budget.approximate(self.name)
+        epsilon, delta = self.spends
         return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))
 
 

@@ -37,7 +37,7 @@ class TextbookMisraGries(SharedNoiseRelease):
     calibrations: ClassVar[tuple[str, ...]] = ("exact", "paper")
 
     def _per_event(self) -> tuple[float, float]:
-        return per_event(*self.budget.approximate(self.name), items_of(self.unit))
+        return per_event(*self.spends, items_of(self.unit))
 
     def _exact_threshold(self) -> int:
         return textbook_threshold(*self._per_event(), self.capacity)

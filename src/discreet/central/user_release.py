@@ -50,7 +50,7 @@ class UserRelease(CorrelatedRelease):
     parts_per_user: int = 1
 
     def __post_init__(self) -> None:
-        self.budget.approximate(self.name)
+        _ = self.spends
         whole_number("parts_per_user", self.parts_per_user)
         whole_number("capacity", self.capacity)
         check_length(self.stream_length)

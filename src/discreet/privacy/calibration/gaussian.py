@@ -24,7 +24,6 @@ from numpy.polynomial import hermite_e
 
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.safety import SAFETY
-from discreet.privacy.calibration.tails import smallest
 from discreet.privacy.calibration.zcdp import gaussian_rho, zcdp_rho
 from discreet.privacy.checks import positive_number, probability, whole_number
 
@@ -136,7 +135,20 @@ def discrete_gaussian_tail(sigma: float, m: int) -> float:
 
 def gaussian_reach(sigma: float, most: float) -> int:
     """The smallest b >= 0 that the discrete Gaussian exceeds with probability at most `most`."""
-    return smallest(lambda b: discrete_gaussian_tail(sigma, b + 1) <= most)
+    sigma = positive_number("sigma", sigma)
+
+    def first(candidates: list[int]) -> int:
+        """Which of the candidates, in ascending order, is the first that is large enough."""
+        upper = _tail_bounds(np.array(candidates, dtype=np.float64) + 1.0, np.full(len(candidates), sigma))[1]
+        return int(np.argmax(np.append(upper <= most, True)))
+
+    candidates, low = [0, *(1 << power for power in range(62))], -1
+    while True:  # the last candidate is large enough, `low` is not
+        place = first(candidates)
+        low, high = candidates[place - 1] if place else low, candidates[min(place, len(candidates) - 1)]
+        if high - low <= 1:
+            return high
+        candidates = sorted({low + 1 + (high - low - 1) * part // 31 for part in range(32)})
 
 
 def discrete_gaussian_tails(sigma: float, m: Array) -> Array:
