@@ -573,6 +573,33 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
     assert "130 interrupted" in done.stdout
 
 
+def test_a_release_loads_what_it_needs(tmp_path):
+    """Who names no ledger, no people and no terminal waits for none of them to load."""
+    (tmp_path / "log.csv").write_text("query\n" + "cats\n" * 300)
+    words = ["discreet", "top", str(tmp_path / "log.csv"), *map(str, BUDGET)]
+    script = f"""
+import sys
+from discreet import cli
+sys.argv = {words!r}
+try:
+    cli.main()
+except SystemExit:
+    pass
+heavy = {{"scipy", "dp_accounting", "matplotlib", "pandas", "polars", "duckdb", "sqlite3", "rich", "pydantic", "typer"}}
+own = {{"privacy.ledger", "central.people", "central.merged_release", "api.plan_rows"}}
+print(sorted((heavy | {{f"discreet.{{name}}" for name in own}}) & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[2].startswith("cats")
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_python_m_discreet(discreet, tmp_path):
+    words = [sys.executable, "-m", "discreet", "top", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == discreet("top", "--help").stdout
+
+
 def test_version(discreet):
     assert discreet("--version").stdout == f"discreet {dc.__version__}\n"
 

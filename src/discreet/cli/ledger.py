@@ -33,7 +33,9 @@ def _open(ledger: Path) -> Ledger:
     return Ledger(ledger)
 
 
-_opened = options.gathers("opened", _open, option("--ledger", "The ledger's file.", options.PATH, required=True))
+_opened = options.gathers(
+    "opened", _open, option("--ledger", "The ledger that keeps the budget.", options.PATH, required=True)
+)
 _account = options.takes(options.ACCOUNT)
 
 

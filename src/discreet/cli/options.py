@@ -166,6 +166,7 @@ def files(required: bool = False, help: str = "Files or patterns; '-' is standar
 
 
 COLUMN = option("--column", "The column of the items; by default the only one.")
+USER_COLUMN = option("--user-column", "The column that says whose row it is: protects people, with all of their rows.")
 INPUT_FORMAT = option("--input-format", "csv, tsv, parquet, arrow, jsonl or text; by default the file tells.")
 BAD_ROWS = option(
     "--bad-rows",
@@ -173,6 +174,11 @@ BAD_ROWS = option(
     choice("skip", "error"),
     default="skip",
 )
+
+
+def universe(what: str, more: str = "") -> click.Option:
+    """The items that may occur, as `discreet.events.written.universe_written` reads them."""
+    return option("--universe", f"{what}: N for 0 to N-1, A:B for A to B-1, or a file with one item a line{more}.")
 
 
 def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
@@ -255,13 +261,14 @@ class Paying:
 
 
 ACCOUNT = option("--account", "The account's name.")
-_PAYER = (option("--ledger", "The ledger that keeps the budget.", PATH), ACCOUNT)
+LEDGER = option("--ledger", "The ledger that keeps the budget.", PATH)
 
-paying = gathers("paying", Paying, *_PAYER)  # the account that pays
+paying = gathers("paying", Paying, LEDGER, ACCOUNT)  # the account that pays
 paying_by_name = gathers(  # where a release can be had again by the name of its charge
     "paying",
     Paying,
-    *_PAYER,
+    LEDGER,
+    ACCOUNT,
     option("--charge-id", "Name the charge: repeating it returns the same release at no cost."),
 )
 

@@ -85,11 +85,7 @@ KINDS = (
 )
 
 _SAMPLED = (
-    option(
-        "--universe",
-        "All elements that may occur: N for 0 to N-1, A:B for A to B-1, or a file with one element a line (empty lines "
-        "are left out).",
-    ),
+    options.universe("All elements that may occur", " (empty lines are left out)"),
     option("--sample-size", "How many elements get an entry; by default 100,000.", int),
 )
 _EVERY = (

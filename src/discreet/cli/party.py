@@ -33,11 +33,7 @@ def party() -> None:
     Argument("output", "Where to write the parameters (JSON).", type=options.PATH, metavar="FILE"),
     option("--round-id", "The round's name; a new one for every round.", required=True),
     option("--epsilon", "What a party's messages may tell about one of its items.", float, required=True),
-    option(
-        "--universe",
-        "All items that may occur: N for 0 to N-1, A:B for A to B-1, a file with one item a line; or 'integers', "
-        "'strings' for any.",
-    ),
+    options.universe("All items that may occur", "; 'integers' or 'strings' for any"),
     option("--alphabet", "With --levels: the characters of strings, in order."),
     option("--max-length", "With --alphabet: the longest string.", int),
     option(

@@ -28,7 +28,7 @@ __all__ = ["top"]
 @options.budget
 @options.takes(
     option("-k --k", "How many items to list at most.", int, default=100),
-    option("--user-column", "The column that says whose row it is: protects people, with all of their rows."),
+    options.USER_COLUMN,
     option(
         "--max-items-per-user",
         "With --user-column: a person with at most so many items is counted in full; by default this is chosen "

@@ -44,17 +44,14 @@ _MOST_LISTED = 10_000_000
     flag("--by-clock", "For live input: the clock ends the ticks of --time-column, not the rows."),
     options.BAD_ROWS,
     options.INPUT_FORMAT,
-    option(
-        "--user-column",
-        "The column that says whose row it is: counts people, each once an item, and hides them with all their rows.",
-    ),
+    options.USER_COLUMN,
     option(
         "--max-items-per-user",
         "With --user-column: of a person the first so many different items count, in all ticks together.",
         int,
         show_default="10",
     ),
-    option("--universe", "The items that may be published, known in advance: N, A:B or a file with one item a line."),
+    options.universe("The items that may be published, known in advance"),
 )
 @options.budget
 @options.takes(

@@ -1,0 +1,83 @@
+"""An option has one name and one meaning in all commands, and what belongs together becomes one argument."""
+
+from collections import defaultdict
+
+import click
+import pytest
+
+from discreet.cli import options
+from discreet.cli.app import app
+
+
+def commands(command=app, path=()):
+    context = click.Context(command)
+    if not isinstance(command, click.Group):
+        yield " ".join(path), command
+        return
+    for name in command.list_commands(context):
+        yield from commands(command.get_command(context, name), (*path, name))
+
+
+SHARED = [
+    *("column", "user-column", "nulls", "bad-rows", "input-format"),
+    *("delta", "ledger", "account", "charge-id", "quiet", "explain", "plot"),
+]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_shared_option_means_the_same_everywhere(name):
+    found = defaultdict(list)
+    for path, command in commands():
+        for option in command.params:
+            if f"--{name}" in option.opts:
+                kind = option.type.to_info_dict()
+                found[option.help, str(kind)].append(path)
+    assert len(found) == 1, dict(found)
+
+
+def test_every_command_and_option_says_what_it_is():
+    listed = dict(commands())
+    assert len(listed) >= 20
+    for path, command in listed.items():
+        assert command.get_short_help_str(), path
+        for parameter in command.params:
+            assert parameter.help.endswith("."), (path, parameter)
+
+
+def test_whoever_reads_files_may_skip_nulls_by_both_names():
+    reading = [command for _, command in commands() if any("--nulls" in option.opts for option in command.params)]
+    assert len(reading) >= 9
+    for command in reading:
+        (older,) = [option for option in command.params if "--skip-nulls" in option.opts]
+        assert older.hidden
+
+
+def test_options_that_belong_together_become_one_argument(capsys):
+    @click.command()
+    @options.files(required=True)
+    @options.reading()
+    @options.budget
+    @options.paying_by_name
+    @options.text_format()
+    @options.quiet
+    def count(files, source, budget, paying, as_json):
+        """Count rows."""
+        click.echo(f"{files} {source} {budget} {paying.payer} {paying.charge_id} {as_json}")
+
+    count(["a", "b", "--column", "c", "--epsilon", "1", "--skip-nulls", "--format", "json"], standalone_mode=False)
+    shown = capsys.readouterr().out
+    source = "Source(column='c', input_format=None, nulls='skip', bad_rows='skip')"
+    assert shown == f"('a', 'b') {source} epsilon=1 None None True\n"
+    names = [option.opts[0] for option in count.params]
+    assert names[:3] == ["files", "--column", "--nulls"]
+    assert names[-1] == "--quiet"
+
+
+def test_commands_are_loaded_when_they_are_asked_for():
+    import subprocess
+    import sys
+
+    script = "import sys\nfrom discreet.cli.app import app\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "discreet.cli.app" in loaded
+    assert not {"discreet.cli.top", "discreet.cli.pan", "discreet.cli.options"} & set(loaded)
