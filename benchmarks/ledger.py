@@ -21,7 +21,6 @@ from contextlib import closing
 from pathlib import Path
 
 import discreet as dc
-from discreet.privacy.balance import budget_to_dict
 
 TIMES = 15
 
@@ -41,7 +40,7 @@ def grow(ledger: dc.Ledger, account: str, budgets: list[dc.Budget], start: int) 
     unit = {"name": "Event"}
     with ledger._log.writing() as log:
         for number, budget in enumerate(budgets, start):
-            details = {"budget": budget_to_dict(budget), "mechanism": "bulk", "unit": unit, "stores_release": True}
+            details = {"budget": budget.to_dict(), "mechanism": "bulk", "unit": unit, "stores_release": True}
             log.append(account, "charge", f"bulk {number}", details)
             log.append(account, "release", f"bulk {number}", {}, b"x" * 200)
 

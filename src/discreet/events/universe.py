@@ -289,10 +289,13 @@ def _integers(low: int, high: int) -> str:
 def _listed(given: Iterable[Any]) -> tuple[Item, ...]:
     """The items of a list, which are different and of one kind."""
     try:
-        elements = tuple(map(item_of, values_of(given)))
+        elements = values_of(given)
     except DataError as error:
         raise ParameterError(f"a universe is a range or a list of items: {error}") from None
-    items = tuple(item for item in elements if item is not None)
+    kinds = set(map(type, elements))
+    if kinds not in ({int}, {bytes}) and not (kinds == {str} and item_of("".join(elements)) is not None):
+        elements = list(map(item_of, elements))  # one by one: subclasses, numbers of NumPy, and what is no item
+    items: tuple[Item, ...] = tuple(item for item in elements if item is not None)
     if not items or len(items) < len(elements) or len(set(map(type, items))) != 1:
         raise ParameterError(
             "a listed universe has at least one item, all of them int of 64 bits, all str (Unicode) or all bytes"
