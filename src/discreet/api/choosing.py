@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet import central
 from discreet.central import Mechanism
+from discreet.central.prepared import Prepared, split_off_total
 from discreet.central.sizing import choose_capacity, frequency_published
 from discreet.engines.threads import check_workers
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.privacy import Budget, Unit, User
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Event, Unit, User
 from discreet.summaries import (
     CountMin,
     CountSketch,
@@ -25,7 +27,10 @@ from discreet.summaries import (
     UserMisraGries,
 )
 
-__all__ = ["MECHANISMS", "choose", "empty_summary", "make", "published_from", "sketch_shape"]
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account
+
+__all__ = ["MECHANISMS", "choose", "empty_summary", "make", "prepare", "published_from", "sketch_shape"]
 
 _CLASSES = {
     "offset": "OffsetRelease",
@@ -62,6 +67,43 @@ class _Mechanisms(Mapping[str, type[Mechanism]]):
 
 MECHANISMS: Mapping[str, type[Mechanism]] = _Mechanisms()
 """The mechanisms that a name stands for. Their options are those of the classes' defaults."""
+
+
+def prepare(
+    summary: Summary | Sequence[Summary],
+    budget: Budget,
+    mechanism: str | Mechanism | type[Mechanism],
+    unit: Unit | None,
+    total_share: float | None,
+    stream_length: int | None,
+    parts_per_user: int | None = None,
+    *,
+    ledger: Account | None,
+    charge_id: str | None,
+    source: RandomSource | None,
+    needs_no_length: bool = False,
+) -> Prepared:
+    """Check all arguments of a release, choose the mechanism and calibrate. Whatever can be refused is refused here.
+
+    Of the summary only what is public is read: its class and its size. It may be empty, and be filled afterwards.
+    """
+    made = mechanism if isinstance(mechanism, Mechanism) else None
+    if unit is None:
+        unit = Event() if made is None else made.unit
+    if not isinstance(unit, Unit):
+        raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
+    if made is not None and made.unit != unit:
+        raise ParameterError(f"the mechanism protects {made.unit}, the release is to protect {unit}")
+    if made is not None and made.budget != budget:
+        raise ParameterError(f"the mechanism was made for {made.budget}, the release is to spend {budget}")
+    rest, total_noise = budget, None
+    if total_share is not None:
+        lists = parts_per_user if made is None else getattr(made, "parts_per_user", None)
+        rest, total_noise = split_off_total(budget, total_share, unit, lists or 1)
+    chosen, because, length = choose(summary, rest, mechanism, unit, stream_length, parts_per_user, needs_no_length)
+    prepared = Prepared(chosen, budget, because, total_share, total_noise, ledger, charge_id, source, length)
+    chosen.check(summary)
+    return prepared
 
 
 def choose(

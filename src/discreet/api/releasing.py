@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from discreet.api.choosing import choose
+from discreet.api.choosing import prepare
 from discreet.central import Mechanism
 from discreet.central._base import snapshot
-from discreet.central.prepared import Prepared, split_off_total
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
-from discreet.privacy import Budget, Event, Unit
+from discreet.privacy import Budget, Unit
 from discreet.privacy.budget import as_budget
 from discreet.releases.release import Release
 from discreet.summaries import Summary
@@ -19,7 +19,7 @@ from discreet.summaries import Summary
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["asked_of_summary", "prepare", "release"]
+__all__ = ["asked_of_summary", "asked_of_top", "release"]
 
 
 def release(
@@ -82,43 +82,6 @@ def release(
     return prepared.release(summary, asked_of_summary(summary, stream_length, request, parts_per_user))
 
 
-def prepare(
-    summary: Summary | Sequence[Summary],
-    budget: Budget,
-    mechanism: str | Mechanism | type[Mechanism],
-    unit: Unit | None,
-    total_share: float | None,
-    stream_length: int | None,
-    parts_per_user: int | None = None,
-    *,
-    ledger: Account | None,
-    charge_id: str | None,
-    source: RandomSource | None,
-    needs_no_length: bool = False,
-) -> Prepared:
-    """Check all arguments of a release, choose the mechanism and calibrate. Whatever can be refused is refused here.
-
-    Of the summary only what is public is read: its class and its size. It may be empty, and be filled afterwards.
-    """
-    made = mechanism if isinstance(mechanism, Mechanism) else None
-    if unit is None:
-        unit = Event() if made is None else made.unit
-    if not isinstance(unit, Unit):
-        raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
-    if made is not None and made.unit != unit:
-        raise ParameterError(f"the mechanism protects {made.unit}, the release is to protect {unit}")
-    if made is not None and made.budget != budget:
-        raise ParameterError(f"the mechanism was made for {made.budget}, the release is to spend {budget}")
-    rest, total_noise = budget, None
-    if total_share is not None:
-        lists = parts_per_user if made is None else getattr(made, "parts_per_user", None)
-        rest, total_noise = split_off_total(budget, total_share, unit, lists or 1)
-    chosen, because, length = choose(summary, rest, mechanism, unit, stream_length, parts_per_user, needs_no_length)
-    prepared = Prepared(chosen, budget, because, total_share, total_noise, ledger, charge_id, source, length)
-    chosen.check(summary)
-    return prepared
-
-
 def asked_of_summary(
     summary: Summary | Sequence[Summary],
     stream_length: int | None,
@@ -130,3 +93,8 @@ def asked_of_summary(
     sizes = [[type(part).__name__, getattr(part, "capacity", None)] for part in parts]
     lengths = {"stream_length": stream_length, "parts_per_user": parts_per_user}
     return {"summary": sizes, **lengths, "request": request}
+
+
+def asked_of_top(k: int, nulls: str, request: str | None, **more: object) -> str:
+    """What a list of k items adds to a request: a repetition may not ask for more or fewer, either."""
+    return json.dumps([k, nulls, request, {name: value for name, value in more.items() if value is not None}])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from discreet.api.releasing import asked_of_top
 from discreet.central.prepared import prepare_people
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
@@ -14,7 +14,7 @@ from discreet.releases.release import Release
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["asked_of_top", "refuse_for_people", "top_k_of_people"]
+__all__ = ["refuse_for_people", "top_k_of_people"]
 
 
 def refuse_for_people(**options: object) -> None:
@@ -51,8 +51,3 @@ def top_k_of_people(
     rows = count == "rows"
     with people_of_table(table, column, user, rows=rows, nulls=nulls, memory=memory, threads=workers) as people:
         return prepared.release(people, {"request": asked_of_top(k, nulls, request, column=column, user=user)})
-
-
-def asked_of_top(k: int, nulls: str, request: str | None, **more: object) -> str:
-    """What a list of k items adds to a request: a repetition may not ask for more or fewer, either."""
-    return json.dumps([k, nulls, request, {name: value for name, value in more.items() if value is not None}])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from discreet.api.choosing import empty_summary
-from discreet.api.releasing import asked_of_summary, prepare
-from discreet.api.top_people import asked_of_top, refuse_for_people, top_k_of_people
+from discreet.api.choosing import empty_summary, prepare
+from discreet.api.releasing import asked_of_summary, asked_of_top
+from discreet.api.top_people import refuse_for_people, top_k_of_people
 from discreet.api.user_lists import items_of_users
 from discreet.central import Mechanism
 from discreet.errors import DataError, ParameterError

@@ -177,18 +177,26 @@ class _StoredTotals(_Totals):
     """The totals in the file: read and checked when they are asked for, written as they change."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
         self._connection = connection
+        self.rows.clear()  # nothing was read or written yet, in this transaction
 
     def read(self, *key: str) -> dict[str, Any] | None:
+        if key in self.rows:
+            return self.rows[key]
         where = "balances WHERE account = ?" if len(key) == 1 else "marks WHERE account = ? AND charge_id = ?"
         row = self._connection.execute(f"SELECT body, digest FROM {where}", key).fetchone()
-        return None if row is None else _checked(key, *row)
+        if row is None:
+            return None
+        self.rows[key] = _checked(key, *row)
+        return self.rows[key]
 
     def write(self, value: dict[str, Any], *key: str) -> None:
         body = json.dumps(value, sort_keys=True, default=Balance.to_dict)
         table, places = ("balances", "?, ?, ?") if len(key) == 1 else ("marks", "?, ?, ?, ?")
         row = (*key, body, _digest(b"", (*key, body)))
         self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", row)
+        self.rows[key] = value
 
     def all(self) -> dict[tuple[str, ...], dict[str, Any]]:
         """Every row there is."""
