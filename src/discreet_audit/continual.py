@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from discreet.continual import Counter, HeavyHitters, Histogram
-from discreet.privacy import Budget
+from discreet.continual import Counter, DistinctCount, HeavyHitters, Histogram
+from discreet.privacy import Budget, User
 from discreet_audit.continual_counter import CounterOverTimeAudit
-from discreet_audit.continual_histogram import HistogramOverTimeAudit
 from discreet_audit.continual_hitters import HittersOverTimeAudit
+from discreet_audit.continual_people import DistinctOverTimeAudit, EventsOrPeopleAudit
 from discreet_audit.registry import row
 
 __all__: list[str] = []
@@ -18,8 +18,9 @@ _PLENTY = Budget(4.0, 0.02)
 
 def _setting(histogram: Histogram) -> str:
     domain = "known" if histogram.domain_is_known else "unknown"
-    items = "any" if histogram.max_items_per_event is None else str(histogram.max_items_per_event)
-    return f"Histogram, {domain}, D={items}, {histogram.mechanism}"
+    items = "D=any" if histogram.most_items is None else f"D={histogram.most_items}"
+    people = items.replace("D", "people, m") if isinstance(histogram.unit, User) else items
+    return f"Histogram, {domain}, {people}, {histogram.mechanism}"
 
 
 def _tree_of_sketches(hitters: HeavyHitters) -> str:
@@ -27,7 +28,8 @@ def _tree_of_sketches(hitters: HeavyHitters) -> str:
     return f"HeavyHitters, {hitters.mechanism}{window}"
 
 
-_totals, _over_time, _hitters = CounterOverTimeAudit(), HistogramOverTimeAudit(), HittersOverTimeAudit()
+_totals, _over_time, _hitters = CounterOverTimeAudit(), EventsOrPeopleAudit(), HittersOverTimeAudit()
+_distinct = DistinctOverTimeAudit()
 
 row(
     Counter,
@@ -56,11 +58,25 @@ row(
         Histogram(7, Budget.zcdp(2.0), _ITEMS, 2, mechanism="meta", base=2),
         Histogram(3, Budget.zcdp(2.0), _ITEMS, None, 1, mechanism="meta", base=2),
         Histogram(20, Budget.zcdp(2.0), _ITEMS, None, 1, mechanism="sparse", switches=1),
+        Histogram(8, Budget(1.0, 0.02), unit=User(3)),
+        Histogram(3, _PLENTY, mechanism="tree", base=2, unit=User(1)),
+        Histogram(16, Budget.zcdp(0.5), _ITEMS, unit=User(3)),
     ),
     _over_time,
     _over_time.twins,
     _over_time.prepare,
     _setting,
+)
+row(
+    DistinctCount,
+    lambda: (
+        DistinctCount(16, Budget.zcdp(0.5)),
+        DistinctCount(7, Budget(1.0, 0.02), method="tree", base=2),
+    ),
+    _distinct,
+    _distinct.twins,
+    _distinct.prepare,
+    lambda counter: f"DistinctCount, {counter.method}",
 )
 row(
     HeavyHitters,

@@ -138,11 +138,11 @@ class OverTimeAudit:
 
 
 def _counts(release: Any) -> list[int]:
-    return list((release.counts if isinstance(release, Release) else release).tolist())
+    return list((release.counts if isinstance(release, Release) else np.atleast_1d(release)).tolist())
 
 
 def _plain(release: Any) -> Any:
-    return release.to_payload() if isinstance(release, Release) else release.tolist()
+    return release.to_payload() if isinstance(release, Release) else np.asarray(release).tolist()
 
 
 # ---- sabotage --------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from discreet_audit.findings import Finding
 from discreet_audit.registry import Effort, Twin
 from discreet_audit.sources import ScriptedSource
 
-__all__ = ["CounterOverTimeAudit"]
+__all__ = ["CounterOverTimeAudit", "in_counts"]
 
 
 def _groups(counter: Counter, groups: int, source: Any = None) -> Counter:
@@ -54,9 +54,9 @@ class CounterOverTimeAudit(shared.OverTimeAudit):
         )
         if delta:
             yield Finding("exact", "one event in all ticks", "delta", counter.guarantee.delta, delta, tried)
-        yield self._conforms(counter)
+        yield self.conforms(counter)
 
-    def _conforms(self, counter: Counter) -> Finding:
+    def conforms(self, counter: Counter) -> Finding:
         """With written noise, every tick must publish the total and what the recurrence makes of that noise."""
         ticks, rng, source = (
             shared.first_ticks(counter, 40 if counter.horizon else 15),
@@ -78,11 +78,11 @@ class CounterOverTimeAudit(shared.OverTimeAudit):
             if totals and epoch and t == 2**epoch:
                 z = []
                 epochs.append(given)
-                before = _in_counts(totals[0], epochs)
+                before = in_counts(totals[0], epochs)
                 laws.append(totals[0].sigma)
             z.append(given)
             laws.append(run.sigma)
-            wrong += not (published == total + before + _in_counts(run, z)).all()
+            wrong += not (published == total + before + in_counts(run, z)).all()
         drawn = [(draw.law, draw.scale, draw.size) for draw in source.draws]
         wrong += drawn != [("gaussian", sigma, made.size) for sigma in laws]
         what = "the code draws and adds what the law says"
@@ -143,7 +143,7 @@ class CounterOverTimeAudit(shared.OverTimeAudit):
         return (*found, shared.drawn_again(counter))
 
 
-def _in_counts(noise: CorrelatedNoise, z: Sequence[int]) -> int:
+def in_counts(noise: CorrelatedNoise, z: Sequence[int]) -> int:
     """The latest noise that the recurrence makes of these independent ones."""
     return int(noise.factor.to_counts(np.array(laws.published_noise(noise.factor, z)[-1:], np.int64))[0])
 

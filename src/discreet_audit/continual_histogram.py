@@ -31,7 +31,7 @@ from discreet_audit.registry import Effort, Twin
 from discreet_audit.sources import ScriptedSource, WeakenedSource
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound
 
-__all__ = ["HistogramOverTimeAudit", "Node", "node_of"]
+__all__ = ["HistogramOverTimeAudit", "Node", "changed_engine", "node_of"]
 
 Integers = npt.NDArray[np.int64]
 Runs = tuple[int, int, Callable[[int], Any]]
@@ -118,7 +118,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def structure(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """One event raises at most D counts by one; it is in one node a level, or moves the noises by a known shift."""
-        most, engine = histogram.max_items_per_event, histogram.engine
+        most, engine = histogram.most_items, histogram.engine
         wrong, pairs = _events_move(None if most is None else min(most, 3), histogram.domain_is_known)
         yield Finding("structure", "one event raises at most D counts, by one", "violations", 0, wrong, pairs)
         if isinstance(engine, Meta):
@@ -143,7 +143,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             yield from self._exact_counters(histogram, engine, effort)
 
     def _exact_counters(self, histogram: Histogram, engine: Any, effort: Effort) -> Iterator[Finding]:
-        guarantee, items, horizon = histogram.guarantee, histogram.max_items_per_event or 1, histogram.horizon or 1
+        guarantee, items, horizon = histogram.guarantee, histogram.most_items or 1, histogram.horizon or 1
         hidden, delta = isinstance(engine, Hidden), 0.0
         noise = _noise_of(engine)
         norm, rho, pairs = shared.moved_by_an_event(noise, items, effort)
@@ -190,7 +190,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         return Finding("exact", _CONFORMS, "violations", 0, wrong)
 
     def _exact_tree(self, histogram: Histogram, engine: Meta) -> Iterator[Finding]:
-        guarantee, known, most = histogram.guarantee, histogram.domain_is_known, histogram.max_items_per_event
+        guarantee, known, most = histogram.guarantee, histogram.domain_is_known, histogram.most_items
         node, L = node_of(engine, known), nodes_of_an_event(engine, shared.first_ticks(histogram, 4096))
         noise = NoiseLaw(node.law, node.scale, 1e-30)
         changed = node.choices if most is None else most  # published counts of a node that one event raises
@@ -221,7 +221,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def _enumerated(self, histogram: Histogram, engine: Meta, node: Node, L: int) -> Finding:
         """Every branch of a node's own code on a few small histograms; L nodes with the same event in each."""
-        most, high = histogram.max_items_per_event or 2, (node.shift or 0) + 1
+        most, high = histogram.most_items or 2, (node.shift or 0) + 1
         worst, tried = 0.0, 0
         laws: dict[tuple[int, ...], OutputLaw] = {}
         events = chain.from_iterable(combinations(range(2), size) for size in range(1, most + 1))
@@ -311,7 +311,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         """Runs of the compiled code with and without an event at the first tick."""
         yield self._plumbing(histogram)
         epsilon, delta = shared.claimed_loss(histogram)
-        engine, most, k = histogram.engine, histogram.max_items_per_event, histogram.k
+        engine, most, k = histogram.engine, histogram.most_items, histogram.k
         if k is None and (isinstance(engine, Factored) or histogram.limit is None):
             what, (runs, ticks, run) = f"{most} counts higher", self._side_by_side(histogram, effort)
         else:
@@ -348,7 +348,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def _side_by_side(self, histogram: Histogram, effort: Effort) -> Runs:
         """Every D items are a run of their own: their noises are independent, and far above any cut all are shown."""
-        engine, most = histogram.engine, histogram.max_items_per_event or 1
+        engine, most = histogram.engine, histogram.most_items or 1
         ticks, high = shared.first_ticks(histogram, _TICKS), 0
         if not histogram.domain_is_known:
             cut = (node_of(engine, False).shift or 0) + 1 if isinstance(engine, Meta) else 0
@@ -400,7 +400,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Random streams of sets of items, and the same with one event more: how far apart is what gets the noise?"""
-        rng, most, engine = np.random.default_rng(4), histogram.max_items_per_event, histogram.engine
+        rng, most, engine = np.random.default_rng(4), histogram.most_items, histogram.engine
         ticks, pairs, tree = shared.first_ticks(histogram, _TICKS), effort.released_pairs // 5, isinstance(engine, Meta)
         worst, levels = 0.0, engine.levels if isinstance(engine, Meta) else 1
         for _ in range(pairs):
@@ -425,7 +425,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
         """Less noise, lower cuts, choices that are not paid for: changes of the engine; and what is drawn again."""
-        engine, most, known = histogram.engine, histogram.max_items_per_event, histogram.domain_is_known
+        engine, most, known = histogram.engine, histogram.most_items, histogram.domain_is_known
         changes: list[tuple[str, Callable[[Any], None]]] = [("half the noise", _weaker(2.0))]
         if most is not None and most > 1:
             changes.append(("noise for one item of an event", _weaker(math.sqrt(most))))
@@ -450,11 +450,12 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             changes += [("half the noise of AboveThreshold", _impatient), ("choices without a limit", _unlimited)]
         elif isinstance(engine, Factored):
             changes.append(("noise anew at every tick", _fresh))
-        first, *others = (_with_engine(histogram, name, change) for name, change in changes)
+        first, *others = (changed_engine(histogram, name, change) for name, change in changes)
         return first, shared.drawn_again(histogram), *others
 
 
-def _with_engine(histogram: Histogram, name: str, change: Callable[[Any], None]) -> Twin:
+def changed_engine(histogram: Histogram, name: str, change: Callable[[Any], None]) -> Twin:
+    """A twin whose engines are changed as they are made."""
     right = type(histogram).make_engine
 
     def make_engine(self: Any) -> Engine:

@@ -175,6 +175,11 @@ class Histogram(Continual):
         return self._domain is not None
 
     @property
+    def most_items(self) -> int | None:
+        """How many counts one event, or one person in all ticks together, may raise; None for any number."""
+        return self._most
+
+    @property
     def engine(self) -> Engine:
         """What turns counts into what is published; see `discreet.continual.seam`."""
         return self._engine

@@ -14,6 +14,8 @@ them.
 ones, with a `cut` for each tick) and `Sparse` ones have a `factor` and a `sigma`; a `Meta` engine has `release`, which
 publishes a node, once, and `levels`, the nodes that one event is in. `not_private_counts()` is what the noise hides.
 
+`unit` says whether an event is hidden or a person, and `Histogram.most_items` how many counts either may raise.
+
 `HeavyHitters.release_node` releases the sketch of a node, once; an event is in one node of each of `levels`.
 """
 

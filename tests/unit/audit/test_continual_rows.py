@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.continual import Counter, HeavyHitters, Histogram
+from discreet.continual import Counter, DistinctCount, HeavyHitters, Histogram
 from discreet.continual._factors import Buffered, CorrelatedNoise, Tree
 from discreet_audit import check, registry, running
 from discreet_audit.continual_histogram import node_of
@@ -23,7 +23,7 @@ BUDGET = dc.Budget(1.0, 1e-6)
 EXAMPLES = [
     example
     for case in registry.cases()
-    if case.mechanism in (Counter, Histogram, HeavyHitters)
+    if case.mechanism in (Counter, DistinctCount, Histogram, HeavyHitters)
     for example in case.examples()
 ]
 
