@@ -40,7 +40,8 @@ char checked_delimiter(int delimiter) {
 std::tuple<nb::bytes, int> ends_of(const nb::bytes& text, int delimiter, int cell) {
   if (cell < 0 || cell > 3) throw ParameterError("cell must be 0 to 3");
   std::vector<int64_t> ends;
-  const Cell after = record_ends({text.c_str(), text.size()}, checked_delimiter(delimiter), static_cast<Cell>(cell), ends);
+  const char mark = checked_delimiter(delimiter);
+  const Cell after = record_ends({text.c_str(), text.size()}, mark, static_cast<Cell>(cell), ends);
   return {as_bytes(ends), static_cast<int>(after)};
 }
 
@@ -87,8 +88,8 @@ void bind_records(nb::module_& m) {
         "plain, 2 inside quotes, 3 after a quote that may have closed it.");
   m.def("delimited_rows", &delimited_rows, nb::arg("text"), nb::arg("delimiter"), nb::arg("columns"),
         "The kind of every record (uint8: 0 a row, 1 blank, 2 another number of cells, 3 unreadable), the offset after "
-        "it (int64), and of the rows the wanted columns as text: kinds (uint8: 0 an empty cell without quotes, 1 text), "
-        "offsets (int32) and bytes. columns[i] is the place of cell i among them, or -1.");
+        "it (int64), and of the rows the wanted columns as text: kinds (uint8: 0 an empty cell without quotes, 1 "
+        "text), offsets (int32) and bytes. columns[i] is the place of cell i among them, or -1.");
   m.def("json_rows", &json_rows, nb::arg("text"), nb::arg("wanted"), nb::arg("lists"),
         "The same of JSON lines. Kinds of values: 0 null, 1 text, 2 an integer of 64 bits with a sign, 3 without, 4 "
         "another number, 5 something else. None is the only key beside the others. With lists the values of the first "

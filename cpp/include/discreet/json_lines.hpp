@@ -98,7 +98,7 @@ class JsonLinesReader {
     return text ? ValueKind::text : large ? ValueKind::large : integer ? ValueKind::integer : ValueKind::number;
   }
 
-  // ---- the grammar; each moves past what it reads, and is false where that is not JSON --------------------------------
+  // ---- the grammar: each moves past what it reads, and is false where that is not JSON ---------------------------
 
   bool read_line(const char* at, const char* end) {
     at_ = at, end_ = end;

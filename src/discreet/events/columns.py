@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError
+from discreet.events.items import item_of_bytes
 
 __all__ = ["BROKEN_INPUT", "as_text", "checked", "choose", "kind_of", "readable", "without_views"]
 
@@ -128,13 +129,7 @@ def as_text(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
 
 def _is_utf8(value: pa.Scalar) -> bool:
     data = value.as_py()
-    if data is None:
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return data is None or item_of_bytes(data) is not None
 
 
 def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDArray[np.bool_] | None:

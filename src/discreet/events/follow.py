@@ -14,51 +14,18 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.source import STDIN
 
-__all__ = ["Followed", "Piped", "Source", "follow"]
+__all__ = ["Followed", "Piped", "follow"]
 
 _HEAD = 4096  # bytes that tell a file from others
 _LOOK = 1 << 24
 
 
-class Source(Protocol):
-    """Bytes that come when they come."""
-
-    ended: bool
-
-    def open(self, position: int, saved: Any) -> None:
-        """Go to a position that was saved."""
-
-    def look(self) -> str | None:
-        """See what is there now, for `read`; says "next" or "cut" if another file begins here."""
-
-    def read(self, size: int) -> bytes:
-        """At most so many of the bytes that were there at the last look; b"" if they are all read."""
-
-    def more(self) -> bool:
-        """Whether there is something to read, if one looked again."""
-
-    def wait(self, seconds: float) -> None:
-        """Wait for more, at most so long."""
-
-    def before(self) -> bytes:
-        """The byte before, in the file that is open; b"" at its start."""
-
-    def beginning(self, size: int) -> bytes:
-        """The first bytes of the file that is open."""
-
-    def saved(self, position: int) -> Any:
-        """What `open` needs beside a position."""
-
-    def close(self) -> None:
-        """Let go of the input."""
-
-
-def follow(path: str, remark: Callable[[str], None]) -> Source:
+def follow(path: str, remark: Callable[[str], None]) -> Piped | Followed:
     """What follows this path; "-" is standard input. `remark` is told what the operator should know."""
     if path == STDIN:
         return Piped(path)
@@ -70,7 +37,7 @@ def follow(path: str, remark: Callable[[str], None]) -> Source:
 
 
 class Piped:
-    """Standard input or a named pipe: what was read is gone, and it ends when its writer closes it."""
+    """Standard input or a named pipe: what was read is gone, and it `ended` when its writer closes it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -86,7 +53,7 @@ class Piped:
             raise ParameterError(f"{self._path!r} cannot be opened: {error.strerror}") from error
 
     def look(self) -> str | None:
-        """A look takes a bounded piece of what may come for ever."""
+        """See what is there now, for `read`: a bounded piece of what may come for ever."""
         self._room = _LOOK
         return None
 
@@ -185,7 +152,7 @@ class Followed:
             self._take(self._path, position)
 
     def look(self) -> str | None:
-        """How far the file goes now; if it is read to its end, whether there is another."""
+        """See what is there now, for `read`: how far the file goes; "next" or "cut" if another file begins here."""
         file, size = self._files[-1], os.fstat(self._handle).st_size
         if size < self._offset or not file.begins(self._handle):
             if not self._find(file, self._offset):

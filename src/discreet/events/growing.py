@@ -17,12 +17,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.bad_rows import LONGEST_ITEM
 from discreet.events.columns import choose, readable
-from discreet.events.follow import Source, follow
+from discreet.events.follow import Followed, Piped, follow
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.records import Cut, Cutter
 from discreet.events.source import BLOCK_BYTES
-from discreet.events.text import BLANK, DELIMITERS, NO_TIME, NO_VALUE, ROW, TOO_LONG, Delimited, JsonLines, Lines, Rows
+from discreet.events.text import (
+    BLANK,
+    DELIMITERS,
+    NO_TIME,
+    NO_VALUE,
+    ROW,
+    TOO_LONG,
+    Delimited,
+    JsonLines,
+    Lines,
+    Rows,
+    TextReader,
+)
 from discreet.events.times import seconds_of_column
 
 __all__ = ["Batch", "Growing"]
@@ -120,14 +132,14 @@ class Growing:
             raise ParameterError("text lines have no columns; give --input-format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
-        self._source: Source | None = None
+        self._source: Piped | Followed | None = None
         self._reader = self._new_reader()
         self._cutter = Cutter(self._reader.delimiter)
         self._begins = True  # whether the next record is the first of a file
         self._first = b""  # what may be the beginning of a byte order mark
         self._ended_open = False  # whether the record before had no newline
 
-    def _new_reader(self) -> Lines | Delimited | JsonLines:
+    def _new_reader(self) -> TextReader:
         if self.format == "text":
             return Lines()
         if self.format in DELIMITERS:
@@ -261,7 +273,7 @@ class Growing:
         for place in range(len(rows.columns) - (self._time is not None)):
             if rows.columns[place].null_count:
                 rows.leave_out(np.asarray(rows.columns[place].is_null(), np.bool_), NO_VALUE)
-            short = readable(rows.columns[place], LONGEST_ITEM, check_text=False)
+            short = readable(rows.columns[place], DEFAULT_MAX_KEY_BYTES, check_text=False)
             if short is not None:
                 rows.leave_out(~short, TOO_LONG)
         if self._time is None:

@@ -24,24 +24,7 @@ ARROW_FILE_MAGIC = b"ARROW1\x00\x00"
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _COMPRESSED = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 # Refused by their names: their bytes would be taken for very odd lines.
-_UNKNOWN = (
-    ".bz2",
-    ".xz",
-    ".lzma",
-    ".lz4",
-    ".br",
-    ".sz",
-    ".snappy",
-    ".z",
-    ".zip",
-    ".7z",
-    ".tar",
-    ".tgz",
-    ".xlsx",
-    ".xls",
-    ".orc",
-    ".avro",
-)
+_UNKNOWN = ".bz2 .xz .lzma .lz4 .br .sz .snappy .z .zip .7z .tar .tgz .xlsx .xls .orc .avro"
 
 
 def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -124,7 +107,7 @@ class ByteSource:
         self.name = "standard input" if path == STDIN else path
         self._path = path
         named = os.path.splitext(path.lower())[1]
-        if named in _UNKNOWN:
+        if named in _UNKNOWN.split():
             raise ParameterError(f"{self.name} is named {named}, which cannot be read; decompress or convert it")
         try:
             self._file = (

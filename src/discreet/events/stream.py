@@ -10,29 +10,21 @@ import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
 from discreet.events import columns
-from discreet.events.bad_rows import LONGEST_ITEM, BadRows
-from discreet.events.items import item_of
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of
 from discreet.events.source import ARROW_FILE_MAGIC, STDIN, ByteSource, expand
 
 __all__ = ["FORMATS", "ItemBatches", "open_stream"]
 
-FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "text")
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".txt": "text",
-    ".log": "text",
+_NAMED = {
+    "csv": ".csv",
+    "tsv": ".tsv .tab",
+    "parquet": ".parquet .pq",
+    "arrow": ".arrow .arrows .ipc .feather",
+    "jsonl": ".jsonl .ndjson .json",
+    "text": ".txt .log",
 }
+_SUFFIXES = {suffix: format for format, suffixes in _NAMED.items() for suffix in suffixes.split()}
+FORMATS = tuple(_NAMED)
 
 
 class ItemBatches:
@@ -59,7 +51,8 @@ class ItemBatches:
         self._format = format
         self._lists = lists
         self._skip_nulls = skip_nulls
-        self._bad = BadRows(skip_bad_rows)
+        self._skip_bad_rows = skip_bad_rows
+        self.bad_rows = 0
         self._has_schema = True
         self._check_text = False
         self._kind: str | None = None
@@ -67,11 +60,6 @@ class ItemBatches:
         self._source: ByteSource | None = None
         sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in files]
         self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
-
-    @property
-    def bad_rows(self) -> int:
-        """How many rows were left out so far because they cannot be read."""
-        return self._bad.count
 
     @property
     def bytes_read(self) -> int:
@@ -116,7 +104,7 @@ class ItemBatches:
         def choice(names: list[str]) -> list[str]:
             return columns.choose(names, column, self._users, name, show_names=False)
 
-        reader: text.Lines | text.Delimited | text.JsonLines = text.Lines()
+        reader: text.TextReader = text.Lines()
         if format in text.DELIMITERS:
             reader = text.Delimited(format, name, choice)
         elif format == "text" and (column is not None or self._users):
@@ -124,7 +112,7 @@ class ItemBatches:
         for cut in cuts(source, reader.delimiter):
             block = cut.data
             if cut.trouble is not None:
-                self._bad.found(1, f"{name} has {cut.trouble}")
+                self._found_bad(1, f"{name} has {cut.trouble}")
                 continue
             if isinstance(reader, text.Delimited) and reader.names is None:
                 header = reader.after_header(block)
@@ -143,10 +131,16 @@ class ItemBatches:
                 reader = text.JsonLines([column, *self._users], bool(lists))
             rows = reader.rows(block)
             for kind, count in rows.troubles().items():
-                self._bad.found(count, f"{name} has {reader.trouble(kind)}")
+                self._found_bad(count, f"{name} has {reader.trouble(kind)}")
             yield from text.typed_runs(rows)
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{name} is empty: it has no header line")
+
+    def _found_bad(self, number: int, reason: str) -> None:
+        """Some rows are bad, for a reason that tells nothing about what is in them."""
+        if number and not self._skip_bad_rows:
+            raise DataError(reason)
+        self.bad_rows += number
 
     def _batch(self, arrays: tuple[pa.Array, ...], name: str) -> pa.RecordBatch:
         if any(pa.types.is_null(array.type) for array in arrays):
@@ -179,10 +173,12 @@ class ItemBatches:
     def _readable(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
         """The batch without its bad rows: items that are too long, text that is not UTF-8."""
         for position, array in enumerate(batch.columns):
-            good = columns.readable(array, LONGEST_ITEM if position == 0 else None, self._check_text)
+            good = columns.readable(array, DEFAULT_MAX_KEY_BYTES if position == 0 else None, self._check_text)
             if good is not None:
-                reason = f"{name} has an item of more than {LONGEST_ITEM} bytes, or text that is not valid UTF-8"
-                self._bad.found(len(good) - int(good.sum()), reason)
+                reason = (
+                    f"{name} has an item of more than {DEFAULT_MAX_KEY_BYTES} bytes, or text that is not valid UTF-8"
+                )
+                self._found_bad(len(good) - int(good.sum()), reason)
                 if pa.types.is_dictionary(array.type):  # its values must be readable, too
                     batch = batch.set_column(position, batch.field(position).name, array.dictionary_decode())
                 batch = batch.filter(pa.array(good))

@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events.bad_rows import LONGEST_ITEM
 from discreet.events.columns import as_text
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 
-__all__ = ["DELIMITERS", "Delimited", "JsonLines", "Lines", "Rows", "typed_runs"]
+__all__ = ["DELIMITERS", "Delimited", "JsonLines", "Lines", "Rows", "TextReader", "typed_runs"]
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
@@ -35,10 +35,9 @@ ROW, BLANK, CELLS, UNREADABLE, NOT_TEXT, NOT_AN_ITEM, TOO_LONG, NO_VALUE, NO_TIM
 NULL, TEXT, INTEGER, LARGE, NUMBER, OTHER = range(6)
 _TROUBLES = {
     CELLS: "a row with another number of cells than its header",
-    UNREADABLE: "a record that cannot be read",
     NOT_TEXT: "text that is not valid UTF-8",
     NOT_AN_ITEM: "an item that is neither text nor a whole number",
-    TOO_LONG: f"an item of more than {LONGEST_ITEM} bytes",
+    TOO_LONG: f"an item of more than {DEFAULT_MAX_KEY_BYTES} bytes",
     NO_VALUE: "a row without a value in a column asked for",
     NO_TIME: "a time that is neither seconds since 1970 nor ISO 8601, in the years 1 to 9999",
 }
@@ -72,7 +71,7 @@ class Rows:
             self.values = [kinds[~bad] for kinds in self.values]
 
     def before(self, record: int) -> Rows:
-        """The rows of the first records. NB: the kinds of values are not kept."""
+        """The rows of the first records, without the kinds of their values."""
         kinds = self.kinds[:record]
         count = int(np.count_nonzero(kinds == ROW))
         return Rows(kinds, self.ends[:record], [column[:count] for column in self.columns])
@@ -82,23 +81,31 @@ class Rows:
         return {kind: count for kind, count in enumerate(np.bincount(self.kinds).tolist()) if kind > BLANK and count}
 
 
-class Lines:
-    """Every line is one item; an empty line is the empty string."""
+class TextReader:
+    """What the readers of text share; `rows` reads a block of whole records."""
 
-    delimiter = None
+    delimiter: str | None = None
+    unreadable = ""  # what a record is that cannot be read at all
+
+    def trouble(self, kind: int) -> str:
+        """What is wrong with records of this kind. It tells nothing about what is in them."""
+        return self.unreadable if kind == UNREADABLE else _TROUBLES[kind]
 
     def rows(self, block: bytes) -> Rows:
-        """The lines of a block."""
+        """What the records of a block hold."""
+        raise NotImplementedError
+
+
+class Lines(TextReader):
+    """Every line is one item; an empty line is the empty string."""
+
+    def rows(self, block: bytes) -> Rows:
         raw, ends = _line_bytes(block)
         lines, valid = as_text(raw)
         kinds = np.zeros(len(ends), np.uint8)
         if valid is not None:
             kinds[~valid] = NOT_TEXT
         return Rows(kinds, ends, [lines])
-
-    def trouble(self, kind: int) -> str:
-        """What is wrong with records of this kind."""
-        return _TROUBLES[kind]
 
 
 def _line_bytes(block: bytes) -> tuple[pa.Array, npt.NDArray[np.int64]]:
@@ -122,22 +129,20 @@ def _line_bytes(block: bytes) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     return lines, positions
 
 
-class Delimited:
+class Delimited(TextReader):
     """CSV and TSV with a header line. Cells are text as written; an empty cell without quotes is a null."""
 
     def __init__(self, format: str, name: str, choice: Callable[[list[str]], Sequence[str]]) -> None:
-        self.delimiter = DELIMITERS[format]
+        self.delimiter: str = DELIMITERS[format]
+        self.unreadable = f"a row that cannot be read as {format.upper()}"
         self.names: list[str] | None = None  # in the header, once it was read
-        self._format, self._name, self._choice = format, name, choice
+        self._name, self._choice = name, choice
         self._columns: list[int] = []
-        self._wanted = 0
 
     def use(self, names: list[str]) -> None:
         """Read the cells under these names; `choice` says which of them are wanted."""
-        wanted = list(self._choice(names))
-        places = {name: place for place, name in enumerate(wanted)}
-        self.names, self._wanted = names, len(wanted)
-        self._columns = [places.get(name, -1) for name in names]
+        places = {name: place for place, name in enumerate(self._choice(names))}
+        self.names, self._columns = names, [places.get(name, -1) for name in names]
 
     def after_header(self, block: bytes) -> int | None:
         """How many bytes at the start of a file are no rows: blank lines and the header. None if that is all so far.
@@ -166,7 +171,6 @@ class Delimited:
         return None
 
     def rows(self, block: bytes) -> Rows:
-        """The wanted cells of a block."""
         kinds, ends, found = _native.delimited_rows(block, ord(self.delimiter), self._columns)
         columns = [_array(pa.binary(), *buffers) for buffers in found]
         texts = [as_text(column) for column in columns]
@@ -178,25 +182,20 @@ class Delimited:
         rows.columns = [text for text, _ in texts]
         return rows
 
-    def trouble(self, kind: int) -> str:
-        """What is wrong with records of this kind."""
-        return f"a row that cannot be read as {self._format.upper()}" if kind == UNREADABLE else _TROUBLES[kind]
 
-
-class JsonLines:
+class JsonLines(TextReader):
     """One object a line. A key that is missing is a null. None is the only key of a line beside the others.
 
     Items (and users) are text and whole numbers of 64 bits or, with `lists`, lists of one kind of these. `time` is the
     place of a column that may be any number.
     """
 
-    delimiter = None
+    unreadable = "a line that is not a JSON object"
 
     def __init__(self, wanted: Sequence[str | None], lists: bool = False, time: int | None = None) -> None:
         self._wanted, self._lists, self._time = list(wanted), lists, time
 
     def rows(self, block: bytes) -> Rows:
-        """The wanted values of a block."""
         kinds, ends, found, list_kinds, list_offsets = _native.json_rows(block, self._wanted, self._lists)
         columns = [_array(pa.string(), *buffers) for buffers in found]
         values = [np.frombuffer(value_kinds, np.uint8) for value_kinds, _, _ in found]
@@ -211,10 +210,6 @@ class JsonLines:
             most = NUMBER if is_time or is_list else LARGE
             rows.leave_out(rows.values[place] > most, NO_TIME if is_time else NOT_AN_ITEM)
         return rows
-
-    def trouble(self, kind: int) -> str:
-        """What is wrong with records of this kind."""
-        return "a line that is not a JSON object" if kind == UNREADABLE else _TROUBLES[kind]
 
     @staticmethod
     def objects(block: bytes) -> Iterator[dict[str, Any]]:
