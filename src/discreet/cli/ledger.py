@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ledger"]
 
 
-@click.group(no_args_is_help=True)
+@click.group(cls=options.Group, no_args_is_help=True)
 def ledger() -> None:
     """Budgets: grant them, see what is left, see what was spent."""
 

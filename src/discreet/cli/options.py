@@ -51,6 +51,13 @@ def choice(*values: str) -> click.Choice[str]:
     return click.Choice(values)
 
 
+class Group(click.Group):
+    """Commands in the order in which they are defined."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
 class Argument(click.Argument):
     """An argument whose meaning is shown with the options."""
 
@@ -113,16 +120,16 @@ class Source:
             **more,
         )
 
-    def items(self, files: tuple[str, ...]) -> Callable[[Any], Iterator[Any]]:
+    def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
         """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
 
-        The first batch is read here: a wrong name or format shows before anything is charged.
+        With `peek` the first batch is read at once, so that a wrong name or format shows before anything is charged.
         """
         from discreet.events.written import as_written
 
         stream = self.open(files)
         read = batches(stream, tell=False)
-        first = list(islice(read, 1))
+        first = list(islice(read, 1)) if peek else []
 
         def items(universe: Any) -> Iterator[Any]:
             rows = fitting = 0

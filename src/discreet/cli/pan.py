@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["pan"]
 
 
-@click.group(no_args_is_help=True)
+@click.group(cls=options.Group, no_args_is_help=True)
 def pan() -> None:
     """Estimates whose working state is private: one look at the memory or the state file, and what is printed, stay
     within epsilon."""
@@ -128,10 +128,14 @@ def _run(
 
         The old file is zeroed: two states of different times tell more than one.
         """
-        read = source.items(files) if files else None
+        data = kept.read() if kept is not None and kept.exists else None
+        if data is None:
+            _check_start(kind, asked)
+        # Raw rows are in memory as briefly as can be: before a state only if a mistake in them would cost a charge.
+        read = source.items(files, peek=data is None and paying.payer is not None) if files else None
         begun = "a state was charged and nothing was released"
         with uninterrupted(f"{begun}; it goes on from its file" if kept else begun) if paying.payer else nullcontext():
-            estimator = _estimator(kind, kept.read() if kept is not None and kept.exists else None, asked, paying)
+            estimator = _estimator(kind, data, asked, paying)
             if paying.payer is not None and kept is not None:
                 kept.replace(estimator.to_bytes(), erase=True)  # with its charge, before it sees any data
         if announce_intrusion:
@@ -155,6 +159,14 @@ def _run(
     return None
 
 
+def _check_start(kind: Kind, asked: dict[str, Any]) -> None:
+    if kind.sampled and "universe" not in asked:
+        raise ParameterError("--universe is needed to start: N, A:B or a file with one element a line")
+    for name in ("epsilon", *kind.needed):
+        if name not in asked:
+            raise ParameterError(f"--{name} is needed to start")
+
+
 def _estimator(kind: Kind, data: bytes | None, asked: dict[str, Any], paying: Paying) -> Any:
     """The estimator of a state, or a new one: charged before it is drawn."""
     import discreet.pan
@@ -171,11 +183,6 @@ def _estimator(kind: Kind, data: bytes | None, asked: dict[str, Any], paying: Pa
             if value != stored[name]:
                 raise ParameterError(f"the state was made with another --{name.replace('_', '-')}; leave it out")
         return made
-    if kind.sampled and "universe" not in asked:
-        raise ParameterError("--universe is needed to start: N, A:B or a file with one element a line")
-    for name in ("epsilon", *kind.needed):
-        if name not in asked:
-            raise ParameterError(f"--{name} is needed to start")
     budget = options.budget_of(asked["epsilon"])
     given = {name: value for name, value in asked.items() if name != "epsilon"}
     made = estimator(budget=budget, ledger=paying.payer, charge_id=paying.charge_id, **given)

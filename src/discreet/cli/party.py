@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["party"]
 
 
-@click.group(no_args_is_help=True)
+@click.group(cls=options.Group, no_args_is_help=True)
 def party() -> None:
     """Nobody is trusted: each party makes a private message from its own files, any transport carries it, and the
     aggregator estimates from all of them."""
