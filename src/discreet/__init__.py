@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # as typing's; loading typing takes longer than all that 
 if TYPE_CHECKING:
     from typing import Any
 
-    from discreet import audit, central, continual, engines, multiparty, pan
+    from discreet import audit, central, continual, engines, multiparty, pan, privacy
     from discreet.api import PeoplePlan, Plan, plan, plan_people, release, top_k
     from discreet.errors import (
         BudgetExceededError,
@@ -63,7 +63,7 @@ _WHERE = {
         "errors",
     ),
 }
-_PACKAGES = ("audit", "central", "continual", "engines", "multiparty", "pan")
+_PACKAGES = ("audit", "central", "continual", "engines", "multiparty", "pan", "privacy")
 
 __all__ = [
     "Account",
@@ -105,6 +105,7 @@ __all__ = [
     "pan",
     "plan",
     "plan_people",
+    "privacy",
     "release",
     "top_k",
 ]
