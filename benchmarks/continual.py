@@ -86,7 +86,7 @@ def ratio(arguments: argparse.Namespace) -> None:
 def figure3(arguments: argparse.Namespace) -> None:
     """Mean |noisy count of the chosen item - largest true count| over ticks; Zipf, d = 100, T = 1000, rho = 1/2.
 
-    The engines alone, fed with counts: what a `Histogram` adds is reading events and sorting what is published.
+    The schemes alone, fed with counts: what a `Histogram` adds is reading events and sorting what is published.
     """
     d, horizon = 100, 1000
     weights = 1.0 / np.arange(1, d + 1)
@@ -110,14 +110,14 @@ def figure3(arguments: argparse.Namespace) -> None:
         template = dc.continual.Histogram(horizon, budget, domain, **options)  # type: ignore[arg-type]
         for trial in range(arguments.trials):
             items = np.random.default_rng(trial).choice(d, horizon, p=weights)
-            engine, source = template.make_engine(), seeded_source(trial)
+            scheme, source = template.make_scheme(), seeded_source(trial)
             counts, largest = np.zeros(d, np.int64), 0
             for t, item in enumerate(items.tolist()):
                 added = np.zeros(d, np.int64)
                 added[item] = 1
                 counts += added
                 largest = max(largest, int(counts[item]))
-                where, noisy = engine.step(counts, added, t + 1, lambda: np.arange(d), source)
+                where, noisy = scheme.step(counts, added, t + 1, lambda: np.arange(d), source)
                 errors[trial, t] = abs(int(noisy.max()) - largest) if len(where) else largest
         mean = errors.mean(axis=0)
         curves[name] = (list(range(1, horizon + 1)), mean.tolist())

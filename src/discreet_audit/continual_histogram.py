@@ -1,6 +1,6 @@
-"""Auditing histograms over time: the four settings of [CO], each by the noise its engine draws and the cut it makes.
+"""Auditing histograms over time: the four settings of [CO], each by the noise its scheme draws and the cut it makes.
 
-Scales, cuts and the number of nodes that hold an event are read from what the engine does with written noise.
+Scales, cuts and the number of nodes that hold an event are read from what the scheme does with written noise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.continual import Histogram, one_shot
-from discreet.continual.seam import CorrelatedNoise, Engine, Factored, Hidden, Meta, Sparse, Tree, event_counts
+from discreet.continual.seam import CorrelatedNoise, Factored, Hidden, Meta, Scheme, Sparse, Tree, event_counts
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy.calibration.composition import repeated_delta
 from discreet.privacy.calibration.zcdp import zcdp_delta
@@ -31,7 +31,7 @@ from discreet_audit.registry import Effort, Twin
 from discreet_audit.sources import ScriptedSource, WeakenedSource
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound
 
-__all__ = ["HistogramOverTimeAudit", "Node", "changed_engine", "node_of"]
+__all__ = ["HistogramOverTimeAudit", "Node", "changed_scheme", "node_of"]
 
 Integers = npt.NDArray[np.int64]
 Runs = tuple[int, int, Callable[[int], Any]]
@@ -40,7 +40,7 @@ _ITEM_PASSES = "items of one event pass the cut"
 _CONFORMS = "the code draws and shows what the law says"
 
 
-# ---- what is read from an engine -------------------------------------------------------------------------------------
+# ---- what is read from a scheme --------------------------------------------------------------------------------------
 
 
 def _rank(size: int) -> Callable[[], Integers]:
@@ -62,12 +62,12 @@ class Node:
     limit: int
 
 
-def node_of(engine: Meta, known: bool) -> Node:
-    """The numbers of the engine's node, from its behaviour."""
+def node_of(scheme: Meta, known: bool) -> Node:
+    """The numbers of the scheme's node, from its behaviour."""
 
     def released(items: int, noise: int) -> tuple[int, ScriptedSource]:
         source = ScriptedSource(0, noise)
-        return len(engine.release(np.ones(items, np.int64), _rank(items), source)[0]), source
+        return len(scheme.release(np.ones(items, np.int64), _rank(items), source)[0]), source
 
     _, many = released(2000, shared.HIGH)
     counts = next(draw for draw in reversed(many.draws) if draw.law != "choice")
@@ -84,22 +84,22 @@ def node_of(engine: Meta, known: bool) -> Node:
     return Node(counts.law, counts.scale, 0, math.inf, None if known else high, 0)
 
 
-def _watch(engine: Meta, seen: Callable[[Integers, Any], None], released: Any = None) -> None:
+def _watch(scheme: Meta, seen: Callable[[Integers, Any], None], released: Any = None) -> None:
     """Have every node's counts and what it publishes looked at; `released` is published in its place."""
-    release = engine.release
+    release = scheme.release
 
     def record(counts: Integers, rank: Any, source: RandomSource) -> Any:
         published = release(counts, rank, source) if released is None else released
         seen(counts, published)
         return published
 
-    engine.release = record
+    scheme.release = record
 
 
-def nodes_of_an_event(engine: Meta, ticks: int) -> int:
+def nodes_of_an_event(scheme: Meta, ticks: int) -> int:
     """The most nodes that are released with one event in them: it enters at one of up to 64 ticks."""
     when = np.unique(np.geomspace(1, ticks, min(ticks, 64)).round().astype(int))
-    held, nothing, made = np.zeros(len(when), np.int64), np.zeros(0, np.int64), copy.copy(engine)
+    held, nothing, made = np.zeros(len(when), np.int64), np.zeros(0, np.int64), copy.copy(scheme)
     _watch(made, lambda counts, _: np.add(held, counts != 0, out=held), (nothing, nothing))
     for tick in range(1, ticks + 1):
         made.step(np.zeros(len(when), np.int64), (when == tick).astype(np.int64), tick, _rank(1), system_source())
@@ -118,14 +118,14 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def structure(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """One event raises at most D counts by one; it is in one node a level, or moves the noises by a known shift."""
-        most, engine = histogram.most_items, histogram.engine
+        most, scheme = histogram.most_items, histogram.scheme
         wrong, pairs = _events_move(None if most is None else min(most, 3), histogram.domain_is_known)
         yield Finding("structure", "one event raises at most D counts, by one", "violations", 0, wrong, pairs)
-        if isinstance(engine, Meta):
-            held = nodes_of_an_event(engine, shared.first_ticks(histogram, 4096))
-            yield Finding("structure", "released nodes with one event in them", "sensitivity", engine.levels, held, 64)
+        if isinstance(scheme, Meta):
+            held = nodes_of_an_event(scheme, shared.first_ticks(histogram, 4096))
+            yield Finding("structure", "released nodes with one event in them", "sensitivity", scheme.levels, held, 64)
         else:
-            noise = _noise_of(engine)
+            noise = _noise_of(scheme)
             norm, _, pairs = shared.moved_by_an_event(noise, 1, effort)
             declared = noise.factor.sensitivity * shared.SLACK
             yield Finding("structure", "l2-shift of a counter by one event", "sensitivity", declared, norm, pairs)
@@ -134,18 +134,18 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def exact(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """What an event costs in all ticks together, and the code against the law."""
-        engine = histogram.engine
-        if isinstance(engine, Sparse):
+        scheme = histogram.scheme
+        if isinstance(scheme, Sparse):
             yield from self._exact_sparse(histogram, effort)
-        elif isinstance(engine, Meta):
-            yield from self._exact_tree(histogram, engine)
+        elif isinstance(scheme, Meta):
+            yield from self._exact_tree(histogram, scheme)
         else:
-            yield from self._exact_counters(histogram, engine, effort)
+            yield from self._exact_counters(histogram, scheme, effort)
 
-    def _exact_counters(self, histogram: Histogram, engine: Any, effort: Effort) -> Iterator[Finding]:
+    def _exact_counters(self, histogram: Histogram, scheme: Any, effort: Effort) -> Iterator[Finding]:
         guarantee, items, horizon = histogram.guarantee, histogram.most_items or 1, histogram.horizon or 1
-        hidden, delta = isinstance(engine, Hidden), 0.0
-        noise = _noise_of(engine)
+        hidden, delta = isinstance(scheme, Hidden), 0.0
+        noise = _noise_of(scheme)
         norm, rho, pairs = shared.moved_by_an_event(noise, items, effort)
         claimed = shared.claimed_rho(histogram, 0.5 if hidden else 1.0) * shared.SLACK
         yield Finding("exact", f"the counters of {items} items in all ticks", "rho", claimed, rho, pairs)
@@ -153,14 +153,14 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             delta = laws.event_delta(noise, norm, items, guarantee.epsilon)
         if hidden:
             # The cuts of all ticks, or those of the first ticks and what they must be multiplied with.
-            cuts = [engine.cut(tick) for tick in range(1, min(horizon, 4096) + 1)]
+            cuts = [scheme.cut(tick) for tick in range(1, min(horizon, 4096) + 1)]
             shown = items * (horizon / len(cuts)) * laws.shown_by_one_event(noise, cuts)
             half = guarantee.delta / 2.0
             yield Finding("exact", _ITEM_PASSES, "delta of hidden items", half, shown, items)
             delta += shown
-            if isinstance(engine.factor, Tree) and horizon <= 3 and engine.sigma <= 2:
-                reach = math.ceil(6 * engine.sigma)
-                ever = items * laws.item_shown(engine.factor, float(engine.sigma), cuts, 1, reach)
+            if isinstance(scheme.factor, Tree) and horizon <= 3 and scheme.sigma <= 2:
+                reach = math.ceil(6 * scheme.sigma)
+                ever = items * laws.item_shown(scheme.factor, float(scheme.sigma), cuts, 1, reach)
                 yield Finding("exact", "the same, every noise", "delta of hidden items", half, ever, items)
         if guarantee.epsilon is not None:
             yield Finding("exact", "one event in all ticks", "delta", guarantee.delta, delta, pairs)
@@ -170,28 +170,28 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         """With written noise: what is shown is the count with that noise, and for new items only from the cut on."""
         source = ScriptedSource()
         made = _anew(histogram, 5, source)
-        engine: Any = made.engine
-        z = -5 * engine.factor.lattice
+        scheme: Any = made.scheme
+        z = -5 * scheme.factor.lattice
         source.each = np.array([z])
         counts, wrong, before = np.zeros(5, np.int64), 0, np.zeros(5, bool)
         for tick in range(1, shared.first_ticks(histogram, 3) + 1):
-            noise = int(engine.factor.to_counts(np.array(laws.published_noise(engine.factor, [z] * tick)[-1:]))[0])
+            noise = int(scheme.factor.to_counts(np.array(laws.published_noise(scheme.factor, [z] * tick)[-1:]))[0])
             # Five items whose noisy counts are around the cut in steps of one.
-            wanted = (engine.cut(tick) if hidden else 20) - noise + np.arange(5) - 2
+            wanted = (scheme.cut(tick) if hidden else 20) - noise + np.arange(5) - 2
             batch = np.repeat(np.arange(5), np.maximum(wanted - counts, 0))
             counts = np.maximum(counts, wanted)
             release = made.step(batch)
-            visible = counts + noise >= engine.cut(tick) if hidden else np.ones(5, bool)
+            visible = counts + noise >= scheme.cut(tick) if hidden else np.ones(5, bool)
             if histogram.keep_discovered:
                 visible = before = visible | before
             wrong += _listed(release) != {i: int(counts[i] + noise) for i in np.flatnonzero(visible)}
-            wrong += hidden and release.threshold != engine.cut(tick)
-        wrong += any((draw.law, draw.scale) != ("gaussian", engine.sigma) for draw in source.draws)
+            wrong += hidden and release.threshold != scheme.cut(tick)
+        wrong += any((draw.law, draw.scale) != ("gaussian", scheme.sigma) for draw in source.draws)
         return Finding("exact", _CONFORMS, "violations", 0, wrong)
 
-    def _exact_tree(self, histogram: Histogram, engine: Meta) -> Iterator[Finding]:
+    def _exact_tree(self, histogram: Histogram, scheme: Meta) -> Iterator[Finding]:
         guarantee, known, most = histogram.guarantee, histogram.domain_is_known, histogram.most_items
-        node, L = node_of(engine, known), nodes_of_an_event(engine, shared.first_ticks(histogram, 4096))
+        node, L = node_of(scheme, known), nodes_of_an_event(scheme, shared.first_ticks(histogram, 4096))
         noise = NoiseLaw(node.law, node.scale, 1e-30)
         changed = node.choices if most is None else most  # published counts of a node that one event raises
         hidden = 0.0
@@ -216,10 +216,10 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
                 delta = zcdp_delta(rho, epsilon) if node.choices else counts
                 yield Finding("exact", composed, "delta", guarantee.delta, delta + hidden, L)
         if not known and float(node.scale) <= 2.0 and L <= 3 and node.limit <= 3:
-            yield self._enumerated(histogram, engine, node, L)
+            yield self._enumerated(histogram, scheme, node, L)
         yield self._tree_conforms(histogram, node)
 
-    def _enumerated(self, histogram: Histogram, engine: Meta, node: Node, L: int) -> Finding:
+    def _enumerated(self, histogram: Histogram, scheme: Meta, node: Node, L: int) -> Finding:
         """Every branch of a node's own code on a few small histograms; L nodes with the same event in each."""
         most, high = histogram.most_items or 2, (node.shift or 0) + 1
         worst, tried = 0.0, 0
@@ -229,7 +229,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             more = tuple(c + (i in event) for i, c in enumerate(base))
             for counts in (base, more):
                 if counts not in laws:
-                    laws[counts] = law_of(partial(_released, engine, counts), 1e-6)
+                    laws[counts] = law_of(partial(_released, scheme, counts), 1e-6)
             for one, two in ((base, more), (more, base)):
                 worst = max(worst, _composed(laws[one], laws[two], L, histogram.guarantee.epsilon or 0.0))
                 tried += 1
@@ -241,8 +241,8 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         source, horizon = ScriptedSource(0, shared.HIGH), histogram.horizon or 1
         nodes: list[Any] = []
         made = _anew(histogram, 3, source)
-        engine: Any = made.engine
-        _watch(engine, lambda _, published: nodes.append(published))
+        scheme: Any = made.scheme
+        _watch(scheme, lambda _, published: nodes.append(published))
         wrong, base = 0, made.base
         kept: list[tuple[int, Any]] = []  # the last tick of a node in use, and what it published
         for tick in range(1, min(horizon, 2 * base + 1) + 1):
@@ -268,7 +268,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         source = self._switching(histogram)
         choices = [draw for draw in source.draws if draw.law == "choice"]
         laplace = [draw for draw in source.draws if draw.law == "laplace"]
-        _, counters, pairs = shared.moved_by_an_event(_noise_of(histogram.engine), (s + 1) * k, effort)
+        _, counters, pairs = shared.moved_by_an_event(_noise_of(histogram.scheme), (s + 1) * k, effort)
         parts = {"choices": (s + 1) * k * laws.choice_rho(float(4 / choices[0].scale)), "counters": counters}
         if s:
             levels, queries = ({d.scale for d in laplace if (d.size == 1) is one} for one in (True, False))
@@ -294,7 +294,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def _switching(self, histogram: Histogram) -> ScriptedSource:
         """What sparseGumb draws when at every tick another item is far ahead."""
-        engine, source, k = histogram.make_engine(), ScriptedSource(), histogram.k or 1
+        scheme, source, k = histogram.make_scheme(), ScriptedSource(), histogram.k or 1
         ticks = shared.first_ticks(histogram, histogram.switches + 4)
         total = np.zeros(k + ticks + 2, np.int64)
         for tick in range(1, ticks + 1):
@@ -302,7 +302,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             # Of items that never occurred the first fill the k places; this one is behind them.
             added[k + tick] = (histogram.margin + 10**6) * 2 ** min(tick, 20) * tick
             total = total + added
-            engine.step(total, added, tick, _rank(len(total)), source)
+            scheme.step(total, added, tick, _rank(len(total)), source)
         return source
 
     # ---- statistical -----------------------------------------------------------------------------------------------
@@ -311,22 +311,22 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         """Runs of the compiled code with and without an event at the first tick."""
         yield self._plumbing(histogram)
         epsilon, delta = shared.claimed_loss(histogram)
-        engine, most, k = histogram.engine, histogram.most_items, histogram.k
-        if k is None and (isinstance(engine, Factored) or histogram.limit is None):
+        scheme, most, k = histogram.scheme, histogram.most_items, histogram.k
+        if k is None and (isinstance(scheme, Factored) or histogram.limit is None):
             what, (runs, ticks, run) = f"{most} counts higher", self._side_by_side(histogram, effort)
         else:
             what, (runs, ticks, run) = f"{k or 1} of {(k or 1) + 1} items higher", self._one_by_one(histogram, effort)
         yield shared.told_apart(what, histogram, run, f"{runs} runs of each, {ticks} ticks, delta={delta:g}")
-        if isinstance(engine, Hidden) and most is not None:
+        if isinstance(scheme, Hidden) and most is not None:
             runs, ticks = shared.side_by_side(effort) // 10, shared.first_ticks(histogram, _TICKS)
             shown = shared.published_counts(histogram.anew(), np.arange(runs * most), ticks, runs * most)
             groups = int(shown.any(axis=0).reshape(runs, most).any(axis=1).sum())
             # Nothing at all is shown of the stream without them.
             bound = epsilon_lower_bound((groups, runs), (0, runs), delta, FALSE_ALARM)
             yield Finding("statistical", "items of one event appear", "epsilon", epsilon, bound, 1, f"{runs} runs")
-            yield from self._late_items(histogram, engine, effort)
+            yield from self._late_items(histogram, scheme, effort)
 
-    def _late_items(self, histogram: Histogram, engine: Hidden, effort: Effort) -> Iterator[Finding]:
+    def _late_items(self, histogram: Histogram, scheme: Hidden, effort: Effort) -> Iterator[Finding]:
         """Items that come late have noise as if it ran from the start, or the noise tells since when they are counted.
 
         The variance of n noises, which are normal but for rounding, has a relative deviation of sqrt(2/n); 7.5 of them
@@ -335,25 +335,25 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         ticks = range(2, shared.first_ticks(histogram, _TICKS) + 1)
         if not ticks:
             return
-        tick = max(ticks, key=engine.error)
-        high = engine.cut(tick) + math.ceil(20 * engine.error(tick))
+        tick = max(ticks, key=scheme.error)
+        high = scheme.cut(tick) + math.ceil(20 * scheme.error(tick))
         items = max(500, min(shared.side_by_side(effort) // 4, 10**6 // high))
         made = histogram.anew()
         for _ in range(tick - 1):
             made.step([])
         noise = made.step(np.repeat(np.arange(items), high)).counts - high
-        off = abs(float((noise.astype(np.float64) ** 2).mean()) / engine.error(tick) ** 2 - 1)
+        off = abs(float((noise.astype(np.float64) ** 2).mean()) / scheme.error(tick) ** 2 - 1)
         limit, detail = 7.5 * math.sqrt(2 / items), f"{items} items at tick {tick}"
         yield Finding("statistical", "items that come late have all noise", "relative variance", limit, off, 1, detail)
 
     def _side_by_side(self, histogram: Histogram, effort: Effort) -> Runs:
         """Every D items are a run of their own: their noises are independent, and far above any cut all are shown."""
-        engine, most = histogram.engine, histogram.most_items or 1
+        scheme, most = histogram.scheme, histogram.most_items or 1
         ticks, high = shared.first_ticks(histogram, _TICKS), 0
         if not histogram.domain_is_known:
-            cut = (node_of(engine, False).shift or 0) + 1 if isinstance(engine, Meta) else 0
-            cut = engine.cut(ticks) if isinstance(engine, Hidden) else cut
-            high = cut + math.ceil(20 * max(engine.error(t) for t in range(1, ticks + 1)))
+            cut = (node_of(scheme, False).shift or 0) + 1 if isinstance(scheme, Meta) else 0
+            cut = scheme.cut(ticks) if isinstance(scheme, Hidden) else cut
+            high = cut + math.ceil(20 * max(scheme.error(t) for t in range(1, ticks + 1)))
         runs = max(500, min(shared.side_by_side(effort) // 4, 10**6 // (most * (high + 1))))
 
         def run(event: int) -> Any:
@@ -364,8 +364,8 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         return runs, ticks, run
 
     def _one_by_one(self, histogram: Histogram, effort: Effort) -> Runs:
-        """The engine alone, many times: k + 1 items, of which the event has the first k."""
-        pristine, source, k = histogram.make_engine(), system_source(), histogram.k or 1
+        """The scheme alone, many times: k + 1 items, of which the event has the first k."""
+        pristine, source, k = histogram.make_scheme(), system_source(), histogram.k or 1
         runs, ticks, items = effort.runs, shared.first_ticks(histogram, 2), k + 1
         node = node_of(pristine, histogram.domain_is_known) if isinstance(pristine, Meta) else None
         high = 2 * ((node.shift if node else 0) or 0) + 20
@@ -374,12 +374,12 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             total, rows = np.full(items, high), np.zeros((runs, ticks, items))
             total[:k] += event
             for row in rows:
-                engine = copy.copy(pristine)
+                scheme = copy.copy(pristine)
                 for tick in range(1, ticks + 1):
                     added = total if tick == 1 else np.zeros_like(total)
-                    where, noisy = engine.step(total, added, tick, _rank(items), source)
+                    where, noisy = scheme.step(total, added, tick, _rank(items), source)
                     # Being listed tells two histograms apart as well as the count does: a step of one sigma.
-                    row[tick - 1, where] = noisy - high + 2.0 * engine.error(1)
+                    row[tick - 1, where] = noisy - high + 2.0 * scheme.error(1)
             return rows.reshape(runs, -1)
 
         return runs, ticks, run
@@ -387,7 +387,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
     def _plumbing(self, histogram: Histogram) -> Finding:
         # No more items than are looked at: of equal ones beyond, none would be shown.
         stream, texts = np.repeat(np.arange(min(40, histogram.limit or 40)), 10**4), []
-        lattice = getattr(getattr(histogram.engine, "factor", None), "lattice", 1)
+        lattice = getattr(getattr(histogram.scheme, "factor", None), "lattice", 1)
         for events in ([], [[1]]):
             other = _anew(histogram, 40, ScriptedSource(0, -shared.HIGH * lattice))
             release = other.step(events)
@@ -400,9 +400,9 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Random streams of sets of items, and the same with one event more: how far apart is what gets the noise?"""
-        rng, most, engine = np.random.default_rng(4), histogram.most_items, histogram.engine
-        ticks, pairs, tree = shared.first_ticks(histogram, _TICKS), effort.released_pairs // 5, isinstance(engine, Meta)
-        worst, levels = 0.0, engine.levels if isinstance(engine, Meta) else 1
+        rng, most, scheme = np.random.default_rng(4), histogram.most_items, histogram.scheme
+        ticks, pairs, tree = shared.first_ticks(histogram, _TICKS), effort.released_pairs // 5, isinstance(scheme, Meta)
+        worst, levels = 0.0, scheme.levels if isinstance(scheme, Meta) else 1
         for _ in range(pairs):
             stream = [
                 [rng.choice(12, rng.integers(0, 5), replace=False).tolist() for _ in range(30)] for _ in range(ticks)
@@ -424,87 +424,87 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
     # ---- sabotage --------------------------------------------------------------------------------------------------
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
-        """Less noise, lower cuts, choices that are not paid for: changes of the engine; and what is drawn again."""
-        engine, most, known = histogram.engine, histogram.most_items, histogram.domain_is_known
+        """Less noise, lower cuts, choices that are not paid for: changes of the scheme; and what is drawn again."""
+        scheme, most, known = histogram.scheme, histogram.most_items, histogram.domain_is_known
         changes: list[tuple[str, Callable[[Any], None]]] = [("half the noise", _weaker(2.0))]
         if most is not None and most > 1:
             changes.append(("noise for one item of an event", _weaker(math.sqrt(most))))
-        if isinstance(engine, Meta) and engine.levels > 1:
-            changes.append(("the budget at every level", _weaker(math.sqrt(engine.levels))))
-        if isinstance(engine, Meta) and not known:
+        if isinstance(scheme, Meta) and scheme.levels > 1:
+            changes.append(("the budget at every level", _weaker(math.sqrt(scheme.levels))))
+        if isinstance(scheme, Meta) and not known:
             changes.append(("cut one lower", _weaker(cut=1)))
-            node = node_of(engine, False)
+            node = node_of(scheme, False)
             if node.choices:
                 # [CO] Theorem 3: delta for 2 k items, where all that are looked at may be of one event.
-                p = histogram.guarantee.delta / 2.0 / engine.levels
+                p = histogram.guarantee.delta / 2.0 / scheme.levels
                 lower = (node.shift or 0) - one_shot.gumbel_shift(Fraction(node.tau), p, 2 * node.choices)
                 if lower > 0:
                     changes.append(("stop for 2k items (CO Thm 3)", _weaker(cut=lower)))
-        if isinstance(engine, Hidden):
+        if isinstance(scheme, Hidden):
             # One lower, where the cut has nothing to spare; a tree's is for its worst tick.
-            if engine.factor.lattice > 1:
+            if scheme.factor.lattice > 1:
                 changes.append(("cut one lower", _other_cut(lambda cut: cut - 1)))
             else:
                 changes.append(("half the cut", _other_cut(lambda cut: 1 + cut // 2)))
-        elif isinstance(engine, Sparse):
+        elif isinstance(scheme, Sparse):
             changes += [("half the noise of AboveThreshold", _impatient), ("choices without a limit", _unlimited)]
-        elif isinstance(engine, Factored):
+        elif isinstance(scheme, Factored):
             changes.append(("noise anew at every tick", _fresh))
-        first, *others = (changed_engine(histogram, name, change) for name, change in changes)
+        first, *others = (changed_scheme(histogram, name, change) for name, change in changes)
         return first, shared.drawn_again(histogram), *others
 
 
-def changed_engine(histogram: Histogram, name: str, change: Callable[[Any], None]) -> Twin:
-    """A twin whose engines are changed as they are made."""
-    right = type(histogram).make_engine
+def changed_scheme(histogram: Histogram, name: str, change: Callable[[Any], None]) -> Twin:
+    """A twin whose schemes are changed as they are made."""
+    right = type(histogram).make_scheme
 
-    def make_engine(self: Any) -> Engine:
-        engine = right(self)
-        change(engine)
-        return engine
+    def make_scheme(self: Any) -> Scheme:
+        scheme = right(self)
+        change(scheme)
+        return scheme
 
-    return shared.broken(histogram, name, make_engine=make_engine)
+    return shared.broken(histogram, name, make_scheme=make_scheme)
 
 
 def _weaker(by: float = 1.0, cut: int = 0) -> Callable[[Any], None]:
-    def change(engine: Any) -> None:
-        if isinstance(engine, Meta):
-            release = engine.release
-            engine.release = lambda counts, rank, source: release(counts, rank, WeakenedSource(source, by, cut))
+    def change(scheme: Any) -> None:
+        if isinstance(scheme, Meta):
+            release = scheme.release
+            scheme.release = lambda counts, rank, source: release(counts, rank, WeakenedSource(source, by, cut))
         else:
-            engine.sigma = engine.sigma / Fraction(by)
+            scheme.sigma = scheme.sigma / Fraction(by)
 
     return change
 
 
 def _other_cut(lower: Callable[[int], int]) -> Callable[[Any], None]:
-    def change(engine: Any) -> None:
-        cut = engine.cut
-        engine.cut = lambda tick: lower(cut(tick))
+    def change(scheme: Any) -> None:
+        cut = scheme.cut
+        scheme.cut = lambda tick: lower(cut(tick))
 
     return change
 
 
-def _fresh(engine: Any) -> None:
-    engine.sigma = engine.sigma / Fraction(engine.factor.sensitivity)
-    engine.factor = shared.FreshNoise(engine.factor.horizon)
-    engine.state = engine.factor.start(engine.state[next(iter(engine.state))].shape[-1])
+def _fresh(scheme: Any) -> None:
+    scheme.sigma = scheme.sigma / Fraction(scheme.factor.sensitivity)
+    scheme.factor = shared.FreshNoise(scheme.factor.horizon)
+    scheme.state = scheme.factor.start(scheme.state[next(iter(scheme.state))].shape[-1])
 
 
-def _impatient(engine: Any) -> None:
-    step = engine.step
-    engine.step = lambda *given: step(*given[:-1], WeakenedSource(given[-1], 2, laws=("laplace",)))
+def _impatient(scheme: Any) -> None:
+    step = scheme.step
+    scheme.step = lambda *given: step(*given[:-1], WeakenedSource(given[-1], 2, laws=("laplace",)))
 
 
-def _unlimited(engine: Any) -> None:
-    engine.left = np.array([2**40], np.int64)
+def _unlimited(scheme: Any) -> None:
+    scheme.left = np.array([2**40], np.int64)
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _noise_of(engine: Any) -> CorrelatedNoise:
-    return CorrelatedNoise(engine.factor, engine.sigma)
+def _noise_of(scheme: Any) -> CorrelatedNoise:
+    return CorrelatedNoise(scheme.factor, scheme.sigma)
 
 
 def _listed(release: Any) -> dict[Any, int]:
@@ -515,20 +515,20 @@ def _noised(histogram: Histogram, stream: Any) -> list[dict[Any, int]]:
     """The counts that get noise, at every tick: all of them, or those of the node that is released."""
     made = _anew(histogram, 12, seeded_source(1))
     parts: list[dict[Any, int]] = []
-    if isinstance(made.engine, Meta):
+    if isinstance(made.scheme, Meta):
         _watch(
-            made.engine,
+            made.scheme,
             lambda counts, _: parts.append(dict(zip(made.not_private_counts(), counts.tolist(), strict=True))),
         )
     for events in stream:
         made.step(events)
-        if not isinstance(made.engine, Meta):
+        if not isinstance(made.scheme, Meta):
             parts.append(made.not_private_counts())
     return parts
 
 
-def _released(engine: Meta, counts: tuple[int, ...], source: RandomSource) -> Any:
-    where, noisy = engine.release(np.array(counts, np.int64), _rank(len(counts)), source)
+def _released(scheme: Meta, counts: tuple[int, ...], source: RandomSource) -> Any:
+    where, noisy = scheme.release(np.array(counts, np.int64), _rank(len(counts)), source)
     return tuple(sorted(zip(where.tolist(), noisy.tolist(), strict=True)))
 
 

@@ -21,7 +21,7 @@ from discreet.noise import seeded_source
 from discreet.privacy import User
 from discreet_audit import continual_base as shared
 from discreet_audit.continual_counter import CounterOverTimeAudit, in_counts
-from discreet_audit.continual_histogram import HistogramOverTimeAudit, changed_engine
+from discreet_audit.continual_histogram import HistogramOverTimeAudit, changed_scheme
 from discreet_audit.findings import Finding
 from discreet_audit.registry import Effort, Twin
 from discreet_audit.sources import ScriptedSource
@@ -92,13 +92,13 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
             told("a person counts at every row", lambda person, tick, row: f"{person} {tick} {row}"),
             told("m items a tick", lambda person, tick, row: f"{person} {tick}"),
         ]
-        if isinstance(histogram.engine, Hidden) and most > 1:
+        if isinstance(histogram.scheme, Hidden) and most > 1:
             each = histogram.guarantee.delta / 2.0 / horizon
 
-            def for_one(engine: Any) -> None:
-                engine.cut = lambda tick: 1 + engine.factor.hiding_shift(tick, engine.sigma, each)
+            def for_one(scheme: Any) -> None:
+                scheme.cut = lambda tick: 1 + scheme.factor.hiding_shift(tick, scheme.sigma, each)
 
-            found.append(changed_engine(histogram, "delta not divided by m", for_one))
+            found.append(changed_scheme(histogram, "delta not divided by m", for_one))
         return found
 
 

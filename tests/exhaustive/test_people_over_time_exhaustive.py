@@ -14,8 +14,8 @@ import pytest
 
 import discreet as dc
 from discreet.continual import DistinctCount, Histogram
-from discreet.continual._engines import Hidden
 from discreet.continual._people import People
+from discreet.continual._schemes import Hidden
 
 BUDGET = dc.Budget(2.0, 0.1)
 T = 3
@@ -152,25 +152,25 @@ class Grid:
 HIDDEN = -(10**6)
 
 
-def outcomes(engine, sigma, counts, since):
+def outcomes(scheme, sigma, counts, since):
     """(what is shown at every tick, its probability) of an item with these counts that is there from a tick on."""
     grid = Grid(float(sigma))
     size = len(grid.weights)
-    engine.state = engine.factor.start(size)
-    if isinstance(engine, Hidden):
-        engine.shown = np.zeros(size, np.int64)
+    scheme.state = scheme.factor.start(size)
+    if isinstance(scheme, Hidden):
+        scheme.shown = np.zeros(size, np.int64)
     seen = np.full((T, size), HIDDEN)
     for t in range(T):
         total = np.full(size, counts[t])
-        where, noisy = engine.step(total, total, t + 1, None, SimpleNamespace(discrete_gaussian=grid.discrete_gaussian))
+        where, noisy = scheme.step(total, total, t + 1, None, SimpleNamespace(discrete_gaussian=grid.discrete_gaussian))
         if t + 1 >= since:
             seen[t, where] = noisy
     return seen, grid.weights
 
 
-def laws(engine, sigma, one, two):
+def laws(scheme, sigma, one, two):
     """The two laws of one item over the outcomes of both, for (counts, since) in each stream."""
-    (seen, p), (other, q) = outcomes(engine, sigma, *one), outcomes(engine, sigma, *two)
+    (seen, p), (other, q) = outcomes(scheme, sigma, *one), outcomes(scheme, sigma, *two)
     both = np.concatenate([seen, other], axis=1)
     _, place = np.unique(both, axis=1, return_inverse=True)
     place = place.ravel()
@@ -217,10 +217,10 @@ def item_cases(known):
 
 
 def worst_delta(made, most, **change):
-    engine = made._engine
+    scheme = made._scheme
     for name, value in change.items():
-        setattr(engine, name, value)
-    cases = [laws(engine, engine.sigma, one, two) for one, two in item_cases(made._domain is not None)]
+        setattr(scheme, name, value)
+    cases = [laws(scheme, scheme.sigma, one, two) for one, two in item_cases(made._domain is not None)]
     return max(
         joint_delta(list(chosen), BUDGET.epsilon) for chosen in itertools.combinations_with_replacement(cases, most)
     )
@@ -231,7 +231,7 @@ def worst_delta(made, most, **change):
 def test_the_exact_loss_is_within_the_budget_and_half_the_noise_is_not(domain, most):
     made = Histogram(T, BUDGET, domain, mechanism="tree", base=2, unit=dc.User(most))
     assert worst_delta(made, most) <= BUDGET.delta
-    half = made._engine.sigma / 2
+    half = made._scheme.sigma / 2
     assert worst_delta(made, most, sigma=half) > BUDGET.delta
 
 
@@ -239,7 +239,7 @@ def test_noise_for_one_item_does_not_hide_five():
     """m ignored in the noise, over a known domain: the divergence of five items, all at the first tick."""
     for most, within in ((5, True), (1, False)):
         made = Histogram(T, BUDGET, list("abcde"), mechanism="tree", base=2, unit=dc.User(most))
-        p, q = laws(made._engine, made._engine.sigma, *next(item_cases(True)))
+        p, q = laws(made._scheme, made._scheme.sigma, *next(item_cases(True)))
         one = p, q = _by_loss(p, q)
         for _ in range(4):
             p, q = _by_loss(np.outer(p, one[0]).ravel(), np.outer(q, one[1]).ravel())
@@ -258,15 +258,15 @@ def _by_loss(p, q):
 def test_an_item_of_one_person_is_shown_with_its_share_of_delta(most, keep):
     """At every tick P[1 + N_t >= cut] <= delta/2 / (T m), and not with a cut one lower or for another m."""
     made = Histogram(T, BUDGET, mechanism="tree", base=2, unit=dc.User(most), keep_discovered=keep)
-    engine, share = made._engine, BUDGET.delta / 2 / (T * most)
+    scheme, share = made._scheme, BUDGET.delta / 2 / (T * most)
 
     def shown(lower=0, each=None):
         if each is not None:
-            engine._each = each
-        cut = type(engine).cut
-        engine.cut = lambda tick: cut(engine, tick) - lower
-        seen, weights = outcomes(engine, engine.sigma, np.ones(T, int), 1)
-        del engine.cut
+            scheme._each = each
+        cut = type(scheme).cut
+        scheme.cut = lambda tick: cut(scheme, tick) - lower
+        seen, weights = outcomes(scheme, scheme.sigma, np.ones(T, int), 1)
+        del scheme.cut
         if keep:  # once shown it stays: the first time counts
             seen[1:][seen[:-1] != HIDDEN] = HIDDEN
         return [float(weights[row != HIDDEN].sum()) for row in seen]

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from discreet.continual import one_shot
 from discreet.continual._base import Continual
-from discreet.continual._engines import Engine, Factored, Hidden, Meta, Sparse
 from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
 from discreet.continual._people import Numbers, People, person_rows
+from discreet.continual._schemes import Factored, Hidden, Meta, Scheme, Sparse
 from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import Item, is_arrow
@@ -157,7 +157,7 @@ class Histogram(Continual):
         self._total = np.zeros(len(self._items), np.int64)
         self._added = np.zeros(0, np.int64)  # in the open tick
         self._run_cost = _RUN_COST
-        self._engine = self.make_engine()
+        self._scheme = self.make_scheme()
         self._last: Release | None = None
 
     @property
@@ -180,16 +180,16 @@ class Histogram(Continual):
         return self._most
 
     @property
-    def engine(self) -> Engine:
+    def scheme(self) -> Scheme:
         """What turns counts into what is published; see `discreet.continual.seam`."""
-        return self._engine
+        return self._scheme
 
     def not_private_counts(self) -> dict[Item, int]:
         """The counts so far, without noise: NOT PRIVATE."""
         return dict(zip(self._items, self._total.tolist(), strict=True))
 
-    def make_engine(self) -> Engine:
-        """An engine before its first tick."""
+    def make_scheme(self) -> Scheme:
+        """A scheme before its first tick."""
         assert self.horizon is not None
         known, most = self._domain is not None, self._most
         if known:
@@ -279,11 +279,11 @@ class Histogram(Continual):
         self._last = Release.from_payload(data)
 
     def _renew(self) -> None:
-        self._engine.renew(self.tick, self._source)
+        self._scheme.renew(self.tick, self._source)
 
     def error(self, t: int) -> float:
         """The standard deviation of a published count at tick t."""
-        return self._engine.error(whole_number("t", t, 1, self.horizon))
+        return self._scheme.error(whole_number("t", t, 1, self.horizon))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -380,7 +380,7 @@ class Histogram(Continual):
         self._take(counted)
         added, self._added = self._added, np.zeros(0, np.int64)
         self._total = np.concatenate([self._total, np.zeros(len(added) - len(self._total), np.int64)]) + added
-        where, noisy = self._engine.step(self._total, added, self.tick + 1, self._rank, self._source)
+        where, noisy = self._scheme.step(self._total, added, self.tick + 1, self._rank, self._source)
         self.tick += 1
         self._last = self._publish(where, noisy)
 
@@ -401,7 +401,7 @@ class Histogram(Continual):
         law = Noise("gaussian", Fraction(max(self.error(self.tick), 1e-3)), max(draws, 1))
         model = ErrorModel(
             law,
-            summary_below=0.0 if self._engine.complete else math.inf,
+            summary_below=0.0 if self._scheme.complete else math.inf,
             lowest=0 if self._domain is not None else 1,
         )
         result = Release(
@@ -409,7 +409,7 @@ class Histogram(Continual):
             noisy,
             self.guarantee,
             model,
-            threshold=self._engine.threshold,
+            threshold=self._scheme.threshold,
             counted="events" if self._people is None else "people",
         )
         return result if self.k is None else result.head(self.k)
@@ -425,7 +425,8 @@ class Histogram(Continual):
             "bytes": {"other": False, "bytes": True}.get(kind, kind),  # true and false since there was one kind only
             "items": items,
         }
-        arrays = {"total": self._total, **{f"engine.{name}": array for name, array in self._engine.arrays().items()}}
+        # The prefix is that of the format, which knew the schemes by another name.
+        arrays = {"total": self._total, **{f"engine.{name}": array for name, array in self._scheme.arrays().items()}}
         blobs = {} if self._last is None else {"last": self._last.to_payload()}
         if self._people is not None:
             people, more, pieces = self._people.saved()
@@ -462,7 +463,7 @@ class Histogram(Continual):
         if histogram._run_cost not in (_RUN_COST, _FORMER_RUN_COST):
             raise CorruptStateError("the state has another accounting")
         if histogram._run_cost != _RUN_COST and histogram.mechanism == "sparse":
-            histogram._engine = histogram.make_engine()  # goes on with the noise it was begun with
+            histogram._scheme = histogram.make_scheme()  # goes on with the noise it was begun with
         if not header["known"]:
             histogram._items = items
             histogram._index = {item: position for position, item in enumerate(items)}
@@ -480,7 +481,7 @@ class Histogram(Continual):
             histogram._people = People.loaded(
                 header["people"], parts["people"], pieces, histogram._people.most, len(items)
             )
-        histogram._engine.load(parts["engine"], len(histogram._total))
+        histogram._scheme.load(parts["engine"], len(histogram._total))
         histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
         return histogram
 

@@ -10,8 +10,8 @@ Every mechanism has
 `Factor` (its recurrence, its declared sensitivity) and the sigma of the independent noises. `Counter.factor_for` makes
 them.
 
-`Histogram.engine` is what turns counts into a tick's release, and `make_engine` makes one. `Factored` engines (`Hidden`
-ones, with a `cut` for each tick) and `Sparse` ones have a `factor` and a `sigma`; a `Meta` engine has `release`, which
+`Histogram.scheme` is what turns counts into a tick's release, and `make_scheme` makes one. `Factored` schemes (`Hidden`
+ones, with a `cut` for each tick) and `Sparse` ones have a `factor` and a `sigma`; a `Meta` scheme has `release`, which
 publishes a node, once, and `levels`, the nodes that one event is in. `not_private_counts()` is what the noise hides.
 
 `unit` says whether an event is hidden or a person, and `Histogram.most_items` how many counts either may raise.
@@ -20,18 +20,18 @@ publishes a node, once, and `levels`, the nodes that one event is in. `not_priva
 """
 
 from discreet.continual._base import Continual
-from discreet.continual._engines import Engine, Factored, Hidden, Meta, Sparse
 from discreet.continual._events import event_counts
 from discreet.continual._factors import CorrelatedNoise, Factor, Tree
+from discreet.continual._schemes import Factored, Hidden, Meta, Scheme, Sparse
 
 __all__ = [
     "Continual",
     "CorrelatedNoise",
-    "Engine",
     "Factor",
     "Factored",
     "Hidden",
     "Meta",
+    "Scheme",
     "Sparse",
     "Tree",
     "event_counts",

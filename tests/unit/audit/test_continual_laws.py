@@ -66,5 +66,5 @@ def test_sparse_accounting():
     assert sparse_rho(1, 2.0) == pytest.approx(2.25 / 8)
     assert sparse_rho(1, 2.0, literal=True) == pytest.approx(6 / 8)
     histogram = dc.continual.Histogram(50, dc.Budget.zcdp(0.3), list(range(9)), None, 2, mechanism="sparse", switches=4)
-    tau = float(histogram._engine._tau1) / math.sqrt(4)
+    tau = float(histogram._scheme._tau1) / math.sqrt(4)
     assert sparse_rho(2, tau) <= 0.3 <= sparse_rho(2, tau) * (1 + 1e-9)

@@ -93,12 +93,12 @@ def test_the_literal_theorem_3_is_caught():
 
 def test_a_node_is_read_from_what_it_does():
     histogram = Histogram(3, BUDGET, None, 2, mechanism="meta", base=2)
-    node = node_of(histogram.engine, False)
+    node = node_of(histogram.scheme, False)
     assert node.law == "gaussian"
     assert node.choices == 0
     p = difference_tail(NoiseLaw("gaussian", node.scale, 1e-30), node.shift)
     assert 2 * 2 * p <= 0.5e-6 < 2 * 2 * difference_tail(NoiseLaw("gaussian", node.scale, 1e-30), node.shift - 1)
-    gumbel = node_of(Histogram(3, BUDGET, None, None, 3, mechanism="meta", base=2).engine, False)
+    gumbel = node_of(Histogram(3, BUDGET, None, None, 3, mechanism="meta", base=2).scheme, False)
     assert (gumbel.choices, gumbel.limit) == (3, 30)
     assert gumbel.tau == pytest.approx(float(gumbel.scale))
 

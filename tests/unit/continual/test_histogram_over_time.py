@@ -193,9 +193,9 @@ def test_ours_needs_two_fifths_of_the_threshold_of_unkbase():
     horizon = 2**14
     ours = Histogram(horizon, BUDGET, None, 1)
     theirs = Histogram(horizon, BUDGET, None, 1, mechanism="tree", base=2)
-    worst = max(ours._engine.cut(t) for t in (1, 100, horizon))
-    assert worst <= 0.40 * theirs._engine.cut(1)
-    assert worst <= 0.50 * Histogram(horizon, BUDGET, None, 1, mechanism="tree")._engine.cut(1)
+    worst = max(ours._scheme.cut(t) for t in (1, 100, horizon))
+    assert worst <= 0.40 * theirs._scheme.cut(1)
+    assert worst <= 0.50 * Histogram(horizon, BUDGET, None, 1, mechanism="tree")._scheme.cut(1)
 
 
 @pytest.mark.parametrize(("horizon", "base"), [(256, None), (2**14, None), (2**14, 2)])
@@ -222,7 +222,7 @@ def test_ours_discovers_earlier(horizon, base):
 def test_discovered_items_may_stay():
     for keep in (False, True):
         histogram = Histogram(64, BUDGET, None, 1, keep_discovered=keep, source=seeded_source(9))
-        cut = histogram._engine.cut(1)
+        cut = histogram._scheme.cut(1)
         sizes = [len(histogram.step(np.repeat(np.arange(400), cut if t == 0 else 0))) for t in range(12)]
         assert sizes[0] > 100
         assert (sizes == sorted(sizes)) is keep
@@ -267,7 +267,7 @@ def test_sparse_switches_at_most_s_times():
         seen.append(histogram.step([[favourite]] * int(30 * 2 ** (t // 25)) + [[rng.choice(ITEMS)]]).items[0])
     assert sum(a != b for a, b in pairwise(seen)) == 2
     # Theorem 4, corrected: (2k + 1/4)/(2 tau^2) = rho.
-    assert float(histogram._engine._tau2) == pytest.approx(math.sqrt(3 * 2.25 / (2 * 50.0)))
+    assert float(histogram._scheme._tau2) == pytest.approx(math.sqrt(3 * 2.25 / (2 * 50.0)))
 
 
 @pytest.mark.parametrize(

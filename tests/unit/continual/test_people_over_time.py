@@ -91,10 +91,10 @@ def test_an_item_that_counts_for_nobody_is_not_there():
 def test_the_noise_and_the_cut_are_those_of_an_event_of_m_items(mechanism, domain):
     people = Histogram(20, BUDGET, domain, mechanism=mechanism, unit=dc.User(7))
     events = Histogram(20, BUDGET, domain, 7, mechanism=mechanism)
-    assert people._engine.sigma == events._engine.sigma
+    assert people._scheme.sigma == events._scheme.sigma
     assert [people.error(t) for t in range(1, 21)] == [events.error(t) for t in range(1, 21)]
     if domain is None:
-        assert [people._engine.cut(t) for t in range(1, 21)] == [events._engine.cut(t) for t in range(1, 21)]
+        assert [people._scheme.cut(t) for t in range(1, 21)] == [events._scheme.cut(t) for t in range(1, 21)]
 
 
 @pytest.mark.parametrize("kind", ["list", "numpy", "arrow", "dictionary", "chunked", "pandas", "polars"])

@@ -227,7 +227,7 @@ def test_the_level_of_sparse_is_drawn_anew_in_a_second_run(account):
     old = made.to_bytes()
     made.step(["a"])
     # Its scale is beyond 100, so that 10 draws are all the same with a probability below 1e-18.
-    levels = {int(type(made).from_bytes(old, ledger=account, restored=True)._engine.level_noise[0]) for _ in range(10)}
+    levels = {int(type(made).from_bytes(old, ledger=account, restored=True)._scheme.level_noise[0]) for _ in range(10)}
     assert len(levels) > 1
 
 

@@ -1,6 +1,6 @@
-"""How the counts of all items become what a tick publishes: one engine for each family of mechanisms of [CO].
+"""How the counts of all items become what a tick publishes: one scheme for each family of mechanisms of [CO].
 
-An engine sees the running counts and the tick's counts of the items known to it, by position. It returns the positions
+A scheme sees the running counts and the tick's counts of the items known to it, by position. It returns the positions
 it publishes and their noisy counts. `rho` and `delta` are what it may spend over the whole horizon.
 """
 
@@ -20,13 +20,13 @@ from discreet.continual.one_shot import Published
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
 
-__all__ = ["Engine", "Factored", "Hidden", "Meta", "Sparse"]
+__all__ = ["Factored", "Hidden", "Meta", "Scheme", "Sparse"]
 
 Integers = npt.NDArray[np.int64]
 Rank = Callable[[], Integers]
 
 
-class Engine(abc.ABC):
+class Scheme(abc.ABC):
     """State and noise of one mechanism."""
 
     threshold: int | None = None
@@ -55,7 +55,7 @@ def _widened(array: Integers, size: int) -> Integers:
     return np.concatenate([array, np.zeros((*array.shape[:-1], size - array.shape[-1]), np.int64)], axis=-1)
 
 
-class Factored(Engine):
+class Factored(Scheme):
     """Known items: a counter each (Algorithm 2 of [CO], with any factor)."""
 
     def __init__(self, factor: Factor, rho: float, most: int, size: int) -> None:
@@ -129,7 +129,7 @@ class Hidden(Factored):
         self.shown = arrays["shown"]
 
 
-class Meta(Engine):
+class Meta(Scheme):
     """Algorithm 3 of [CO]: a tree over ticks. Each node is released once, by a one-shot mechanism; they add up."""
 
     def __init__(self, horizon: int, base: int, release: Callable[[Integers, Rank, RandomSource], Published],
@@ -176,7 +176,7 @@ class Meta(Engine):
             setattr(self, name, arrays[name])
 
 
-class Sparse(Engine):
+class Sparse(Scheme):
     """Algorithm 4 of [CO], sparseGumb: the top k, chosen again at most `switches` times, with a counter each.
 
     Accounting (Theorem 4, corrected): s + 1 choices of k items, k/(2 tau^2); (s+1) k counters, k/(2 tau^2); s runs of
