@@ -249,9 +249,12 @@ def _filled(kinds: Kinds) -> Kinds:
 
 def _typed(column: pa.Array, kind: int) -> pa.Array:
     wanted = _TYPES.get(kind, pa.string())
-    if pa.types.is_list(column.type):
-        wanted = pa.list_(wanted)
-    return column if column.type == wanted else column.cast(wanted)
+    if not pa.types.is_list(column.type):
+        return column if wanted == pa.string() else column.cast(wanted)
+    # Not cast as it is: a list column has the elements of all rows, also of those that are not in this run.
+    lengths = np.asarray(column.value_lengths().fill_null(0))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, column.flatten().cast(wanted), mask=column.is_null())
 
 
 def _array(data_type: pa.DataType, kinds: bytes, offsets: bytes, data: bytes) -> pa.Array:

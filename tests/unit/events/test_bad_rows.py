@@ -265,3 +265,35 @@ def test_an_open_quote_is_read_in_linear_time(tmp_path):
         patch.setattr(_native, "record_ends", counting_ends)
         rows_of(path, column="query")
     assert looked < 8 * path.stat().st_size
+
+
+def test_lists_of_json_are_of_one_kind_or_bad(tmp_path):
+    """Any lists (seeded), with users beside them, against the rule written down in Python."""
+    generator = random.Random(4)
+    values = ["a", "é", "", 0, -1, 7, 2**63 - 1, 2**63, 2**64 - 1, None, None]
+    odd = [1.5, True, 2**64, -(2**63) - 1, "\ud800", [], {}]
+    path = tmp_path / "log.jsonl"
+    for size in (1, 30):
+        for _ in range(150):
+            rows, expected, bad = [], [], 0
+            for user in range(size):
+                items = generator.choices(values, k=generator.randrange(4))
+                if generator.random() < 0.3:
+                    items = generator.choices([item for item in values if type(item) is int], k=3)
+                if generator.random() < 0.2:
+                    items.insert(generator.randrange(len(items) + 1), generator.choice(odd))
+                if generator.random() < 0.1:
+                    items = generator.choice([None, "a", 5, {"a": 1}])
+                rows.append({"user": user, "query": items})
+                if items is None:
+                    continue
+                there = [item for item in items if item is not None] if isinstance(items, list) else [{}]
+                numbers = [item for item in there if type(item) is int and -(2**63) <= item < 2**64]
+                texts = [item for item in there if isinstance(item, str) and item != "\ud800"]
+                fits = min(numbers, default=0) >= 0 or max(numbers) < 2**63
+                if (len(numbers) == len(there) and fits) or len(texts) == len(there):
+                    expected.append(there)
+                else:
+                    bad += 1
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            assert rows_of(path, column="query", user_column="user", lists=True) == (expected, bad)
