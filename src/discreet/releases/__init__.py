@@ -1,9 +1,36 @@
-"""What leaves: releases with their guarantee, their error and their picture."""
+"""What leaves: releases with their guarantee, their error and their picture; paying for them; showing them.
 
-from discreet.privacy.estimate import Estimate
-from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.release import Release
+Names are loaded on first use: a table of text needs no numbers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.privacy.estimate import Estimate
+    from discreet.releases.error_model import ErrorModel, Noise
+    from discreet.releases.release import Histogram, Release
+
+_WHERE = {
+    "ErrorModel": "releases.error_model",
+    "Estimate": "privacy.estimate",
+    "Histogram": "releases.release",
+    "Noise": "releases.error_model",
+    "Release": "releases.release",
+}
 
 __all__ = ["ErrorModel", "Estimate", "Histogram", "Noise", "Release"]
 
-Histogram = Release  # its name before there were histograms over time
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'discreet.releases' has no attribute {name!r}")
+    value = getattr(import_module(f"discreet.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["Release"]
+__all__ = ["Histogram", "Release"]
 
 Counts = npt.NDArray[np.int64]
 
@@ -381,6 +381,9 @@ class Release:
     def __repr__(self) -> str:
         of = "items" if self.counted == "events" else f"items, counts of {self.counted}"
         return f"Release({len(self)} {of}; {self.guarantee.sentence()})"
+
+
+Histogram = Release  # its name before there were histograms over time
 
 
 def _estimate_to_dict(estimate: Estimate) -> dict[str, float]:
