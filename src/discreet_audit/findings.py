@@ -38,16 +38,8 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        return {
-            "kind": self.kind,
-            "check": self.check,
-            "quantity": self.quantity,
-            "claimed": _finite(self.claimed),
-            "measured": _finite(self.measured),
-            "pairs": self.pairs,
-            "passed": self.passed,
-            "detail": self.detail,
-        }
+        names = ("kind", "check", "quantity", "claimed", "measured", "pairs", "passed", "detail")
+        return {name: _finite(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -64,11 +56,8 @@ class TwinResult:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        return {
-            "name": self.name,
-            "caught": self.caught,
-            "caught_by": None if self.caught_by is None else self.caught_by.to_dict(),
-        }
+        by = None if self.caught_by is None else self.caught_by.to_dict()
+        return {"name": self.name, "caught": self.caught, "caught_by": by}
 
 
 @dataclass(frozen=True)
@@ -108,35 +97,34 @@ class AuditReport:
         """How many neighbouring pairs were tried in all."""
         return sum(finding.pairs for finding in self.findings)
 
+    def _largest(self, quantity: str, kind: str = "exact") -> float | None:
+        return max((f.measured for f in self.of(kind) if f.quantity == quantity), default=None)
+
     @property
     def exact_delta(self) -> float | None:
         """The largest exact delta at the claimed epsilon; None where the claim is pure."""
-        deltas = [finding.measured for finding in self.of("exact") if finding.quantity == "delta"]
-        return max(deltas) if deltas else None
+        return self._largest("delta")
 
     @property
     def exact_epsilon(self) -> float | None:
         """The largest exact epsilon, for pure claims."""
-        values = [finding.measured for finding in self.of("exact") if finding.quantity == "epsilon"]
-        return max(values) if values else None
+        return self._largest("epsilon")
 
     @property
     def exact_rho(self) -> float | None:
         """The largest exact rho (zCDP), where the noise is Gaussian and for many releases."""
-        values = [finding.measured for finding in self.of("exact") if finding.quantity == "rho"]
-        return max(values) if values else None
+        return self._largest("rho")
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The largest epsilon that the runs prove with confidence."""
+        return self._largest("epsilon", "statistical")
 
     @property
     def tested_epsilon(self) -> float | None:
         """The epsilon that the runs test: the claimed one, or what rho converts to."""
         values = [finding.claimed for finding in self.of("statistical") if finding.quantity == "epsilon"]
         return self.epsilon if self.epsilon is not None else max(values, default=None)
-
-    @property
-    def lower_bound(self) -> float | None:
-        """The largest epsilon that the runs prove with confidence."""
-        values = [finding.measured for finding in self.of("statistical") if finding.quantity == "epsilon"]
-        return max(values) if values else None
 
     @property
     def claim(self) -> str:
@@ -167,18 +155,13 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
+        names = ("epsilon", "delta", "rho", "passed", "exact_delta", "exact_epsilon", "exact_rho")
         return {
             "mechanism": self.mechanism,
             "description": self.description,
             "unit": None if self.unit is None else self.unit.to_dict(),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "rho": self.rho,
-            "passed": self.passed,
-            "exact_delta": self.exact_delta,
-            "exact_epsilon": self.exact_epsilon,
-            "exact_rho": self.exact_rho,
-            "epsilon_lower_bound": None if self.lower_bound is None else _finite(self.lower_bound),
+            **{name: getattr(self, name) for name in names},
+            "epsilon_lower_bound": _finite(self.lower_bound),
             "pairs": self.pairs,
             "seconds": round(self.seconds, 3),
             "findings": [finding.to_dict() for finding in self.findings],
@@ -199,5 +182,6 @@ class AuditReport:
         return "\n".join(lines)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _finite(value: Any) -> Any:
+    """JSON has no infinities."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

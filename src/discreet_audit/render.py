@@ -8,10 +8,10 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from discreet._version import __version__
+import discreet
 from discreet.errors import ParameterError
 from discreet.privacy import User
-from discreet_audit.findings import KINDS, AuditReport
+from discreet_audit.findings import KINDS, AuditReport, Finding
 
 __all__ = ["HEADINGS", "html_report", "markdown_report", "plot", "summary_rows", "unit_words"]
 
@@ -76,7 +76,7 @@ def _intro(reports: Sequence[AuditReport], effort: str) -> str:
     passed = sum(report.passed for report in reports)
     twins = [twin for report in reports for twin in report.twins]
     return (
-        f"discreet {__version__}, {effort} audit: {passed} of {len(reports)} configurations passed, "
+        f"discreet {discreet.__version__}, {effort} audit: {passed} of {len(reports)} configurations passed, "
         f"{sum(twin.caught for twin in twins)} of {len(twins)} broken twins were caught, "
         f"{sum(report.pairs for report in reports):,} neighbouring pairs were tried."
     )
@@ -90,10 +90,17 @@ _MEANING = (
 )
 
 
+_DETAILS = ("kind", "check", "quantity", "claimed", "measured", "pairs", "result")
+
+
 def markdown_report(reports: Sequence[AuditReport], effort: str, path: Path) -> str:
     """Markdown; the picture is written beside it."""
     picture = path.with_suffix(".png")
     picture.write_bytes(plot(reports))
+
+    def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+        return ["", *("| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows))]
+
     lines = [
         "# Privacy audit",
         "",
@@ -103,40 +110,24 @@ def markdown_report(reports: Sequence[AuditReport], effort: str, path: Path) -> 
         "",
         f"![claimed and measured]({picture.name})",
     ]
-    lines += ["", "| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
-    lines += ["| " + " | ".join(row) + " |" for row in summary_rows(reports)]
+    lines += table(HEADINGS, summary_rows(reports))
     for report in reports:
-        lines += ["", f"## {report.mechanism}: {unit_words(report)}, {report.claim}", "", report.description + ".", ""]
-        lines += ["| kind | check | quantity | claimed | measured | pairs | result |", "|" + "---|" * 7]
-        lines += ["| " + " | ".join(row) + " |" for row in _detail_rows(report)]
+        lines += ["", f"## {_title(report)}", "", report.description + ".", *table(_DETAILS, _detail_rows(report))]
     return "\n".join(lines) + "\n"
-
-
-def _detail_rows(report: AuditReport) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [
-        (
-            finding.kind,
-            finding.check + (f" ({finding.detail})" if finding.detail else ""),
-            finding.quantity,
-            f"{finding.claimed:.6g}",
-            f"{finding.measured:.6g}",
-            f"{finding.pairs:,}" if finding.pairs else "",
-            "ok" if finding.passed else "FAILED",
-        )
-        for kind in KINDS
-        for finding in report.of(kind)
-    ]
-    for twin in report.twins:
-        found = twin.caught_by
-        how = f"caught by {found.kind}: {found.check}" if found else "not caught"
-        numbers = (found.quantity, f"{found.claimed:.6g}", f"{found.measured:.6g}") if found else ("", "", "")
-        rows.append(("sabotage", f"{twin.name}: {how}", *numbers, "", "ok" if twin.caught else "FAILED"))
-    return rows
 
 
 def html_report(reports: Sequence[AuditReport], effort: str) -> str:
     """One HTML page with the picture inside."""
     picture = base64.b64encode(plot(reports)).decode()
+
+    def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        def cell(text: str) -> str:
+            return f"<td{' class=' + repr(text) if text == 'FAILED' else ''}>{html.escape(text)}</td>"
+
+        head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
+        body = "".join("<tr>" + "".join(map(cell, row)) + "</tr>" for row in rows)
+        return f"<table><tr>{head}</tr>{body}</table>"
+
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>Privacy audit</title>",
         "<style>body{font:15px/1.5 sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}table{border-collapse:"
@@ -145,28 +136,29 @@ def html_report(reports: Sequence[AuditReport], effort: str) -> str:
         "<h1>Privacy audit</h1>",
         f"<p>{html.escape(_intro(reports, effort))}</p><p>{html.escape(_MEANING)}</p>",
         f"<img alt='claimed and measured epsilon' src='data:image/png;base64,{picture}'>",
-        _html_table(HEADINGS, summary_rows(reports)),
+        table(HEADINGS, summary_rows(reports)),
     ]
     for report in reports:
-        title = f"{report.mechanism}: {unit_words(report)}, {report.claim}"
-        parts.append(f"<h2>{html.escape(title)}</h2><p>{html.escape(report.description)}.</p>")
-        parts.append(
-            _html_table(("kind", "check", "quantity", "claimed", "measured", "pairs", "result"), _detail_rows(report))
-        )
+        parts.append(f"<h2>{html.escape(_title(report))}</h2><p>{html.escape(report.description)}.</p>")
+        parts.append(table(_DETAILS, _detail_rows(report)))
     return "\n".join(parts) + "\n</html>\n"
 
 
-def _html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td class='{html.escape(cell)}'>{html.escape(cell)}</td>"
-            if cell == "FAILED"
-            else f"<td>{html.escape(cell)}</td>"
-            for cell in row
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table><tr>{head}</tr>{body}</table>"
+def _title(report: AuditReport) -> str:
+    return f"{report.mechanism}: {unit_words(report)}, {report.claim}"
+
+
+def _detail_rows(report: AuditReport) -> list[tuple[str, ...]]:
+    def cells(kind: str, check: str, found: Finding | None, passed: bool, pairs: int = 0) -> tuple[str, ...]:
+        numbers = ("", "", "") if found is None else (found.quantity, f"{found.claimed:.6g}", f"{found.measured:.6g}")
+        return (kind, check, *numbers, f"{pairs:,}" if pairs else "", "ok" if passed else "FAILED")
+
+    rows = []
+    for found in (finding for kind in KINDS for finding in report.of(kind)):
+        detail = f" ({found.detail})" if found.detail else ""
+        rows.append(cells(found.kind, found.check + detail, found, found.passed, found.pairs))
+    for twin in report.twins:
+        by = twin.caught_by
+        how = f"caught by {by.kind}: {by.check}" if by else "not caught"
+        rows.append(cells("sabotage", f"{twin.name}: {how}", by, twin.caught))
+    return rows

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 from discreet.errors import ParameterError
@@ -44,17 +45,14 @@ def _audit(case: AuditCase[Any], mechanism: Any, effort: Effort) -> AuditReport:
     mechanism = case.prepare(mechanism)
     findings = [finding for run_check in case.checks.values() for finding in run_check(mechanism, effort)]
     twins = [TwinResult(twin.name, _first_failure(case, twin, effort)) for twin in case.twins(mechanism)]
-    guarantee = mechanism.guarantee
+    claim = mechanism.guarantee
     return AuditReport(
-        mechanism=case.label(mechanism),
-        description=guarantee.mechanism,
-        unit=guarantee.unit,
-        epsilon=guarantee.epsilon,
-        delta=guarantee.delta,
-        rho=guarantee.rho,
-        findings=tuple(findings),
-        twins=tuple(twins),
-        seconds=time.process_time() - started,
+        case.label(mechanism),
+        claim.mechanism,
+        *(claim.unit, claim.epsilon, claim.delta, claim.rho),
+        tuple(findings),
+        tuple(twins),
+        time.process_time() - started,
     )
 
 
@@ -105,14 +103,8 @@ def run(
     places = examples(only)
     jobs = min(4, os.cpu_count() or 1) if jobs is None else jobs
     reports = []
-    if jobs <= 1:
-        for place in places:
-            reports.append(_run_example(place, effort))
-            if progress:
-                progress(reports[-1])
-        return reports
-    with ProcessPoolExecutor(jobs) as pool:
-        for report in pool.map(_run_example, places, [effort] * len(places)):
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        for report in (pool.map if pool else map)(_run_example, places, [effort] * len(places)):
             reports.append(report)
             if progress:
                 progress(report)
