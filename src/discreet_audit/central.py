@@ -34,7 +34,7 @@ from discreet_audit.literal import (
     threshold_of_algorithm_2,
     without_rounding,
 )
-from discreet_audit.registry import AuditCase, Twin, register
+from discreet_audit.registry import Twin, row
 from discreet_audit.sabotage import for_one_counter, half_the_noise, leaked_order, lower_cut
 
 __all__: list[str] = []
@@ -45,22 +45,43 @@ _LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)
 _MORE = Budget(8.0, 0.02)
 
 
-def _counters(
-    mechanism: type[Any],
-    examples: Callable[[], Sequence[Any]],
-    audit: CounterAudit,
-    literal: Callable[[Any], Sequence[Twin]] = lambda mechanism: (),
-    prepare: Callable[[Any], Any] = lambda mechanism: mechanism,
-) -> None:
+Twins = Callable[[Any], Sequence[Twin]]
+
+
+def _of_counters(literal: Twins = lambda made: ()) -> Twins:
     def twins(made: Any) -> Sequence[Twin]:
         order = () if getattr(made, "capacity", None) == 1 else (leaked_order(made),)
         return (half_the_noise(made), lower_cut(made), *order, *literal(made))
 
-    checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
-    register(AuditCase(mechanism, examples, *checks, twins, prepare))
+    return twins
 
 
-_counters(
+def _of_entries(made: Any) -> Sequence[Twin]:
+    broken = [half_the_noise(made)]
+    if made.universe is None:
+        # Over a universe the cut protects nobody: every item has noise.
+        broken.append(lower_cut(made))
+        if not isinstance(made, ChanMisraGries) and made.capacity > 1:
+            broken.append(without_rounding(made))
+    if made.sensitivity > 1:
+        broken.append(for_one_counter(made))
+    return broken if made.capacity == 1 else [*broken, leaked_order(made)]
+
+
+def _of_cells(made: Any) -> Sequence[Twin]:
+    if made.stream_length == "noisy":
+        return (half_the_noise(made), half_the_margin(made), length_without_margin(made))
+    # There is no order to leak unless two items can be above the cut at once.
+    two = made.capacity > 1 and made.threshold < 0.48 * made.stream_length
+    return (half_the_noise(made), cut_without_errors(made), *((leaked_order(made),) if two else ()))
+
+
+def _of_numbers(mechanism: Any) -> Any:
+    """The same with a universe of numbers from 0: names make no difference to privacy."""
+    return mechanism if mechanism.universe is None else replace(mechanism, universe=range(mechanism.universe.size))
+
+
+row(
     OffsetRelease,
     lambda: (
         OffsetRelease(_LARGE, capacity=3),
@@ -68,16 +89,18 @@ _counters(
         OffsetRelease(_SMALL, capacity=256),
     ),
     CounterAudit("misra-gries", zeros=True, shared="published"),
+    _of_counters(),
 )
-_counters(
+row(
     PrivateMisraGries,
     lambda: (
         PrivateMisraGries(_LARGE, capacity=3),
         PrivateMisraGries(_SMALL, capacity=3, calibration="paper-geometric"),
     ),
     CounterAudit("misra-gries", zeros=True, shared="hidden"),
+    _of_counters(),
 )
-_counters(
+row(
     StabilityHistogram,
     lambda: (
         StabilityHistogram(_LARGE),
@@ -85,14 +108,15 @@ _counters(
         StabilityHistogram(_LARGE, unit=User(2), noise="gaussian", distinct=True),
     ),
     CounterAudit("exact"),
+    _of_counters(),
 )
-_counters(
+row(
     TextbookMisraGries,
     lambda: (TextbookMisraGries(_LARGE, capacity=8), TextbookMisraGries(_SMALL, capacity=3, unit=User(2))),
     CounterAudit("misra-gries", zeros=False, shared="hidden"),
-    threshold_of_algorithm_2,
+    _of_counters(threshold_of_algorithm_2),
 )
-_counters(
+row(
     MergedRelease,
     lambda: (
         MergedRelease(_LARGE, capacity=3),
@@ -100,9 +124,9 @@ _counters(
         MergedRelease(_LARGE, capacity=3, unit=User(2)),
     ),
     CounterAudit("merged", shared="halves"),
-    noise_for_one_counter,
+    _of_counters(noise_for_one_counter),
 )
-_counters(
+row(
     UserRelease,
     lambda: (
         UserRelease(_LARGE, capacity=3, unit=User(2)),
@@ -110,9 +134,9 @@ _counters(
         UserRelease(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
     ),
     CounterAudit("users", shared="halves"),
-    noise_for_the_items_of_a_user,
+    _of_counters(noise_for_the_items_of_a_user),
 )
-_counters(
+row(
     PrivateSpaceSaving,
     lambda: (
         PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
@@ -121,34 +145,9 @@ _counters(
         PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
     ),
     CounterAudit("space-saving", zeros=True),
-    length_of_the_data,
+    _of_counters(length_of_the_data),
 )
-
-
-def _of_numbers(mechanism: Any) -> Any:
-    """The same with a universe of numbers from 0: names make no difference to privacy."""
-    return mechanism if mechanism.universe is None else replace(mechanism, universe=range(mechanism.universe.size))
-
-
-def _entries(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit: EntriesAudit) -> None:
-    def twins(made: Any) -> Sequence[Twin]:
-        broken = [half_the_noise(made)]
-        if made.universe is None:
-            # Over a universe the cut protects nobody: every item has noise.
-            broken.append(lower_cut(made))
-            if audit.reduces and made.capacity > 1:
-                broken.append(without_rounding(made))
-        if made.sensitivity > 1:
-            broken.append(for_one_counter(made))
-        if made.capacity > 1:
-            broken.append(leaked_order(made))
-        return broken
-
-    checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
-    register(AuditCase(mechanism, examples, *checks, twins, _of_numbers))
-
-
-_entries(
+row(
     ReducedMisraGries,
     lambda: (
         ReducedMisraGries(Budget(2.0), capacity=2, universe=range(3)),
@@ -156,35 +155,27 @@ _entries(
         ReducedMisraGries(Budget.zcdp(0.5), capacity=3, universe=range(10**6)),
     ),
     EntriesAudit(reduces=True),
+    _of_entries,
+    _of_numbers,
 )
-_entries(
+row(
     ChanMisraGries,
     lambda: (ChanMisraGries(Budget(2.0), capacity=2, universe=range(3)), ChanMisraGries(_LARGE, capacity=3)),
     EntriesAudit(reduces=False),
+    _of_entries,
+    _of_numbers,
 )
-_entries(
+row(
     SummedRelease,
     lambda: (
         SummedRelease(_LARGE, capacity=2, sketches=2),
         SummedRelease(Budget(1.0), capacity=2, sketches=2, universe=range(1000)),
     ),
     EntriesAudit(reduces=True, parts=True),
+    _of_entries,
+    _of_numbers,
 )
-
-
-def _linear(mechanism: type[Any], examples: Callable[[], Sequence[Any]], audit: LinearAudit) -> None:
-    def twins(made: Any) -> Sequence[Twin]:
-        if made.stream_length == "noisy":
-            return (half_the_noise(made), half_the_margin(made), length_without_margin(made))
-        # There is no order to leak unless two items can be above the cut at once.
-        two = made.capacity > 1 and made.threshold < 0.48 * made.stream_length
-        return (half_the_noise(made), cut_without_errors(made), *((leaked_order(made),) if two else ()))
-
-    checks = (audit.structure, audit.exact, audit.statistical, audit.coupled)
-    register(AuditCase(mechanism, examples, *checks, twins))
-
-
-_linear(
+row(
     CountMinHeavyHitters,
     lambda: (
         CountMinHeavyHitters(_MORE, 3, width=64, depth=6, noise="laplace", stream_length=400),
@@ -192,8 +183,9 @@ _linear(
         CountMinHeavyHitters(_MORE, 3, width=64, depth=6),
     ),
     LinearAudit(median=False),
+    _of_cells,
 )
-_linear(
+row(
     CountSketchHeavyHitters,
     lambda: (
         CountSketchHeavyHitters(_MORE, 3, width=512, depth=9, noise="laplace", stream_length=2000),
@@ -201,4 +193,5 @@ _linear(
         CountSketchHeavyHitters(_MORE, 3, width=512, depth=9),
     ),
     LinearAudit(median=True),
+    _of_cells,
 )

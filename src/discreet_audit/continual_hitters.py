@@ -22,8 +22,7 @@ from discreet_audit.findings import Finding
 from discreet_audit.laws import NoiseLaw, threshold_delta
 from discreet_audit.registry import Effort, Twin
 from discreet_audit.sources import ScriptedSource
-from discreet_audit.states import Counters, counters_of
-from discreet_audit.structure import lemma_8_state
+from discreet_audit.structure import Counters, counters_of, lemma_8_state
 
 __all__ = ["HittersOverTimeAudit"]
 

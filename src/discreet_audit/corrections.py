@@ -15,13 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central import (
-    MergedRelease,
-    OffsetRelease,
-    PrivateSpaceSaving,
-    TextbookMisraGries,
-    UserRelease,
-)
+from discreet.central import MergedRelease, OffsetRelease, PrivateSpaceSaving, TextbookMisraGries, UserRelease
 from discreet.continual import one_shot
 from discreet.continual.seam import Tree
 from discreet.multiparty import MergedMisraGries, Separation, Stream

@@ -9,27 +9,26 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.summaries import MisraGries
 from discreet_audit import structure as st
-from discreet_audit.counters import CounterAudit, items_of
+from discreet_audit.counters import CounterAudit
 from discreet_audit.exact import neighbouring_streams, worst_divergence
 from discreet_audit.findings import Finding
-from discreet_audit.histograms import CountOf, Listed, Lowered, plumbing, recorded, several
+from discreet_audit.histograms import CountOf, HistogramAudit, Listed, claim, items_of, lowered, several, shown_by
 from discreet_audit.laws import Key, NoiseLaw, StatePair, group_delta, pure_loss, rounded_delta, threshold_delta
 from discreet_audit.registry import Effort
 from discreet_audit.sources import ScriptedSource
-from discreet_audit.states import Counters
-from discreet_audit.statistical import ScoredPair, measure
+from discreet_audit.statistical import ScoredPair
+from discreet_audit.structure import SEED, Counters
 
 __all__ = ["EntriesAudit", "reduced"]
-
-_SEED = 7
 
 
 def reduced(state: Counters, k: int) -> dict[Any, int]:
@@ -39,7 +38,7 @@ def reduced(state: Counters, k: int) -> dict[Any, int]:
 
 
 @dataclass(frozen=True)
-class EntriesAudit:
+class EntriesAudit(HistogramAudit):
     """The four checks of a release of entries.
 
     Args:
@@ -54,15 +53,13 @@ class EntriesAudit:
     def _counters(self) -> CounterAudit:
         return CounterAudit("misra-gries" if self.reduces else "merged")
 
-    # ---- summaries -----------------------------------------------------------------------------------------------
-
     def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
         """The summary of a stream, or the list of sketches of which it is the first part."""
-        sketch = MisraGries(mechanism.capacity, seed=_SEED)
+        sketch = MisraGries(mechanism.capacity, seed=SEED)
         sketch.update(np.asarray(stream, np.int64))
         if not self.parts:
             return sketch
-        others = [MisraGries(mechanism.capacity, seed=_SEED + 1 + i) for i in range(mechanism.sketches - 1)]
+        others = [MisraGries(mechanism.capacity, seed=SEED + 1 + i) for i in range(mechanism.sketches - 1)]
         for other in others:
             other.update(np.asarray([0, 0, 1], np.int64))
         return [sketch, *others]
@@ -95,19 +92,17 @@ class EntriesAudit:
 
     def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """The worst exact epsilon (over a universe) or delta, and the code against the law."""
-        pairs, guarantee, m = self.pairs(mechanism, effort), mechanism.guarantee, items_of(mechanism)
-        claimed = guarantee.epsilon if guarantee.rho is None else math.sqrt(2.0 * guarantee.rho)
+        pairs, (epsilon, delta), m = self.pairs(mechanism, effort), claim(mechanism), items_of(mechanism)
         # What common entries lose; with a threshold, what they lose far above it.
         loss = max(pure_loss(pair, mechanism.scale) for pair in pairs)
         if not self.reduces:
             loss = float(mechanism.capacity / Fraction(mechanism.scale))
-        yield Finding("exact", "l1-distance over the scale", "epsilon", claimed, m * loss, len(pairs))
+        yield Finding("exact", "l1-distance over the scale", "epsilon", epsilon, m * loss, len(pairs))
         if mechanism.universe is not None:
-            small = mechanism.universe.size <= 4 and mechanism.capacity <= 2 and claimed >= 1.5
+            small = mechanism.universe.size <= 4 and mechanism.capacity <= 2 and epsilon >= 1.5
             if small and not self.parts and m == 1:
-                yield self._enumerated(mechanism, claimed)
+                yield self._enumerated(mechanism, epsilon)
         else:
-            epsilon, delta = claimed, guarantee.delta
             noise = NoiseLaw("laplace", mechanism.scale, min(1e-16, delta * 1e-8))
             step = epsilon if self.reduces else epsilon / m
             worst = max(self._delta(mechanism, noise, one, step, m) for pair in pairs for one in (pair, pair.swapped))
@@ -121,7 +116,7 @@ class EntriesAudit:
             return threshold_delta(pair, noise, cut, epsilon)
         if m > 1:
             # m steps that add up in one entry: the farthest that a user can move it.
-            pair = StatePair(tuple(Key(_times(key.first, m), _times(key.second, m), key.times) for key in pair.keys))
+            pair = StatePair(tuple(Key((key.first or 0) * m, (key.second or 0) * m, key.times) for key in pair.keys))
         return rounded_delta(pair, noise, mechanism.sensitivity, cut, epsilon)
 
     def _enumerated(self, mechanism: Any, epsilon: float) -> Finding:
@@ -158,12 +153,11 @@ class EntriesAudit:
             noisy = values + each
             shown = sorted((-int(v), item) for item, v in zip(items, noisy, strict=True) if v >= cut)
             if mechanism.universe is not None:
-                inside = mechanism.universe.positions(_column(items)) >= 0
-                if not inside.all():
+                if not (mechanism.universe.positions(pa.array(items, pa.int64())) >= 0).all():
                     continue
                 shown = shown[: mechanism.most_entries]
             expected = {item: (-2 * v + u) // (2 * u) if u > 1 else -v for v, item in shown}
-            wrong += dict(zip(release.items, release.counts.tolist(), strict=True)) != expected
+            wrong += shown_by(release) != expected
             wrong += any((draw.law, draw.scale) != ("laplace", mechanism.scale) for draw in source.draws)
         return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
 
@@ -180,83 +174,49 @@ class EntriesAudit:
 
     # ---- statistical ---------------------------------------------------------------------------------------------
 
-    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
-        """Lower bounds on epsilon; order, repetition, the empty stream."""
-        guarantee, m = mechanism.guarantee, items_of(mechanism)
-        heavy = [0] * (3 * math.ceil(mechanism.threshold) + 20)
-        full = [item for item in range(mechanism.capacity) for _ in range(len(heavy))]
-        streams: tuple[list[int], ...] = (heavy, several(mechanism.capacity), [], heavy[:1])
-        yield plumbing(mechanism, *(self.filled(mechanism, stream) for stream in streams))
-        epsilon = guarantee.epsilon if guarantee.rho is None else math.sqrt(2.0 * guarantee.rho)
-        scored = [
-            ScoredPair(
-                "one counter higher",
-                self.filled(mechanism, heavy + [0] * m),
-                self.filled(mechanism, heavy),
-                CountOf(0),
-            ),
-            ScoredPair(
-                "one key appears",
-                self.filled(mechanism, heavy + [1] * m),
-                self.filled(mechanism, heavy),
-                Listed(frozenset([1])),
-            ),
-        ]
-        if not self.reduces:  # a reduced sketch loses more by one counter
-            gone = [mechanism.capacity + extra for extra in range(m)]
-            scored.append(
-                ScoredPair(
-                    "every counter lower",
-                    self.filled(mechanism, full + gone),
-                    self.filled(mechanism, full),
-                    Lowered(len(heavy)),
-                )
-            )
-        release = recorded(mechanism)
-        for pair in scored:
-            # Noise for a whole universe takes longer to draw; what hides new keys shows in few runs if it is broken.
-            fewer = (4 if mechanism.universe is not None else 1) * max(1, mechanism.capacity // 32)
-            some = effort.runs // 2 if isinstance(pair.score, Listed) else min(2 * effort.runs, 40_000)
-            runs = max(300, some // fewer)
-            bound = measure(release, pair, guarantee.delta, runs)
-            yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
+    def _heavy(self, mechanism: Any) -> list[int]:
+        return [0] * (3 * math.ceil(mechanism.threshold) + 20)
+
+    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
+        """An item far above the cut, some items, nothing, and one event."""
+        return self._heavy(mechanism), several(mechanism.capacity), [], [0]
+
+    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
+        """Noise for a whole universe takes longer to draw; what hides new keys shows in few runs if it is broken."""
+        fewer = (4 if mechanism.universe is not None else 1) * max(1, mechanism.capacity // 32)
+        some = effort.runs // 2 if isinstance(pair.score, Listed) else min(2 * effort.runs, 40_000)
+        return max(300, some // int(fewer))
+
+    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+        """One counter, a new key, and all counters: but a reduced sketch loses more by one counter."""
+        heavy, m, k = self._heavy(mechanism), items_of(mechanism), mechanism.capacity
+        yield self.pair(mechanism, "one counter higher", heavy + [0] * m, heavy, CountOf(0))
+        yield self.pair(mechanism, "one key appears", heavy + [1] * m, heavy, Listed(frozenset([1])))
+        if not self.reduces:
+            full = [item for item in range(k) for _ in range(len(heavy))]
+            gone, score = [k + extra for extra in range(m)], partial(lowered, len(heavy))
+            yield self.pair(mechanism, "every counter lower", full + gone, full, score)
 
     # ---- coupled -------------------------------------------------------------------------------------------------
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """The distance of what gets the noise, on large random streams."""
-        guarantee, m = mechanism.guarantee, items_of(mechanism)
-        epsilon = guarantee.epsilon if guarantee.rho is None else math.sqrt(2.0 * guarantee.rho)
-        declared = float(mechanism.scale * Fraction(epsilon) / m) * (1.0 + 1e-12)
-        worst = 0
+        declared = float(mechanism.scale * Fraction(claim(mechanism)[0]) / items_of(mechanism)) * (1.0 + 1e-12)
         pairs = self._counters.large_pairs(mechanism, effort)
-        for first, second in pairs[: max(200, effort.large_pairs // 4)]:
-            one, two = (self._released(mechanism, summary) for summary in (first, second))
-            worst = max(worst, sum(abs(one.get(key, 0) - two.get(key, 0)) for key in {*one, *two}))
-        tried = min(len(pairs), max(200, effort.large_pairs // 4))
-        yield Finding("coupled", "sensitivity of the entries", "sensitivity", declared, worst, tried)
+        some = pairs[: max(200, effort.large_pairs // 4)]
+        worst = max(_l1(*(self._released(mechanism, summary) for summary in pair)) for pair in some)
+        yield Finding("coupled", "sensitivity of the entries", "sensitivity", declared, worst, len(some))
         yield self._counters.large_structure(mechanism, pairs)
 
     def _released(self, mechanism: Any, summary: Any) -> dict[Any, int]:
-        entries: dict[Any, int] = mechanism.entries(
-            [summary, *self.filled(mechanism, [])[1:]] if self.parts else summary
-        ).to_dict()
+        given = [summary, *self.filled(mechanism, [])[1:]] if self.parts else summary
+        entries: dict[Any, int] = mechanism.entries(given).to_dict()
         return entries
 
 
 def _raised(pair: StatePair, more: int) -> StatePair:
     """The pair with every common entry raised."""
-    return StatePair(tuple(Key(k.first + more, k.second + more) if k.first and k.second else k for k in pair.keys))
-
-
-def _times(value: int | None, m: int) -> int | None:
-    return None if value is None else value * m
-
-
-def _column(items: list[Any]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(items, pa.int64())
+    return StatePair(tuple(key.moved(more) if key.first and key.second else key for key in pair.keys))
 
 
 @lru_cache(maxsize=8)
@@ -283,13 +243,12 @@ def _sensitivities(reduces: bool, longer: int) -> tuple[Finding, ...]:
         if reduces:
             pairs, tried = st.misra_gries_table(k, longer).neighbours()
             worst = max(_l1(reduced(first, k), reduced(second, k)) for first, second in pairs)
-            findings.append(
-                Finding("structure", f"LT Lemma 16, k={k}, in 1/(k+1)", "sensitivity", 2 * k - 1, worst, tried)
-            )
+            lemma, most = f"LT Lemma 16, k={k}, in 1/(k+1)", 2 * k - 1
         else:
             pairs, tried = st.merged_states(k)
             worst = max(_l1(dict(first.counts), dict(second.counts)) for first, second in pairs)
-            findings.append(Finding("structure", f"LT Corollary 18, k={k}", "sensitivity", k, worst, tried))
+            lemma, most = f"LT Corollary 18, k={k}", k
+        findings.append(Finding("structure", lemma, "sensitivity", most, worst, tried))
     return tuple(findings)
 
 

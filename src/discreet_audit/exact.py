@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ __all__ = [
     "Divergence",
     "EnumeratedSource",
     "OutputLaw",
+    "Published",
     "divergence",
     "law_of",
     "neighbouring_streams",
@@ -224,16 +225,26 @@ def divergence(first: OutputLaw, second: OutputLaw, epsilon: float) -> Divergenc
     return Divergence(max(0.0, known - factor * second.missing), known + first.missing)
 
 
-def published(mechanism: Mechanism, summary: Any, source: RandomSource) -> Hashable:
-    """What the mechanism publishes, as a value that can be compared: items with counts, and the offset."""
+class Published(NamedTuple):
+    """What a release shows, as a value that can be compared: (repr of the item, count), sorted, and the offset.
+
+    With shards, instead of the offset: the offsets of all shards, and the shard of every item.
+    """
+
+    counts: tuple[tuple[str, int], ...]
+    offset: Any
+
+
+def published(mechanism: Mechanism, summary: Any, source: RandomSource) -> Published:
+    """What the mechanism publishes."""
     mechanism.check(summary)
     drawn = mechanism.draw(summary, source)
     items = drawn.raw.items.to_pylist()
-    shown = [(repr(items[i]), int(drawn.noisy[i])) for i in np.flatnonzero(drawn.keep)]
-    if drawn.shards is None or drawn.shard_offsets is None:
-        return tuple(sorted(shown)), drawn.offset
-    places = drawn.shards[drawn.keep].tolist()
-    return tuple(sorted(zip(shown, places, strict=True))), tuple(drawn.shard_offsets)
+    rows = sorted((repr(items[i]), int(drawn.noisy[i]), i) for i in np.flatnonzero(drawn.keep))
+    offset: Any = drawn.offset
+    if drawn.shards is not None:
+        offset = tuple(drawn.shard_offsets or ()), tuple(int(drawn.shards[i]) for _, _, i in rows)
+    return Published(tuple((item, count) for item, count, _ in rows), offset)
 
 
 def release_law(mechanism: Mechanism, summary: Any, cutoff: float = 1e-7) -> OutputLaw:

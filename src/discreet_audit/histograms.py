@@ -1,66 +1,51 @@
-"""What is checked of every release that is a histogram, and scores that tell two of them apart."""
+"""What the audits of releases that are histograms share: scores, what leaks beside the noise, runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 from discreet.noise import system_source
+from discreet.privacy import User
 from discreet.releases.release import Release
-from discreet_audit.exact import published
+from discreet_audit.exact import Published, published
 from discreet_audit.findings import Finding
 from discreet_audit.laws import NoiseLaw
+from discreet_audit.registry import Effort
 from discreet_audit.sources import ScriptedSource
+from discreet_audit.statistical import ScoredPair, measure
 
-__all__ = [
-    "AnyShown",
-    "CountOf",
-    "HeavyKey",
-    "Listed",
-    "Lowered",
-    "Raised",
-    "plumbing",
-    "recorded",
-    "several",
-    "sum_of",
-]
-
-Recorded = tuple[tuple[tuple[str, int], ...], int | None]
-"""What a release shows: (repr of the item, count), sorted, and the offset."""
+__all__ = ["CountOf", "HistogramAudit", "Listed", "Raised", "claim", "in_order", "items_of", "lowered", "shown_by"]
 
 _NOTHING = -(10**6)  # noise that hides every counter
 
 
-@dataclass(frozen=True)
-class HeavyKey:
-    """The published count of one item; very low if it is not listed."""
-
-    item: Any
-
-    def __call__(self, release: Release) -> float:
-        for item, count in zip(release.items, release.counts.tolist(), strict=True):
-            if item == self.item:
-                return float(count)
-        return -1e18
+def claim(mechanism: Any) -> tuple[float, float]:
+    """(epsilon, delta) that the mechanism promises; of rho, the epsilon whose pure privacy it is."""
+    promised = mechanism.guarantee
+    return math.sqrt(2.0 * promised.rho) if promised.epsilon is None else promised.epsilon, promised.delta
 
 
-@dataclass(frozen=True)
-class AnyShown:
-    """Whether one of these items is in a histogram."""
-
-    keys: frozenset[Any]
-
-    def __call__(self, release: Release) -> float:
-        return float(any(item in self.keys for item in release.items))
+def items_of(mechanism: Any) -> int:
+    """How many events one unit of privacy may have."""
+    return mechanism.unit.limit if isinstance(mechanism.unit, User) else 1
 
 
-def recorded(mechanism: Any) -> Callable[[Any], Recorded]:
-    """The release without its last step, which sorts and wraps what is published: many more runs in the same time."""
-    source = system_source()
+def shown_by(release: Release) -> dict[Any, int]:
+    """The counts by item."""
+    return dict(zip(release.items, release.counts.tolist(), strict=True))
 
-    return lambda summary: cast(Recorded, published(mechanism, summary, source))
+
+def in_order(release: Release) -> bool:
+    """Whether the order says nothing that the items and counts do not: by count, then by item."""
+    rows = list(zip(release.counts.tolist(), release.items, strict=True))
+    return rows == sorted(rows, key=lambda row: (-row[0], row[1]))
+
+
+# ---- scores of what is published ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -69,8 +54,8 @@ class CountOf:
 
     item: Any
 
-    def __call__(self, shown: Recorded) -> float:
-        return float(dict(shown[0]).get(repr(self.item), -(10**18)))
+    def __call__(self, shown: Published) -> float:
+        return float(dict(shown.counts).get(repr(self.item), -(10**18)))
 
 
 @dataclass(frozen=True)
@@ -79,18 +64,8 @@ class Listed:
 
     keys: frozenset[Any]
 
-    def __call__(self, shown: Recorded) -> float:
-        return float(any(item in map(repr, self.keys) for item, _ in shown[0]))
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """How many listed items are below a level: with Laplace noise, the likelihood ratio of all being one lower."""
-
-    level: int
-
-    def __call__(self, shown: Recorded) -> float:
-        return float(sum(count < self.level for _, count in shown[0]))
+    def __call__(self, shown: Published) -> float:
+        return float(any(item in map(repr, self.keys) for item, _ in shown.counts))
 
 
 @dataclass(frozen=True)
@@ -103,20 +78,68 @@ class Raised:
     keys: frozenset[Any]
     part: float
 
-    def __call__(self, shown: Recorded) -> float:
+    def __call__(self, shown: Published) -> float:
         names = {repr(key) for key in self.keys}
-        return sum(count for item, count in shown[0] if item in names) - self.part * sum(c for _, c in shown[0])
+        raised = sum(count for item, count in shown.counts if item in names)
+        return raised - self.part * sum(count for _, count in shown.counts)
 
 
-def sum_of(shown: Recorded) -> float:
+def lowered(level: int, shown: Published) -> float:
+    """How many listed items are below a level: with Laplace noise, the likelihood ratio of all being one lower."""
+    return float(sum(count < level for _, count in shown.counts))
+
+
+def sum_of(shown: Published) -> float:
     """The published offset, or minus all that is listed: both grow when every counter falls."""
-    return float(shown[1]) if shown[1] is not None else -float(sum(count for _, count in shown[0]))
+    return float(shown.offset) if shown.offset is not None else -float(sum(count for _, count in shown.counts))
 
 
-def in_order(release: Release) -> bool:
-    """Whether the order says nothing that the items and counts do not: by count, then by item."""
-    rows = list(zip(release.counts.tolist(), release.items, strict=True))
-    return rows == sorted(rows, key=lambda row: (-row[0], row[1]))
+# ---- the checks --------------------------------------------------------------------------------------------------
+
+
+class HistogramAudit:
+    """What is checked of every release that is a histogram. Streams are lists of whole numbers."""
+
+    hiding = _NOTHING
+    """Noise with which one event is not shown."""
+
+    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
+        """The summary of a stream."""
+        raise NotImplementedError
+
+    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
+        """An item far above the cut, some items, nothing, and one event."""
+        raise NotImplementedError
+
+    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+        """The pairs that the runs are made on, with what tells them apart."""
+        raise NotImplementedError
+
+    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
+        """How often each of the two is released."""
+        raise NotImplementedError
+
+    def pair(self, mechanism: Any, name: str, first: Sequence[int], second: Sequence[int], score: Any) -> ScoredPair:
+        """Two neighbouring streams."""
+        return ScoredPair(name, self.filled(mechanism, first), self.filled(mechanism, second), score)
+
+    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """Order, repetition, the empty stream; lower bounds on epsilon on the worst kinds of pairs.
+
+        What is drawn is scored, without the last step, which sorts and describes it: more runs in the same time.
+        """
+        heavy, more, empty, one = (self.filled(mechanism, stream) for stream in self.streams(mechanism))
+        yield _plumbing(mechanism, heavy, more, empty, one, self.hiding)
+        epsilon, delta = claim(mechanism)
+        release = partial(_drawn, mechanism)
+        for pair in self.scored_pairs(mechanism, effort):
+            runs = self.runs(mechanism, pair, effort)
+            bound = measure(release, pair, delta, runs)
+            yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
+
+
+def _drawn(mechanism: Any, summary: Any) -> Published:
+    return published(mechanism, summary, system_source())
 
 
 def several(capacity: int | None) -> list[int]:
@@ -124,17 +147,8 @@ def several(capacity: int | None) -> list[int]:
     return [item for item in (2, 1, 0)[: capacity or 3] for _ in range(2)]
 
 
-def plumbing(mechanism: Any, summary: Any, more: Any, empty: Any, one: Any, hiding: int = _NOTHING) -> Finding:
-    """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream.
-
-    Args:
-        mechanism: The mechanism.
-        summary: A summary with an item far above the cut.
-        more: A summary of the stream `several`.
-        empty: The empty summary.
-        one: The summary of one event.
-        hiding: Noise with which one event is not shown.
-    """
+def _plumbing(mechanism: Any, summary: Any, more: Any, empty: Any, one: Any, hiding: int) -> Finding:
+    """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream."""
     wrong = []
     before = _state(summary)
     # So many that all of them having the same noise is a chance of 1e-10, if they are few enough.

@@ -114,6 +114,11 @@ class Key:
         """The same key with the states exchanged."""
         return Key(self.second, self.first, self.times)
 
+    def moved(self, by: int) -> Key:
+        """The same key with both values raised, where there are any."""
+        first, second = (None if value is None else value + by for value in (self.first, self.second))
+        return Key(first, second, self.times)
+
 
 @dataclass(frozen=True)
 class StatePair:
@@ -175,15 +180,20 @@ def divergence(
     keys: Sequence[Key], noise: NoiseLaw, cuts: tuple[int, int], factor: float, start: tuple[float, float] = (1.0, 1.0)
 ) -> float:
     """sum over outcomes of (P - factor Q)^+ when the keys are independent; `start` multiplies P and Q."""
-    first, second = np.array([start[0]]), np.array([start[1]])
+    laws = []
     for key in keys:
-        common = key.first is not None and key.second is not None
-        for _ in range(key.times if common else 1):
-            one, two = _one_key(key, noise, cuts)
-            if common and first.size * one.size > _MOST_OUTCOMES:
-                first, second = merge_ratios(first, second)
-                one, two = merge_ratios(one, two)
-            first, second = np.outer(first, one).ravel(), np.outer(second, two).ravel()
+        times = 1 if key.first is None or key.second is None else key.times
+        laws += [_one_key(key, noise, cuts)] * times
+    return _independent(laws, factor, start)
+
+
+def _independent(laws: Sequence[tuple[Array, Array]], factor: float, start: tuple[float, float] = (1.0, 1.0)) -> float:
+    """The divergence of products of pairs of laws, each outcome by outcome."""
+    first, second = np.array([start[0]]), np.array([start[1]])
+    for one, two in laws:
+        if one.size > 2 and first.size * one.size > _MOST_OUTCOMES:
+            (first, second), (one, two) = merge_ratios(first, second), merge_ratios(one, two)
+        first, second = np.outer(first, one).ravel(), np.outer(second, two).ravel()
     return float(np.maximum(first - factor * second, 0.0).sum())
 
 
@@ -223,8 +233,7 @@ def rounded_delta(pair: StatePair, noise: NoiseLaw, least: int, cut: int, epsilo
 
     Positive entries get noise and are shown iff at least the cut. A value None or 0 is never shown.
     """
-    factor = math.exp(epsilon)
-    first, second = np.array([1.0]), np.array([1.0])
+    laws = []
     for key in pair.keys:
         one, two = _one_rounded_key(key, noise, least, cut)
         if key.times > 1:
@@ -233,11 +242,8 @@ def rounded_delta(pair: StatePair, noise: NoiseLaw, least: int, cut: int, epsilo
                 raise ValueError("only keys that one state cannot show may be counted")
             hidden = [math.exp(key.times * math.log1p(-float(law[1:].sum()))) for law in (one, two)]
             one, two = (np.array([h, -math.expm1(math.log(h))]) for h in hidden)
-        if first.size * one.size > _MOST_OUTCOMES:
-            first, second = merge_ratios(first, second)
-            one, two = merge_ratios(one, two)
-        first, second = np.outer(first, one).ravel(), np.outer(second, two).ravel()
-    total = float(np.maximum(first - factor * second, 0.0).sum())
+        laws.append((one, two))
+    total = _independent(laws, math.exp(epsilon))
     return min(1.0, total * (1.0 + _ROUNDING) + 2.0 * len(pair.keys) * noise.left_out)
 
 

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from discreet.summaries import CountMin, CountSketch
-from discreet_audit.counters import claim, items_of
 from discreet_audit.findings import Finding
-from discreet_audit.histograms import HeavyKey, plumbing, several
+from discreet_audit.histograms import CountOf, HistogramAudit, claim, items_of, several, shown_by
 from discreet_audit.laws import NoiseLaw, gaussian_split_delta, noise_sum_below
 from discreet_audit.registry import Effort
 from discreet_audit.sources import ScriptedSource
-from discreet_audit.states import states_of_short_streams
-from discreet_audit.statistical import ScoredPair, measure
-from discreet_audit.structure import random_pairs
+from discreet_audit.statistical import ScoredPair
+from discreet_audit.structure import SEED, random_pairs, states_of_short_streams
 
 __all__ = ["LinearAudit", "largest_untracked"]
 
-_SEED = 7
+
+def _public(mechanism: Any) -> bool:
+    return isinstance(mechanism.stream_length, int)
 
 
 def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
@@ -36,7 +36,7 @@ def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
 
 
 @dataclass(frozen=True)
-class LinearAudit:
+class LinearAudit(HistogramAudit):
     """The four checks, for a public length or a noisy one."""
 
     median: bool
@@ -52,7 +52,7 @@ class LinearAudit:
         return sketch
 
     def _empty(self, mechanism: Any) -> Any:
-        shape = {"tracked": mechanism.capacity, "max_key_bytes": mechanism.max_key_bytes, "seed": _SEED}
+        shape = {"tracked": mechanism.capacity, "max_key_bytes": mechanism.max_key_bytes, "seed": SEED}
         return self._kind(mechanism.width, mechanism.depth, **shape)
 
     def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
@@ -77,7 +77,7 @@ class LinearAudit:
             cells = gaussian_split_delta(noise, 0, d, 10**9, epsilon - spent)
         else:  # what the mechanism reserves: the shift of m events is not a lattice sum
             cells = mechanism.deltas.gaussian
-        short = 0.0 if isinstance(mechanism.stream_length, int) else self._too_short(mechanism, noise, length)
+        short = 0.0 if _public(mechanism) else self._too_short(mechanism, noise, length)
         worst, g, n = max(self._least(mechanism, noise, n) for n in self._lengths(mechanism))
         total = cells + worst + (1.0 + math.exp(epsilon)) * short
         detail = f"cells {cells:.3g}, length {short:.3g}, errors up to {g}, n={n}, {d} x {w} cells"
@@ -86,7 +86,7 @@ class LinearAudit:
 
     def _lengths(self, mechanism: Any) -> tuple[int, ...]:
         """The public length, or some that a noisy one may turn out to be."""
-        return (mechanism.stream_length,) if isinstance(mechanism.stream_length, int) else (10, 400, 10_000)
+        return (mechanism.stream_length,) if _public(mechanism) else (10, 400, 10_000)
 
     def _length_noise(self, mechanism: Any) -> NoiseLaw | None:
         """The law of the noise on the length, as it is drawn."""
@@ -108,7 +108,7 @@ class LinearAudit:
     def _least(self, mechanism: Any, noise: NoiseLaw, n: int) -> tuple[float, int, int]:
         """(what fails, g, n) for the most favourable error g at this length."""
         cut = mechanism.threshold
-        if not isinstance(mechanism.stream_length, int):
+        if not _public(mechanism):
             cut += mechanism.untracked(n)
         k, most = mechanism.capacity, 0
         while most < n and largest_untracked(n, k, most + 1, self.median) < cut:
@@ -122,7 +122,7 @@ class LinearAudit:
         With a noisy length the hashing may fail either stream on its own.
         """
         d, w = mechanism.depth, mechanism.width
-        public = isinstance(mechanism.stream_length, int)
+        public = _public(mechanism)
         items = n + (0 if public else items_of(mechanism))
         q = 0.0 if g >= n else min(1.0, n * math.ceil(2**32 / w) / 2**32 / (g + 1))
         needed = (d + 1) // 2 if self.median else d
@@ -145,7 +145,7 @@ class LinearAudit:
             noise[rows, columns[0]] *= signs[0]
             source = ScriptedSource(0, noise.ravel().tolist())
             release = mechanism(summary, source)
-            noisy_length = not isinstance(mechanism.stream_length, int)
+            noisy_length = not _public(mechanism)
             if noisy_length:
                 noisy_cells = summary.not_private_cells() + noise
                 same = ScriptedSource(0, noise.ravel().tolist())
@@ -155,30 +155,35 @@ class LinearAudit:
             estimates = np.median(values, axis=1).astype(np.int64) if self.median else values.min(axis=1)
             cut = mechanism.threshold + (release.offset or 0)
             expected = {item: int(v) for item, v in zip(items, estimates, strict=True) if v >= cut}
-            wrong += dict(zip(release.items, release.counts.tolist(), strict=True)) != expected
+            wrong += shown_by(release) != expected
             cells_drawn, *others = [(draw.law, draw.scale, draw.size) for draw in source.draws]
             wrong += cells_drawn != (mechanism.noise, mechanism.scale, mechanism.depth * mechanism.width)
             wrong += len(others) > (self.median and noisy_length)
         return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
 
-    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
-        """A lower bound on epsilon for one item; order, repetition, the empty stream."""
-        epsilon, delta = claim(mechanism)
-        m = items_of(mechanism)
-        room = mechanism.stream_length if isinstance(mechanism.stream_length, int) else 4000
-        heavy = [0] * (room - m)
-        few = self.filled(mechanism, several(mechanism.capacity))
-        # A noisy length tells one event from none as well as its noise allows: there, two events of different items.
-        neighbours: Any = ([], [0]) if isinstance(mechanism.stream_length, int) else ([0], [1])
-        empty, one = (self.filled(mechanism, stream) for stream in neighbours)
-        # Signs turn noise that hides into noise that shows: none at all hides one event.
-        two = [0] * (len(heavy) * 49 // 100)
-        both = self.filled(mechanism, [*two, *[1] * (len(heavy) - len(two))])
-        yield plumbing(mechanism, both, few, empty, one, hiding=0)
-        first, second = self.filled(mechanism, heavy + [0] * m), self.filled(mechanism, heavy)
-        runs = min(effort.runs // 2, 5000)  # noise for all cells takes long to draw
-        bound = measure(mechanism, ScoredPair("", first, second, HeavyKey(0)), delta, runs)
-        yield Finding("statistical", "one item higher", "epsilon", epsilon, bound, 1, f"{runs} runs of each")
+    hiding = 0  # signs turn noise that hides into noise that shows: none at all hides one event
+
+    def _heavy(self, mechanism: Any) -> list[int]:
+        return [0] * ((mechanism.stream_length if _public(mechanism) else 4000) - items_of(mechanism))
+
+    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
+        """Two items far above the cut, some items, and two streams that differ in one event.
+
+        A noisy length tells one event from none as well as its noise allows: there, two events of different items.
+        """
+        heavy = self._heavy(mechanism)
+        two = len(heavy) * 49 // 100
+        neighbours = ([], [0]) if _public(mechanism) else ([0], [1])
+        return [0] * two + [1] * (len(heavy) - two), several(mechanism.capacity), *neighbours
+
+    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
+        """Noise for all cells takes long to draw."""
+        return min(effort.runs // 2, 5000)
+
+    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+        """One item."""
+        heavy = self._heavy(mechanism)
+        yield self.pair(mechanism, "one item higher", heavy + [0] * items_of(mechanism), heavy, CountOf(0))
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """The distance of the cells, in the norm of the noise, on large random streams."""
@@ -206,7 +211,7 @@ def _sensitivities(median: bool, longer: int) -> tuple[float, float, int]:
     def cells(sketch: Any) -> tuple[int, ...]:
         return tuple(sketch.not_private_cells().ravel().tolist())
 
-    table = states_of_short_streams(lambda: kind(3, 3, seed=_SEED), range(4), 6 + longer, cells)
+    table = states_of_short_streams(lambda: kind(3, 3, seed=SEED), range(4), 6 + longer, cells)
     pairs, tried = table.neighbours()
     moved = np.array([np.subtract(first, second) for first, second in pairs])
     return float(np.abs(moved).sum(axis=1).max()), float(np.sqrt((moved**2).sum(axis=1)).max()), tried

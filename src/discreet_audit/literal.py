@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from discreet.central._base import Drawn, items_of
 from discreet.central.private_misra_gries import pmg_threshold
 from discreet.privacy.calibration.correlated import correlated_calibration
+from discreet_audit.histograms import claim, items_of
 from discreet_audit.registry import Twin
 from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource
@@ -34,8 +34,7 @@ def threshold_of_algorithm_2(mechanism: Any) -> Sequence[Twin]:
 
     With few counters the two thresholds may agree; then there is nothing to catch.
     """
-    guarantee = mechanism.guarantee
-    cut = pmg_threshold(guarantee.epsilon, guarantee.delta)
+    cut = pmg_threshold(*claim(mechanism))
     if cut >= mechanism.threshold:
         return ()
     return (twin(mechanism, "Algorithm 2's threshold on a textbook sketch", threshold=cut),)
@@ -43,15 +42,8 @@ def threshold_of_algorithm_2(mechanism: Any) -> Sequence[Twin]:
 
 def _calibrated_as(mechanism: Any, name: str, changes: int, steps: int) -> Twin:
     """Noises and cut as if a unit moved so many counters, by so much."""
-    guarantee = mechanism.guarantee
-    sigma, shared, cut = correlated_calibration(guarantee.epsilon, guarantee.delta, changes, steps)
-    return twin(
-        mechanism,
-        name,
-        scale=Fraction(sigma),
-        shared_scale=Fraction(shared),
-        threshold=cut,
-    )
+    sigma, shared, cut = correlated_calibration(*claim(mechanism), changes, steps)
+    return twin(mechanism, name, scale=Fraction(sigma), shared_scale=Fraction(shared), threshold=cut)
 
 
 def _shared(mechanism: Any, changes: int, steps: int, fewer: str, once: str) -> Sequence[Twin]:
@@ -61,8 +53,7 @@ def _shared(mechanism: Any, changes: int, steps: int, fewer: str, once: str) -> 
     if steps > 1:
         twins.append(_calibrated_as(mechanism, once, mechanism.capacity, 1))
     if mechanism.capacity > 1:
-        left_out = twin(mechanism, "no shared noise", shared_scale=mechanism.shared_scale / 2**10)
-        twins.append(left_out)
+        twins.append(twin(mechanism, "no shared noise", shared_scale=mechanism.shared_scale / 2**10))
     return twins
 
 
@@ -70,14 +61,14 @@ def noise_for_one_counter(mechanism: Any) -> Sequence[Twin]:
     """Merged sketches released as if an event moved one counter: it may move all of them. As if all events of a user
     together moved them by one. And with the noise of each counter alone, which is about half of what that needs."""
     names = "merged sketch with noise for one counter", "noise for one event of a user"
-    return _shared(mechanism, 1, items_of(mechanism.unit), *names)
+    return _shared(mechanism, 1, items_of(mechanism), *names)
 
 
 def noise_for_the_items_of_a_user(mechanism: Any) -> Sequence[Twin]:
     """A user-level sketch released as if a user of m items moved m counters: one decrement moves all k. As if a user of
     several parts moved them by one: every part does. And without the shared noise."""
     names = "noise for m counters instead of k", "noise for users of one part"
-    return _shared(mechanism, mechanism.unit.limit, mechanism.parts_per_user, *names)
+    return _shared(mechanism, items_of(mechanism), mechanism.parts_per_user, *names)
 
 
 def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
@@ -88,9 +79,8 @@ def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
     def cut(self: Any, total: int) -> int:
         return int(dataclasses.replace(mechanism, stream_length=total).threshold)
 
-    def draw(self: Any, summary: Any, source: Any) -> Drawn:
-        literal: Drawn = dataclasses.replace(mechanism, stream_length=summary.total).draw(summary, source)
-        return literal
+    def draw(self: Any, summary: Any, source: Any) -> Any:
+        return dataclasses.replace(mechanism, stream_length=summary.total).draw(summary, source)
 
     return (twin(mechanism, "cut from the private length (SS Alg 3)", not_private_cut=cut, draw=draw),)
 

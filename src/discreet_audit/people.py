@@ -8,19 +8,19 @@ The exact delta follows from these alone: nothing of the mechanism's own calibra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.central.people import PeopleRelease
-from discreet.noise import fresh_source, seeded_source
+from discreet.noise import RandomSource, fresh_source, seeded_source
 from discreet.privacy import Budget, User
 from discreet.summaries.people import LENGTH, Counts, ListedPeople, People
 from discreet_audit.findings import Finding
-from discreet_audit.registry import AuditCase, Effort, Twin, register
+from discreet_audit.registry import Effort, Twin, row
 from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource
 from discreet_audit.statistical import clopper_pearson
@@ -29,7 +29,7 @@ __all__ = ["Step", "steps_of"]
 
 _NEVER = -(10**15)
 _SIZES = (1, 2, 3, 16, 256, 300)
-_FEW = 3
+_COMMON = [f"common {index:03d}" for index in range(3)]
 
 
 class Step(NamedTuple):
@@ -63,71 +63,75 @@ class _Noted(np.ndarray[Any, np.dtype[np.int64]]):
         return getattr(ufunc, method)(*plain, **options)
 
 
-class _GivenNoise:
+class _GivenNoise(ScriptedSource):
     """A source whose noise is given for each time it is asked; afterwards 0. It notes what its noise is added to."""
 
-    seeded = True
-
     def __init__(self, *levels: int, again: Sequence[Step] = ()) -> None:
-        self.levels = [*levels]
-        self.again = [*again]
+        super().__init__()
+        self.levels, self.again = [*levels], [*again]
         self.steps: list[Step] = []
-        self.asked = 0
 
-    def discrete_gaussian(self, sigma: Any, size: int) -> Any:
-        self.asked += 1
-        level = self.levels.pop(0) if self.levels else 0
-        noise = np.full(size, level, np.int64).view(_Noted)
+    def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
+        """The noise that comes next."""
+        self.each = np.array([self.levels.pop(0) if self.levels else 0])
+        noise = super().discrete_gaussian(sigma, size).view(_Noted)
         noise.step, noise.sigma, noise.again = self.steps, float(sigma), self.again
         return noise
 
 
-class _Watched(People):
-    """People who note what was asked, so that an answer without noise is seen."""
+class _Answers(People):
+    """People whose answers pass through functions: to be changed, as a broken engine would, or to be noted."""
 
-    def __init__(self, people: People, source: _GivenNoise) -> None:
-        self._people, self._source = people, source
-        self.questions: list[tuple[int, Counts]] = []
-
-    def _asked(self, answer: Counts) -> Counts:
-        self.questions.append((self._source.asked, answer))
-        return answer
+    def __init__(
+        self,
+        people: People,
+        weights: Callable[[People, int], Counts] = lambda people, most: people.discovery_weights(most),
+        sums: Callable[[Counts], Counts] = lambda sums: sums,
+        noted: Callable[[Counts], object] = lambda answer: None,
+    ) -> None:
+        self.people, self.weights, self.sums, self.noted = people, weights, sums, noted
 
     def discovery_weights(self, most_items: int) -> Counts:
-        return self._asked(self._people.discovery_weights(most_items))
+        answer = self.weights(self.people, most_items)
+        self.noted(answer)
+        return answer
 
     def items(self, places: Counts) -> Any:
-        return self._people.items(places)
+        return self.people.items(places)
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
-        lengths, times = self._people.lengths(places, weights)
-        return lengths, self._asked(times)
+        lengths, times = self.people.lengths(places, weights)
+        self.noted(times)
+        return lengths, times
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
-        return self._asked(self._people.scaled_sums(places, weights, longest))
-
-    @property
-    def unprotected(self) -> int:
-        """Questions after which no noise was asked for before the next one, or the end."""
-        moments = [moment for moment, _ in self.questions] + [self._source.asked]
-        return sum(later <= earlier for earlier, later in pairwise(moments))
+        answer = self.sums(self.people.scaled_sums(places, weights, longest))
+        self.noted(answer)
+        return answer
 
 
-def _crowd(mechanism: Any) -> list[list[str]]:
+class _Changed(_Answers):
+    """People of a twin."""
+
+
+def _crowd(mechanism: PeopleRelease) -> list[list[str]]:
     """People enough for every item to be found without noise, each item with its own number of them."""
-    names = [f"common {index:03d}" for index in range(_FEW)]
-    return [names[: 1 + index % _FEW] for index in range(math.ceil(16 * mechanism.threshold) * _FEW)]
+    few = len(_COMMON)
+    return [_COMMON[: 1 + index % few] for index in range(math.ceil(16 * mechanism.threshold) * few)]
 
 
-def steps_of(mechanism: Any, people: Sequence[Sequence[str]], again: Sequence[Step] = ()) -> tuple[list[Step], int]:
+def steps_of(
+    mechanism: PeopleRelease, people: Sequence[Sequence[str]], again: Sequence[Step] = ()
+) -> tuple[list[Step], int]:
     """The steps of a release without noise (or with the answers of earlier ones), and how many answers have no noise.
 
     Places follow the first appearance of items, so that a person who comes last has their own items at the end.
     """
-    source = _GivenNoise(again=again)
-    watched = _Watched(ListedPeople(people, rows=mechanism.rows), source)
+    source, asked = _GivenNoise(again=again), []
+    watched = _Answers(ListedPeople(people, rows=mechanism.rows), noted=lambda _: asked.append(len(source.draws)))
     mechanism.of_snapshot(watched, source)
-    return source.steps, watched.unprotected
+    # Questions after which no noise was asked for before the next one, or the end.
+    return source.steps, sum(later <= earlier for earlier, later in pairwise([*asked, len(source.draws)]))
 
 
 def _shift(first: Step, second: Step) -> float:
@@ -137,18 +141,16 @@ def _shift(first: Step, second: Step) -> float:
     return float(np.linalg.norm(difference)) / min(first.sigma, second.sigma)
 
 
-def _cuts(mechanism: Any, own: list[str]) -> tuple[int, int]:
+def _cuts(mechanism: PeopleRelease, own: list[str]) -> tuple[int, int]:
     """(first look, mean of both): the least noise with which a person's own items pass, found by trying."""
-
-    def passes(*levels: int) -> bool:
-        return len(mechanism.discover(ListedPeople([own]), _GivenNoise(*levels))[0]) > 0
-
     found = []
-    for looks in (lambda level: (level, _NEVER), lambda level: (level, level)):
+    for second in (lambda level: _NEVER, lambda level: level):
         low, high = 0, 2**50
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if passes(*looks(middle)) else (middle + 1, high)
+            source = _GivenNoise(middle, second(middle))
+            passes = len(mechanism.discover(ListedPeople([own]), source)[0]) > 0
+            low, high = (low, middle) if passes else (middle + 1, high)
         found.append(low)
     return found[0], found[1]
 
@@ -166,47 +168,43 @@ def _gaussian_delta(epsilon: float, mu: float) -> float:
 class _PeopleAudit:
     """The four checks."""
 
-    def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def structure(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
         """All small data sets: one more person moves every sum by one length, and one bin by one."""
         sets = [["a"], ["b"], ["a", "b"], ["a", "b", "c"], ["c"] * 50 + ["a"]]
         places, weights, worst, pairs = np.arange(3), np.array([300, 700, 1024]), 0.0, 0
-        for first in sets:
-            for second in sets:
-                base = [["a", "b", "c"], first, second][: 1 + effort.length + 1]
-                for person in sets:
-                    before, after = (ListedPeople(data, rows=mechanism.rows) for data in (base, [*base, person]))
-                    pairs += 1
-                    looked = after.discovery_weights(256) - before.discovery_weights(256)
-                    counted = after.scaled_sums(places, weights, 900.0) - before.scaled_sums(places, weights, 900.0)
-                    worst = max(worst, *(float(np.linalg.norm(moved)) for moved in (looked, counted)))
+        for first, second, person in product(sets, repeat=3):
+            base = [["a", "b", "c"], first, second][: 1 + effort.length + 1]
+            before, after = (ListedPeople(data, rows=mechanism.rows) for data in (base, [*base, person]))
+            pairs += 1
+            looked = after.discovery_weights(256) - before.discovery_weights(256)
+            counted = after.scaled_sums(places, weights, 900.0) - before.scaled_sums(places, weights, 900.0)
+            worst = max(worst, *(float(np.linalg.norm(moved)) for moved in (looked, counted)))
         yield Finding("structure", "one person's vector in every sum", "sensitivity", float(LENGTH), worst, pairs)
 
-    def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def exact(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
         """delta from the shifts, the noise and the cuts of the release itself."""
-        epsilon, delta = mechanism.budget.epsilon, mechanism.budget.delta
         base = _crowd(mechanism)
         before, bare = steps_of(mechanism, base)
         yield Finding("exact", "answers that are published without noise", "violations", 0, bare)
         worst, pairs = 0.0, 0
         for d in _SIZES:
-            for common in {0, min(d, _FEW), min(d, 1)}:
-                shared = [f"common {index:03d}" for index in range(common)]
+            for common in {0, min(d, len(_COMMON)), min(d, 1)}:
                 own = [f"own {index:03d}" for index in range(d - common)]
-                after, _ = steps_of(mechanism, [*base, [*shared, *own]], before)
+                after, _ = steps_of(mechanism, [*base, [*_COMMON[:common], *own]], before)
                 if len(after) != len(before):
                     worst = math.inf
                     continue
                 mu = math.sqrt(sum(_shift(a, b) ** 2 for a, b in zip(before, after, strict=True)))
-                worst = max(worst, self._delta(mechanism, epsilon, mu, after, own))
+                worst = max(worst, self._delta(mechanism, mu, after, own))
                 pairs += 1
-        yield Finding("exact", "all steps together", "delta", delta, worst, pairs)
+        yield Finding("exact", "all steps together", "delta", mechanism.budget.delta, worst, pairs)
 
-    def _delta(self, mechanism: Any, epsilon: float, mu: float, steps: list[Step], own: list[str]) -> float:
+    def _delta(self, mechanism: PeopleRelease, mu: float, steps: list[Step], own: list[str]) -> float:
         """The larger of both directions; own items are what only the data with the person can show."""
-        none = 1.0
+        none, epsilon = 1.0, mechanism.guarantee.epsilon or 0.0
         if own:
             # How many of the own items take part: their sums in the first look are not 0.
-            part = int(np.count_nonzero(steps[0].sums[_FEW:]))
+            part = int(np.count_nonzero(steps[0].sums[len(_COMMON) :]))
             first, second = _cuts(mechanism, own)
             sigma = steps[0].sigma
             passes = _tail((first - 1) / sigma) + _tail((second - 1) / sigma * math.sqrt(2.0))
@@ -215,62 +213,37 @@ class _PeopleAudit:
         with_person = 1.0 - none + none * _gaussian_delta(epsilon - lost, mu)
         return max(with_person, _gaussian_delta(epsilon + lost, mu))
 
-    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release on one person alone: whatever it lists, it must list with probability delta."""
         source, own = fresh_source(), ListedPeople([[f"own {index:03d}" for index in range(16)]], rows=mechanism.rows)
         listed = sum(len(mechanism(own, source)) > 0 for _ in range(effort.runs))
         low, _ = clopper_pearson(listed, effort.runs, 1e-7)
         yield Finding("statistical", "a person alone is listed", "delta", mechanism.budget.delta, low, effort.runs)
 
-    def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
         """With equal noise the order of people and rows changes nothing, and nothing is listed that nobody has."""
         random, broken = np.random.default_rng(1), 0
         data = _crowd(mechanism)
         shuffled = [list(random.permutation(data[index])) for index in random.permutation(len(data))]
         for seed in range(4):
-            releases = [
-                mechanism(ListedPeople(people, rows=mechanism.rows), seeded_source(seed)) for people in (data, shuffled)
-            ]
-            shown = [dict(zip(release.items, release.counts.tolist(), strict=True)) for release in releases]
-            broken += not {*shown[0]} <= {f"common {index:03d}" for index in range(_FEW)}
-            broken += {*shown[0]} != {*shown[1]}
+            first, second = (
+                {*mechanism(ListedPeople(people, rows=mechanism.rows), seeded_source(seed)).items}
+                for people in (data, shuffled)
+            )
+            broken += (not first <= {*_COMMON}) + (first != second)
         yield Finding("coupled", "order of people, and items of nobody", "violations", 0, broken, 4)
 
 
-class _Changed(People):
-    """People whose answers are changed: what a broken engine would give."""
-
-    def __init__(self, people: People, **changes: Any) -> None:
-        self._people, self._changes = people, changes
-
-    def discovery_weights(self, most_items: int) -> Counts:
-        change = self._changes.get("discovery_weights")
-        return change(self._people) if change else self._people.discovery_weights(most_items)
-
-    def items(self, places: Counts) -> Any:
-        return self._people.items(places)
-
-    def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
-        return self._people.lengths(places, weights)
-
-    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
-        change = self._changes.get("scaled_sums")
-        sums = self._people.scaled_sums(places, weights, longest)
-        return change(sums) if change else sums
-
-
-def _with_people(mechanism: Any, name: str, **changes: Any) -> Twin:
+def _with_people(mechanism: PeopleRelease, name: str, **changes: Callable[..., Counts]) -> Twin:
     kind = type(mechanism)
 
-    def changed(people: Any) -> Any:
-        return (
-            _Changed(people, **changes) if isinstance(people, People) and not isinstance(people, _Changed) else people
-        )
+    def changed(people: People) -> People:
+        return people if isinstance(people, _Changed) else _Changed(people, **changes)
 
-    def of_snapshot(self: Any, people: People, source: Any = None) -> Any:
+    def of_snapshot(self: PeopleRelease, people: People, source: RandomSource | None = None) -> Any:
         return kind.of_snapshot(self, changed(people), source)
 
-    def discover(self: Any, people: People, source: Any) -> Any:
+    def discover(self: PeopleRelease, people: People, source: RandomSource) -> Any:
         return kind.discover(self, changed(people), source)
 
     return twin(mechanism, name, of_snapshot=of_snapshot, discover=discover)
@@ -282,35 +255,26 @@ def _twins(mechanism: PeopleRelease) -> Sequence[Twin]:
     def bare_sizes(self: Any, people: Any, places: Any, weights: Any, sizes: Any, second: bool, source: Any) -> Any:
         return choose(self, people, places, weights, sizes, second, ScriptedSource())
 
-    def unscaled(people: Any) -> Counts:
-        return np.asarray(people.discovery_weights(256) * 2, np.int64)
-
     first, second = (int(0.995 * cut) for cut in right.cuts)
     return (
         twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu)),
         twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second))),
-        _with_people(mechanism, "weights of twice the length", discovery_weights=unscaled),
         _with_people(
-            mechanism, "any number of items", discovery_weights=lambda people: people.discovery_weights(2**30)
+            mechanism, "weights of twice the length", weights=lambda people, most: 2 * people.discovery_weights(256)
         ),
-        _with_people(mechanism, "counts scaled to half of the length they have", scaled_sums=lambda sums: 2 * sums),
+        _with_people(mechanism, "any number of items", weights=lambda people, most: people.discovery_weights(2**30)),
+        _with_people(mechanism, "counts scaled to half of the length they have", sums=lambda sums: 2 * sums),
         twin(mechanism, "sizes without noise", choose_length=bare_sizes),
     )
 
 
-_AUDIT = _PeopleAudit()
-register(
-    AuditCase(
-        PeopleRelease,
-        lambda: (
-            PeopleRelease(Budget(1.0, 1e-4), 2),
-            PeopleRelease(Budget(1.0, 1e-6), 2, rows=True),
-            PeopleRelease(Budget(4.0, 1e-9), 100, User(2)),
-        ),
-        _AUDIT.structure,
-        _AUDIT.exact,
-        _AUDIT.statistical,
-        _AUDIT.coupled,
-        _twins,
-    )
+row(
+    PeopleRelease,
+    lambda: (
+        PeopleRelease(Budget(1.0, 1e-4), 2),
+        PeopleRelease(Budget(1.0, 1e-6), 2, rows=True),
+        PeopleRelease(Budget(4.0, 1e-9), 100, User(2)),
+    ),
+    _PeopleAudit(),
+    _twins,
 )

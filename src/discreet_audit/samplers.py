@@ -12,7 +12,7 @@ sampler fails a test with probability 1e-10, and one that is 1 % off passes with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -30,7 +30,7 @@ from discreet.pan.responses import ONE, Response, response_weights, square_thres
 from discreet.privacy import Budget, Unit
 from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, UserMisraGries
 from discreet_audit.findings import Finding
-from discreet_audit.registry import AuditCase, Effort, Twin, cases, register
+from discreet_audit.registry import Effort, Twin, cases, row
 from discreet_audit.sabotage import twin
 
 __all__ = ["REJECT", "Sampler", "Samplers", "draws_needed"]
@@ -110,10 +110,7 @@ class Sampler:
         if self.broken is not None:
             return self.broken[0], replace(self, draw=self.broken[1])
 
-        def draw(source: RandomSource, parameter: Fraction, count: int) -> Any:
-            return self.draw(source, parameter * (1 - _OFF), count)
-
-        return f"{self.name}: 1 % too small", replace(self, draw=draw)
+        return f"{self.name}: 1 % too small", replace(self, draw=_off(self.draw, 1 - _OFF))
 
 
 def _moments(law: Array, scores: Array) -> tuple[float, float]:
@@ -254,10 +251,6 @@ def _ends(high: float, low: float | None = None) -> Array:
 # ---- what is drawn -----------------------------------------------------------------------------------------------
 
 
-def _singly(source: RandomSource, scale: Fraction, count: int) -> Any:
-    return [source.discrete_laplace(scale) for _ in range(count)]
-
-
 def _released(source: RandomSource, scale: Fraction, count: int) -> Any:
     """The noise of a release of many counters, from the counts that it publishes."""
     sketch = MisraGries(count)
@@ -296,8 +289,7 @@ def _of_release(name: str, mechanism: Any, summary: Any, text: bool, larger: int
 
 
 def _releases() -> Iterator[Sampler]:
-    many = _laplace_sampler(Fraction(2), _released)
-    yield replace(many, name="offset release, a million counters", independent=False)
+    yield _laplace_sampler(Fraction(2), _released, name="offset release, a million counters", independent=False)
     budget = Budget(1.0, 0.02)
     yield _of_release("offset release", OffsetRelease(budget, capacity=2000), MisraGries(2000), False)
     yield _of_release("stability histogram", StabilityHistogram(budget), ExactCounts(), False)
@@ -329,29 +321,18 @@ def _samples(source: RandomSource, parameter: Fraction, count: int) -> Any:
     return rows[:, 0] * 4 + rows[:, 1] - (rows[:, 1] > rows[:, 0])
 
 
-def _blocks(shuffle: Callable[[RandomSource, Any], Any]) -> Draw:
-    """Where sixteen blocks of a large array go: the block before and after, as a number from 0 to 255."""
+def _blocks(part: float) -> Draw:
+    """Where sixteen blocks of a large array go: the block before and after, as a number from 0 to 255.
+
+    A part of the array is shuffled.
+    """
 
     def draw(source: RandomSource, parameter: Fraction, count: int) -> Any:
         array = np.arange(count)
-        shuffle(source, array)
+        source.shuffle(array[: math.ceil(part * count)])
         return array * 16 // count * 16 + np.arange(count) * 16 // count
 
     return draw
-
-
-def _shuffle_most(source: RandomSource, array: Any) -> None:
-    some = array[: len(array) - len(array) // 100]
-    source.shuffle(some)
-
-
-def _thirds(source: RandomSource, parameter: Fraction, count: int) -> Any:
-    """Uniform below 3 * 2^61, where 64 bits leave the largest remainder, in twelve cells."""
-    return source.uniform_integers(3 << 61, count) // (1 << 59)
-
-
-def _byte_values(source: RandomSource, parameter: Fraction, count: int) -> Any:
-    return np.frombuffer(source.bytes(count), np.uint8)
 
 
 def _repeated_words(source: RandomSource, parameter: Fraction, count: int) -> Any:
@@ -359,6 +340,11 @@ def _repeated_words(source: RandomSource, parameter: Fraction, count: int) -> An
     sources = (source, fresh_source(), fresh_source(), fresh_source())
     words = np.frombuffer(b"".join(some.bytes(2 * count) for some in sources), np.uint64)
     return [int(len(np.unique(words)) < len(words))]
+
+
+def _choose(source: RandomSource, rate: Fraction, count: int) -> Any:
+    scores = np.repeat(np.array([_GAP, 0]), [_BEST, _others(Fraction(1))])
+    return source.exponential_mechanism(scores, 2 * rate, k=count)
 
 
 def _spoilt(draw: Draw, value: int) -> Draw:
@@ -467,20 +453,18 @@ _WIDTHS = [Fraction(1, 2), Fraction(10), Fraction(777, 10), Fraction(10**8)]
 def _parameters_of_releases(law: str) -> set[Fraction]:
     """The scales that the examples of the other rows declare."""
     found = set()
-    for case in cases():
-        for example in () if case.mechanism is Samplers else case.examples():
-            model = getattr(example, "error_model", None)
-            for noise in (getattr(model, "noise", None), getattr(model, "offset_noise", None)):
-                if noise is not None and noise.law == law:
-                    found.add(Fraction(noise.scale))
-            scale = getattr(example, "scale", None)
-            if model is None and law == "laplace" and isinstance(scale, Fraction):
-                found.add(scale)
+    for example in (made for case in cases() if case.mechanism is not Samplers for made in case.examples()):
+        model, scale = getattr(example, "error_model", None), getattr(example, "scale", None)
+        noises = (getattr(model, "noise", None), getattr(model, "offset_noise", None))
+        found |= {Fraction(noise.scale) for noise in noises if noise is not None and noise.law == law}
+        if model is None and law == "laplace" and isinstance(scale, Fraction):
+            found.add(scale)
     return found
 
 
-def _laplace_sampler(scale: Fraction, draw: Draw = RandomSource.discrete_laplace) -> Sampler:
-    return Sampler(f"scale {float(scale):g}", _laplace, draw, scale, _ends(17 * float(scale) + 2))
+def _laplace_sampler(scale: Fraction, draw: Draw = RandomSource.discrete_laplace, **options: Any) -> Sampler:
+    ends = _ends(17 * float(scale) + 2)
+    return replace(Sampler(f"scale {float(scale):g}", _laplace, draw, scale, ends), **options)
 
 
 def _gaussian_sampler(sigma: Fraction) -> Sampler:
@@ -489,154 +473,107 @@ def _gaussian_sampler(sigma: Fraction) -> Sampler:
 
 
 def _at_least(minimum: int) -> Sampler:
-    def draw(source: RandomSource, scale: Fraction, count: int) -> Any:
-        return source.discrete_laplace_at_least(scale, minimum, count)
-
     ends = _ends(max(minimum, 0) + 51, minimum - 1)
+    draw: Draw = lambda source, scale, count: source.discrete_laplace_at_least(scale, minimum, count)  # noqa: E731
     return Sampler(f"Laplace of scale 3, at least {minimum}", _laplace_above(minimum), draw, Fraction(3), ends)
 
 
-def _above_a_cut(source: RandomSource, scale: Fraction, count: int) -> Any:
-    return source.discrete_laplace_exceedances(10**6, scale, 36, count)
-
-
 def _binomials(trials: int, chance: Fraction, low: int, high: int) -> Sampler:
-    def draw(source: RandomSource, p: Fraction, count: int) -> Any:
-        return source.binomial(trials, p, count)
-
+    draw: Draw = lambda source, p, count: source.binomial(trials, p, count)  # noqa: E731
     return Sampler(f"{trials} of {float(chance):g}", _binomial(trials, float), draw, chance, _ends(high, low - 1))
 
 
-def _rare(source: RandomSource, x: Fraction, count: int) -> Any:
-    return source.binomial(10**12, size=count, log_probability=-x)
+def _plain(name: str, values: int, draw: Draw, draws: int, broken: tuple[str, Draw] | None = None) -> Sampler:
+    """A uniform law; its twin has one draw in a hundred fixed, or is the one given, whose draws have no order."""
+    twin = broken or (f"{name}: one in a hundred is fixed", _spoilt(draw, 0))
+    return Sampler(name, _uniform(values), draw, Fraction(1), _ends(values - 1, -1), draws, twin, broken is None)
 
 
-def _choose(source: RandomSource, rate: Fraction, count: int) -> Any:
-    scores = np.repeat(np.array([_GAP, 0]), [_BEST, _others(Fraction(1))])
-    return source.exponential_mechanism(scores, 2 * rate, k=count)
+def _off(draw: Draw, factor: Fraction) -> Draw:
+    return lambda source, parameter, count: draw(source, parameter * factor, count)
 
 
 @lru_cache(maxsize=1)
 def _examples() -> Sequence[Samplers]:
-    one, zero = Fraction(1), np.array([0.0])
+    one, zero, three = Fraction(1), np.array([0.0]), Fraction(3)
+    singly: Draw = lambda source, scale, count: [source.discrete_laplace(scale) for _ in range(count)]  # noqa: E731
     exceed = _binomial(10**6, lambda scale: _laplace_tail(scale, 36))
-    few = replace(_laplace_sampler(Fraction(2), _singly), name="one at a time", draws=20_000)
-    fifth: Draw = lambda source, scale, count: _singly(source, scale * Fraction(4, 5), count)  # noqa: E731
-    everywhere = Sampler("a universe", exceed, _all_places, Fraction(3), _ends(30, -1), 20_000)
-    spare: Draw = lambda source, scale, count: _all_places(source, scale * Fraction(19, 20), count)  # noqa: E731
-    most = Sampler(
-        "a large array",
-        _uniform(256),
-        _blocks(RandomSource.shuffle),
-        one,
-        _ends(255, -1),
-        1 << 20,
-        ("1 % of a large array left where it is", _blocks(_shuffle_most)),
-        False,
-    )
-
-    def plain(name: str, values: int, draw: Draw, draws: int) -> Sampler:
-        broken = (f"{name}: one in a hundred is fixed", _spoilt(draw, 0))
-        return Sampler(name, _uniform(values), draw, one, _ends(values - 1, -1), draws, broken)
-
-    sevenths: Draw = lambda source, parameter, count: source.uniform_integers(7, count)  # noqa: E731
-    return (
-        Samplers(
-            "discrete Laplace",
-            (
-                *map(_laplace_sampler, sorted({*_WIDTHS, *_parameters_of_releases("laplace")})),
-                replace(few, broken=("one at a time: 20 % too small", fifth)),
+    above: Draw = lambda source, scale, count: source.discrete_laplace_exceedances(10**6, scale, 36, count)  # noqa: E731
+    less = ("a universe: 5 % too small", _off(_all_places, Fraction(19, 20)))
+    rare: Draw = lambda source, x, count: source.binomial(10**12, size=count, log_probability=-x)  # noqa: E731
+    minus: Callable[[float], float] = lambda x: math.exp(-x)  # noqa: E731
+    coins = [((False, False), 2, "not seen"), ((True, False), 2, "seen"), ((True, True), 3, "seen, then announced")]
+    groups: dict[str, Iterable[Sampler]] = {
+        "discrete Laplace": (
+            *map(_laplace_sampler, sorted({*_WIDTHS, *_parameters_of_releases("laplace")})),
+            _laplace_sampler(
+                Fraction(2),
+                singly,
+                name="one at a time",
+                draws=20_000,
+                broken=("one at a time: 20 % too small", _off(singly, Fraction(4, 5))),
             ),
         ),
-        Samplers(
-            "discrete Gaussian",
-            tuple(map(_gaussian_sampler, sorted({*(4 * w for w in _WIDTHS), *_parameters_of_releases("gaussian")}))),
+        "discrete Gaussian": map(
+            _gaussian_sampler, sorted({*(4 * w for w in _WIDTHS), *_parameters_of_releases("gaussian")})
         ),
-        Samplers(
-            "geometric, and Laplace above a cut",
-            (
-                Sampler("geometric, scale 3", _geometric, RandomSource.geometric, Fraction(3), _ends(51, -1)),
-                Sampler("geometric, scale 40", _geometric, RandomSource.geometric, Fraction(40), _ends(680, -1)),
-                *map(_at_least, (-1, 0, 7)),
-                Sampler("how many are above", exceed, _above_a_cut, Fraction(3), _ends(30, -1)),
-                replace(everywhere, broken=("a universe: 5 % too small", spare)),
+        "geometric, and Laplace above a cut": (
+            Sampler("geometric, scale 3", _geometric, RandomSource.geometric, three, _ends(51, -1)),
+            Sampler("geometric, scale 40", _geometric, RandomSource.geometric, Fraction(40), _ends(680, -1)),
+            *map(_at_least, (-1, 0, 7)),
+            Sampler("how many are above", exceed, above, three, _ends(30, -1)),
+            Sampler("a universe", exceed, _all_places, three, _ends(30, -1), 20_000, less),
+        ),
+        "Bernoulli and binomial": (
+            Sampler("Bernoulli, 1/2", _coin(float), RandomSource.bernoulli, Fraction(1, 2), zero),
+            Sampler("Bernoulli, 3/4", _coin(float), RandomSource.bernoulli, Fraction(3, 4), zero),
+            Sampler("Bernoulli, exp(-1.5)", _coin(minus), RandomSource.bernoulli_exp, Fraction(3, 2), zero),
+            _binomials(40, Fraction(3, 10), 0, 40),
+            _binomials(40, Fraction(9, 10), 0, 40),
+            _binomials(5000, Fraction(1, 2), 2200, 2800),
+            Sampler("10^12 of exp(-25)", _binomial(10**12, minus), rare, Fraction(25), _ends(60, -1)),
+        ),
+        "exponential mechanism": (Choice("256 of many", _laplace, _choose, one, zero),),
+        "uniform numbers, orders and samples": (
+            _plain("bytes", 256, lambda source, _, count: np.frombuffer(source.bytes(count), np.uint8), 2_000_000),
+            _plain("words come once", 1, _repeated_words, 1 << 16, ("a word comes twice", lambda *_: [1])),
+            _plain("below 7", 7, lambda source, _, count: source.uniform_integers(7, count), 500_000),
+            # Where 64 bits leave the largest remainder, in twelve cells.
+            _plain(
+                "below 3 * 2^61", 12, lambda source, _, n: source.uniform_integers(3 << 61, n) // (1 << 59), 500_000
+            ),
+            _plain("orders of 4", 24, _orders, 100_000),
+            _plain("2 of 5", 20, _samples, 100_000),
+            _plain("a large array", 256, _blocks(1), 1 << 20, ("1 % of a large array left where it is", _blocks(0.99))),
+            _plain(
+                "items of a user",
+                6,
+                _of_users(0),
+                500_000,
+                ("items of a user: 1 % of the users keep the first", _of_users(1)),
             ),
         ),
-        Samplers(
-            "Bernoulli and binomial",
-            (
-                Sampler("Bernoulli, 1/2", _coin(float), RandomSource.bernoulli, Fraction(1, 2), zero),
-                Sampler("Bernoulli, 3/4", _coin(float), RandomSource.bernoulli, Fraction(3, 4), zero),
-                Sampler(
-                    "Bernoulli, exp(-1.5)",
-                    _coin(lambda x: math.exp(-x)),
-                    RandomSource.bernoulli_exp,
-                    Fraction(3, 2),
-                    zero,
-                ),
-                _binomials(40, Fraction(3, 10), 0, 40),
-                _binomials(40, Fraction(9, 10), 0, 40),
-                _binomials(5000, Fraction(1, 2), 2200, 2800),
-                Sampler(
-                    "10^12 of exp(-25)",
-                    _binomial(10**12, lambda x: math.exp(-x)),
-                    _rare,
-                    Fraction(25),
-                    _ends(60, -1),
-                ),
-            ),
+        "cells of pan-private tables": (
+            *(Sampler(name, _coin(_pan_chance(*how)), _pan_bits(*how), Fraction(e), zero) for how, e, name in coins),
+            Sampler("counters", _listed(_response_law), _pan_counters, Fraction(2), _ends(3, 0), independent=False),
+            Sampler("squares", _listed(_square_law), _pan_squares, three, _ends(5, 0), independent=False),
         ),
-        Samplers("exponential mechanism", (Choice("256 of many", _laplace, _choose, one, zero),)),
-        Samplers(
-            "uniform numbers, orders and samples",
-            (
-                plain("bytes", 256, _byte_values, 2_000_000),
-                Sampler(
-                    "words come once",
-                    lambda z, parameter: z + 1,
-                    _repeated_words,
-                    one,
-                    zero,
-                    1 << 16,
-                    ("a word comes twice", lambda source, parameter, count: [1]),
-                    False,
-                ),
-                plain("below 7", 7, sevenths, 500_000),
-                plain("below 3 * 2^61", 12, _thirds, 500_000),
-                plain("orders of 4", 24, _orders, 100_000),
-                plain("2 of 5", 20, _samples, 100_000),
-                most,
-                Sampler(
-                    "items of a user",
-                    _uniform(6),
-                    _of_users(0),
-                    one,
-                    _ends(5, -1),
-                    500_000,
-                    ("items of a user: 1 % of the users keep the first", _of_users(1)),
-                    False,
-                ),
-            ),
-        ),
-        Samplers(
-            "cells of pan-private tables",
-            (
-                Sampler("not seen", _coin(_pan_chance(False, False)), _pan_bits(False, False), Fraction(2), zero),
-                Sampler("seen", _coin(_pan_chance(True, False)), _pan_bits(True, False), Fraction(2), zero),
-                Sampler(
-                    "seen, then announced", _coin(_pan_chance(True, True)), _pan_bits(True, True), Fraction(3), zero
-                ),
-                Sampler("counters", _listed(_response_law), _pan_counters, Fraction(2), _ends(3, 0), independent=False),
-                Sampler("squares", _listed(_square_law), _pan_squares, Fraction(3), _ends(5, 0), independent=False),
-            ),
-        ),
-        Samplers("noise of whole releases", tuple(_releases())),
-    )
+        "noise of whole releases": _releases(),
+    }
+    return tuple(Samplers(name, tuple(members)) for name, members in groups.items())
 
 
-def _check(samplers: Samplers, effort: Effort) -> Iterator[Finding]:
-    for member in samplers.members:
-        yield from member.findings(effort)
+class _SamplersAudit:
+    """A law has no neighbours: what is drawn is all there is to check."""
+
+    def structure(self, samplers: Samplers, effort: Effort) -> Sequence[Finding]:
+        return ()
+
+    exact = coupled = structure
+
+    def statistical(self, samplers: Samplers, effort: Effort) -> Iterator[Finding]:
+        for member in samplers.members:
+            yield from member.findings(effort)
 
 
 def _twins(samplers: Samplers) -> Sequence[Twin]:
@@ -644,20 +581,4 @@ def _twins(samplers: Samplers) -> Sequence[Twin]:
     return [Twin(name, Samplers(samplers.name, (broken,)), "statistical") for name, broken in twins]
 
 
-def _nothing(samplers: Samplers, effort: Effort) -> Sequence[Finding]:
-    """A law has no neighbours."""
-    return ()
-
-
-register(
-    AuditCase(
-        Samplers,
-        _examples,
-        _nothing,
-        _nothing,
-        _check,
-        _nothing,
-        _twins,
-        label=lambda samplers: f"Samplers, {samplers.name}",
-    )
-)
+row(Samplers, _examples, _SamplersAudit(), _twins, label=lambda samplers: f"Samplers, {samplers.name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count, islice
@@ -14,19 +14,18 @@ from discreet.central import ShardedOffsetRelease
 from discreet.privacy import Budget, User
 from discreet.summaries import MisraGries, RawCounts, ShardedMisraGries
 from discreet_audit import structure as st
-from discreet_audit.counters import CounterAudit, claim, items_of
-from discreet_audit.exact import neighbouring_streams, worst_divergence
+from discreet_audit.counters import CounterAudit
+from discreet_audit.exact import Published, neighbouring_streams, worst_divergence
 from discreet_audit.findings import Finding
-from discreet_audit.histograms import AnyShown, HeavyKey
-from discreet_audit.registry import AuditCase, Effort, Twin, register
+from discreet_audit.histograms import CountOf, Listed, claim, items_of, shown_by
+from discreet_audit.registry import Effort, Twin, row
 from discreet_audit.sabotage import half_the_noise, leaked_order, lower_cut, twin
 from discreet_audit.sources import ScriptedSource
-from discreet_audit.states import Counters
 from discreet_audit.statistical import ScoredPair
+from discreet_audit.structure import SEED, Counters
 
-__all__ = ["RowShards", "ShardedAudit", "by_rows"]
+__all__ = ["RowShards", "ShardedAudit", "by_rows", "signature"]
 
-_SEED = 7
 _FEW_COUNTERS = 2  # in all shards together: then the law of the whole release is written out
 _CUTOFF = 1e-6
 
@@ -38,7 +37,7 @@ class RowShards:
 
     def __init__(self, capacity: int, shards: int) -> None:
         self.capacity, self.shards, self.total = capacity, shards, 0
-        self._parts = [MisraGries(capacity, seed=_SEED) for _ in range(shards)]
+        self._parts = [MisraGries(capacity, seed=SEED) for _ in range(shards)]
 
     def update(self, items: Sequence[int]) -> None:
         """Row i to shard i modulo their number."""
@@ -71,21 +70,6 @@ class RowShards:
         return b"".join(part.to_bytes() for part in self._parts)
 
 
-def _states(summary: Any) -> list[Counters]:
-    """The state of every shard; its length is the sum that its counters and decrements account for."""
-    out = []
-    for raw, alpha in zip(summary.not_private_shards(), summary.not_private_offsets, strict=True):
-        total = int(raw.counts.sum()) + alpha * (summary.capacity + 1)
-        out.append(Counters(tuple(sorted(raw.to_dict().items())), alpha, total))
-    return out
-
-
-def _one_shard_in_a_state(first: Any, second: Any) -> bool:
-    """Whether one shard differs, and by one event: in one of the states of [LT] Lemma 8."""
-    changed = [(a, b) for a, b in zip(_states(first), _states(second), strict=True) if a != b]
-    return len(changed) == 1 and st.lemma_8_state(*changed[0], first.capacity) is not None
-
-
 class ShardedAudit(CounterAudit):
     """The checks of one offset release, on the shard that changes; and that no other shard does."""
 
@@ -95,18 +79,16 @@ class ShardedAudit(CounterAudit):
     def empty(self, mechanism: Any) -> Any:
         if getattr(mechanism, "not_private_rows", False):
             return RowShards(mechanism.capacity, mechanism.shards)
-        return ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=_SEED)
+        return ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=SEED)
 
     def _of_shard(self, mechanism: Any, shard: int, number: int) -> list[int]:
         """The smallest items of a shard."""
-        where = ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=_SEED)
+        where = ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=SEED)
         return list(islice((item for item in count() if where.shard_of(item) == shard), number))
 
     def _universe(self, mechanism: Any) -> list[int]:
         """Two items of each of two shards (or of the only one)."""
         return [item for shard in range(min(2, mechanism.shards)) for item in self._of_shard(mechanism, shard, 2)]
-
-    # ---- structure -----------------------------------------------------------------------------------------------
 
     def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """Lemma 8 for a sketch, and that one event concerns one shard."""
@@ -114,17 +96,10 @@ class ShardedAudit(CounterAudit):
         yield self._short_streams(mechanism, effort, "structure")
 
     def _short_streams(self, mechanism: Any, effort: Effort, kind: str) -> Finding:
-        tried = broken = 0
-        summaries: dict[Any, Any] = {}
-        for pair in neighbouring_streams(self._universe(mechanism), 5 + effort.length):
-            for stream in pair:
-                if stream not in summaries:
-                    summaries[stream] = self.filled(mechanism, stream)
-            tried += 1
-            broken += not _one_shard_in_a_state(summaries[pair[0]], summaries[pair[1]])
-        return Finding(kind, "one event changes one shard, by one event", "violations", 0, broken, tried)
-
-    # ---- exact ---------------------------------------------------------------------------------------------------
+        pairs = list(neighbouring_streams(self._universe(mechanism), 5 + effort.length))
+        summaries = {stream: self.filled(mechanism, stream) for pair in pairs for stream in pair}
+        broken = sum(not _one_shard_in_a_state(*(summaries[stream] for stream in pair)) for pair in pairs)
+        return Finding(kind, "one event changes one shard, by one event", "violations", 0, broken, len(pairs))
 
     def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """The delta of the shard that changes, that of the whole release where it can be written out, and the code."""
@@ -133,14 +108,12 @@ class ShardedAudit(CounterAudit):
         if mechanism.capacity * mechanism.shards <= _FEW_COUNTERS:
             epsilon, delta = claim(mechanism)
             pairs = list(neighbouring_streams(self._universe(mechanism), 3 + effort.length, items_of(mechanism)))
-            worst = worst_divergence(
-                mechanism, lambda stream: self.filled(mechanism, stream), pairs, epsilon, _CUTOFF, _signature
-            )
-            yield Finding(
-                "exact", "the law of all shards together, from the code", "delta", delta, worst.upper, 2 * len(pairs)
-            )
+            fill = lambda stream: self.filled(mechanism, stream)  # noqa: E731
+            worst = worst_divergence(mechanism, fill, pairs, epsilon, _CUTOFF, signature).upper
+            check = "the law of all shards together, from the code"
+            yield Finding("exact", check, "delta", delta, worst, 2 * len(pairs))
 
-    def _conforms(self, mechanism: Any) -> Finding:
+    def conforms(self, mechanism: Any) -> tuple[int, int]:
         """Runs the release itself with chosen noise around the cut of every shard."""
         k = min(mechanism.capacity, 8)
         items = [item for shard in range(mechanism.shards) for item in self._of_shard(mechanism, shard, k)]
@@ -166,67 +139,56 @@ class ShardedAudit(CounterAudit):
             wrong += release.shard_offsets != tuple(alpha + single for alpha in alphas)
             wrong += [draw.size for draw in source.draws] != [size for raw in shards for size in (None, len(raw))]
             wrong += any((draw.law, draw.scale) != ("laplace", mechanism.scale) for draw in source.draws)
-        return Finding(
-            "exact", "the code draws and shows what the law says", "violations", 0, wrong, 0, f"{tried} keys"
-        )
-
-    # ---- statistical ---------------------------------------------------------------------------------------------
-
-    def releasing(self, mechanism: Any) -> Callable[[Any], Any]:
-        """The release itself: its shards are part of it."""
-        released: Callable[[Any], Any] = mechanism
-        return released
+        return wrong, tried
 
     def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
         """A counter, the offset and a new key of one shard, while the others are full."""
-        heavy, more = self._heavy(mechanism), items_of(mechanism)
-        yield ScoredPair(
-            "one counter higher",
-            self.filled(mechanism, heavy + [0] * more),
-            self.filled(mechanism, heavy),
-            HeavyKey(0),
-        )
+        heavy, more = self.heavy(mechanism), items_of(mechanism)
         *items, last = self._of_shard(mechanism, 0, mechanism.capacity + 1)
-        full, gone = [item for item in items for _ in range(len(heavy))], [last] * more
-        yield ScoredPair(
-            "every counter of a shard lower",
-            self.filled(mechanism, full + gone),
-            self.filled(mechanism, full),
-            _first_offset,
-        )
-        yield ScoredPair(
-            "one key appears",
-            self.filled(mechanism, heavy + [1] * more),
-            self.filled(mechanism, heavy),
-            AnyShown(frozenset([1])),
-        )
-
-    # ---- coupled -------------------------------------------------------------------------------------------------
+        full = [item for item in items for _ in range(len(heavy))]
+        yield self.pair(mechanism, "one counter higher", heavy + [0] * more, heavy, CountOf(0))
+        yield self.pair(mechanism, "every counter of a shard lower", full + [last] * more, full, _first_offset)
+        yield self.pair(mechanism, "one key appears", heavy + [1] * more, heavy, Listed(frozenset([1])))
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """Large random neighbours: one shard changes, and with the same noise the releases are one apart in l1."""
         k, number = mechanism.capacity, max(20, effort.large_pairs // 5)
-        items = 4 * k * mechanism.shards + 10
-        pairs = st.random_pairs(lambda: self.empty(mechanism), number, min(20_000, max(1000, 20 * k)), items, removed=1)
+        length, items = min(20_000, max(1000, 20 * k)), 4 * k * mechanism.shards + 10
+        pairs = st.random_pairs(lambda: self.empty(mechanism), number, length, items)
         broken = sum(not _one_shard_in_a_state(*pair) for pair in pairs)
         yield Finding("coupled", "large random streams change one shard", "violations", 0, broken, len(pairs))
-        level = 30_000 + int(mechanism.threshold)
-        worst = 0.0
+        script = ScriptedSource(0, 30_000 + int(mechanism.threshold))
         some = pairs[:: max(1, len(pairs) // effort.released_pairs)]
-        for pair in some:
-            first, second = (mechanism(summary, ScriptedSource(0, level)) for summary in pair)
-            a, b = (dict(zip(release.items, release.counts.tolist(), strict=True)) for release in (first, second))
-            moved = sum(abs(x - y) for x, y in zip(first.shard_offsets, second.shard_offsets, strict=True))
-            worst = max(worst, float(moved + sum(abs(a[key] - b[key]) for key in a.keys() & b.keys())))
+        worst = max(self._distance(*(mechanism(summary, script) for summary in pair)) for pair in some)
         declared = float(mechanism.scale / items_of(mechanism) * Fraction(claim(mechanism)[0]))
         yield Finding("coupled", "sensitivity of what is released", "sensitivity", declared, worst, len(some))
 
+    def _distance(self, first: Any, second: Any) -> float:
+        a, b = shown_by(first), shown_by(second)
+        moved = sum(abs(x - y) for x, y in zip(first.shard_offsets, second.shard_offsets, strict=True))
+        return float(moved + sum(abs(a[key] - b[key]) for key in a.keys() & b.keys()))
 
-def _first_offset(release: Any) -> float:
-    return float(release.shard_offsets[0])
+
+def _states(summary: Any) -> list[Counters]:
+    """The state of every shard; its length is the sum that its counters and decrements account for."""
+    out = []
+    for raw, alpha in zip(summary.not_private_shards(), summary.not_private_offsets, strict=True):
+        total = int(raw.counts.sum()) + alpha * (summary.capacity + 1)
+        out.append(Counters(tuple(sorted(raw.to_dict().items())), alpha, total))
+    return out
 
 
-def _signature(first: Any, second: Any) -> Any:
+def _one_shard_in_a_state(first: Any, second: Any) -> bool:
+    """Whether one shard differs, and by one event: in one of the states of [LT] Lemma 8."""
+    changed = [(a, b) for a, b in zip(_states(first), _states(second), strict=True) if a != b]
+    return len(changed) == 1 and st.lemma_8_state(*changed[0], first.capacity) is not None
+
+
+def _first_offset(shown: Published) -> float:
+    return float(shown.offset[0][0])
+
+
+def signature(first: Any, second: Any) -> Any:
     """All that the release of two summaries can depend on, up to the names of the items."""
     out = []
     for a, b in zip(_states(first), _states(second), strict=True):
@@ -237,11 +199,8 @@ def _signature(first: Any, second: Any) -> Any:
 
 def by_rows(mechanism: Any) -> Twin:
     """Shards by row instead of by item, each with the whole budget."""
-
-    def check(self: Any, summary: Any) -> None:
-        """Takes shards of any kind."""
-
-    return twin(mechanism, "shards by row, each with the whole budget", check=check, not_private_rows=True)
+    takes_all = lambda self, summary: None  # noqa: E731
+    return twin(mechanism, "shards by row, each with the whole budget", check=takes_all, not_private_rows=True)
 
 
 def _twins(mechanism: Any) -> Sequence[Twin]:
@@ -249,19 +208,13 @@ def _twins(mechanism: Any) -> Sequence[Twin]:
     return (half_the_noise(mechanism), lower_cut(mechanism), by_rows(mechanism), *order)
 
 
-_AUDIT = ShardedAudit()
-register(
-    AuditCase(
-        ShardedOffsetRelease,
-        lambda: (
-            ShardedOffsetRelease(Budget(2.0, 0.02), capacity=1, shards=2),
-            ShardedOffsetRelease(Budget(1.0, 0.02), capacity=3, shards=2, unit=User(2)),
-            ShardedOffsetRelease(Budget(1.0, 1e-9), capacity=64, shards=4),
-        ),
-        _AUDIT.structure,
-        _AUDIT.exact,
-        _AUDIT.statistical,
-        _AUDIT.coupled,
-        _twins,
-    )
+row(
+    ShardedOffsetRelease,
+    lambda: (
+        ShardedOffsetRelease(Budget(2.0, 0.02), capacity=1, shards=2),
+        ShardedOffsetRelease(Budget(1.0, 0.02), capacity=3, shards=2, unit=User(2)),
+        ShardedOffsetRelease(Budget(1.0, 1e-9), capacity=64, shards=4),
+    ),
+    ShardedAudit(),
+    _twins,
 )

@@ -12,7 +12,7 @@ from discreet.central import ShardedOffsetRelease
 from discreet.privacy.calibration.offset import offset_delta
 from discreet_audit.exact import neighbouring_streams, worst_divergence
 from discreet_audit.sabotage import half_the_noise
-from discreet_audit.sharded import RowShards, _signature, by_rows
+from discreet_audit.sharded import RowShards, by_rows, signature
 
 SEED = 7
 UNIVERSE = [
@@ -36,7 +36,7 @@ def in_rows(stream):
 
 def worst(mechanism, summarise=in_shards, longest=3, removed=1, epsilon=None):
     pairs = neighbouring_streams(UNIVERSE, longest, removed)
-    return worst_divergence(mechanism, summarise, pairs, epsilon or mechanism.guarantee.epsilon, 1e-6, _signature)
+    return worst_divergence(mechanism, summarise, pairs, epsilon or mechanism.guarantee.epsilon, 1e-6, signature)
 
 
 EVENT = ShardedOffsetRelease(dc.Budget(2.0, 0.02), capacity=1, shards=2)
@@ -75,8 +75,8 @@ def test_shards_by_row_lose_more_than_they_claim():
     twin = by_rows(EVENT).mechanism
     assert worst(twin, in_rows).lower > 0.02
     turns = (UNIVERSE[0], UNIVERSE[1]) * 6
-    assert worst_divergence(twin, in_rows, [(turns, turns[1:])], 2.0, 1e-6, _signature).lower > 0.5
-    assert worst_divergence(EVENT, in_shards, [(turns, turns[1:])], 2.0, 1e-6, _signature).upper <= 0.02
+    assert worst_divergence(twin, in_rows, [(turns, turns[1:])], 2.0, 1e-6, signature).lower > 0.5
+    assert worst_divergence(EVENT, in_shards, [(turns, turns[1:])], 2.0, 1e-6, signature).upper <= 0.02
 
 
 def test_half_the_noise_is_noticed():

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet_audit.sabotage import twin
+
 
 def sabotaged(mechanism: Any, **changes: Any) -> Any:
     """A copy whose properties are replaced: each change maps the right value to the wrong one."""
-    kind = type(mechanism)
-    wrong = {name: property(lambda self, n=name, f=f: f(getattr(kind, n).fget(self))) for name, f in changes.items()}
-    copy = object.__new__(type(f"Sabotaged{kind.__name__}", (kind,), wrong))
-    for name, value in vars(mechanism).items():
-        object.__setattr__(copy, name, value)
-    return copy
+    return twin(mechanism, "", **{name: change(getattr(mechanism, name)) for name, change in changes.items()}).mechanism
 
 
 def half_the_noise(mechanism: Any) -> Any:

@@ -6,6 +6,7 @@ is at most delta; its sabotaged twins must be convicted by the same draws.
 
 import pytest
 from tests.reference.sabotage import cut_one_lower, half_the_noise, sabotaged
+from tests.reference.sampled import divergence_lower_bound
 
 import discreet as dc
 from discreet.central import (
@@ -20,7 +21,6 @@ from discreet.central import (
 from discreet.noise import seeded_source
 from discreet_audit.exact import published
 from discreet_audit.literal import length_of_the_data
-from discreet_audit.sampled import divergence_lower_bound
 from discreet_audit.statistical import clopper_pearson
 
 EPSILON, DELTA, RUNS = 1.0, 0.03, 2000

@@ -14,31 +14,51 @@ from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches
 from discreet.noise import seeded_source
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
 from discreet_audit.continual_laws import event_shift
+from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource
 
 BUDGET = dc.Budget(1.0, 1e-6)
-OWN = {"self", "cls", "super"}
+FILES = sorted(Path(discreet_audit.__file__).parent.glob("*.py"))
 
 
-def private_reaches(path):
-    """Attributes and modules with a leading underscore that belong to somebody else."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
-            owner = node.value.func if isinstance(node.value, ast.Call) else node.value
-            if getattr(owner, "id", "") not in OWN:
-                yield f"{path.name}:{node.lineno} {node.attr}"
-        parts = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
-        if any(part.startswith("_") and not part.endswith("__") for part in parts):
+def is_private(name):
+    return name.startswith("_") and not name.endswith("__")
+
+
+def reaches(path):
+    """Private attributes of anything but the object that a method is of, and private modules of the house."""
+    tree = ast.parse(path.read_text())
+    methods = {
+        f for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for f in c.body if isinstance(f, ast.FunctionDef)
+    }
+    own = {
+        id(node)
+        for method in methods
+        for node in ast.walk(method)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == next((a.arg for a in method.args.args), None)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and id(node) not in own:
+            yield f"{path.name}:{node.lineno} {ast.unparse(node)}"
+        if isinstance(node, ast.ImportFrom) and any(map(is_private, (node.module or "").split("."))):
             yield f"{path.name}:{node.lineno} {node.module}"
 
 
-def test_the_rows_over_time_of_pan_and_of_parties_reach_into_nothing_private():
-    folder = Path(discreet_audit.__file__).parent
-    words = ("continual", "pan", "literal_pan", "inner_product", "multiparty")
-    found = [
-        reach for path in sorted(folder.glob("*.py")) if path.stem.startswith(words) for reach in private_reaches(path)
-    ]
-    assert found == []
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_nothing_private_is_used(path):
+    assert list(reaches(path)) == []
+
+
+def test_a_twin_differs_in_what_is_public():
+    mechanism = dc.central.OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3)
+    broken = twin(mechanism, "half the noise", scale=mechanism.scale / 2).mechanism
+    assert broken.scale == mechanism.scale / 2
+    assert (broken.threshold, broken.capacity) == (mechanism.threshold, 3)
+    assert type(broken).__name__ == "NotPrivateOffsetRelease"
+    with pytest.raises(dc.ParameterError, match="public"):
+        twin(mechanism, "", _publish=None)
 
 
 @pytest.mark.parametrize("mechanism", [
