@@ -57,7 +57,7 @@ class HittersOverTimeAudit(shared.OverTimeAudit):
 
     def _node_delta(self, hitters: HeavyHitters, epsilon: float, effort: Effort) -> tuple[float, int]:
         claim = SimpleNamespace(epsilon=epsilon, delta=hitters.guarantee.delta)
-        node = SimpleNamespace(
+        node: Any = SimpleNamespace(
             capacity=hitters.capacity, threshold=hitters.threshold, scale=hitters.scale, unit=Event(), guarantee=claim,
             universe=None,
         )  # fmt: skip

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.central import Mechanism, PrivateSpaceSaving, StabilityHistogram
+from discreet.releases.release import Release
 from discreet.summaries import MisraGries
 from discreet_audit import structure as st
 from discreet_audit.findings import Finding
@@ -52,7 +54,7 @@ States = dict[StatePair, tuple[Counters, Counters, int] | None]
 
 
 @dataclass(frozen=True)
-class CounterAudit(HistogramAudit):
+class CounterAudit(HistogramAudit[Any]):
     """The four checks of a release of counters.
 
     Args:
@@ -289,7 +291,7 @@ class CounterAudit(HistogramAudit):
         """How many of the pairs break the lemma."""
         return st.KINDS[self.summary].large_structure(pairs, _capacity(mechanism, 16), items_of(mechanism))
 
-    def _distance(self, first: Any, second: Any) -> float:
+    def _distance(self, first: Release, second: Release) -> float:
         """How far apart two releases with the same noise are, in the norm that the noise is for."""
         a, b = shown_by(first), shown_by(second)
         changes = [a[key] - b[key] for key in a.keys() & b.keys()]
@@ -302,12 +304,12 @@ class CounterAudit(HistogramAudit):
         return float(min(abs(s) + sum(abs(change - s) for change in changes) for s in shifts) + moved)
 
 
-def _capacity(mechanism: Any, otherwise: int = 0) -> int:
+def _capacity(mechanism: Mechanism, otherwise: int = 0) -> int:
     return getattr(mechanism, "capacity", None) or otherwise
 
 
-def _is_laplace(mechanism: Any) -> bool:
-    return bool(mechanism.error_model.noise.law == "laplace")
+def _is_laplace(mechanism: Mechanism) -> bool:
+    return mechanism.error_model.noise.law == "laplace"
 
 
 def _epsilon_of_noise(mechanism: Any) -> Fraction:
@@ -335,13 +337,13 @@ def _misra_gries_pairs(most: int, zeros: bool, longer: int) -> States:
     return found
 
 
-def _far_above(mechanism: Any) -> int:
+def _far_above(mechanism: Mechanism) -> int:
     return 3 * int(mechanism.threshold) + 20
 
 
-def _added_by_a_user(mechanism: Any) -> Iterator[StatePair]:
+def _added_by_a_user(mechanism: StabilityHistogram) -> Iterator[StatePair]:
     """How the counts of new and of common items can move when a user of m events is added to exact counts."""
-    m, distinct = items_of(mechanism), getattr(mechanism, "distinct", False)
+    m, distinct = items_of(mechanism), mechanism.distinct
 
     def parts(left: int, largest: int) -> Iterator[tuple[int, ...]]:
         yield ()
@@ -356,7 +358,7 @@ def _added_by_a_user(mechanism: Any) -> Iterator[StatePair]:
             yield StatePair((*(Key(c, None) for c in new), *(Key(base + move, base) for move in moves)))
 
 
-def _space_saving_pairs(mechanism: Any, room: int, longer: int) -> States:
+def _space_saving_pairs(mechanism: PrivateSpaceSaving, room: int, longer: int) -> States:
     """Pairs of SpaceSaving states, all counters raised alike to where the mechanism's length puts them."""
     k = min(mechanism.capacity, 3)
     found: States = {}
@@ -374,7 +376,7 @@ def _space_saving_pairs(mechanism: Any, room: int, longer: int) -> States:
     return found
 
 
-def _near_the_cut(mechanism: Any, room: int) -> Iterator[StatePair]:
+def _near_the_cut(mechanism: PrivateSpaceSaving, room: int) -> Iterator[StatePair]:
     """States with some counters around the cut: only their own cut tells two lengths apart."""
     k = mechanism.capacity
     cut = int(mechanism.threshold) + (room // k if mechanism.error_model.offset_noise is not None else 0)
@@ -387,9 +389,10 @@ def _near_the_cut(mechanism: Any, room: int) -> Iterator[StatePair]:
                     yield StatePair((Key(high, high, many), Key(last, last - 1)), 0, 1, total)
 
 
-def _noisy_length_delta(mechanism: Any, pair: StatePair, noise: NoiseLaw, epsilon: float) -> float:
+def _noisy_length_delta(mechanism: PrivateSpaceSaving, pair: StatePair, noise: NoiseLaw, epsilon: float) -> float:
     """With the length's noise: the published offset is floor((n + Z_n)/k), and the cut is relative to it."""
     length = mechanism.error_model.offset_noise
+    assert length is not None
     law = NoiseLaw(length.law, length.scale, noise.left_out)
     k = mechanism.capacity
     totals = (pair.total, pair.total - pair.length)

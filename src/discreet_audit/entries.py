@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.central import ChanMisraGries, ReducedMisraGries, SummedRelease
 from discreet.summaries import MisraGries
 from discreet_audit import structure as st
 from discreet_audit.counters import CounterAudit
@@ -30,6 +31,8 @@ from discreet_audit.structure import SEED, Counters
 
 __all__ = ["EntriesAudit", "reduced"]
 
+Entries = ReducedMisraGries | ChanMisraGries | SummedRelease
+
 
 def reduced(state: Counters, k: int) -> dict[Any, int]:
     """[LT] Algorithm 3 in units of 1/(k+1), from the definition: max(0, (k+1) c - sum c)."""
@@ -38,7 +41,7 @@ def reduced(state: Counters, k: int) -> dict[Any, int]:
 
 
 @dataclass(frozen=True)
-class EntriesAudit(HistogramAudit):
+class EntriesAudit(HistogramAudit[Entries]):
     """The four checks of a release of entries.
 
     Args:
@@ -53,11 +56,11 @@ class EntriesAudit(HistogramAudit):
     def _counters(self) -> CounterAudit:
         return CounterAudit("misra-gries" if self.reduces else "merged")
 
-    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
+    def filled(self, mechanism: Entries, stream: Sequence[int]) -> Any:
         """The summary of a stream, or the list of sketches of which it is the first part."""
         sketch = MisraGries(mechanism.capacity, seed=SEED)
         sketch.update(np.asarray(stream, np.int64))
-        if not self.parts:
+        if not isinstance(mechanism, SummedRelease):
             return sketch
         others = [MisraGries(mechanism.capacity, seed=SEED + 1 + i) for i in range(mechanism.sketches - 1)]
         for other in others:
@@ -66,14 +69,14 @@ class EntriesAudit(HistogramAudit):
 
     # ---- structure -----------------------------------------------------------------------------------------------
 
-    def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def structure(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
         """The lemma about the sketch's states, and the sensitivity that follows."""
         yield from self._counters.structure(mechanism, effort)
         yield from _sensitivities(self.reduces, effort.length)
 
     # ---- exact ---------------------------------------------------------------------------------------------------
 
-    def pairs(self, mechanism: Any, effort: Effort) -> list[StatePair]:
+    def pairs(self, mechanism: Entries, effort: Effort) -> list[StatePair]:
         """Neighbouring pairs of entries; for more than 3 counters the extreme ones."""
         k = mechanism.capacity
         if not self.reduces:
@@ -90,7 +93,7 @@ class EntriesAudit(HistogramAudit):
         # Short streams do not reach a high cut: the same move with one counter far above it.
         return [*pairs, StatePair((Key(far + k, far),)), *(_raised(pair, far) for pair in pairs if k <= 2)]
 
-    def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def exact(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
         """The worst exact epsilon (over a universe) or delta, and the code against the law."""
         pairs, (epsilon, delta), m = self.pairs(mechanism, effort), claim(mechanism), items_of(mechanism)
         # What common entries lose; with a threshold, what they lose far above it.
@@ -110,7 +113,7 @@ class EntriesAudit(HistogramAudit):
             yield Finding("exact", "worst neighbouring pair", "delta", delta, total, 2 * len(pairs))
         yield self._conforms(mechanism)
 
-    def _delta(self, mechanism: Any, noise: NoiseLaw, pair: StatePair, epsilon: float, m: int) -> float:
+    def _delta(self, mechanism: Entries, noise: NoiseLaw, pair: StatePair, epsilon: float, m: int) -> float:
         cut = round(Fraction(mechanism.threshold) / mechanism.step)
         if not self.reduces:
             return threshold_delta(pair, noise, cut, epsilon)
@@ -119,7 +122,7 @@ class EntriesAudit(HistogramAudit):
             pair = StatePair(tuple(Key((key.first or 0) * m, (key.second or 0) * m, key.times) for key in pair.keys))
         return rounded_delta(pair, noise, mechanism.sensitivity, cut, epsilon)
 
-    def _enumerated(self, mechanism: Any, epsilon: float) -> Finding:
+    def _enumerated(self, mechanism: Entries, epsilon: float) -> Finding:
         """Every branch of the real code on every short stream over the universe."""
         items = mechanism.universe.take(np.arange(mechanism.universe.size)).to_pylist()
         found = worst_divergence(
@@ -131,7 +134,7 @@ class EntriesAudit(HistogramAudit):
         )
         return Finding("exact", "every branch of the code, least delta", "delta", 0.0, found.lower, 0, "length <= 2")
 
-    def _conforms(self, mechanism: Any) -> Finding:
+    def _conforms(self, mechanism: Entries) -> Finding:
         """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""
         k, D = min(mechanism.capacity, 12), mechanism.sensitivity
         u = mechanism.step.denominator
@@ -161,7 +164,7 @@ class EntriesAudit(HistogramAudit):
             wrong += any((draw.law, draw.scale) != ("laplace", mechanism.scale) for draw in source.draws)
         return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
 
-    def _entries(self, mechanism: Any, summary: Any) -> tuple[list[Any], Any]:
+    def _entries(self, mechanism: Entries, summary: Any) -> tuple[list[Any], Any]:
         """The entries in the order in which the code draws noise for them, values from the definition."""
         order = mechanism.entries(summary).items.to_pylist()
         total: dict[Any, int] = {}
@@ -174,20 +177,20 @@ class EntriesAudit(HistogramAudit):
 
     # ---- statistical ---------------------------------------------------------------------------------------------
 
-    def _heavy(self, mechanism: Any) -> list[int]:
+    def _heavy(self, mechanism: Entries) -> list[int]:
         return [0] * (3 * math.ceil(mechanism.threshold) + 20)
 
-    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
+    def streams(self, mechanism: Entries) -> Sequence[Sequence[int]]:
         """An item far above the cut, some items, nothing, and one event."""
         return self._heavy(mechanism), several(mechanism.capacity), [], [0]
 
-    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
+    def runs(self, mechanism: Entries, pair: ScoredPair, effort: Effort) -> int:
         """Noise for a whole universe takes longer to draw; what hides new keys shows in few runs if it is broken."""
         fewer = (4 if mechanism.universe is not None else 1) * max(1, mechanism.capacity // 32)
         some = effort.runs // 2 if isinstance(pair.score, Listed) else min(2 * effort.runs, 40_000)
         return max(300, some // int(fewer))
 
-    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+    def scored_pairs(self, mechanism: Entries, effort: Effort) -> Iterator[ScoredPair]:
         """One counter, a new key, and all counters: but a reduced sketch loses more by one counter."""
         heavy, m, k = self._heavy(mechanism), items_of(mechanism), mechanism.capacity
         yield self.pair(mechanism, "one counter higher", heavy + [0] * m, heavy, CountOf(0))
@@ -199,7 +202,7 @@ class EntriesAudit(HistogramAudit):
 
     # ---- coupled -------------------------------------------------------------------------------------------------
 
-    def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
         """The distance of what gets the noise, on large random streams."""
         declared = float(mechanism.scale * Fraction(claim(mechanism)[0]) / items_of(mechanism)) * (1.0 + 1e-12)
         pairs = self._counters.large_pairs(mechanism, effort)
@@ -208,8 +211,8 @@ class EntriesAudit(HistogramAudit):
         yield Finding("coupled", "sensitivity of the entries", "sensitivity", declared, worst, len(some))
         yield self._counters.large_structure(mechanism, pairs)
 
-    def _released(self, mechanism: Any, summary: Any) -> dict[Any, int]:
-        given = [summary, *self.filled(mechanism, [])[1:]] if self.parts else summary
+    def _released(self, mechanism: Entries, summary: Any) -> dict[Any, int]:
+        given: Any = [summary, *self.filled(mechanism, [])[1:]] if self.parts else summary
         entries: dict[Any, int] = mechanism.entries(given).to_dict()
         return entries
 

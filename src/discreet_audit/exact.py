@@ -142,9 +142,6 @@ class EnumeratedSource(RandomSource):
     def discrete_gaussian(self, sigma: Number, size: int | None = None) -> Any:
         return self._take(_gaussian(Fraction(sigma)), size)
 
-    def geometric(self, scale: Number, size: int | None = None) -> Any:
-        return self._take(_geometric(Fraction(scale), 0), size)
-
     def discrete_laplace_at_least(self, scale: Number, minimum: int, size: int | None = None) -> Any:
         if minimum >= 0:
             return self._take(_geometric(Fraction(scale), minimum), size)
@@ -157,15 +154,8 @@ class EnumeratedSource(RandomSource):
         shown = math.fsum(p for v, p in zip(values, probabilities, strict=True) if v >= minimum)
         return self._take(_binomial(trials, shown), size)
 
-    def binomial(self, trials: int, probability: Number | None = None, size: int | None = None, **log: Any) -> Any:
-        chance = float(probability) if probability is not None else math.exp(log["log_probability"])
-        return self._take(_binomial(trials, chance), size)
-
     def bernoulli(self, probability: Number, size: int | None = None) -> Any:
         return self._take(_binomial(1, float(probability)), size)
-
-    def bernoulli_exp(self, x: Number, size: int | None = None) -> Any:
-        return self._take(_binomial(1, math.exp(-float(x))), size)
 
     def uniform_integers(self, high: int, size: int | None = None) -> Any:
         return self._take(_uniform(high), size)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from discreet.central import Mechanism
 from discreet.noise import system_source
 from discreet.privacy import User
 from discreet.releases.release import Release
@@ -20,16 +21,17 @@ from discreet_audit.statistical import ScoredPair, measure
 
 __all__ = ["CountOf", "HistogramAudit", "Listed", "Raised", "claim", "in_order", "items_of", "lowered", "shown_by"]
 
+M = TypeVar("M", bound=Mechanism)
 _NOTHING = -(10**6)  # noise that hides every counter
 
 
-def claim(mechanism: Any) -> tuple[float, float]:
+def claim(mechanism: Mechanism) -> tuple[float, float]:
     """(epsilon, delta) that the mechanism promises; of rho, the epsilon whose pure privacy it is."""
     promised = mechanism.guarantee
-    return math.sqrt(2.0 * promised.rho) if promised.epsilon is None else promised.epsilon, promised.delta
+    return math.sqrt(2.0 * (promised.rho or 0.0)) if promised.epsilon is None else promised.epsilon, promised.delta
 
 
-def items_of(mechanism: Any) -> int:
+def items_of(mechanism: Mechanism) -> int:
     """How many events one unit of privacy may have."""
     return mechanism.unit.limit if isinstance(mechanism.unit, User) else 1
 
@@ -97,33 +99,33 @@ def sum_of(shown: Published) -> float:
 # ---- the checks --------------------------------------------------------------------------------------------------
 
 
-class HistogramAudit:
+class HistogramAudit(Generic[M]):
     """What is checked of every release that is a histogram. Streams are lists of whole numbers."""
 
     hiding = _NOTHING
     """Noise with which one event is not shown."""
 
-    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
+    def filled(self, mechanism: M, stream: Sequence[int]) -> Any:
         """The summary of a stream."""
         raise NotImplementedError
 
-    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
+    def streams(self, mechanism: M) -> Sequence[Sequence[int]]:
         """An item far above the cut, some items, nothing, and one event."""
         raise NotImplementedError
 
-    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+    def scored_pairs(self, mechanism: M, effort: Effort) -> Iterator[ScoredPair]:
         """The pairs that the runs are made on, with what tells them apart."""
         raise NotImplementedError
 
-    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
+    def runs(self, mechanism: M, pair: ScoredPair, effort: Effort) -> int:
         """How often each of the two is released."""
         raise NotImplementedError
 
-    def pair(self, mechanism: Any, name: str, first: Sequence[int], second: Sequence[int], score: Any) -> ScoredPair:
+    def pair(self, mechanism: M, name: str, first: Sequence[int], second: Sequence[int], score: Any) -> ScoredPair:
         """Two neighbouring streams."""
         return ScoredPair(name, self.filled(mechanism, first), self.filled(mechanism, second), score)
 
-    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, mechanism: M, effort: Effort) -> Iterator[Finding]:
         """Order, repetition, the empty stream; lower bounds on epsilon on the worst kinds of pairs.
 
         What is drawn is scored, without the last step, which sorts and describes it: more runs in the same time.
@@ -138,7 +140,7 @@ class HistogramAudit:
             yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
 
 
-def _drawn(mechanism: Any, summary: Any) -> Published:
+def _drawn(mechanism: Mechanism, summary: Any) -> Published:
     return published(mechanism, summary, system_source())
 
 
@@ -147,7 +149,7 @@ def several(capacity: int | None) -> list[int]:
     return [item for item in (2, 1, 0)[: capacity or 3] for _ in range(2)]
 
 
-def _plumbing(mechanism: Any, summary: Any, more: Any, empty: Any, one: Any, hiding: int) -> Finding:
+def _plumbing(mechanism: Mechanism, summary: Any, more: Any, empty: Any, one: Any, hiding: int) -> Finding:
     """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream."""
     wrong = []
     before = _state(summary)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.central import CountMinHeavyHitters, CountSketchHeavyHitters
 from discreet.summaries import CountMin, CountSketch
 from discreet_audit.findings import Finding
 from discreet_audit.histograms import CountOf, HistogramAudit, claim, items_of, several, shown_by
@@ -22,9 +23,12 @@ from discreet_audit.structure import SEED, random_pairs, states_of_short_streams
 
 __all__ = ["LinearAudit", "largest_untracked"]
 
+Linear = CountMinHeavyHitters | CountSketchHeavyHitters
 
-def _public(mechanism: Any) -> bool:
-    return isinstance(mechanism.stream_length, int)
+
+def _public(mechanism: Linear) -> int | None:
+    """The length, where it is a public number."""
+    return mechanism.stream_length if isinstance(mechanism.stream_length, int) else None
 
 
 def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
@@ -36,7 +40,7 @@ def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
 
 
 @dataclass(frozen=True)
-class LinearAudit(HistogramAudit):
+class LinearAudit(HistogramAudit[Linear]):
     """The four checks, for a public length or a noisy one."""
 
     median: bool
@@ -45,23 +49,23 @@ class LinearAudit(HistogramAudit):
     def _kind(self) -> Any:
         return CountSketch if self.median else CountMin
 
-    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
+    def filled(self, mechanism: Linear, stream: Sequence[int]) -> Any:
         """The sketch of a stream."""
         sketch = self._empty(mechanism)
         sketch.update(np.asarray(stream, np.int64))
         return sketch
 
-    def _empty(self, mechanism: Any) -> Any:
+    def _empty(self, mechanism: Linear) -> Any:
         shape = {"tracked": mechanism.capacity, "max_key_bytes": mechanism.max_key_bytes, "seed": SEED}
         return self._kind(mechanism.width, mechanism.depth, **shape)
 
-    def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def structure(self, mechanism: Linear, effort: Effort) -> Iterator[Finding]:
         """One event moves one cell of every row by one, on every pair of short streams."""
         l1, l2, tried = _sensitivities(self.median, effort.length)
         yield Finding("structure", "cells of 3 rows, l1", "sensitivity", 3.0, l1, tried)
         yield Finding("structure", "cells of 3 rows, l2", "sensitivity", math.sqrt(3.0), l2, tried)
 
-    def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def exact(self, mechanism: Linear, effort: Effort) -> Iterator[Finding]:
         """What the cells lose and what may go wrong beside them, summed from the mechanism's own cut and scale."""
         epsilon, delta = claim(mechanism)
         m, d, w = items_of(mechanism), mechanism.depth, mechanism.width
@@ -77,18 +81,19 @@ class LinearAudit(HistogramAudit):
             cells = gaussian_split_delta(noise, 0, d, 10**9, epsilon - spent)
         else:  # what the mechanism reserves: the shift of m events is not a lattice sum
             cells = mechanism.deltas.gaussian
-        short = 0.0 if _public(mechanism) else self._too_short(mechanism, noise, length)
+        short = 0.0 if _public(mechanism) is not None else self._too_short(mechanism, noise, length)
         worst, g, n = max(self._least(mechanism, noise, n) for n in self._lengths(mechanism))
         total = cells + worst + (1.0 + math.exp(epsilon)) * short
         detail = f"cells {cells:.3g}, length {short:.3g}, errors up to {g}, n={n}, {d} x {w} cells"
         yield Finding("exact", "cells, hashing and noise beyond the cut", "delta", delta, total, 1, detail)
         yield self._conforms(mechanism)
 
-    def _lengths(self, mechanism: Any) -> tuple[int, ...]:
+    def _lengths(self, mechanism: Linear) -> tuple[int, ...]:
         """The public length, or some that a noisy one may turn out to be."""
-        return (mechanism.stream_length,) if _public(mechanism) else (10, 400, 10_000)
+        length = _public(mechanism)
+        return (10, 400, 10_000) if length is None else (length,)
 
-    def _length_noise(self, mechanism: Any) -> NoiseLaw | None:
+    def _length_noise(self, mechanism: Linear) -> NoiseLaw | None:
         """The law of the noise on the length, as it is drawn."""
         source = ScriptedSource()
         mechanism(self.filled(mechanism, [0]), source)
@@ -96,7 +101,7 @@ class LinearAudit(HistogramAudit):
             return None
         return NoiseLaw(source.draws[1].law, source.draws[1].scale, claim(mechanism)[1] * 1e-18)
 
-    def _too_short(self, mechanism: Any, noise: NoiseLaw, length: NoiseLaw | None) -> float:
+    def _too_short(self, mechanism: Linear, noise: NoiseLaw, length: NoiseLaw | None) -> float:
         """The chance that the noisy length is below the true one, from how much the code adds to it."""
         summary = self.filled(mechanism, range(100))
         added = mechanism.noisy_length(summary, summary.not_private_cells(), ScriptedSource()) - summary.total
@@ -105,10 +110,10 @@ class LinearAudit(HistogramAudit):
         # The cells sum to d n and d w noises; ceil((sum + bound)/d) - n = added, so noises below -d added fall short.
         return noise_sum_below(noise, mechanism.depth * mechanism.width, -mechanism.depth * added)
 
-    def _least(self, mechanism: Any, noise: NoiseLaw, n: int) -> tuple[float, int, int]:
+    def _least(self, mechanism: Linear, noise: NoiseLaw, n: int) -> tuple[float, int, int]:
         """(what fails, g, n) for the most favourable error g at this length."""
         cut = mechanism.threshold
-        if not _public(mechanism):
+        if _public(mechanism) is None:
             cut += mechanism.untracked(n)
         k, most = mechanism.capacity, 0
         while most < n and largest_untracked(n, k, most + 1, self.median) < cut:
@@ -116,13 +121,13 @@ class LinearAudit(HistogramAudit):
         failing, g = min(self._failing(mechanism, noise, g, n, cut) for g in range(most + 1))
         return failing, g, n
 
-    def _failing(self, mechanism: Any, noise: NoiseLaw, g: int, n: int, cut: int) -> tuple[float, int]:
+    def _failing(self, mechanism: Linear, noise: NoiseLaw, g: int, n: int, cut: int) -> tuple[float, int]:
         """P[hashing errs by more than g] + (1 + e^epsilon) P[noise passes the cut], bounded as in the argument.
 
         With a noisy length the hashing may fail either stream on its own.
         """
         d, w = mechanism.depth, mechanism.width
-        public = _public(mechanism)
+        public = _public(mechanism) is not None
         items = n + (0 if public else items_of(mechanism))
         q = 0.0 if g >= n else min(1.0, n * math.ceil(2**32 / w) / 2**32 / (g + 1))
         needed = (d + 1) // 2 if self.median else d
@@ -132,7 +137,7 @@ class LinearAudit(HistogramAudit):
         passes = min(1.0, (2 if self.median else 1) * d * w * noise.shown(margin))
         return (1.0 if public else 2.0) * hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes, g
 
-    def _conforms(self, mechanism: Any) -> Finding:
+    def _conforms(self, mechanism: Linear) -> Finding:
         """The release with chosen noise: every cell gets its noise, and what is shown is what the cells say."""
         wrong = 0
         summary = self.filled(mechanism, [item for item in range(mechanism.capacity) for _ in range(3)])
@@ -145,7 +150,7 @@ class LinearAudit(HistogramAudit):
             noise[rows, columns[0]] *= signs[0]
             source = ScriptedSource(0, noise.ravel().tolist())
             release = mechanism(summary, source)
-            noisy_length = not _public(mechanism)
+            noisy_length = _public(mechanism) is None
             if noisy_length:
                 noisy_cells = summary.not_private_cells() + noise
                 same = ScriptedSource(0, noise.ravel().tolist())
@@ -163,29 +168,29 @@ class LinearAudit(HistogramAudit):
 
     hiding = 0  # signs turn noise that hides into noise that shows: none at all hides one event
 
-    def _heavy(self, mechanism: Any) -> list[int]:
-        return [0] * ((mechanism.stream_length if _public(mechanism) else 4000) - items_of(mechanism))
+    def _heavy(self, mechanism: Linear) -> list[int]:
+        return [0] * ((_public(mechanism) or 4000) - items_of(mechanism))
 
-    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
+    def streams(self, mechanism: Linear) -> Sequence[Sequence[int]]:
         """Two items far above the cut, some items, and two streams that differ in one event.
 
         A noisy length tells one event from none as well as its noise allows: there, two events of different items.
         """
         heavy = self._heavy(mechanism)
         two = len(heavy) * 49 // 100
-        neighbours = ([], [0]) if _public(mechanism) else ([0], [1])
+        neighbours = ([], [0]) if _public(mechanism) is not None else ([0], [1])
         return [0] * two + [1] * (len(heavy) - two), several(mechanism.capacity), *neighbours
 
-    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
+    def runs(self, mechanism: Linear, pair: ScoredPair, effort: Effort) -> int:
         """Noise for all cells takes long to draw."""
         return min(effort.runs // 2, 5000)
 
-    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+    def scored_pairs(self, mechanism: Linear, effort: Effort) -> Iterator[ScoredPair]:
         """One item."""
         heavy = self._heavy(mechanism)
         yield self.pair(mechanism, "one item higher", heavy + [0] * items_of(mechanism), heavy, CountOf(0))
 
-    def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, mechanism: Linear, effort: Effort) -> Iterator[Finding]:
         """The distance of the cells, in the norm of the noise, on large random streams."""
         epsilon, m = claim(mechanism)[0], items_of(mechanism)
         pairs = random_pairs(lambda: self._empty(mechanism), effort.large_pairs // 4, 2000, 300)

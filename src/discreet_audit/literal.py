@@ -76,13 +76,18 @@ def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
     if not isinstance(mechanism.stream_length, int):
         return ()
 
-    def cut(self: Any, total: int) -> int:
-        return int(dataclasses.replace(mechanism, stream_length=total).threshold)
+    def literal(total: int) -> Any:
+        return dataclasses.replace(mechanism, stream_length=total)
 
-    def draw(self: Any, summary: Any, source: Any) -> Any:
-        return dataclasses.replace(mechanism, stream_length=summary.total).draw(summary, source)
-
-    return (twin(mechanism, "cut from the private length (SS Alg 3)", not_private_cut=cut, draw=draw),)
+    return (
+        twin(
+            mechanism,
+            "cut from the private length (SS Alg 3)",
+            not_private_cut=lambda self, total: int(literal(total).threshold),
+            draw=lambda self, summary, source: literal(summary.total).draw(summary, source),
+            of_snapshot=lambda self, summary, source=None: literal(summary.total).of_snapshot(summary, source),
+        ),
+    )
 
 
 def without_rounding(mechanism: Any) -> Twin:

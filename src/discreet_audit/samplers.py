@@ -23,12 +23,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
-from discreet.central import OffsetRelease, PrivateSpaceSaving, StabilityHistogram
+from discreet.central import Mechanism, OffsetRelease, PrivateSpaceSaving, StabilityHistogram
 from discreet.noise import RandomSource, fresh_source, system_source
 from discreet.noise.places import noisy_places
 from discreet.pan.responses import ONE, Response, response_weights, square_threshold
 from discreet.privacy import Budget, Unit
-from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, UserMisraGries
+from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary, UserMisraGries
 from discreet_audit.findings import Finding
 from discreet_audit.registry import Effort, Twin, cases, row
 from discreet_audit.sabotage import twin
@@ -37,7 +37,7 @@ __all__ = ["REJECT", "Sampler", "Samplers", "draws_needed"]
 
 Array = npt.NDArray[np.float64]
 Cumulative = Callable[[Array, float], Array]
-Draw = Callable[[RandomSource, Fraction, int], Any]
+Draw = Callable[[RandomSource, Fraction, int], npt.ArrayLike]
 
 REJECT = 1e-10
 """The chance that a right sampler fails one test. An audit makes fewer than 400 of them: 4e-8 in all."""
@@ -251,7 +251,7 @@ def _ends(high: float, low: float | None = None) -> Array:
 # ---- what is drawn -----------------------------------------------------------------------------------------------
 
 
-def _released(source: RandomSource, scale: Fraction, count: int) -> Any:
+def _released(source: RandomSource, scale: Fraction, count: int) -> npt.ArrayLike:
     """The noise of a release of many counters, from the counts that it publishes."""
     sketch = MisraGries(count)
     sketch.update_counts(np.arange(count), np.full(count, 1000))
@@ -259,7 +259,13 @@ def _released(source: RandomSource, scale: Fraction, count: int) -> Any:
     return release.counts - 1000
 
 
-def _of_release(name: str, mechanism: Any, summary: Any, text: bool, larger: int = 100) -> Sampler:
+def _of_release(
+    name: str,
+    mechanism: OffsetRelease | StabilityHistogram | PrivateSpaceSaving,
+    summary: Summary,
+    text: bool,
+    larger: int = 100,
+) -> Sampler:
     """The noise in the counts that a release publishes, whatever their size, their place and the kind of their items.
 
     Half of the items are far above the cut, and half `larger` times as far. 15 % too little noise must be seen.
@@ -270,8 +276,8 @@ def _of_release(name: str, mechanism: Any, summary: Any, text: bool, larger: int
     column = np.repeat(np.arange(items), truth)
     summary.update(pa.array([f"item {i}" for i in range(items)]).take(column) if text else column)
 
-    def draw_by(made: Any) -> Draw:
-        def draw(source: RandomSource, scale: Fraction, count: int) -> Any:
+    def draw_by(made: Mechanism) -> Draw:
+        def draw(source: RandomSource, scale: Fraction, count: int) -> npt.ArrayLike:
             found = []
             for _ in range(-(-count // items)):
                 release = made(summary)
@@ -302,23 +308,23 @@ def _releases() -> Iterator[Sampler]:
     yield _of_release("offset release of texts", OffsetRelease(budget, capacity=2000), MisraGries(2000), True)
 
 
-def _all_places(source: RandomSource, scale: Fraction, count: int) -> Any:
+def _all_places(source: RandomSource, scale: Fraction, count: int) -> npt.ArrayLike:
     """How many places of an empty universe are shown."""
     none = np.zeros(0, np.int64)
     return [len(noisy_places(source, 10**6, none, none, scale, 36)[0]) for _ in range(count)]
 
 
-def _orders(source: RandomSource, parameter: Fraction, count: int) -> Any:
+def _orders(source: RandomSource, parameter: Fraction, count: int) -> npt.ArrayLike:
     """Permutations of four, as numbers from 0 to 23."""
     rows = np.array([source.permutation(4) for _ in range(count)])
-    inversions = [(rows[:, i, None] > rows[:, i + 1 :]).sum(axis=1) for i in range(3)]
-    return inversions[0] * 6 + inversions[1] * 2 + inversions[2]
+    inversions = np.array([(rows[:, i, None] > rows[:, i + 1 :]).sum(axis=1) for i in range(3)])
+    return np.asarray(np.array([6, 2, 1]) @ inversions)
 
 
-def _samples(source: RandomSource, parameter: Fraction, count: int) -> Any:
+def _samples(source: RandomSource, parameter: Fraction, count: int) -> npt.ArrayLike:
     """Ordered pairs out of five, as numbers from 0 to 19."""
     rows = np.array([source.sample_without_replacement(5, 2) for _ in range(count)])
-    return rows[:, 0] * 4 + rows[:, 1] - (rows[:, 1] > rows[:, 0])
+    return np.asarray(rows[:, 0] * 4 + rows[:, 1] - (rows[:, 1] > rows[:, 0]))
 
 
 def _blocks(part: float) -> Draw:
@@ -327,7 +333,7 @@ def _blocks(part: float) -> Draw:
     A part of the array is shuffled.
     """
 
-    def draw(source: RandomSource, parameter: Fraction, count: int) -> Any:
+    def draw(source: RandomSource, parameter: Fraction, count: int) -> npt.ArrayLike:
         array = np.arange(count)
         source.shuffle(array[: math.ceil(part * count)])
         return array * 16 // count * 16 + np.arange(count) * 16 // count
@@ -335,14 +341,14 @@ def _blocks(part: float) -> Draw:
     return draw
 
 
-def _repeated_words(source: RandomSource, parameter: Fraction, count: int) -> Any:
+def _repeated_words(source: RandomSource, parameter: Fraction, count: int) -> npt.ArrayLike:
     """1 if one of many 64-bit words comes twice (2^32 / 2^65 = 1e-10 for chance), from this source or fresh ones."""
     sources = (source, fresh_source(), fresh_source(), fresh_source())
     words = np.frombuffer(b"".join(some.bytes(2 * count) for some in sources), np.uint64)
     return [int(len(np.unique(words)) < len(words))]
 
 
-def _choose(source: RandomSource, rate: Fraction, count: int) -> Any:
+def _choose(source: RandomSource, rate: Fraction, count: int) -> npt.ArrayLike:
     scores = np.repeat(np.array([_GAP, 0]), [_BEST, _others(Fraction(1))])
     return source.exponential_mechanism(scores, 2 * rate, k=count)
 
@@ -350,7 +356,7 @@ def _choose(source: RandomSource, rate: Fraction, count: int) -> Any:
 def _spoilt(draw: Draw, value: int) -> Draw:
     """One in a hundred draws is a fixed value."""
 
-    def spoilt(source: RandomSource, parameter: Fraction, count: int) -> Any:
+    def spoilt(source: RandomSource, parameter: Fraction, count: int) -> npt.ArrayLike:
         drawn = np.array(draw(source, parameter, count))
         drawn[::100] = value
         return drawn
@@ -361,7 +367,7 @@ def _spoilt(draw: Draw, value: int) -> Draw:
 def _of_users(short: int) -> Draw:
     """Which of six items a user-level sketch keeps of each user, when it keeps one. `short` users have the first."""
 
-    def draw(source: RandomSource, parameter: Fraction, count: int) -> Any:
+    def draw(source: RandomSource, parameter: Fraction, count: int) -> npt.ArrayLike:
         ends = np.cumsum(np.where(np.arange(count) % 100 < short, 1, 6), dtype=np.int64)
         items = np.arange(ends[-1]) - np.repeat(np.append(0, ends[:-1]), np.diff(ends, prepend=0))
         sketch = UserMisraGries(6, 1, oversized="sample")
@@ -375,7 +381,7 @@ def _of_users(short: int) -> Draw:
 def _pan_bits(seen: bool, announced: bool) -> Draw:
     """Cells of a fresh pan-private table, after their element came, after an announced intrusion."""
 
-    def draw(source: RandomSource, epsilon: Fraction, count: int) -> Any:
+    def draw(source: RandomSource, epsilon: Fraction, count: int) -> npt.ArrayLike:
         coins = Response.of("tight", epsilon)
         table = _native.PanTable.of_range(0, False, count, coins.unseen, coins.seen)
         table.add_bits(np.ones(1, np.uint64), np.ones(1, np.uint64), None)
@@ -388,7 +394,7 @@ def _pan_bits(seen: bool, announced: bool) -> Draw:
     return draw
 
 
-def _pan_counters(source: RandomSource, epsilon: Fraction, count: int) -> Any:
+def _pan_counters(source: RandomSource, epsilon: Fraction, count: int) -> npt.ArrayLike:
     """Counters modulo 5 of a fresh table, shifted by randomised response."""
     table = _native.PanTable.of_range(0, False, count, ONE // 4, ONE // 2)
     sums = np.array(np.cumsum(response_weights(5, epsilon), dtype=object)[:-1], np.uint64)
@@ -396,7 +402,7 @@ def _pan_counters(source: RandomSource, epsilon: Fraction, count: int) -> Any:
     return np.repeat(np.arange(5), table.noisy_residues(0, np.zeros(5, np.int64)))
 
 
-def _pan_squares(source: RandomSource, epsilon: Fraction, count: int) -> Any:
+def _pan_squares(source: RandomSource, epsilon: Fraction, count: int) -> npt.ArrayLike:
     """Counters modulo 7 of a fresh table, shifted by a square more often than by the others."""
     table = _native.PanTable.of_range(0, False, count, ONE // 4, ONE // 2)
     chance = square_threshold(7, epsilon)

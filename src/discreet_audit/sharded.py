@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import count, islice
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from discreet.central import ShardedOffsetRelease
 from discreet.privacy import Budget, User
+from discreet.releases.release import Release
 from discreet.summaries import MisraGries, RawCounts, ShardedMisraGries
 from discreet_audit import structure as st
 from discreet_audit.counters import CounterAudit
@@ -150,22 +150,20 @@ class ShardedAudit(CounterAudit):
         yield self.pair(mechanism, "every counter of a shard lower", full + [last] * more, full, _first_offset)
         yield self.pair(mechanism, "one key appears", heavy + [1] * more, heavy, Listed(frozenset([1])))
 
-    def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
-        """Large random neighbours: one shard changes, and with the same noise the releases are one apart in l1."""
+    def large_pairs(self, mechanism: Any, effort: Effort) -> list[tuple[Any, Any]]:
+        """Summaries of large random neighbouring streams."""
         k, number = mechanism.capacity, max(20, effort.large_pairs // 5)
         length, items = min(20_000, max(1000, 20 * k)), 4 * k * mechanism.shards + 10
-        pairs = st.random_pairs(lambda: self.empty(mechanism), number, length, items)
-        broken = sum(not _one_shard_in_a_state(*pair) for pair in pairs)
-        yield Finding("coupled", "large random streams change one shard", "violations", 0, broken, len(pairs))
-        script = ScriptedSource(0, 30_000 + int(mechanism.threshold))
-        some = pairs[:: max(1, len(pairs) // effort.released_pairs)]
-        worst = max(self._distance(*(mechanism(summary, script) for summary in pair)) for pair in some)
-        declared = float(mechanism.scale / items_of(mechanism) * Fraction(claim(mechanism)[0]))
-        yield Finding("coupled", "sensitivity of what is released", "sensitivity", declared, worst, len(some))
+        return st.random_pairs(lambda: self.empty(mechanism), number, length, items)
 
-    def _distance(self, first: Any, second: Any) -> float:
+    def large_structure(self, mechanism: Any, pairs: list[tuple[Any, Any]]) -> Finding:
+        """One shard changes, and by one event."""
+        broken = sum(not _one_shard_in_a_state(*pair) for pair in pairs)
+        return Finding("coupled", "large random streams change one shard", "violations", 0, broken, len(pairs))
+
+    def _distance(self, first: Release, second: Release) -> float:
         a, b = shown_by(first), shown_by(second)
-        moved = sum(abs(x - y) for x, y in zip(first.shard_offsets, second.shard_offsets, strict=True))
+        moved = sum(abs(x - y) for x, y in zip(first.shard_offsets or (), second.shard_offsets or (), strict=True))
         return float(moved + sum(abs(a[key] - b[key]) for key in a.keys() & b.keys()))
 
 
@@ -197,13 +195,13 @@ def signature(first: Any, second: Any) -> Any:
     return tuple(sorted(out))
 
 
-def by_rows(mechanism: Any) -> Twin:
+def by_rows(mechanism: ShardedOffsetRelease) -> Twin:
     """Shards by row instead of by item, each with the whole budget."""
     takes_all = lambda self, summary: None  # noqa: E731
     return twin(mechanism, "shards by row, each with the whole budget", check=takes_all, not_private_rows=True)
 
 
-def _twins(mechanism: Any) -> Sequence[Twin]:
+def _twins(mechanism: ShardedOffsetRelease) -> Sequence[Twin]:
     order = () if mechanism.capacity == 1 else (leaked_order(mechanism),)
     return (half_the_noise(mechanism), lower_cut(mechanism), by_rows(mechanism), *order)
 
