@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from discreet.continual import Histogram, one_shot
 from discreet.continual.seam import CorrelatedNoise, Factored, Hidden, Meta, Scheme, Sparse, Tree, event_counts
@@ -109,6 +110,11 @@ def nodes_of_an_event(scheme: Meta, ticks: int) -> int:
 def _anew(histogram: Histogram, items: int, source: RandomSource | None = None) -> Histogram:
     """Over items 0, 1, ... where the domain is known."""
     return histogram.anew(source, **({"domain": range(items)} if histogram.domain_is_known else {}))
+
+
+def _column(items: int, times: int) -> pa.Array:
+    """Each of the items 0, 1, ... so many times, an event each."""
+    return pa.array(np.repeat(np.arange(items), times))
 
 
 class HistogramOverTimeAudit(shared.OverTimeAudit):
@@ -319,7 +325,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         yield shared.told_apart(what, histogram, run, f"{runs} runs of each, {ticks} ticks, delta={delta:g}")
         if isinstance(scheme, Hidden) and most is not None:
             runs, ticks = shared.side_by_side(effort) // 10, shared.first_ticks(histogram, _TICKS)
-            shown = shared.published_counts(histogram.anew(), np.arange(runs * most), ticks, runs * most)
+            shown = shared.published_counts(histogram.anew(), _column(runs * most, 1), ticks, runs * most)
             groups = int(shown.any(axis=0).reshape(runs, most).any(axis=1).sum())
             # Nothing at all is shown of the stream without them.
             bound = epsilon_lower_bound((groups, runs), (0, runs), delta, FALSE_ALARM)
@@ -341,7 +347,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         made = histogram.anew()
         for _ in range(tick - 1):
             made.step([])
-        noise = made.step(np.repeat(np.arange(items), high)).counts - high
+        noise = made.step(_column(items, high)).counts - high
         off = abs(float((noise.astype(np.float64) ** 2).mean()) / scheme.error(tick) ** 2 - 1)
         limit, detail = 7.5 * math.sqrt(2 / items), f"{items} items at tick {tick}"
         yield Finding("statistical", "items that come late have all noise", "relative variance", limit, off, 1, detail)
@@ -357,7 +363,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         runs = max(500, min(shared.side_by_side(effort) // 4, 10**6 // (most * (high + 1))))
 
         def run(event: int) -> Any:
-            first = np.repeat(np.arange(runs * most), high + event)
+            first = _column(runs * most, high + event)
             shown = shared.published_counts(_anew(histogram, runs * most), first, ticks, runs * most)
             return shown.reshape(ticks, runs, most).sum(axis=2).T
 
@@ -386,7 +392,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def _plumbing(self, histogram: Histogram) -> Finding:
         # No more items than are looked at: of equal ones beyond, none would be shown.
-        stream, texts = np.repeat(np.arange(min(40, histogram.limit or 40)), 10**4), []
+        stream, texts = _column(min(40, histogram.limit or 40), 10**4), []
         lattice = getattr(getattr(histogram.scheme, "factor", None), "lattice", 1)
         for events in ([], [[1]]):
             other = _anew(histogram, 40, ScriptedSource(0, -shared.HIGH * lattice))
