@@ -10,7 +10,6 @@ What is published is a `Task`: which mechanism, and how the rows of a tick becom
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import json
 import time
@@ -28,6 +27,8 @@ from discreet.privacy import User
 from discreet.storage import MAGIC, StateFile, locked, open_state, seal_state
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from discreet.events.growing import Growing
     from discreet.privacy import Budget, Guarantee
     from discreet.privacy.ledger import Account
@@ -39,7 +40,7 @@ _POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Task(abc.ABC):
+class Task:
     """What a watch publishes. Its fields are the arguments of the mechanism, and are kept with the state.
 
     The rows of an open tick are with the mechanism, or counted: nothing else holds them.
@@ -67,17 +68,17 @@ class Task(abc.ABC):
         """The mechanism as it was saved; `again` begins a second run."""
         return getattr(continual, self.mechanism).from_bytes(data, ledger=payer, restored=again)
 
-    @abc.abstractmethod
-    def add(self, mechanism: Any, rows: Add) -> None:
-        """Take rows of the open tick."""
+    def add(self, mechanism: Any, values: pa.RecordBatch) -> None:
+        """Take rows of the open tick, as the reader has them: columns "item" and "user"."""
+        mechanism.add(values.column("item"))
 
-    @abc.abstractmethod
     def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
         """End the open tick, which had so many events."""
+        mechanism.step(save=save)
 
-    @abc.abstractmethod
     def shown(self, mechanism: Any, release: Any) -> dict[str, Any]:
         """The latest release, as it is printed."""
+        return dict(release.to_dict())
 
 
 @dataclass(frozen=True)
@@ -92,26 +93,13 @@ class TopItems(Task):
     def covers(self) -> int | None:
         return self.window
 
-    def add(self, mechanism: Any, rows: Add) -> None:
-        if rows.values is not None and rows.events:
-            mechanism.add(rows.values.column("item"))
-
-    def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
-        mechanism.step((), save=save)
-
-    def shown(self, mechanism: Any, release: Any) -> dict[str, Any]:
-        return dict(release.to_dict())
-
 
 @dataclass(frozen=True)
 class Total(Task):
-    """The number of events so far."""
+    """The number of events so far. There are no values to add."""
 
     mechanism = "Counter"
     needs_items = False
-
-    def add(self, mechanism: Any, rows: Add) -> None:
-        pass  # their number is all that matters
 
     def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
         mechanism.step(events, save=save)
@@ -137,19 +125,8 @@ class Counts(Task):
         how: dict[str, Any] = {"max_items_per_event": 1} if self.max_items is None else {"unit": User(self.max_items)}
         return continual.Histogram(self.horizon, budget, self.universe, **how, ledger=payer)
 
-    def add(self, mechanism: Any, rows: Add) -> None:
-        if rows.values is None or not rows.events:
-            return
-        if self.max_items is None:
-            mechanism.add(rows.values.column("item"))
-        else:
-            mechanism.add(rows.values.column("item"), users=rows.values.column("user"))
-
-    def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
-        mechanism.step(save=save)
-
-    def shown(self, mechanism: Any, release: Any) -> dict[str, Any]:
-        return dict(release.to_dict())
+    def add(self, mechanism: Any, values: pa.RecordBatch) -> None:
+        mechanism.add(values.column("item"), users=None if self.max_items is None else values.column("user"))
 
 
 @dataclass(frozen=True)
@@ -157,13 +134,6 @@ class DistinctPeople(Task):
     """The number of different people so far. The column of the items is that of the people."""
 
     mechanism = "DistinctCount"
-
-    def add(self, mechanism: Any, rows: Add) -> None:
-        if rows.values is not None and rows.events:
-            mechanism.add(rows.values.column("item"))
-
-    def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
-        mechanism.step(save=save)
 
     def shown(self, mechanism: Any, release: Any) -> dict[str, Any]:
         return {"people": release, "standard_deviation": mechanism.error(mechanism.tick)}
@@ -299,7 +269,8 @@ class Watcher:
             for step in self._round(once and not is_pipe):
                 if isinstance(step, Add):
                     self._events += step.events
-                    self.task.add(self.mechanism, step)
+                    if step.values is not None and step.events:
+                        self.task.add(self.mechanism, step.values)
                 else:
                     yield self._release(step)
                     if self.tick >= self.task.horizon:
