@@ -89,6 +89,19 @@ def seeds():
         yield f"{cls.__name__} new {options}", made.to_bytes(), step(cls, ["a"])
         made.step(["a"])
         yield f"{cls.__name__} {options}", made.to_bytes(), step(cls, ["a"])
+    distinct = continual.DistinctCount(8, B, source=seeded_source(1))
+    yield "DistinctCount new", distinct.to_bytes(), step(continual.DistinctCount, ["u"])
+    distinct.step(["u", b"v", 3])
+    yield "DistinctCount", distinct.to_bytes(), step(continual.DistinctCount, ["u"])
+    for users in (["u", "v"], [1, 2], ["u", 2]):
+        people = continual.Histogram(8, B, unit=dc.User(3), source=seeded_source(1))
+        people.step(["a", "b"], users=users)
+        people.add(["c"], users=users[:1])
+
+        def use(data):
+            continual.Histogram.from_bytes(data, source=seeded_source(1)).step(["a"], users=["w"])
+
+        yield f"Histogram of people {users}", people.to_bytes(), use
 
     def estimate(cls, items):
         def use(data):

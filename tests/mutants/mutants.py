@@ -35,6 +35,7 @@ FIT = "tests/statistical/test_noise_fit.py"
 WORDS = "tests/exhaustive/test_noise_words.py"
 STATED = "tests/statistical/test_stated_errors.py"
 MODEL = "tests/unit/releases/test_error_model.py"
+PEOPLE_OVER_TIME = ("tests/unit/continual/test_people_over_time.py",)
 
 
 def audited(*classes: str) -> tuple[str, ...]:
@@ -131,6 +132,18 @@ CONTINUAL = in_package(
      ("tests/unit/continual/test_counter.py",)),
     ("_factors.py", "the noise of a level is drawn once", "noises[:level] = 0\n        noises[level] += fresh",
      "noises[level] += fresh * (noises[level] == 0)", audited("Counter")),
+    ("_people.py", "a person has one item too many", "pairs = pairs[place < room[owners]]", "pairs = pairs[place <= room[owners]]",
+     PEOPLE_OVER_TIME),
+    ("_people.py", "items before this tick are forgotten", "room[: len(self._held)] -= self._held\n", "\n", PEOPLE_OVER_TIME),
+    ("_people.py", "a pair counts again at another tick", "new = ~_within(self._pairs, pairs)", "new = np.ones(len(pairs), bool)",
+     PEOPLE_OVER_TIME),
+    ("_people.py", "people who may bring one item more are forgotten",
+     "self._pairs = pairs[held[pairs >> _ITEM_BITS] < self.most]", "self._pairs = pairs[held[pairs >> _ITEM_BITS] < self.most - 1]",
+     PEOPLE_OVER_TIME),
+    ("histogram.py", "items that count for nobody are there", "for place in fresh.tolist()]", "for place in range(before, len(final))]",
+     PEOPLE_OVER_TIME),
+    ("histogram.py", "noise for one item of a person", "self._most, allowed = self.unit.limit, OF_PEOPLE", "self._most, allowed = 1, OF_PEOPLE",
+     PEOPLE_OVER_TIME),
     ("_schemes.py", "delta is not shared by the ticks", "self._each = delta / (factor.horizon * most)",
      "self._each = delta / most", audited("Histogram")),
     ("_schemes.py", "a cut one too low", "return 1 + self.factor.hiding_shift(tick, self.sigma, self._each)",

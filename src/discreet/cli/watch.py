@@ -216,7 +216,7 @@ def screen(result: dict[str, Any], horizon: int, guarantee: Guarantee) -> str:
             f"{result['confidence']:.0%} interval",
         ]
         table = table_text(headings, rows, (1, 2), table_width())
-        lines += ["", table if rows else "No item passed the threshold.\n"]
+        lines += ["", table if rows else f"No item passed the threshold{cut}.\n"]
     else:
         spread = math.ceil(1.96 * result["standard_deviation"])
         number, of = (result["people"], "different people") if "people" in result else (result["total"], "rows")

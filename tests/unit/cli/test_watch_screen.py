@@ -32,3 +32,17 @@ def test_a_total_with_its_interval_and_a_release_of_an_older_state():
     text = screen({"tick": 1, "total": 1200, "standard_deviation": 10.0}, 9, counter.guarantee)
     assert "1,200 rows; 95% interval 1,180 to 1,220." in text
     assert "rho=0.5" in text
+
+
+def test_people_are_called_people():
+    mechanism = dc.continual.Histogram(3, dc.Budget(1.0, 1e-6), unit=dc.User(2))
+    release = mechanism.step(["a"] * 500, users=range(500))
+    result = {"tick": 1, "covers": {"first_tick": 1, "last_tick": 1}, **release.to_dict()}
+    text = screen(result, 3, mechanism.guarantee)
+    assert "people" in text.split("a ")[0]
+    assert "user" in text
+    empty = screen({**result, "items": []}, 3, mechanism.guarantee)
+    assert f"No item passed the threshold of about {release.threshold} people." in empty
+    counter = dc.continual.DistinctCount(3, dc.Budget.zcdp(0.5))
+    text = screen({"tick": 1, "people": 1200, "standard_deviation": 10.0}, 3, counter.guarantee)
+    assert "1,200 different people; 95% interval 1,180 to 1,220." in text
