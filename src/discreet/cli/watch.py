@@ -210,11 +210,9 @@ def screen(result: dict[str, Any], horizon: int, guarantee: Guarantee) -> str:
         shown = result["items"]
         between = intervals([row["lower"] for row in shown], [row["upper"] for row in shown])
         rows = [(row["item"], f"{row['count']:,}", ends) for row, ends in zip(shown, between, strict=True)]
-        headings = [
-            "item",
-            "people" if result.get("counted") == "people" else "estimate",
-            f"{result['confidence']:.0%} interval",
-        ]
+        people = result.get("counted") == "people"
+        cut = f" of about {result['threshold']:,} people" if people and result.get("threshold") else ""
+        headings = ["item", "people" if people else "estimate", f"{result['confidence']:.0%} interval"]
         table = table_text(headings, rows, (1, 2), table_width())
         lines += ["", table if rows else f"No item passed the threshold{cut}.\n"]
     else:
