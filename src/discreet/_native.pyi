@@ -213,8 +213,29 @@ class Interner:
         The number of every row (int32); -1 for one without a value, or with one that cannot be an item.
         """
 
+    def hashes(self) -> bytes:
+        """
+        A keyed hash (uint64) of every value, by number: it depends on the value alone.
+        """
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
     def keys(self, numbers: Sequence[int]) -> tuple[str, bytes, bytes, bytes, bytes]:
         """The values with these numbers, as raw counters."""
+
+class IntegerInterner:
+    """Numbers for integers, in the order of their first appearance."""
+
+    def __init__(self, max_key_bytes: int, seed: int) -> None: ...
+
+    def number(self, data: object) -> bytes:
+        """
+        The number of every row (int32); -1 for one without a value, or with one that cannot be an item.
+        """
 
     def hashes(self) -> bytes:
         """
@@ -226,6 +247,9 @@ class Interner:
 
     @property
     def bytes(self) -> int: ...
+
+    def values(self) -> bytes:
+        """All values (64 bits each), by number."""
 
 class MisraGries:
     def __init__(self, capacity: int, max_key_bytes: int, seed: int) -> None: ...
@@ -342,6 +366,40 @@ class IntegerLaw:
         """
         The draws, and for those not decided: index, negative, block_known, bits, word, block, offset.
         """
+
+class Pairs:
+    """Rows of people and items, grouped in memory. NOT private."""
+
+    def __init__(self, entry: Pairs.Entry, length: int, most: int) -> None: ...
+
+    class Entry(enum.Enum):
+        """
+        What a pair says: that it is there, how often, or what its rows add up to.
+        """
+
+        present = 0
+
+        times = 1
+
+        sums = 2
+
+    def add(self, users: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], items: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """Add rows; those with a negative number are left out."""
+
+    def group(self) -> None:
+        """Group the rows; none can be added then."""
+
+    def discovery(self, most_items: int, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
+        """For every item the sum of its people's weights (int64)."""
+
+    def lengths(self, index: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
+        """The squared lengths of people's vectors that are not zero (float64)."""
+
+    def scaled_sums(self, index: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], longest: float) -> bytes:
+        """The sums of the scaled vectors (int64)."""
+
+    @property
+    def rows(self) -> int: ...
 
 class PanTable:
     """A table of which every state is private; see discreet.pan."""

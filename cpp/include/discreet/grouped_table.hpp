@@ -52,6 +52,12 @@ class GroupedTable {
   const Stored& key(uint32_t position) const { return keys_[position]; }
   uint64_t hash_at(uint32_t position) const { return keys_[position].hash(seed_); }
   void prefetch(uint64_t hash) const { __builtin_prefetch(&tags_[static_cast<size_t>(home(hash)) * kGroup]); }
+  // Where the key most likely is, once its tags are there.
+  void prefetch_key(uint64_t hash) const {
+    const uint32_t group = home(hash);
+    if (const uint32_t mask = match(group, tag_of(hash)))
+      __builtin_prefetch(&keys_[static_cast<size_t>(group) * kGroup + static_cast<size_t>(std::countr_zero(mask))]);
+  }
 
   uint32_t find(Key key, uint64_t hash) const {
     return find_where(hash, [&](uint32_t position) { return keys_[position].equals(key, hash); });

@@ -46,7 +46,7 @@ def top_k_of_people(
     prepared = prepare_people(
         k, budget, max_items=max_items, count=count, lists=lists, ledger=ledger, charge_id=charge_id, source=source
     )
-    from discreet.engines.duckdb import people_of_table
+    from discreet.engines.people import people_of_table
 
     rows = count == "rows"
     with people_of_table(table, column, user, rows=rows, nulls=nulls, memory=memory, threads=workers) as people:

@@ -166,7 +166,7 @@ def column_of(table: Any, name: str) -> Any:
     """One column of a table, or of the batches of a reader."""
     import pyarrow as pa
 
-    from discreet.engines.duckdb import as_arrow, names_of_objects
+    from discreet.engines.tables import as_arrow, names_of_objects
 
     if names_of_objects(table).count(name) == 1:
         return table[name]  # not as a table: what Arrow makes of objects depends on each of them

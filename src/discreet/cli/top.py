@@ -93,7 +93,7 @@ def top(
 
     def of_people(reading_is_over: Callable[[], None]) -> Release:
         from discreet.central.prepared import prepare_people
-        from discreet.engines.duckdb import people_of_batches
+        from discreet.engines.people import people_of_batches
 
         bound = max_items_per_user
         prepared = prepare_people(k, budget, max_items=bound, count=count, ledger=payer, charge_id=paying.charge_id)

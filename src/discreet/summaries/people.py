@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import ParameterError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LENGTH", "MOST_ROWS", "ListedPeople", "People"]
+__all__ = ["LENGTH", "MOST_ROWS", "MOST_STEPS", "ListedPeople", "People", "ValueRange"]
 
 Counts = npt.NDArray[np.int64]
 
@@ -21,7 +25,46 @@ LENGTH = 2**24
 """The length, in steps of the lattice, that no person's vector exceeds. Vectors are whole numbers of steps."""
 MOST_ROWS = 2**20
 """Of the rows that one person has with one item at most so many count."""
-_WHOLE = LENGTH - 1  # what is divided: the difference covers every rounding of the division
+MOST_STEPS = 2**40
+"""Of the values of one person's rows with one item at most so many steps count: a million times the largest value."""
+_WHOLE = float(LENGTH - 1)  # what is divided: the difference covers every rounding of the division
+
+
+@dataclass(frozen=True)
+class ValueRange:
+    """The public range of the values of rows, and the steps in which they are summed.
+
+    A value counts as at least `low` and at most `high`, in steps of high/2^20: whole numbers of them are added up.
+
+    Args:
+        low: At least 0: a negative value would raise the sum of a person who is scaled down, so that no bound held.
+        high: Above `low`, and from 1 to 2^32: sums are published in whole numbers.
+    """
+
+    low: float
+    high: float
+
+    STEPS: ClassVar[int] = 2**20
+
+    def __post_init__(self) -> None:
+        ends = (self.low, self.high)
+        if not all(isinstance(end, (int, float, np.number)) and not isinstance(end, bool) for end in ends):
+            raise ParameterError("the range of values is two numbers, LOW and HIGH")
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and 0 <= self.low < self.high):
+            raise ParameterError(
+                f"the range of values must have 0 <= LOW < HIGH, got {self.low:g} to {self.high:g}; sums of negative "
+                "values are not supported: shift the values, or sum gains and losses apart"
+            )
+        if not 1 <= self.high <= 2**32:
+            raise ParameterError(
+                f"HIGH must be from 1 to 2**32, got {self.high:g}: sums are whole numbers, so give the values in a "
+                "smaller or larger unit"
+            )
+
+    def steps(self, values: npt.NDArray[np.float64]) -> Counts:
+        """Values, cut to the range, in whole steps."""
+        cut = np.clip(values, self.low, self.high)
+        return np.asarray(np.rint(cut * (self.STEPS / self.high)), dtype=np.int64)
 
 
 class People(abc.ABC):
@@ -47,10 +90,10 @@ class People(abc.ABC):
         """The items at these places."""
 
     @abc.abstractmethod
-    def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
-        """(squared lengths, how many people have each): of the vectors v = weight * (1 or rows) over these items.
+    def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[Any], Counts]:
+        """(squared lengths, how many people have each): of the vectors v = weight * (1, rows or steps) over the items.
 
-        People who have none of the items are left out.
+        They are exact whole numbers, rounded to floats where they are large. Vectors of length 0 are left out.
         """
 
     @abc.abstractmethod
@@ -74,10 +117,20 @@ class ListedPeople(People):
     Args:
         people: For every person the items of their rows, in any order.
         rows: Whether vectors say how often a person has an item, instead of whether.
+        values: For every person the values of their rows: vectors say what those with an item add up to.
+        value_range: What one of them counts at least and at most.
         choice: Seeds the choice of items of a person who has too many.
     """
 
-    def __init__(self, people: Iterable[Sequence[Any]], *, rows: bool = False, choice: int = 0) -> None:
+    def __init__(
+        self,
+        people: Iterable[Sequence[Any]],
+        *,
+        rows: bool = False,
+        values: Iterable[Sequence[float]] | None = None,
+        value_range: ValueRange | None = None,
+        choice: int = 0,
+    ) -> None:
         import pyarrow as pa
 
         lists = [list(items) for items in people]
@@ -86,9 +139,15 @@ class ListedPeople(People):
         self._names = pa.array([], pa.large_string()) if encoded is None else encoded.dictionary
         places = np.zeros(0, np.int64) if encoded is None else np.asarray(encoded.indices).astype(np.int64)
         owner = np.repeat(np.arange(len(lists)), [len(items) for items in lists])
-        pairs, times = np.unique(owner * max(len(self._names), 1) + places, return_counts=True)
+        pairs, back, times = np.unique(
+            owner * max(len(self._names), 1) + places, return_inverse=True, return_counts=True
+        )
         self._owner, self._place = np.divmod(pairs, max(len(self._names), 1))
         self._times = np.minimum(times, MOST_ROWS) if rows else np.ones_like(times)
+        if values is not None and value_range is not None:
+            sums = np.zeros(len(pairs), np.int64)
+            np.add.at(sums, back, value_range.steps(np.array([value for row in values for value in row], np.float64)))
+            self._times = np.minimum(sums, MOST_STEPS)
         self._choice = choice
 
     def __repr__(self) -> str:
@@ -111,19 +170,21 @@ class ListedPeople(People):
     def items(self, places: Counts) -> pa.Array:
         return self._names.take(places)
 
-    def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
+    def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[np.float64], Counts]:
         _, squared = self._vectors(places, weights)[2:]
         values, counts = np.unique(squared[squared > 0], return_counts=True)
-        return values.astype(np.int64), counts.astype(np.int64)
+        return values, counts.astype(np.int64)
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
         owner, index, values, squared = self._vectors(places, weights)
+        there = squared[owner] > 0
+        owner, index, values = owner[there], index[there], values[there]
         entries = scaled(values, squared[owner], longest)
         sums = np.zeros(len(places), np.int64)
         np.add.at(sums, index, entries)
         return sums
 
-    def _vectors(self, places: Counts, weights: Counts) -> tuple[Counts, Counts, Counts, Counts]:
+    def _vectors(self, places: Counts, weights: Counts) -> tuple[Counts, Counts, Counts, npt.NDArray[np.float64]]:
         """(person, index into places, entry) of the vectors over these places, and every person's squared length."""
         where = np.full(len(self._names), -1, np.int64)
         where[places] = np.arange(len(places))
@@ -131,6 +192,6 @@ class ListedPeople(People):
         there = index >= 0
         owner, index = self._owner[there], index[there]
         values = self._times[there] * weights[index]
-        squared = np.zeros(int(self._owner.max(initial=-1)) + 1, np.int64)
-        np.add.at(squared, owner, values * values)
-        return owner, index, values, squared
+        squared = np.zeros(int(self._owner.max(initial=-1)) + 1, object)  # whole numbers of any size
+        np.add.at(squared, owner, values.astype(object) ** 2)
+        return owner, index, values, squared.astype(np.float64)

@@ -17,7 +17,7 @@ import pytest
 
 import discreet as dc
 from discreet.central.people import PeopleRelease
-from discreet.engines.duckdb import people_of_table
+from discreet.engines.people import people_of_table
 from discreet.noise import seeded_source
 from discreet.summaries.people import ListedPeople
 
@@ -248,16 +248,58 @@ def test_memory_must_be_a_size(memory):
         people_of_table(made_up(10), "what", "who", memory=memory)
 
 
-def test_too_little_memory_is_said():
-    table = made_up(200_000)
-    try:
-        people_of_table(table, "what", "who", memory="1MB").close()
-    except dc.DiscreetError as error:
-        assert "memory limit of 1MB is too small" in str(error)  # noqa: PT017 - a small machine may also manage
+@pytest.mark.parametrize("memory", ["1MB", "10MB", "199MB"])
+def test_too_little_memory_is_said_before_anything_is_read(memory):
+    def batches():
+        raise AssertionError("read")
+        yield
+
+    reader = pa.RecordBatchReader.from_batches(made_up(1).schema, batches())
+    with pytest.raises(dc.ParameterError, match=f"memory limit of {memory} is too small: .* at least 200MB"):
+        people_of_table(reader, "what", "who", memory=memory)
+
+
+def test_names_that_do_not_fit_are_said():
+    names = pa.table({"who": [f"{number:0500}" for number in range(100_000)], "what": [1] * 100_000})
+    with pytest.raises(dc.DiscreetError, match="memory limit of 200MB is too small: the names"):
+        people_of_table(names, "what", "who", memory="200MB")
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("kind", [str, int])
+def test_out_of_core_as_in_memory(rows, kind, monkeypatch):
+    random = np.random.default_rng(5)
+    users, items = random.integers(-300, 300, 20_000), np.minimum(random.zipf(1.3, 20_000), 400) - 200
+    table = pa.table({"who": [kind(user) for user in users], "what": [kind(item) for item in items]})
+    found = []
+    for memory in ("2GB", None):
+        if memory is None:
+            monkeypatch.setattr("discreet.engines.people.Memory.room", 0)
+        with people_of_table(table.to_reader(100), "what", "who", rows=rows, memory=memory) as people:
+            assert type(people).__name__ == ("DuckPeople" if memory is None else "MemoryPeople")
+            found.append(PeopleRelease(BUDGET, 10, rows=rows)(people, seeded_source(3)).to_payload())
+            found.append(everything(people, rows))
+    assert found[:2] == found[2:]
+
+
+@pytest.mark.parametrize("kind", [str, int])
+def test_rows_that_stop_fitting_go_out_of_core(kind, monkeypatch):
+    """Numbers that were given in memory and values that come later are the same people and items."""
+    numbers = range(9000)
+    table = pa.table({"who": [kind(n % 700) for n in numbers], "what": [kind(n % 13) for n in numbers]})
+    with people_of_table(table, "what", "who") as people:
+        expected = everything(people, False)
+    for rows in (10, 3000, 8999):
+        monkeypatch.setattr("discreet.engines.people.Memory.room", 32 * rows)
+        monkeypatch.setattr("discreet.engines.numbers.Numbers.bytes", 0)
+        with people_of_table(table.to_reader(100), "what", "who") as people:
+            assert type(people).__name__ == "DuckPeople"
+            assert everything(people, False) == expected
 
 
 def test_the_private_folder_goes_also_after_a_crash(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("discreet.engines.people.Memory.room", 0)  # all is counted out of core
     child = os.fork()
     if child == 0:
         people_of_table(made_up(10), "what", "who")

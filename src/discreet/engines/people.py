@@ -1,0 +1,252 @@
+"""People counted exactly: files and tables of any order, in memory while they fit, else out of core by DuckDB."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from discreet import _native
+from discreet.engines.numbers import Columns, Numbers, Rows, numbered
+from discreet.engines.private_folder import remove_left_over
+from discreet.engines.tables import TAGGED, as_arrow, objects_as_arrow
+from discreet.errors import DataError, ParameterError
+from discreet.events.items import read
+from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
+
+__all__ = ["Memory", "MemoryPeople", "OpenPeople", "people_of_batches", "people_of_table"]
+
+_ROWS_AT_ONCE = 1 << 16
+_SIZES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_OTHERS = 250 * 10**6  # of the memory: for the interpreter, the libraries and what is being read
+_LEAST_MEMORY = 200 * 10**6
+
+
+class OpenPeople(People):
+    """People that take memory or disk until they are closed: use them in a `with` statement."""
+
+    def __enter__(self) -> OpenPeople:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget everything, on disk too."""
+
+
+class MemoryPeople(OpenPeople):
+    """People and their items in memory, sorted once. NOT private.
+
+    Rows may come in any order; what is returned depends neither on it nor on the number of threads.
+    """
+
+    def __init__(self, rows: deque[Rows], items: Numbers, entry: _native.Pairs.Entry, most: int) -> None:
+        self._items = items
+        self._pairs = _native.Pairs(entry, LENGTH, most)
+        while rows:
+            users, numbers, values = rows.popleft()
+            self._pairs.add(users, numbers, values)
+        self._pairs.group()
+        self._hashes = items.hashes()
+        self._places = np.zeros(0, np.int64)  # the numbers of the items that took part in discovery
+
+    def __repr__(self) -> str:
+        return "MemoryPeople() [NOT PRIVATE]"
+
+    def discovery_weights(self, most_items: int) -> Counts:
+        # Which items of a person take part depends on that person and a fresh key alone: on the items themselves, and
+        # not on their numbers, which depend on everybody's rows.
+        weights = np.frombuffer(self._pairs.discovery(most_items, self._hashes), np.int64)
+        self._places = np.flatnonzero(weights)
+        if not self._items.are_texts:  # in their own order, as DuckDB has them
+            self._places = self._places[np.argsort(self._items.integers()[self._places], kind="stable")]
+        return weights[self._places]
+
+    def items(self, places: Counts) -> pa.Array:
+        return self._items.values(self._places[places])
+
+    def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[np.float64], Counts]:
+        squared = np.frombuffer(self._pairs.lengths(self._index(places), weights), np.float64)
+        values, people = np.unique(squared, return_counts=True)
+        return values, people.astype(np.int64)
+
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        return np.frombuffer(self._pairs.scaled_sums(self._index(places), weights, longest), np.int64)
+
+    def _index(self, places: Counts) -> npt.NDArray[np.int32]:
+        """For every number of an item its index in `places`, or -1."""
+        index = np.full(len(self._hashes), -1, np.int32)
+        index[self._places[places]] = np.arange(len(places), dtype=np.int32)
+        return index
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How much may be used: a size such as "2GB", or what the machine, or the container, has."""
+
+    given: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.given is not None and self.bytes < _LEAST_MEMORY:
+            raise ParameterError(
+                f"the memory limit of {self.given} is too small: counting people takes at least "
+                f"{_LEAST_MEMORY // 10**6}MB"
+            )
+
+    @property
+    def bytes(self) -> int:
+        if self.given is None:
+            return int(0.8 * _memory_of_machine())
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B)", str(self.given).strip(), re.IGNORECASE)
+        if found is None:
+            raise ParameterError(f"memory must be a size such as 2GB or 512MiB, not {self.given!r}")
+        return int(float(found[1]) * _SIZES[found[2].upper()])
+
+    @property
+    def room(self) -> int:
+        """What rows may take, with the names of people and items."""
+        return max(self.bytes - _OTHERS, self.bytes // 8)
+
+
+def _memory_of_machine() -> int:
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            sizes.append(int(Path(limit).read_text()))
+    return min(sizes)
+
+
+def people_of_table(
+    table: Any,
+    column: str,
+    user: str | None = None,
+    *,
+    rows: bool = False,
+    values: str | None = None,
+    value_range: ValueRange | None = None,
+    nulls: str = "error",
+    memory: str | None = None,
+    threads: int | None = None,
+) -> OpenPeople:
+    """People from a table: Arrow (also a reader), pandas, polars, a DuckDB relation, or a dict of columns.
+
+    Args:
+        column: The column of the items; without `user` it holds lists, one row a person.
+        user: The column that says whose row it is.
+        rows: Whether vectors say how often a person has an item, instead of whether.
+        values: The column of numbers of which vectors say what a person's rows with an item add up to.
+        value_range: What one of them counts at least and at most.
+        nulls: "error" or "skip", for rows without a person, an item or a value.
+        memory: A size such as "2GB"; what does not fit goes to a private folder on disk.
+        threads: How many; all cores by default.
+    """
+    counting = _Counting(rows, value_range, nulls, Memory(memory), threads)
+    wanted = [name for name in (column, user) if name is not None]
+    data = objects_as_arrow(table, wanted) if user is not None and values is None else None
+    data = as_arrow(table) if data is None else data
+    names = list(data.schema.names)
+    for name in (column, user, values):
+        if name is not None and names.count(name) != 1:
+            there = "more than one column" if name in names else "no column"
+            raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
+    tagged = data.schema.field(column).metadata == TAGGED
+    columns = (_columns(batch, column, user, values) for batch in _batches_of(data))
+    return counting.people(columns, user is None, tagged=tagged)
+
+
+def people_of_batches(
+    batches: Iterator[pa.RecordBatch],
+    *,
+    rows: bool = False,
+    value_range: ValueRange | None = None,
+    nulls: str = "error",
+    memory: str | None = None,
+    threads: int | None = None,
+) -> OpenPeople:
+    """People from the batches of `events.open_stream`: with a column "user", or with lists, one row a person."""
+    counting = _Counting(rows, value_range, nulls, Memory(memory), threads)
+    first = next(batches, None)
+    if first is None:
+        return counting.people(iter(()), lists=False)
+    user = "user" if "user" in first.schema.names else None
+    values = None if value_range is None else "value"
+    columns = (_columns(batch, "item", user, values) for batch in chain([first], batches))
+    return counting.people(columns, lists=user is None)
+
+
+def _batches_of(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The batches; the reader of a query or of another library may fail, with words that quote the data."""
+    batches = data if isinstance(data, pa.RecordBatchReader) else iter(data.to_batches(_ROWS_AT_ONCE))
+    while (batch := read(data, lambda: next(batches, None))) is not None:
+        yield batch
+
+
+def _columns(batch: pa.RecordBatch, column: str, user: str | None, values: str | None) -> Columns:
+    owners = None if user is None else batch.column(user)
+    return owners, batch.column(column), None if values is None else batch.column(values)
+
+
+@dataclass(frozen=True)
+class _Counting:
+    rows: bool
+    values: ValueRange | None
+    nulls: str
+    memory: Memory
+    threads: int | None
+
+    def people(self, columns: Iterator[Columns], lists: bool, *, tagged: bool = False) -> OpenPeople:
+        remove_left_over()
+        users, items = Numbers("people"), Numbers("items", tagged=tagged)
+        columns = _of_lists(columns, self.nulls) if lists else columns
+        coming = numbered(columns, users, items, self.nulls, self.values)
+        # A row takes 8 bytes as it came, 8 as a pair, and 16 while pairs are sorted; more with what it adds up to.
+        entry = _native.Pairs.Entry
+        kind, most, each = (entry.present, 1, 32) if not self.rows else (entry.times, MOST_ROWS, 40)
+        if self.values is not None:
+            kind, most, each = entry.sums, MOST_STEPS, 64
+        taken: deque[Rows] = deque()
+        count = 0
+        fits = self.memory.room > 0
+        while fits and (rows := next(coming, None)) is not None:
+            taken.append(rows)
+            count += len(rows)
+            fits = each * count + users.bytes + items.bytes <= self.memory.room
+        if fits:
+            return MemoryPeople(taken, items, kind, most)
+        from discreet.engines.duckdb import DuckPeople
+
+        found = DuckPeople(self.memory, self.threads, users, items, most, self.values is not None)
+        try:
+            found.read(taken, coming)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+
+def _of_lists(columns: Iterator[Columns], nulls: str) -> Iterator[Columns]:
+    """Rows of people and items from columns of lists: the number of the row is the person."""
+    import pyarrow.compute as pc
+
+    before = 0
+    for _, lists, _ in columns:
+        if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
+            raise DataError("without a column of people the items must come in lists, one row a person")
+        if lists.null_count:
+            if nulls != "skip":
+                raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
+            lists = lists.filter(lists.is_valid())  # what a null list refers to is nobody's
+        owners = pc.add(pc.list_parent_indices(lists).cast(pa.int64()), before)
+        yield owners, lists.flatten(), None
+        before += len(lists)

@@ -1,0 +1,51 @@
+"""Folders for what does not fit in memory, removed also after a crash."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["PrivateFolder", "remove_left_over"]
+
+_FOLDER = "discreet-people-"
+
+
+class PrivateFolder:
+    """A folder for what does not fit in memory: only its owner may look, and what a crash left is removed.
+
+    Whoever uses a folder holds a lock on it; one that nobody holds is left over.
+    """
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=_FOLDER))
+        self._lock = _locked(self.path)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def remove_left_over() -> None:
+    """Remove the folders of this user that nobody holds any more."""
+    for old in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        with suppress(OSError):
+            if old.stat().st_uid == os.getuid() and (lock := _locked(old)) is not None:
+                shutil.rmtree(old, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """A lock on a folder, or None if another process has it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
