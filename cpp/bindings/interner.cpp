@@ -74,6 +74,8 @@ struct Numbered {
     return nb::bytes(all.data(), all.size() * sizeof(uint64_t));
   }
 
+  uint64_t bytes() const { return kernel.bytes(); }
+
   uint64_t max_key_bytes;
   Interner<Key> kernel;
   bool any_kind;
@@ -88,8 +90,7 @@ nb::class_<Numbered<Key>> bind(nb::module_& m, const char* name, const char* doc
       .def("number", &Self::number, nb::arg("data"), nb::arg("skip_nulls") = true,
            "The number of every row (int32); -1 for one without a value, or with one that cannot be an item.")
       .def("hashes", &Self::hashes, "A keyed hash (uint64) of every value, by number: it depends on the value alone.")
-      .def_prop_ro("size", [](Self& self) { return self.kernel.size(); })
-      .def_prop_ro("bytes", [](Self& self) { return self.kernel.bytes(); });
+      .def_prop_ro("size", [](Self& self) { return self.kernel.size(); });
 }
 
 }  // namespace
@@ -98,13 +99,15 @@ void bind_interner(nb::module_& m) {
   bind<StrKey>(m, "Interner", "Numbers for values, in the order of their first appearance.")
       .def(nb::init<uint64_t, uint64_t, bool>(), nb::arg("max_key_bytes"), nb::arg("seed"), nb::arg("any_kind") = false,
            "Of texts or of bytes; with any_kind of all that may be an item, in one sequence.")
-      .def("keys", &Numbered<StrKey>::keys, nb::arg("numbers"), "The values with these numbers, as raw counters.");
+      .def("keys", &Numbered<StrKey>::keys, nb::arg("numbers"), "The values with these numbers, as raw counters.")
+      .def_prop_ro("bytes", &Numbered<StrKey>::bytes);
   bind<IntKey>(m, "IntegerInterner", "Numbers for integers, in the order of their first appearance.")
       .def(
           "__init__",
           [](Numbered<IntKey>* self, uint64_t seed) { new (self) Numbered<IntKey>(sizeof(uint64_t), seed, false); },
           nb::arg("seed"))
-      .def("values", &Numbered<IntKey>::values, "All values (64 bits each), by number.");
+      .def("values", &Numbered<IntKey>::values, "All values (64 bits each), by number.")
+      .def_prop_ro("bytes", &Numbered<IntKey>::bytes);
 }
 
 }  // namespace discreet

@@ -221,18 +221,18 @@ class Interner:
     @property
     def size(self) -> int: ...
 
-    @property
-    def bytes(self) -> int: ...
-
     def keys(self, numbers: Sequence[int]) -> tuple[str, bytes, bytes, bytes, bytes]:
         """The values with these numbers, as raw counters."""
+
+    @property
+    def bytes(self) -> int: ...
 
 class IntegerInterner:
     """Numbers for integers, in the order of their first appearance."""
 
-    def __init__(self, max_key_bytes: int, seed: int) -> None: ...
+    def __init__(self, seed: int) -> None: ...
 
-    def number(self, data: object) -> bytes:
+    def number(self, data: object, skip_nulls: bool = True) -> bytes:
         """
         The number of every row (int32); -1 for one without a value, or with one that cannot be an item.
         """
@@ -245,11 +245,11 @@ class IntegerInterner:
     @property
     def size(self) -> int: ...
 
-    @property
-    def bytes(self) -> int: ...
-
     def values(self) -> bytes:
         """All values (64 bits each), by number."""
+
+    @property
+    def bytes(self) -> int: ...
 
 class MisraGries:
     def __init__(self, capacity: int, max_key_bytes: int, seed: int) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.api.releasing import asked_of_top
@@ -13,8 +14,9 @@ from discreet.releases.release import Release
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
+    from discreet.summaries.people import ValueRange
 
-__all__ = ["refuse_for_people", "top_k_of_people"]
+__all__ = ["range_of_values", "refuse_for_people", "top_k_of_people"]
 
 
 def refuse_for_people(**options: object) -> None:
@@ -33,6 +35,8 @@ def top_k_of_people(
     user: str | None,
     max_items: int | None = None,
     count: str = "users",
+    values: str | None = None,
+    value_range: tuple[float, float] | None = None,
     nulls: str = "error",
     memory: str | None = None,
     workers: int | None = None,
@@ -43,11 +47,29 @@ def top_k_of_people(
     lists: bool = False,
 ) -> Release:
     """What people of a table have; see `top_k`. Of `lists` nothing says whose they are: each is a person."""
+    within = range_of_values(values, value_range)
     prepared = prepare_people(
-        k, budget, max_items=max_items, count=count, lists=lists, ledger=ledger, charge_id=charge_id, source=source
-    )
+        k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id,
+        source=source,
+    )  # fmt: skip
     from discreet.engines.people import people_of_table
 
-    rows = count == "rows"
-    with people_of_table(table, column, user, rows=rows, nulls=nulls, memory=memory, threads=workers) as people:
-        return prepared.release(people, {"request": asked_of_top(k, nulls, request, column=column, user=user)})
+    with people_of_table(
+        table, column, user, rows=count == "rows", values=values, value_range=within, nulls=nulls, memory=memory,
+        threads=workers,
+    ) as people:  # fmt: skip
+        asked = asked_of_top(k, nulls, request, column=column, user=user, values=values)
+        return prepared.release(people, {"request": asked})
+
+
+def range_of_values(values: str | None, value_range: Sequence[float] | None) -> ValueRange | None:
+    """The public range of the values, which a sum needs; None without values."""
+    if (values is None) != (value_range is None):
+        raise ParameterError("values to sum need value_range=(LOW, HIGH), a public range, and a range needs values")
+    if value_range is None:
+        return None
+    if isinstance(value_range, str) or not isinstance(value_range, Sequence) or len(value_range) != 2:
+        raise ParameterError("value_range is two numbers, LOW and HIGH")
+    from discreet.summaries.people import ValueRange
+
+    return ValueRange(*value_range)

@@ -34,6 +34,8 @@ def top_k(
     user: str | None = None,
     max_items: int | None = None,
     count: str = "users",
+    values: str | None = None,
+    value_range: tuple[float, float] | None = None,
     memory: str | None = None,
     unit: Unit | None = None,
     capacity: int | None = None,
@@ -52,10 +54,11 @@ def top_k(
     """The most frequent items of a column, privately: at most k of them, largest noisy count first.
 
         top_k(table, 100, budget, column="url", user="visitor")     # hides people, with all of their rows
+        top_k(table, 100, budget, column="shop", user="customer", values="price", value_range=(0, 500))    # sums
         top_k(column, 100, budget)                                  # hides a row
 
     With `user` the whole of a person is hidden, whatever they did, and nobody has to say how many items that are
-    (`PeopleRelease`: two passes, exact counts by DuckDB). A count is then of people, and `left_out` says how much of
+    (`PeopleRelease`: two passes over exact counts). A count is then of people, and `left_out` says how much of
     it bounding a person's part left out.
 
     The contract: every item well above the threshold is listed with high probability; there may be fewer than k; an
@@ -79,6 +82,10 @@ def top_k(
         max_items: With `user`: a person with at most so many items is counted in full. By default this is chosen
             privately.
         count: With `user`: "users" who have an item, or "rows" with it (all rows of a person are hidden either way).
+        values: With `user`: the column of numbers to sum, instead of counting people. Items are found by how many
+            people have them, and listed by their sums.
+        value_range: With `values`: (LOW, HIGH), public, 0 <= LOW < HIGH. A value counts as at least LOW and at most
+            HIGH.
         memory: With `user`: a size such as "2GB"; what does not fit goes to a private folder on disk.
         unit: Whose presence is hidden; `Event()` by default.
         capacity: The number of counters; by default as `plan` says.
@@ -116,12 +123,13 @@ def top_k(
         if column is None or mechanism != "auto":
             raise ParameterError('user protects people by mechanism="auto", and needs the column of the items')
         return top_k_of_people(
-            data, k, budget, column=column, user=user, max_items=max_items, count=count, nulls=nulls, memory=memory,
-            workers=workers, ledger=ledger, charge_id=charge_id, request=request, source=source,
+            data, k, budget, column=column, user=user, max_items=max_items, count=count, values=values,
+            value_range=value_range, nulls=nulls, memory=memory, workers=workers,
+            ledger=ledger, charge_id=charge_id, request=request, source=source,
         )  # fmt: skip
-    if max_items is not None or memory is not None or count != "users":
+    if any(option is not None for option in (max_items, memory, values, value_range)) or count != "users":
         raise ParameterError(
-            "max_items, count and memory are for people: give user, the column that says whose row it is"
+            "max_items, count, values and memory are for people: give user, the column that says whose row it is"
         )
     if column is not None:
         data = column_of(data, column)

@@ -20,7 +20,7 @@ from discreet.privacy import Budget, Estimate, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
-from discreet.summaries.people import LENGTH, Counts, People
+from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 
 __all__ = ["PeopleRelease"]
 
@@ -32,6 +32,7 @@ LOOK = 6
 """Parts of mu^2, of PARTS, for each look at the items; the second is left out where the first finds enough."""
 SIZES, PARTS = Fraction(2, 5), 20  # 2 % for the sizes; what is left is for the counts
 CANDIDATES, ENOUGH = Fraction(3, 2), Fraction(5, 4)
+_LARGEST = 2.0**62
 FINEST = 1024
 """Weights of items are whole numbers up to this."""
 
@@ -49,8 +50,9 @@ class PeopleRelease(Mechanism):
            both looks are averaged, as if they had been one with the mu^2 of both. The 1.5 k largest that pass are
            public from here on.
         2. Sizes: how many people have vectors of which length over those items, in a fixed grid; one person, one bin.
-        3. Count: vectors over the discovered items, weighted so that frequent ones get more noise, and scaled to length
-           at most C, which is chosen from the private sizes. No cut; the k largest are listed.
+        3. Count: vectors over the discovered items (presence, rows, or sums of values within a public range), weighted
+           so that frequent ones get more noise, and scaled to length at most C, which is chosen from the private
+           sizes. No cut; the k largest are listed.
     Threshold: T, in units of one person who has one item. An item all of whose people have d items needs about
         T sqrt(d) people to be listed.
     Error: what scaling leaves out of a count is never negative and stated as `left_out`; the noise of an item is
@@ -62,6 +64,8 @@ class PeopleRelease(Mechanism):
     Args:
         k: How many items to list at most.
         rows: Count how often, instead of how many people. All rows of a person are hidden either way.
+        values: Sum values, each cut to this public range, instead of counting people. Items are found by how many
+            people have them, and listed by their sums.
         lists: Whether people come as lists of items, of which nothing says whose they are; the guarantee then says that
             everybody has one.
     """
@@ -75,8 +79,11 @@ class PeopleRelease(Mechanism):
     unit: Unit = User()  # noqa: RUF009 - frozen
     rows: bool = False
     lists: bool = False
+    values: ValueRange | None = None
 
     def __post_init__(self) -> None:
+        if self.values is not None and self.rows:
+            raise ParameterError("values are summed, or rows are counted: not both")
         _ = self.spends
         whole_number("k", self.k, 1, 2**30)
         if not isinstance(self.unit, User):
@@ -96,6 +103,16 @@ class PeopleRelease(Mechanism):
     def parts_of_a_look(self) -> int:
         """The share of mu^2 that one look at the items has, in parts."""
         return LOOK
+
+    @property
+    def counted(self) -> str:
+        """What a count is of."""
+        return "sums" if self.values is not None else "rows" if self.rows else "people"
+
+    @property
+    def _one(self) -> int:
+        """The largest entry of one row, before its weight."""
+        return 1 if self.values is None else ValueRange.STEPS
 
     @cached_property
     def threshold(self) -> float:
@@ -123,9 +140,12 @@ class PeopleRelease(Mechanism):
         longest, left_out = self.choose_length(people, places, weights, sizes, second, source)
         sigma = self.calibration.sigma_of(self.calibration.counts(second))
         noisy = people.scaled_sums(places, weights, longest) + source.discrete_gaussian(sigma, len(places))
-        # One person who has an item and is not scaled down adds LENGTH * weight / longest steps to it.
+        # One person who has an item and is not scaled down adds LENGTH * weight / longest steps to it; of values, one
+        # whose rows with it add up to 1.
         one = LENGTH * weights / longest
-        counts = np.rint(noisy / one).astype(np.int64)
+        if self.values is not None:
+            one = one * (ValueRange.STEPS / self.values.high)
+        counts = np.clip(np.rint(noisy / one), -_LARGEST, _LARGEST).astype(np.int64)
         keep = np.flatnonzero(counts >= 1)
         listed = Release(
             published_type(people.items(places[keep])),
@@ -134,7 +154,7 @@ class PeopleRelease(Mechanism):
             ErrorModel(Noise("gaussian", sigma, max(len(places), 1))),
             threshold=self.threshold,
             steps=1.0 / one[keep],
-            counted="rows" if self.rows else "people",
+            counted=self.counted,
             left_out=left_out and dataclasses.replace(left_out, guarantee=self.guarantee),
         )
         return listed.head(self.k)
@@ -161,20 +181,22 @@ class PeopleRelease(Mechanism):
         """C, and the share that scaling to it leaves out: both from a private histogram of lengths."""
         if not len(places):
             return 1.0, None
-        # Squared lengths over presence lie between the smallest weight and all of them; over rows they have no end.
-        edges = _edges(weights, self.rows)
+        least, most = 1, MOST_ROWS if self.rows else 1
+        if self.values is not None:
+            least, most = max(1, int(self.values.steps(np.array([self.values.low]))[0])), MOST_STEPS
+        edges = _edges(weights, least, most)
         squared, times = people.lengths(places, weights)
         true = np.bincount(np.searchsorted(edges, squared), times, len(edges) + 1)[: len(edges)].astype(np.int64)
         spread = float(self.calibration.sigma_of(SIZES)) / LENGTH
         noisy = (LENGTH * true + source.discrete_gaussian(self.calibration.sigma_of(SIZES), len(edges))) / LENGTH
-        sizes_law = Sizes(edges, noisy, spread, float(np.mean(weights)), self.rows)
+        sizes_law = Sizes(edges, noisy, spread, float(np.mean(weights)), most > 1)
         assert isinstance(self.unit, User)
         if self.unit.max_items is not None:
             largest = np.sort(weights)[::-1][: self.unit.max_items]
-            longest = float(np.sqrt(np.sum(largest.astype(np.float64) ** 2)))
+            longest = self._one * float(np.sqrt(np.sum(largest.astype(np.float64) ** 2)))
         else:
             noise = float(self.calibration.sigma_of(self.calibration.counts(second))) / LENGTH
-            longest = sizes_law.best_length(noise, weights, sizes, self.k)
+            longest = sizes_law.best_length(noise, weights, sizes, self.k, 2.0 * self._one * float(weights.max()))
         return longest, sizes_law.left_out(longest)
 
 
@@ -190,29 +212,31 @@ def _weights(sizes: Counts) -> Counts:
     return np.asarray(np.maximum(np.rint(FINEST * relative / relative.max()), 1), dtype=np.int64)
 
 
-def _edges(weights: Counts, rows: bool) -> Counts:
-    """The upper ends of the bins of squared lengths; what is longer than the last is counted in none."""
-    smallest, everything = int(weights.min()) ** 2, int(np.sum(weights * weights))
-    edges = [smallest]
-    while edges[-1] < everything or (rows and edges[-1] < 2**62 // 4):
-        edges.append(edges[-1] * (4 if rows else 2))
-        if edges[-1] >= 2**61:
-            break
-    return np.array(edges, np.int64)
+def _edges(weights: Counts, least: int, most: int) -> Array:
+    """The upper ends of the bins of squared lengths, for entries from `least` to `most` times the weight.
+
+    Over presence they double; what has far to go takes steps of 4, to the longest vector there can be.
+    """
+    edges = [float(least * int(weights.min())) ** 2]
+    longest = float(most) ** 2 * float(np.sum(weights.astype(np.float64) ** 2))
+    while edges[-1] < longest:
+        edges.append(edges[-1] * (2.0 if most == 1 else 4.0))
+    return np.array(edges)
 
 
 @dataclass(frozen=True)
 class Sizes:
     """A private histogram of the lengths of people's vectors: noisy counts with the standard deviation `spread`.
 
-    `mass` of a bin is how many (person, item) pairs, or at least how many rows, one person in it has.
+    `mass` of a bin is how many (person, item) pairs one person in it has; of rows or values, what they add up to at
+    least.
     """
 
-    edges: Counts
+    edges: Array
     noisy: Array
     spread: float
     weight: float  # a typical weight of an item
-    rows: bool
+    rows: bool  # or values: entries may be larger than 1
 
     @property
     def lengths(self) -> Array:
@@ -236,15 +260,18 @@ class Sizes:
         """The share of a person's vector that is left, for each bin."""
         return np.asarray(np.minimum(1.0, longest / self.lengths))
 
-    def best_length(self, noise: float, weights: Counts, sizes: Counts, k: int) -> float:
-        """The C that makes (what scaling loses) + (mean noise) least, both relative to the counts of the first k."""
+    def best_length(self, noise: float, weights: Counts, sizes: Counts, k: int, default: float | None = None) -> float:
+        """The C that makes (what scaling loses) + (mean noise) least, both relative to the counts of the first k.
+
+        Where no bin stands out of the noise it is the default.
+        """
         people = self.people
         total = float(np.sum(people * self.mass))
         if total <= 0.0:
-            return 2.0 * float(weights.max())
+            return 2.0 * float(weights.max()) if default is None else default
         relative = sizes[:k] / np.sum(sizes)
         best, least = 0.0, math.inf
-        for longest in float(weights.min()) * 2.0 ** np.arange(0.0, 32.0, 0.125):
+        for longest in math.sqrt(float(self.edges[0])) * 2.0 ** np.arange(0.0, 64.0, 0.125):
             loses = 1.0 - float(np.sum(people * self.mass * self.kept(longest))) / total
             mean = math.sqrt(2.0 / math.pi) * noise * float(np.mean(longest / weights[:k] / (relative * total)))
             if loses + mean < least:

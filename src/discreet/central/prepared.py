@@ -21,6 +21,7 @@ from discreet.releases.release import Release
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
+    from discreet.summaries.people import ValueRange
 
 __all__ = ["Prepared", "prepare_people", "split_off_total"]
 
@@ -159,21 +160,25 @@ def prepare_people(
     *,
     max_items: int | None = None,
     count: str = "users",
+    values: ValueRange | None = None,
     lists: bool = False,
     ledger: Account | None = None,
     charge_id: str | None = None,
     source: RandomSource | None = None,
 ) -> Prepared:
-    """A release that hides people: counts of "users" who have an item, or of their "rows"."""
+    """A release that hides people: counts of "users" who have an item, or of their "rows", or sums of values."""
     from discreet.central.people import PeopleRelease
 
     if count not in ("users", "rows"):
         raise ParameterError(f"count must be 'users' or 'rows', not {count!r}")
+    if count == "rows" and values is not None:
+        raise ParameterError("values are summed, or rows are counted: not both")
     if budget.delta == 0.0:
         raise ParameterError(
             f"items of people are found by what passes a cut, which takes a delta: got {budget}. Give a delta, such as "
             "1e-6, or a known universe of items (dc.central.Universe), which needs none"
         )
-    mechanism = PeopleRelease(budget, k, User(max_items), rows=count == "rows", lists=lists)
-    described = f"{mechanism.name}, {'rows' if mechanism.rows else 'people'}, k={k}"
+    mechanism = PeopleRelease(budget, k, User(max_items), rows=count == "rows", lists=lists, values=values)
+    of = mechanism.counted if values is None else f"sums of values from {values.low:g} to {values.high:g}"
+    described = f"{mechanism.name}, {of}, k={k}"
     return Prepared(mechanism, budget, ledger=ledger, charge_id=charge_id, source=source, described=described)

@@ -41,6 +41,18 @@ __all__ = ["top"]
         choice("users", "rows"),
         default="users",
     ),
+    option(
+        "--value-column",
+        "With --user-column: sum the numbers of this column; items are found by how many people "
+        "have them, and listed by their sums.",
+    ),
+    option(
+        "--value-range",
+        "With --value-column: a value counts as at least LOW and at most HIGH, which are public.",
+        float,
+        nargs=2,
+        metavar="LOW HIGH",
+    ),
     option("--memory", "With --user-column: 2GB or 512MB; what does not fit goes to a private folder."),
     option("--unit", "'row' says you know that without --user-column a row is hidden, not a person.", choice("row")),
     option("--capacity", "The number of counters; by default as `discreet plan` chooses it.", int),
@@ -62,6 +74,8 @@ def top(
     user_column: str | None,
     max_items_per_user: int | None,
     count: str,
+    value_column: str | None,
+    value_range: tuple[float, float] | None,
     memory: str | None,
     unit: str | None,
     **sketch: Any,
@@ -79,26 +93,36 @@ def top(
                 raise ParameterError(f"--{given} is not for people: --user-column protects them without it")
     elif user_column is not None and max_items_per_user is None:
         raise ParameterError("--user-column with a --mechanism of your own needs --max-items-per-user")
-    elif count != "users" or memory is not None:
-        raise ParameterError("--count and --memory are for people: give --user-column")
+    elif count != "users" or any(given is not None for given in (memory, value_column, value_range)):
+        raise ParameterError("--count, --value-column and --memory are for people: give --user-column")
+    if (value_column is None) != (value_range is None):
+        raise ParameterError("--value-column needs --value-range LOW HIGH, a public range, and a range needs a column")
     if unit is not None and (user_column is not None or max_items_per_user is not None):
         raise ParameterError("--unit row is for rows: --user-column and --max-items-per-user protect people")
     payer = paying.payer
     if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
-    stream = source.open(files, user_column=user_column, lists=max_items_per_user is not None and user_column is None)
+    lists = max_items_per_user is not None and user_column is None
+    stream = source.open(files, user_column=user_column, value_column=value_column, lists=lists)
     place.check([*stream.files, paying.ledger])
     asked = [list(files), source.column, user_column, source.input_format, source.nulls, source.bad_rows]
-    request = json.dumps(asked)
+    request = json.dumps(asked if value_column is None else [*asked, value_column])
 
     def of_people(reading_is_over: Callable[[], None]) -> Release:
         from discreet.central.prepared import prepare_people
-        from discreet.engines.people import people_of_batches
+        from discreet.engines.people import Memory, people_of_batches
+        from discreet.summaries.people import ValueRange
 
-        bound = max_items_per_user
-        prepared = prepare_people(k, budget, max_items=bound, count=count, ledger=payer, charge_id=paying.charge_id)
-        read, workers = batches(stream), sketch["workers"]
-        found = people_of_batches(read, rows=count == "rows", nulls=source.nulls, memory=memory, threads=workers)
+        Memory(memory)  # refused before anything is read
+        within = None if value_range is None else ValueRange(*value_range)
+        prepared = prepare_people(
+            k, budget, max_items=max_items_per_user, count=count, values=within,
+            ledger=payer, charge_id=paying.charge_id,
+        )  # fmt: skip
+        found = people_of_batches(
+            batches(stream), rows=count == "rows", value_range=within, nulls=source.nulls, memory=memory,
+            threads=sketch["workers"],
+        )  # fmt: skip
         try:
             reading_is_over()
             return prepared.release(found, {"request": request})

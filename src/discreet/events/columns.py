@@ -14,7 +14,17 @@ import pyarrow.compute as pc
 from discreet.errors import DataError
 from discreet.events.items import item_of_bytes
 
-__all__ = ["BROKEN_INPUT", "as_text", "checked", "choose", "kind_of", "readable", "without_views"]
+__all__ = [
+    "BROKEN_INPUT",
+    "amounts",
+    "as_text",
+    "checked",
+    "choose",
+    "is_amount",
+    "kind_of",
+    "readable",
+    "without_views",
+]
 
 # What pyarrow raises on input that is not what it should be; its messages may quote the input.
 BROKEN_INPUT = (pa.ArrowException, OSError, KeyError, UnicodeDecodeError)
@@ -56,6 +66,25 @@ def kind_of(data_type: pa.DataType, lists: bool = True) -> str | None:
         inner = kind_of(data_type.value_type, lists=False)
         return None if inner is None else f"list of {inner}"
     return None
+
+
+def is_amount(data_type: pa.DataType) -> bool:
+    """Whether values of this type are numbers that can be summed."""
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(is_kind(data_type) for is_kind in kinds)
+
+
+def amounts(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+    """Numbers that are written as text, and which of the rows are none. None if all are."""
+    text = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    with suppress(*BROKEN_INPUT):
+        return text.cast(pa.float64()), None
+    found = np.full(len(text), np.nan)
+    good = np.zeros(len(text), np.bool_)
+    for place, value in enumerate(text.to_pylist()):
+        with suppress(ValueError):
+            found[place], good[place] = float(value), True
+    return pa.array(found), good
 
 
 def checked(batch: pa.RecordBatch, name: str, source: str) -> pa.Array:

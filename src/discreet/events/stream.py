@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
@@ -28,7 +30,7 @@ FORMATS = tuple(_NAMED)
 
 
 class ItemBatches:
-    """Batches of items: an iterable of Arrow record batches with a column "item" and perhaps a column "user".
+    """Batches of items: an iterable of Arrow record batches with a column "item", perhaps "user" and "value".
 
     No batch has nulls, the items of a batch are of one kind (text, bytes or whole numbers, or lists of these), text is
     valid UTF-8, and no more than a few batches are in memory at a time. It can be gone through once. `bad_rows` counts
@@ -40,6 +42,7 @@ class ItemBatches:
         files: list[str],
         column: str | None,
         user_column: str | None,
+        value_column: str | None,
         format: str | None,
         lists: bool | None,
         skip_nulls: bool,
@@ -47,7 +50,9 @@ class ItemBatches:
     ) -> None:
         self.files = files
         self._column = column
-        self._users = [] if user_column is None else [user_column]
+        others = {"user": user_column, "value": value_column}
+        self._others = [name for name in others.values() if name is not None]
+        self._names = ["item", *(of for of, name in others.items() if name is not None)]
         self._format = format
         self._lists = lists
         self._skip_nulls = skip_nulls
@@ -80,18 +85,18 @@ class ItemBatches:
                 source.close()
 
     def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
-        format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column, *self._users)
+        format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column, *self._others)
         self._has_schema = format != "jsonl"
         self._check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         if format == "parquet":
             from discreet.events.parquet import read_parquet
 
-            return read_parquet(source, self._column, self._users)
+            return read_parquet(source, self._column, self._others)
         if format == "arrow":
             from discreet.events.arrow import read_arrow
 
-            return read_arrow(source, self._column, self._users)
+            return read_arrow(source, self._column, self._others)
         return self._text(source, format)
 
     def _text(self, source: ByteSource, format: str) -> Iterator[tuple[pa.Array, ...]]:
@@ -102,12 +107,12 @@ class ItemBatches:
         name, column, lists = source.name, self._column, self._lists
 
         def choice(names: list[str]) -> list[str]:
-            return columns.choose(names, column, self._users, name, show_names=False)
+            return columns.choose(names, column, self._others, name, show_names=False)
 
         reader: text.TextReader = text.Lines()
         if format in text.DELIMITERS:
             reader = text.Delimited(format, name, choice)
-        elif format == "text" and (column is not None or self._users):
+        elif format == "text" and (column is not None or self._others):
             raise DataError(f"{name} is read as text lines, which have no columns; state its format")
         for cut in cuts(source, reader.delimiter):
             block = cut.data
@@ -122,14 +127,17 @@ class ItemBatches:
             if format == "jsonl":
                 first = next(text.JsonLines.objects(block), None) if column is None else None
                 if first is not None:  # The keys of one line are not a schema: the users' may well come later.
-                    column = choice(list(dict.fromkeys([*first, *self._users])))[0]
+                    column = choice(list(dict.fromkeys([*first, *self._others])))[0]
                 if lists is None and column is not None:
                     # It is one row that decides then: who publishes says what is there.
                     found = (value.get(column) for value in text.JsonLines.objects(block))
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
-                reader = text.JsonLines([column, *self._users], bool(lists))
+                value = len(self._others) if "value" in self._names else None
+                reader = text.JsonLines([column, *self._others], bool(lists), value)
             rows = reader.rows(block)
+            if "value" in self._names and rows.values is not None:  # a number of JSON, or one that is written as text
+                rows.values[-1] = np.where(rows.values[-1] == text.NULL, text.NULL, text.TEXT).astype(np.uint8)
             for kind, count in rows.troubles().items():
                 self._found_bad(count, f"{name} has {reader.trouble(kind)}")
             yield from text.typed_runs(rows)
@@ -149,14 +157,17 @@ class ItemBatches:
                 raise _nulls(name)
             return pa.record_batch([], names=[])
         kinds = [columns.kind_of(array.type, lists=position == 0) for position, array in enumerate(arrays)]
-        for array, kind in zip(arrays, kinds, strict=True):
-            if kind is None:
+        for of, array, kind in zip(self._names, arrays, kinds, strict=True):
+            if of == "value":
+                if kind != "text" and not columns.is_amount(array.type):
+                    raise DataError(f"{name}: values must be numbers, not {array.type}")
+            elif kind is None:
                 raise DataError(f"{name}: items must be text, bytes or whole numbers, not {array.type}")
         if self._has_schema:  # else every row has a kind of its own, and one row must not decide for others
             self._kind = self._kind or kinds[0]
             if kinds[0] != self._kind:
                 raise DataError(f"{name} has items of type {kinds[0]}, after items of type {self._kind}")
-        batch = pa.record_batch(list(arrays), names=["item", "user"][: len(arrays)])
+        batch = pa.record_batch(list(arrays), names=self._names)
         if any(array.null_count for array in arrays):
             if not self._skip_nulls:
                 raise _nulls(name)
@@ -173,6 +184,8 @@ class ItemBatches:
     def _readable(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
         """The batch without its bad rows: items that are too long, text that is not UTF-8."""
         for position, array in enumerate(batch.columns):
+            if self._names[position] == "value":
+                continue
             good = columns.readable(array, DEFAULT_MAX_KEY_BYTES if position == 0 else None, self._check_text)
             if good is not None:
                 reason = (
@@ -182,14 +195,24 @@ class ItemBatches:
                 if pa.types.is_dictionary(array.type):  # its values must be readable, too
                     batch = batch.set_column(position, batch.field(position).name, array.dictionary_decode())
                 batch = batch.filter(pa.array(good))
-        return batch
+        return self._with_amounts(batch, name)
+
+    def _with_amounts(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+        """The batch with values that were text as numbers, without the rows whose value is none."""
+        if "value" not in self._names or columns.is_amount(batch.column("value").type):
+            return batch
+        values, good = columns.amounts(batch.column("value"))
+        batch = batch.set_column(batch.num_columns - 1, "value", values)
+        if good is None or good.all():
+            return batch
+        self._found_bad(len(good) - int(good.sum()), f"{name} has a value that is not a number")
+        return batch.filter(pa.array(good))
 
 
 def _valid(batch: pa.RecordBatch) -> pa.Array:
     import pyarrow.compute as pc
 
-    valid = pc.is_valid(batch.column(0))
-    return pc.and_(valid, pc.is_valid(batch.column(1))) if batch.num_columns > 1 else valid
+    return reduce(pc.and_, (pc.is_valid(column) for column in batch.columns))
 
 
 def _nulls(name: str) -> DataError:
@@ -219,6 +242,7 @@ def open_stream(
     *,
     column: str | None = None,
     user_column: str | None = None,
+    value_column: str | None = None,
     format: str | None = None,
     lists: bool | None = None,
     nulls: Literal["error", "skip"] = "error",
@@ -227,7 +251,8 @@ def open_stream(
     """The items of files, patterns and standard input ("-"), one after the other.
 
     ``column`` holds the items (by default the only column; text files have lines instead) and ``user_column`` says
-    whose they are. ``format`` is one of `FORMATS`; by default the file's extension tells, or else its first bytes.
+    whose they are; ``value_column`` has numbers, also as text. ``format`` is one of `FORMATS`; by default the file's
+    extension tells, or else its first bytes.
     gzip and zstd are recognised by their first bytes. ``lists`` says whether the rows of JSON lines hold lists of
     items; None lets the first value tell. Nulls raise DataError, or are left out with nulls="skip".
 
@@ -241,11 +266,14 @@ def open_stream(
         raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
     if nulls not in ("error", "skip"):
         raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
-    if column is not None and column == user_column:
-        raise ParameterError("the column of the items and the column of the users must be two columns")
-    for name in (column, user_column):
+    named = [name for name in (column, user_column, value_column) if name is not None]
+    if len({*named}) < len(named):
+        raise ParameterError("the columns of the items, the users and the values must be different columns")
+    for name in (column, user_column, value_column):
         if name is not None and (not isinstance(name, str) or item_of(name) is None):
             raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
     if bad_rows not in ("error", "skip"):
         raise ParameterError(f"bad_rows must be 'error' or 'skip', not {bad_rows!r}")
-    return ItemBatches(expand(paths), column, user_column, format, lists, nulls == "skip", bad_rows == "skip")
+    return ItemBatches(
+        expand(paths), column, user_column, value_column, format, lists, nulls == "skip", bad_rows == "skip"
+    )

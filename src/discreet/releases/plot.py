@@ -37,7 +37,9 @@ def plot_histogram(histogram: Release, path: str | os.PathLike[str] | None, *, c
     above = np.where(np.isfinite(upper), np.clip(upper - shown.counts, 0.0, None), 0.0)
     axes.errorbar(shown.counts, places, xerr=[below, above], fmt="none", ecolor="#222222", elinewidth=1, capsize=2)
     axes.set_yticks(places, labels)
-    counted = {"events": "count", "people": "number of people", "rows": "number of rows"}[histogram.counted]
+    counted = {"events": "count", "people": "number of people", "rows": "number of rows", "sums": "sum of values"}[
+        histogram.counted
+    ]
     axes.set_xlabel(f"private {counted}, with intervals that hold together at {confidence:.0%} confidence")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlim(left=0)

@@ -30,7 +30,7 @@ Counts = npt.NDArray[np.int64]
 PAYLOAD_VERSION = 1
 PEOPLE_VERSION = 3  # with what was counted, what bounding left out, and noise of every item's own size
 SHARDED_VERSION = 2  # with the shards and their offsets; a histogram without them is written as version 1
-COUNTED = ("events", "people", "rows")
+COUNTED = ("events", "people", "rows", "sums")
 _ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary", "mixed")
 
 
@@ -52,7 +52,8 @@ class Release:
         total: The noisy length of the stream, when a share of the budget was spent on it; otherwise None.
         steps: Where items have noise of different sizes: how much of each item's count one unit of the noise is,
             float64, read-only. Otherwise None.
-        counted: What a count is of: "events", "people" who have the item, or "rows" of people.
+        counted: What a count is of: "events", "people" who have the item, "rows" of people, or "sums" of their
+            values.
         left_out: Where contributions of people were bounded: the share of them that is missing in the counts, an
             `Estimate`. The bounds are for what was counted; the lower one holds for the truth, too. Otherwise None.
         error_model: The laws from which `bounds` follow. All of it is public.
@@ -217,10 +218,12 @@ class Release:
         """What was counted and what is missing, in plain sentences; nothing for counts of events."""
         if self.counted == "events":
             return []
-        of = "people who have the item" if self.counted == "people" else "rows that people have with the item"
-        told = [
-            f"Counts are of {of}. The intervals are for what was counted; their lower ends hold for the truth, too."
-        ]
+        of = {
+            "people": "of people who have the item",
+            "rows": "of rows that people have with the item",
+            "sums": "sums of the values of people's rows with the item, each value cut to the public range",
+        }[self.counted]
+        told = [f"Counts are {of}. The intervals are for what was counted; their lower ends hold for the truth, too."]
         if self.left_out is not None:
             low, high = math.floor(100 * self.left_out.lower), math.ceil(100 * self.left_out.upper)
             about = "less than 1" if self.left_out.value < 0.01 else f"about {100 * self.left_out.value:.0f}"

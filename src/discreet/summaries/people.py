@@ -192,6 +192,7 @@ class ListedPeople(People):
         there = index >= 0
         owner, index = self._owner[there], index[there]
         values = self._times[there] * weights[index]
-        squared = np.zeros(int(self._owner.max(initial=-1)) + 1, object)  # whole numbers of any size
-        np.add.at(squared, owner, values.astype(object) ** 2)
+        fits = float(values.max(initial=0)) ** 2 * len(values) < 2**62  # else whole numbers of any size
+        squared = np.zeros(int(self._owner.max(initial=-1)) + 1, np.int64 if fits else object)
+        np.add.at(squared, owner, (values if fits else values.astype(object)) ** 2)
         return owner, index, values, squared.astype(np.float64)
