@@ -23,12 +23,12 @@ def test_the_table_and_a_markdown_report(discreet, tmp_path):
 
 
 def test_json_and_an_html_report(discreet, tmp_path):
-    done = discreet("audit", "mergedrelease", "--jobs", 2, "-q", "--format", "json", "--report", tmp_path / "out.html")
+    done = discreet("audit", "countmin", "--jobs", 2, "-q", "--format", "json", "--report", tmp_path / "out.html")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = json.loads(done.stdout)
     assert found["passed"] is True
-    assert {report["mechanism"] for report in found["reports"]} == {"MergedRelease"}
+    assert {report["mechanism"] for report in found["reports"]} == {"CountMinHeavyHitters"}
     assert all(twin["caught"] for report in found["reports"] for twin in report["twins"])
     page = (tmp_path / "out.html").read_text()
     assert page.startswith("<!doctype html>")
