@@ -16,6 +16,7 @@ from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import new_charge_id
 from discreet.privacy.steps import Steps
 from discreet.releases.paying import Bill, begin
+from discreet.releases.release import Release
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from discreet.privacy.ledger import Account, Step
 
-__all__ = ["Continual"]
+__all__ = ["Continual", "ListedOverTime"]
 
 MAX_HORIZON = 2**24
 
@@ -285,3 +286,24 @@ class Continual(abc.ABC):
         self._paid = bool(header["paid"])
         self._seeded = self._seeded or bool(header["seeded"])
         self._steps = Steps.from_dict(header["steps"]) if "steps" in header else Steps(self._charge_id)
+
+
+class ListedOverTime(Continual):
+    """One whose ticks publish items and counts."""
+
+    _last: Release | None = None
+
+    @property
+    def last(self) -> Release | None:
+        """The latest release; None before the first tick."""
+        return self._published()  # type: ignore[no-any-return]
+
+    def _latest(self) -> Release | None:
+        return self._last
+
+    def _pack_latest(self) -> bytes:
+        assert self._last is not None
+        return self._last.to_payload()
+
+    def _unpack_latest(self, data: bytes) -> None:
+        self._last = Release.from_payload(data)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.continual._base import Continual
+from discreet.continual._base import ListedOverTime
 from discreet.continual._factors import levels
 from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
@@ -51,7 +51,7 @@ class _Node:
     counts: dict[Item, int]
 
 
-class HeavyHitters(Continual):
+class HeavyHitters(ListedOverTime):
     """The frequent items of the whole stream, or of the last `window` ticks, at every tick.
 
     Unit: one event (one item at one tick).
@@ -117,22 +117,6 @@ class HeavyHitters(Continual):
         self._seed = self._source.uniform_integers(2**63)  # another: a table fills badly in the order of its hashes
         self._sketches = [self._new_sketch() for _ in range(self.levels)]
         self._nodes: list[_Node] = []
-        self._last: Release | None = None
-
-    @property
-    def last(self) -> Release | None:
-        """The latest release; None before the first tick."""
-        return self._published()  # type: ignore[no-any-return]
-
-    def _latest(self) -> Release | None:
-        return self._last
-
-    def _pack_latest(self) -> bytes:
-        assert self._last is not None
-        return self._last.to_payload()
-
-    def _unpack_latest(self, data: bytes) -> None:
-        self._last = Release.from_payload(data)
 
     def _renew(self) -> None:
         """Nothing: the noise of a node is drawn when it is released, and what was released is public."""

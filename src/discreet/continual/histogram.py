@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.continual import one_shot
-from discreet.continual._base import Continual
+from discreet.continual._base import ListedOverTime
 from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
 from discreet.continual._people import Numbers, People, person_rows
 from discreet.continual._schemes import Factored, Hidden, Meta, Scheme, Sparse
@@ -63,7 +63,7 @@ class _Counted:
     pairs: tuple[Integers, Integers] | None = None  # of people and positions
 
 
-class Histogram(Continual):
+class Histogram(ListedOverTime):
     """The counts of items over the events so far, or of the people who have them, at every tick.
 
     Unit: one event, which is a set of items: at most `max_items_per_event` = D, or any number of them. With
@@ -158,7 +158,6 @@ class Histogram(Continual):
         self._added = np.zeros(0, np.int64)  # in the open tick
         self._run_cost = _RUN_COST
         self._scheme = self.make_scheme()
-        self._last: Release | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -262,21 +261,6 @@ class Histogram(Continual):
     def _tree(self, node: Any, sigma: float, complete: bool) -> Meta:
         assert self.horizon is not None
         return Meta(self.horizon, self.base, node, sigma, complete)
-
-    @property
-    def last(self) -> Release | None:
-        """The latest release; None before the first tick."""
-        return self._published()  # type: ignore[no-any-return]
-
-    def _latest(self) -> Release | None:
-        return self._last
-
-    def _pack_latest(self) -> bytes:
-        assert self._last is not None
-        return self._last.to_payload()
-
-    def _unpack_latest(self, data: bytes) -> None:
-        self._last = Release.from_payload(data)
 
     def _renew(self) -> None:
         self._scheme.renew(self.tick, self._source)
