@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import click
 from discreet.cli import options
 from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import LOCK_WAIT_SECONDS, Argument, Paying, Source, flag, option
-from discreet.cli.output import note, print_table, remark
+from discreet.cli.output import note, remark, table_width
 from discreet.errors import DataError, ParameterError
 from discreet.storage import AtomicFile
 
@@ -230,7 +229,7 @@ def aggregate(
 ) -> None:
     """Estimate from messages. What cannot be verified is reported and left out; the rest goes on."""
     from discreet.events.written import item_written, lines_of
-    from discreet.multiparty.answers import Questions
+    from discreet.multiparty.answers import Questions, answers_text
     from discreet.multiparty.post import hear
 
     def written(text: str) -> Any:
@@ -259,38 +258,4 @@ def aggregate(
         "bytes": aggregator.bytes_received,
         **asked.answered(protocol, aggregator, confidence),
     }
-    if as_json:
-        print(json.dumps(found))
-    else:
-        _show(found, aggregator.guarantee.sentence(), confidence)
-
-
-def _show(found: dict[str, Any], sentence: str, confidence: float) -> None:
-    from discreet.releases.formats import intervals, paragraph
-
-    heard, interval = found["messages"], f"{100 * confidence:g}% interval"
-
-    def show(name: str, heading: str, label: Callable[[dict[str, Any]], Any]) -> None:
-        rows = found.get(name)
-        if rows is not None:
-            between = intervals([row["lower"] for row in rows], [row["upper"] for row in rows])
-            cells = [(label(row), f"{row['count']:,.0f}", ends) for row, ends in zip(rows, between, strict=True)]
-            print_table([heading, "estimate", interval], cells, right=[1, 2])
-
-    show("estimates", "item", lambda row: row["item"])
-    show("heavy_hitters", "item", lambda row: row["item"])
-    if not found.get("complete", True):
-        print("More intervals looked heavy than were followed: this share is within the noise.")
-    if "quantiles" in found:
-        rows = [(f"{row['share']:g}", row["value"], f"{row['lower']} to {row['upper']}") for row in found["quantiles"]]
-        print_table(["quantile", "item", interval], rows)
-    show("ranges", "range", lambda row: f"{row['low']} to {row['high']}")
-    if "coverage" in found:
-        missing = {number: part for number, part in found["coverage"].items() if part < 1}
-        print(f"Steps {found['since'] + 1} to {found['time']}.")
-        for number, part in missing.items():
-            print(f"Party {number} told about {100 * part:.0f}% of them.")
-    rejected = f", {len(heard['rejected'])} rejected" if heard["rejected"] else ""
-    repeated = f", {heard['repeated']} repeated" if heard["repeated"] else ""
-    print(f"{found['parties']} parties, {found['bytes']:,} bytes{repeated}{rejected}.")
-    print(paragraph(sentence))
+    print(json.dumps(found) if as_json else answers_text(found, aggregator.guarantee, confidence, table_width()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, batches, choice, option
 from discreet.cli.publish import Place, place, publish
-from discreet.errors import DataError, ParameterError
+from discreet.errors import ParameterError
 from discreet.privacy.unit import User
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def top(
     value_range: tuple[float, float] | None,
     memory: str | None,
     unit: str | None,
+    length: int | None,
     **sketch: Any,
 ) -> None:
     """Publish the most frequent items of files, privately.
@@ -87,10 +88,10 @@ def top(
     """
     people = user_column is not None and sketch["mechanism"] == "auto"
     if people:
-        for name in ("capacity", "length", "total_share"):
-            if sketch[name] is not None:
-                given = name.replace("_", "-")
-                raise ParameterError(f"--{given} is not for people: --user-column protects them without it")
+        given = {"capacity": sketch["capacity"], "length": length, "total-share": sketch["total_share"]}
+        for name, value in given.items():
+            if value is not None:
+                raise ParameterError(f"--{name} is not for people: --user-column protects them without it")
     elif user_column is not None and max_items_per_user is None:
         raise ParameterError("--user-column with a --mechanism of your own needs --max-items-per-user")
     elif count != "users" or any(given is not None for given in (memory, value_column, value_range)):
@@ -108,72 +109,28 @@ def top(
     asked = [list(files), source.column, user_column, source.input_format, source.nulls, source.bad_rows]
     request = json.dumps(asked if value_column is None else [*asked, value_column])
 
-    def of_people(reading_is_over: Callable[[], None]) -> Release:
-        from discreet.central.prepared import prepare_people
-        from discreet.engines.people import Memory, people_of_batches
-        from discreet.summaries.people import ValueRange
+    def draw(reading_is_over: Callable[[], None]) -> Release:
+        from discreet.api.top_files import top_k_of_files
 
-        Memory(memory)  # refused before anything is read
-        within = None if value_range is None else ValueRange(*value_range)
-        prepared = prepare_people(
-            k, budget, max_items=max_items_per_user, count=count, values=within,
-            ledger=payer, charge_id=paying.charge_id,
-        )  # fmt: skip
-        found = people_of_batches(
-            batches(stream), rows=count == "rows", value_range=within, nulls=source.nulls, memory=memory,
-            threads=sketch["workers"],
-        )  # fmt: skip
-        try:
-            reading_is_over()
-            return prepared.release(found, {"request": request})
-        finally:
-            found.close()
-
-    def of_rows(reading_is_over: Callable[[], None]) -> Release:
-        from discreet import top_k
-
-        def columns() -> Iterator[Any]:
-            yield from _columns(batches(stream), user_column is not None, max_items_per_user)
-            reading_is_over()
-
-        return top_k(
-            columns(),
+        return top_k_of_files(
+            batches(stream),
             k,
             budget,
-            unit=None if max_items_per_user is None else User(max_items_per_user),
-            grouped=max_items_per_user is not None,
-            stream_length=sketch.pop("length"),
+            users=user_column is not None,
+            max_items=max_items_per_user,
+            count=count,
+            value_range=value_range,
+            memory=memory,
+            nulls=source.nulls,
+            when_read=reading_is_over,
             ledger=payer,
             charge_id=paying.charge_id,
             request=request,
+            stream_length=length,
             **sketch,
         )
 
-    publish(place, paying, budget, of_people if people else of_rows, lambda made: _remarks(made, k, unit is not None))
-
-
-def _columns(read: Iterator[Any], has_users: bool, max_items: int | None) -> Iterator[Any]:
-    """The columns to count: items, or one list of items a user."""
-    import pyarrow as pa
-
-    sets = None
-    if has_users and max_items is not None:
-        from discreet.events.users import UserSets
-
-        sets = UserSets(max_items)
-    for batch in read:
-        items = batch.column("item")
-        lists = pa.types.is_list(items.type) or pa.types.is_large_list(items.type)
-        if lists and (has_users or max_items is None):
-            raise DataError("the column holds lists: give --max-items-per-user, and no --user-column")
-        if not lists and max_items is not None and not has_users:
-            raise DataError("--max-items-per-user needs --user-column, or a column of lists with one row a user")
-        if sets is None:
-            yield items
-        else:
-            sets.add(batch.column("user"), items)
-    if sets is not None:
-        yield from sets.lists()
+    publish(place, paying, budget, draw, lambda release: _remarks(release, k, unit is not None))
 
 
 def _remarks(release: Release, k: int, row_known: bool) -> list[str]:

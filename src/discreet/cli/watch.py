@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.engines.watch import Task, Watcher
-    from discreet.privacy import Guarantee
     from discreet.privacy.budget import Budget
 
 __all__ = ["watch"]
@@ -192,35 +190,10 @@ def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
     if not sys.stdout.isatty():
         print(json.dumps(shown, ensure_ascii=False), flush=True)
         return
-    print("\x1b[2J\x1b[H" + screen(shown, watcher.task.horizon, watcher.guarantee), flush=True)
+    from discreet.releases.formats import tick_text
 
-
-def screen(result: dict[str, Any], horizon: int, guarantee: Guarantee) -> str:
-    """A release for a terminal: what was counted, how far off it may be, and what is promised."""
-    from discreet.releases.formats import intervals, paragraph, table_text
-
-    when = f", from {result['start']} to {result['end']}" if "end" in result else ""
-    lines = [f"Tick {result['tick']} of {horizon}{when}."]
-    covers = result.get("covers")  # a release of an older state does not say it
-    if covers is not None:
-        first, last = covers["first_tick"], covers["last_tick"]
-        some = f"ticks {first} to {last} together" if first < last else f"tick {last} alone"
-        lines.append(f"Counts are of {some}{'' if first > 1 else ', all so far'}.")
-    if "items" in result:
-        shown = result["items"]
-        between = intervals([row["lower"] for row in shown], [row["upper"] for row in shown])
-        rows = [(row["item"], f"{row['count']:,}", ends) for row, ends in zip(shown, between, strict=True)]
-        people = result.get("counted") == "people"
-        cut = f" of about {result['threshold']:,} people" if people and result.get("threshold") else ""
-        headings = ["item", "people" if people else "estimate", f"{result['confidence']:.0%} interval"]
-        table = table_text(headings, rows, (1, 2), table_width())
-        lines += ["", table if rows else f"No item passed the threshold{cut}.\n"]
-    else:
-        spread = math.ceil(1.96 * result["standard_deviation"])
-        number, of = (result["people"], "different people") if "people" in result else (result["total"], "rows")
-        low, high = max(0, number - spread), number + spread
-        lines += ["", f"{number:,} {of}; 95% interval {low:,} to {high:,}.", ""]
-    return "\n".join(lines) + "\n" + paragraph(guarantee.sentence())
+    text = tick_text(shown, watcher.task.horizon, watcher.guarantee, table_width())
+    print(f"\x1b[2J\x1b[H{text}", flush=True)
 
 
 def _note_left_out(watcher: Watcher) -> None:

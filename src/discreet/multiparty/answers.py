@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.stream import Stream
+from discreet.releases.formats import intervals, paragraph, table_text
 
 if TYPE_CHECKING:
     from discreet.multiparty._base import Protocol
     from discreet.multiparty.estimates import Estimates
+    from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Questions"]
+__all__ = ["Questions", "answers_text"]
 
 MOST_LISTED = 2**20
 
@@ -91,3 +94,33 @@ def _rows(items: Any, counts: Estimates, confidence: float) -> list[dict[str, An
         {"item": item, "count": count, "lower": low, "upper": high}
         for item, count, low, high in zip(*columns, strict=True)
     ]
+
+
+def answers_text(found: dict[str, Any], guarantee: Guarantee, confidence: float, width: int | None = None) -> str:
+    """Answers, and what was heard, for people."""
+    heard, interval = found["messages"], f"{100 * confidence:g}% interval"
+    lines: list[str] = []
+
+    def table(name: str, heading: str, label: Callable[[dict[str, Any]], Any]) -> None:
+        rows = found.get(name)
+        if rows is not None:
+            between = intervals([row["lower"] for row in rows], [row["upper"] for row in rows])
+            cells = [(label(row), f"{row['count']:,.0f}", ends) for row, ends in zip(rows, between, strict=True)]
+            lines.append(table_text([heading, "estimate", interval], cells, (1, 2), width).rstrip("\n"))
+
+    table("estimates", "item", lambda row: row["item"])
+    table("heavy_hitters", "item", lambda row: row["item"])
+    if not found.get("complete", True):
+        lines.append("More intervals looked heavy than were followed: this share is within the noise.")
+    if "quantiles" in found:
+        rows = [(f"{row['share']:g}", row["value"], f"{row['lower']} to {row['upper']}") for row in found["quantiles"]]
+        lines.append(table_text(["quantile", "item", interval], rows, (), width).rstrip("\n"))
+    table("ranges", "range", lambda row: f"{row['low']} to {row['high']}")
+    if "coverage" in found:
+        lines.append(f"Steps {found['since'] + 1} to {found['time']}.")
+        missing = {number: part for number, part in found["coverage"].items() if part < 1}
+        lines += [f"Party {number} told about {100 * part:.0f}% of them." for number, part in missing.items()]
+    rejected = f", {len(heard['rejected'])} rejected" if heard["rejected"] else ""
+    repeated = f", {heard['repeated']} repeated" if heard["repeated"] else ""
+    lines.append(f"{found['parties']} parties, {found['bytes']:,} bytes{repeated}{rejected}.")
+    return "\n".join([*lines, paragraph(guarantee.sentence())])

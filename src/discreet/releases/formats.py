@@ -11,9 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
     from discreet.releases.release import Release
 
-__all__ = ["FORMATS", "describe_estimate", "estimate_table", "intervals", "paragraph", "printable", "table_text"]
+__all__ = [
+    "FORMATS",
+    "describe_estimate",
+    "estimate_table",
+    "intervals",
+    "paragraph",
+    "printable",
+    "table_text",
+    "tick_text",
+]
 
 _GAP = "   "
 _NARROWEST = 8  # of a column that is folded
@@ -94,6 +104,32 @@ def estimate_table(name: str, estimate: Any, confidence: float, width: int | Non
     rows = [(what, f"{value:,.6g}", f"{low:,.6g} to {high:,.6g}") for what, value, low, high in numbers]
     text = table_text([heading, "estimate", f"{100 * confidence:g}% interval"], rows, (1, 2), width)
     return text if estimate.guarantee is None else f"{text}{paragraph(estimate.guarantee.sentence())}\n"
+
+
+def tick_text(result: dict[str, Any], horizon: int, guarantee: Guarantee, width: int | None = None) -> str:
+    """The release of a tick for people: what was counted, how far off it may be, and what is promised."""
+    when = f", from {result['start']} to {result['end']}" if "end" in result else ""
+    lines = [f"Tick {result['tick']} of {horizon}{when}."]
+    covers = result.get("covers")  # a release of an older state does not say it
+    if covers is not None:
+        first, last = covers["first_tick"], covers["last_tick"]
+        some = f"ticks {first} to {last} together" if first < last else f"tick {last} alone"
+        lines.append(f"Counts are of {some}{'' if first > 1 else ', all so far'}.")
+    if "items" in result:
+        shown = result["items"]
+        between = intervals([row["lower"] for row in shown], [row["upper"] for row in shown])
+        rows = [(row["item"], f"{row['count']:,}", ends) for row, ends in zip(shown, between, strict=True)]
+        people = result.get("counted") == "people"
+        cut = f" of about {result['threshold']:,} people" if people and result.get("threshold") else ""
+        headings = ["item", "people" if people else "estimate", f"{result['confidence']:.0%} interval"]
+        table = table_text(headings, rows, (1, 2), width)
+        lines += ["", table if rows else f"No item passed the threshold{cut}.\n"]
+    else:
+        spread = math.ceil(1.96 * result["standard_deviation"])
+        number, of = (result["people"], "different people") if "people" in result else (result["total"], "rows")
+        low, high = max(0, number - spread), number + spread
+        lines += ["", f"{number:,} {of}; 95% interval {low:,} to {high:,}.", ""]
+    return "\n".join(lines) + "\n" + paragraph(guarantee.sentence())
 
 
 def paragraph(text: str) -> str:

@@ -1,7 +1,7 @@
 """What `discreet watch` shows on a terminal: which ticks the counts are of, intervals, and the guarantee."""
 
 import discreet as dc
-from discreet.cli.watch import screen
+from discreet.releases.formats import tick_text
 
 
 def released(mechanism, **more):
@@ -12,7 +12,7 @@ def released(mechanism, **more):
 def test_items_with_their_intervals_and_what_the_counts_are_of():
     mechanism = dc.continual.HeavyHitters(9, dc.Budget(5000.0, 0.5), 64)
     result = released(mechanism, start="2026-01-01T02:00:00+00:00", end="2026-01-01T03:00:00+00:00")
-    text = screen(result, 9, mechanism.guarantee)
+    text = tick_text(result, 9, mechanism.guarantee)
     assert "Tick 3 of 9, from 2026-01-01T02:00:00+00:00 to 2026-01-01T03:00:00+00:00." in text
     assert "Counts are of ticks 1 to 3 together, all so far." in text
     assert "95% interval" in text
@@ -20,16 +20,16 @@ def test_items_with_their_intervals_and_what_the_counts_are_of():
     assert row.split()[:2] == ["a", "9"]
     assert " to " in row
     assert "epsilon=5000, delta=0.5" in text
-    windowed = screen({**result, "covers": {"first_tick": 2, "last_tick": 3}, "items": []}, 9, mechanism.guarantee)
+    windowed = tick_text({**result, "covers": {"first_tick": 2, "last_tick": 3}, "items": []}, 9, mechanism.guarantee)
     assert "ticks 2 to 3 together." in windowed
     assert "No item passed the threshold." in windowed
-    alone = screen({**result, "covers": {"first_tick": 3, "last_tick": 3}}, 9, mechanism.guarantee)
+    alone = tick_text({**result, "covers": {"first_tick": 3, "last_tick": 3}}, 9, mechanism.guarantee)
     assert "Counts are of tick 3 alone." in alone
 
 
 def test_a_total_with_its_interval_and_a_release_of_an_older_state():
     counter = dc.continual.Counter(9, dc.Budget.zcdp(0.5))
-    text = screen({"tick": 1, "total": 1200, "standard_deviation": 10.0}, 9, counter.guarantee)
+    text = tick_text({"tick": 1, "total": 1200, "standard_deviation": 10.0}, 9, counter.guarantee)
     assert "1,200 rows; 95% interval 1,180 to 1,220." in text
     assert "rho=0.5" in text
 
@@ -38,11 +38,11 @@ def test_people_are_called_people():
     mechanism = dc.continual.Histogram(3, dc.Budget(1.0, 1e-6), unit=dc.User(2))
     release = mechanism.step(["a"] * 500, users=range(500))
     result = {"tick": 1, "covers": {"first_tick": 1, "last_tick": 1}, **release.to_dict()}
-    text = screen(result, 3, mechanism.guarantee)
+    text = tick_text(result, 3, mechanism.guarantee)
     assert "people" in text.split("a ")[0]
     assert "user" in text
-    empty = screen({**result, "items": []}, 3, mechanism.guarantee)
+    empty = tick_text({**result, "items": []}, 3, mechanism.guarantee)
     assert f"No item passed the threshold of about {release.threshold} people." in empty
     counter = dc.continual.DistinctCount(3, dc.Budget.zcdp(0.5))
-    text = screen({"tick": 1, "people": 1200, "standard_deviation": 10.0}, 3, counter.guarantee)
+    text = tick_text({"tick": 1, "people": 1200, "standard_deviation": 10.0}, 3, counter.guarantee)
     assert "1,200 different people; 95% interval 1,180 to 1,220." in text
