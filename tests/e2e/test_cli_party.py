@@ -127,6 +127,24 @@ def test_a_state_goes_on(party, places):
     assert "1200 parties" in at_once
 
 
+def test_messages_of_more_than_is_taken_are_left_out(party, places):
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", "integers", "--protocol", "LocalHashing")
+    Path("one.txt").write_text("1\n")
+    party("encode", "--round", "r.json", "--party", 0, "0.csv", "-o", "many.msg", "-q")
+    party("encode", "--round", "r.json", "--party", 5, "one.txt", "-o", "one.msg", "-q")
+    found = json.loads(
+        party(
+            "aggregate", "--round", "r.json", "many.msg", "one.msg", "--item", 1, "--max-items", 1, "--format", "json"
+        )
+    )
+    assert found["messages"]["accepted"] == found["parties"] == 1
+    assert [(row["file"], row["reason"]) for row in found["messages"]["rejected"]] == [("many.msg", "range")]
+    stream = ["--protocol", "Stream", "--option", "epoch_steps=1", "--option", "window=5"]
+    party("round", "s.json", "--round-id", "a", "--epsilon", 1, "--universe", 10, *stream)
+    with pytest.raises(dc.ParameterError, match="stream"):
+        party("aggregate", "--round", "s.json", "one.msg", "--item", 1, "--max-items", 1)
+
+
 def test_a_directory_of_messages_and_a_listed_universe(party, places, tmp_path):
     Path("words.txt").write_text("flu\ncold\nnone\n")
     Path("mine.txt").write_text("flu\n" * 300 + "cold\n" * 100)

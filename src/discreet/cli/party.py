@@ -209,6 +209,7 @@ def encode(
     option("--range", "With levels: LOW:HIGH, both included; may be repeated.", multiple=True),
     option("--time", "Of a stream: estimate at this step.", int),
     option("--state", "Keep what was heard in this file; it is made or continued.", options.PATH),
+    option("--max-items", "Leave out messages of more items (of local protocols: reports) than this.", int),
     options.confidence("Of each interval."),
 )
 @options.text_format("the estimates")
@@ -224,6 +225,7 @@ def aggregate(
     range: tuple[str, ...],
     time: int | None,
     state: Path | None,
+    max_items: int | None,
     confidence: float,
     as_json: bool,
 ) -> None:
@@ -247,7 +249,9 @@ def aggregate(
         time=time,
     )
     asked.check(protocol)
-    aggregator, heard = hear(protocol, messages, state, wait_seconds=LOCK_WAIT_SECONDS, undisturbed=uninterrupted)
+    aggregator, heard = hear(
+        protocol, messages, state, max_items=max_items, wait_seconds=LOCK_WAIT_SECONDS, undisturbed=uninterrupted
+    )
     for one in heard["rejected"]:
         remark(f"rejected {one['file']!r} ({one['reason']}): {one['text']}")
     found = {

@@ -169,17 +169,24 @@ class Protocol:
         """One party; numbers are public and different. A seeded source is for tests: its messages are not private."""
         return Party(self, number, source)
 
-    def aggregator(self) -> Aggregator:
-        """An aggregator that has heard nothing yet."""
+    def aggregator(self, *, max_items: int | None = None) -> Aggregator:
+        """An aggregator that has heard nothing yet.
+
+        Where anyone may send, give `max_items`: the most items (of a local protocol: reports) of one message. What a
+        liar adds to a count is then at most that and the noise's reach. 1 is right for users with one report each.
+        """
         from discreet.multiparty.aggregator import Aggregator
 
-        return Aggregator(self)
+        return Aggregator(self, max_items)
 
-    def restore(self, data: bytes) -> Aggregator:
-        """The aggregator of a state; `CorruptStateError` for bytes that are not one of this protocol and round."""
+    def restore(self, data: bytes, *, max_items: int | None = None) -> Aggregator:
+        """The aggregator of a state; `CorruptStateError` for bytes that are not one of this protocol and round.
+
+        `max_items` as for `aggregator`: a state does not keep it.
+        """
         from discreet.multiparty.aggregator import Aggregator
 
-        return Aggregator._restored(self, data)
+        return Aggregator._restored(self, data, max_items)
 
     # ---- what an audit looks at (`discreet.multiparty.seam`) --------------------------------------------------------
 

@@ -82,10 +82,16 @@ class _Runs:
 
 
 class Aggregator:
-    """Hears messages, refuses those it cannot verify, and estimates. Trusted with nothing."""
+    """Hears messages, refuses those it cannot verify, and estimates. Trusted with nothing.
 
-    def __init__(self, protocol: Protocol) -> None:
+    Attributes:
+        max_items: The most items (of a local protocol: reports) that one message may speak of, whatever the protocol
+            allows; None for no further limit. It bounds what a liar can do with one message.
+    """
+
+    def __init__(self, protocol: Protocol, max_items: int | None = None) -> None:
         self.protocol = protocol
+        self.max_items = None if max_items is None else whole_number("max_items", max_items, 1, MAX_NUMBER)
         self._heard: list[tuple[Any, Any]] = []
         self._runs = _Runs()
         self._bytes = 0
@@ -98,6 +104,8 @@ class Aggregator:
     def receive(self, message: bytes) -> None:
         """Take a message; `MessageError` says why not, and then nothing has changed."""
         opened = self.protocol._unpack(message)
+        if self.max_items is not None and opened.items > self.max_items:
+            raise MessageError(f"message speaks of more items than this aggregator takes, {self.max_items}", "range")
         content, covered = self.protocol._checked(opened)
         with self._lock:
             if any(self._runs.overlaps(first, count) for first, count in covered):
@@ -166,7 +174,7 @@ class Aggregator:
             return seal_state(_STATE_FAMILY, 1, p._identity + varint(self._bytes) + pack_parts(messages))
 
     @classmethod
-    def _restored(cls, protocol: Protocol, data: bytes) -> Self:
+    def _restored(cls, protocol: Protocol, data: bytes, max_items: int | None) -> Self:
         _, payload = open_state(data, _STATE_FAMILY, 1)
         aggregator, whose = cls(protocol), protocol._identity
         if payload[: len(whose)] != whose:
@@ -178,6 +186,7 @@ class Aggregator:
         except MessageError as error:
             raise CorruptStateError(f"state does not belong to this protocol and round: {error}") from None
         aggregator._bytes = size
+        aggregator.max_items = cls(protocol, max_items).max_items  # only now: reports that were heard are kept together
         return aggregator
 
     def __repr__(self) -> str:

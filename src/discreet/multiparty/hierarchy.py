@@ -127,17 +127,17 @@ class Hierarchy(Protocol):
             raise MessageError("message has another number of reports than it says", "size")
         return opened
 
-    def aggregator(self) -> HierarchyAggregator:
-        """An aggregator that has heard nothing yet."""
+    def aggregator(self, *, max_items: int | None = None) -> HierarchyAggregator:
+        """An aggregator that has heard nothing yet; `max_items` of one message, as for every protocol."""
         from discreet.multiparty.hierarchy_aggregator import HierarchyAggregator
 
-        return HierarchyAggregator(self)
+        return HierarchyAggregator(self, max_items)
 
-    def restore(self, data: bytes) -> HierarchyAggregator:
+    def restore(self, data: bytes, *, max_items: int | None = None) -> HierarchyAggregator:
         """The aggregator of a state; `CorruptStateError` for bytes that are not one of this protocol and round."""
         from discreet.multiparty.hierarchy_aggregator import HierarchyAggregator
 
-        return HierarchyAggregator._restored(self, data)
+        return HierarchyAggregator._restored(self, data, max_items)
 
 
 def _share(budget: Budget, parts: int) -> Budget:

@@ -67,8 +67,8 @@ class HierarchyAggregator(Aggregator):
 
     protocol: Hierarchy
 
-    def __init__(self, protocol: Protocol) -> None:
-        super().__init__(protocol)
+    def __init__(self, protocol: Protocol, max_items: int | None = None) -> None:
+        super().__init__(protocol, max_items)
         self._ready: dict[int, tuple[int, Heard]] = {}
 
     # ---- one level -------------------------------------------------------------------------------------------------

@@ -119,8 +119,13 @@ class StreamAggregator:
 
     @property
     def time(self) -> int:
-        """The last step that any party told about; a party may say what it likes about the time."""
-        return max((to for voice in self._voices.values() for _, to in voice.spans), default=self._begin)
+        """The last step that half of the parties heard told about, and no less than `advance` said.
+
+        A party may say what it likes about the time, so it takes as many to move it.
+        """
+        ends = sorted(max(to for _, to in spans) for spans in (list(v.spans) for v in self._voices.values()) if spans)
+        told = ends[(len(ends) - 1) // 2] if ends else 0
+        return max(told, self._begin + (self.stream.window or 0) if self._begin else 0)
 
     @property
     def parties(self) -> int:
@@ -135,9 +140,9 @@ class StreamAggregator:
     def estimate(self, items: Any, time: int | None = None) -> StreamEstimates:
         """Counts of the items in the window that ends with step `time`, or since the beginning.
 
-        By default up to the last step that any party told about. Packets about later steps do not matter. Estimates are
-        unbiased for the steps that parties told about, and `coverage` says which share that is: nothing is made up for
-        a party that joined late, fell silent or lost a packet.
+        By default up to `time`, the last step that half of the parties told about. Packets about later steps do not
+        matter. Estimates are unbiased for the steps that parties told about, and `coverage` says which share that is:
+        nothing is made up for a party that joined late, fell silent or lost a packet.
         """
         time = self.time if time is None else whole_number("time", time, 0, MAX_TIME)
         since = 0 if self.stream.window is None else max(0, time - self.stream.window)
