@@ -144,7 +144,7 @@ class Growing:
             return Lines()
         if self.format in DELIMITERS:
             return Delimited(self.format, self.file, self._choice)
-        return JsonLines(self._wanted, time=None if self._time is None else len(self._values))
+        return JsonLines(self._wanted, number=None if self._time is None else len(self._values))
 
     def _choice(self, names: list[str]) -> list[str]:
         """The columns that are wanted. One that is not there is the operator's mistake."""

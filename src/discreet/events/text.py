@@ -186,14 +186,15 @@ class Delimited(TextReader):
 class JsonLines(TextReader):
     """One object a line. A key that is missing is a null. None is the only key of a line beside the others.
 
-    Items (and users) are text and whole numbers of 64 bits or, with `lists`, lists of one kind of these. `time` is the
-    place of a column that may be any number.
+    Items (and users) are text and whole numbers of 64 bits or, with `lists`, lists of one kind of these. `number` is
+    the place of a column that may hold anything, for the caller to read as a time or an amount: as text, which is empty
+    where there is neither text nor a number.
     """
 
     unreadable = "a line that is not a JSON object"
 
-    def __init__(self, wanted: Sequence[str | None], lists: bool = False, time: int | None = None) -> None:
-        self._wanted, self._lists, self._time = list(wanted), lists, time
+    def __init__(self, wanted: Sequence[str | None], lists: bool = False, number: int | None = None) -> None:
+        self._wanted, self._lists, self._number = list(wanted), lists, number
 
     def rows(self, block: bytes) -> Rows:
         kinds, ends, found, list_kinds, list_offsets = _native.json_rows(block, self._wanted, self._lists)
@@ -205,10 +206,10 @@ class JsonLines(TextReader):
             columns[0] = pa.ListArray.from_arrays(offsets, columns[0], mask=pa.array(values[0] == NULL))
         rows = Rows(np.frombuffer(kinds, np.uint8).copy(), np.frombuffer(ends, np.int64), columns, values)
         for place in range(len(values)):
-            is_time, is_list = place == self._time, self._lists and place == 0
-            assert rows.values is not None
-            most = NUMBER if is_time or is_list else LARGE
-            rows.leave_out(rows.values[place] > most, NO_TIME if is_time else NOT_AN_ITEM)
+            if place != self._number:
+                assert rows.values is not None
+                most = NUMBER if self._lists and place == 0 else LARGE
+                rows.leave_out(rows.values[place] > most, NOT_AN_ITEM)
         return rows
 
     @staticmethod

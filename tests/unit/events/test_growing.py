@@ -259,3 +259,17 @@ def test_users_beside_items_and_times(tmp_path, suffix):
     for names in (("who", "when"), ("what", "who")):
         with pytest.raises(dc.ParameterError, match="different columns"):
             Growing(str(path), None, *names, needs_items=True, user_column="who")
+
+
+@pytest.mark.parametrize("when", ["true", "[5]", "{}", '""', "null", "NaN"])
+def test_times_of_json_that_are_none(tmp_path, when):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"when": 5, "what": "a"}}\n{{"when": {when}, "what": "b"}}\n{{"when": "6", "what": "c"}}\n')
+    rows = Growing(str(path), None, "what", "when", needs_items=True)
+    rows.open(0)
+    with closing(rows):
+        (batch,) = rows.available()
+    assert batch.values.column("item").to_pylist() == ["a", "c"]
+    assert batch.times.tolist() == [5, 6]
+    assert sum(rows.bad.values()) == 1
+    assert "a time" in next(iter(rows.bad))
