@@ -23,7 +23,9 @@ def unit_words(report: AuditReport) -> str:
     unit = report.unit
     if unit is None:
         return "draw"
-    return f"user of {unit.max_items}" if isinstance(unit, User) else type(unit).__name__.lower()
+    if isinstance(unit, User):
+        return "person" if unit.max_items is None else f"user of {unit.max_items}"
+    return type(unit).__name__.lower()
 
 
 def summary_rows(reports: Sequence[AuditReport]) -> list[tuple[str, ...]]:

@@ -273,7 +273,8 @@ class Histogram(ListedOverTime):
     def assumptions(self) -> tuple[str, ...]:
         if self._people is None:
             return ()
-        return (f"of a person the first {self._most} different items count, each once in all ticks together",)
+        first = f"the first {self._most} different items of a person count, each once in all ticks together"
+        return (f"people with more items are hidden, too: {first}",)
 
     def add(self, events: Any, *, users: Any = None, nulls: str = "error") -> None:
         """Take rows of the tick that `step` will publish next, as they come; only what they add is kept."""
