@@ -190,6 +190,20 @@ def test_a_ledger_pays_once_for_a_state(discreet, evens, tmp_path):
     assert (refused.returncode, refused.stdout) == (3, "")
 
 
+def test_a_state_without_a_ledger_is_charged_once_the_options_fit(discreet, evens, tmp_path):
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("visitors", dc.Budget(2.0))
+    pays = ["--ledger", tmp_path / "budgets.sqlite", "--account", "visitors"]
+    state = ["pan", "density", "--state", tmp_path / "s"]
+    assert discreet(*state, evens, "--universe", 20_000, "--epsilon", 1).returncode == 0
+    assert discreet(*state, *pays, "--epsilon", 2).returncode == 2  # another epsilon
+    assert ledger.account("visitors").spent().epsilon == 0
+    for _ in range(2):
+        done = discreet(*state, *pays, "--epsilon", 1)
+        assert done.returncode == 0, done.stderr
+    assert ledger.account("visitors").spent().epsilon == 1.0
+
+
 def test_fractions_by_remainder(discreet, evens):
     """At epsilon 40 noise moves a fraction by 0.01 with a probability far below 1e-8."""
     arguments = ["pan", "modular-incidence", evens, "-k", 3, "--universe", 20_000, "--epsilon", 40]

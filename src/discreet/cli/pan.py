@@ -175,14 +175,15 @@ def _estimator(kind: Kind, data: bytes | None, asked: dict[str, Any], paying: Pa
     if data is not None:
         if paying.given_id is not None:
             raise ParameterError("--charge-id names the charge that begins a state: leave it out")
-        made = estimator.from_bytes(data, ledger=paying.payer)
+        made = estimator.from_bytes(data)
         if "universe" in asked:
             asked["universe"] = asked["universe"].outline()
         stored = {**made.options, "epsilon": made.options["budget"].epsilon, **made.parameters}
         for name, value in asked.items():
             if value != stored[name]:
                 raise ParameterError(f"the state was made with another --{name.replace('_', '-')}; leave it out")
-        return made
+        # Only now: a ledger that did not pay for the state is charged.
+        return made if paying.payer is None else estimator.from_bytes(data, ledger=paying.payer)
     budget = options.budget_of(asked["epsilon"])
     given = {name: value for name, value in asked.items() if name != "epsilon"}
     made = estimator(budget=budget, ledger=paying.payer, charge_id=paying.charge_id, **given)
