@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.continual import Histogram
 from discreet.continual.seam import Hidden
@@ -40,7 +41,7 @@ class _NewPeople:
     def step(self, events: Any = (), tick: int | None = None, *, users: Any = None, **more: Any) -> Any:
         if users is None:
             owners = np.arange(len(events))
-            if not isinstance(events, np.ndarray):
+            if not isinstance(events, np.ndarray | pa.Array):
                 sets = [list(event) if isinstance(event, Iterable) else [event] for event in events]
                 owners = np.repeat(owners, [len(event) for event in sets]).astype(np.int64)
                 events = [item for event in sets for item in event]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.checks import positive_number, probability
@@ -72,7 +73,11 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho whose conversion is (epsilon, delta)-DP, rounded down."""
-    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    return _largest_rho(positive_number("epsilon", epsilon), probability("delta", delta))
+
+
+@lru_cache(maxsize=256)
+def _largest_rho(epsilon: float, delta: float) -> float:
     low, high = 0.0, epsilon
     while zcdp_epsilon(high, delta) <= epsilon:
         low, high = high, 2.0 * high
