@@ -66,9 +66,10 @@ class _Noted(np.ndarray[Any, np.dtype[np.int64]]):
 class _GivenNoise(ScriptedSource):
     """A source whose noise is given for each time it is asked; afterwards 0. It notes what its noise is added to."""
 
-    def __init__(self, *levels: int, again: Sequence[Step] = ()) -> None:
+    def __init__(self, again: Sequence[Step] = ()) -> None:
         super().__init__()
-        self.levels, self.again = [*levels], [*again]
+        self.levels: list[int] = []
+        self.again = [*again]
         self.steps: list[Step] = []
 
     def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
@@ -127,7 +128,7 @@ def steps_of(
 
     Places follow the first appearance of items, so that a person who comes last has their own items at the end.
     """
-    source, asked = _GivenNoise(again=again), []
+    source, asked = _GivenNoise(again), []
     watched = _Answers(ListedPeople(people, rows=mechanism.rows), noted=lambda _: asked.append(len(source.draws)))
     mechanism.of_snapshot(watched, source)
     # Questions after which no noise was asked for before the next one, or the end.
@@ -143,13 +144,13 @@ def _shift(first: Step, second: Step) -> float:
 
 def _cuts(mechanism: PeopleRelease, own: list[str]) -> tuple[int, int]:
     """(first look, mean of both): the least noise with which a person's own items pass, found by trying."""
-    found = []
+    found, people, source = [], ListedPeople([own]), _GivenNoise()
     for second in (lambda level: _NEVER, lambda level: level):
         low, high = 0, 2**50
         while low < high:
             middle = (low + high) // 2
-            source = _GivenNoise(middle, second(middle))
-            passes = len(mechanism.discover(ListedPeople([own]), source)[0]) > 0
+            source.levels = [middle, second(middle)]
+            passes = len(mechanism.discover(people, source)[0]) > 0
             low, high = (low, middle) if passes else (middle + 1, high)
         found.append(low)
     return found[0], found[1]
