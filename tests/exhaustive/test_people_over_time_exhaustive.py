@@ -235,13 +235,13 @@ def test_the_exact_loss_is_within_the_budget_and_half_the_noise_is_not(domain, m
     assert worst_delta(made, most, sigma=half) > BUDGET.delta
 
 
-def test_noise_for_one_item_does_not_hide_five():
-    """m ignored in the noise, over a known domain: the divergence of five items, all at the first tick."""
-    for most, within in ((5, True), (1, False)):
-        made = Histogram(T, BUDGET, list("abcde"), mechanism="tree", base=2, unit=dc.User(most))
+def test_noise_for_one_item_does_not_hide_four():
+    """m ignored in the noise, over a known domain: the divergence of four items, all at the first tick."""
+    for most, within in ((4, True), (1, False)):
+        made = Histogram(T, BUDGET, list("abcd"), mechanism="tree", base=2, unit=dc.User(most))
         p, q = laws(made._scheme, made._scheme.sigma, *next(item_cases(True)))
         one = p, q = _by_loss(p, q)
-        for _ in range(4):
+        for _ in range(3):
             p, q = _by_loss(np.outer(p, one[0]).ravel(), np.outer(q, one[1]).ravel())
         assert (_delta([(p, q)], BUDGET.epsilon) <= BUDGET.delta) is within
 
