@@ -13,7 +13,8 @@ import discreet as dc
 from discreet.central import people as mechanism
 from discreet.central.people import PeopleRelease, calibrated, gaussian_delta, joint_delta
 from discreet.noise import seeded_source
-from discreet.summaries.people import LENGTH, ListedPeople
+from discreet.summaries import people as people_module
+from discreet.summaries.people import LENGTH, MOST_STEPS, ListedPeople, ValueRange
 
 ITEMS = "abc"
 SETS = [list(items) for size in (1, 2, 3) for items in itertools.combinations(ITEMS, size)]
@@ -232,3 +233,75 @@ def test_items_beyond_the_choice_call_for_nothing():
     source = LoudBeyond(people.discovery_weights(256))
     places, _, second = PeopleRelease(dc.Budget(1.0, 1e-6), 20).discover(people, source)
     assert (len(places), second) == (0, True)
+
+
+AMOUNTS = (0.0, 0.001, 1.0, 7.5, 10.0, 1e6, math.inf, -5.0)
+PURCHASES = [
+    (items, amounts)
+    for items in (["a"], ["a", "b"], ["c", "c"])
+    for amounts in itertools.product(AMOUNTS, repeat=len(items))
+]
+
+
+def furthest_move(value_range, longest):
+    """The most that the values of one person move the sums, in steps of the lattice."""
+    weights, worst = {"a": 300, "b": 700, "c": 1024}, 0.0
+    crowd = [(["a", "b", "c"], [3.0, 4.0, 5.0])]
+    for data in ([], [(["a"], [2.0])], [(["a", "b"], [10.0, 0.5])]):
+        base = [*crowd, *data]
+        for person in PURCHASES:
+            before, after = (
+                sums(ListedPeople(
+                    [items for items, _ in people], values=[amounts for _, amounts in people], value_range=value_range
+                ), weights, longest)
+                for people in (base, [*base, person])
+            )  # fmt: skip
+            worst = max(worst, moved(after, before))
+    return worst
+
+
+@pytest.mark.parametrize("low", [0, 2])
+@pytest.mark.parametrize("longest", [1.0, 900.0 * 2**20, 5000.0 * 2**20])
+def test_the_values_of_one_person_move_the_sums_by_one_length(low, longest):
+    worst = furthest_move(ValueRange(low, 10), longest)
+    assert worst <= LENGTH
+    if longest < 1000 * 2**20:
+        assert worst > 0.999 * LENGTH  # nothing is wasted, either
+
+
+def test_a_twin_that_does_not_scale_values_is_seen(monkeypatch):
+    def unscaled(values, squared_lengths, longest):
+        return np.trunc((LENGTH - 1) * values / longest).astype(np.int64)
+
+    monkeypatch.setattr(people_module, "scaled", unscaled)
+    assert furthest_move(ValueRange(0, 10), 900.0 * 2**20) > LENGTH
+
+
+class NoRange(ValueRange):
+    """A twin that takes values as they are."""
+
+    def steps(self, values):
+        return np.rint(np.clip(values, -1e9, 1e9) * (self.STEPS / self.high)).astype(np.int64)
+
+
+def one_row_counts_as(value_range, value):
+    """What one row with this value adds to the count of its item, in the unit of the values."""
+    one = ListedPeople([["a"]], values=[[value]], value_range=value_range)
+    longest = 1000.0 * ValueRange.STEPS
+    (entry,) = one.scaled_sums(np.array([0]), np.array([1]), longest).tolist()
+    return entry * longest / LENGTH / ValueRange.STEPS * value_range.high
+
+
+@pytest.mark.parametrize(("kind", "holds"), [(ValueRange, True), (NoRange, False)])
+def test_a_row_counts_as_a_value_within_the_range(kind, holds):
+    counted = [one_row_counts_as(kind(2, 10), value) for value in (*AMOUNTS, -math.inf, 1e300)]
+    assert all(2 * (1 - 1e-3) <= value <= 10 for value in counted) is holds
+    if holds:
+        assert counted[3] == pytest.approx(7.5, rel=1e-3)
+
+
+def test_values_of_one_person_and_item_count_up_to_a_limit():
+    """So that squares of sums stay whole numbers of 128 bits."""
+    with_many = ListedPeople([["a"] * 5], values=[[10.0] * 5], value_range=ValueRange(0, 10))
+    assert with_many.lengths(np.array([0]), np.array([1]))[0].tolist() == [(5.0 * 2**20) ** 2]
+    assert MOST_STEPS**2 * 1024**2 < 2**127 / 2**20

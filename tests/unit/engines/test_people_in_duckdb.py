@@ -19,7 +19,7 @@ import discreet as dc
 from discreet.central.people import PeopleRelease
 from discreet.engines.people import people_of_table
 from discreet.noise import seeded_source
-from discreet.summaries.people import ListedPeople
+from discreet.summaries.people import ListedPeople, ValueRange
 
 BUDGET = dc.Budget(1.0, 1e-6)
 
@@ -313,3 +313,89 @@ def test_the_private_folder_goes_also_after_a_crash(tmp_path, monkeypatch):
         with people_of_table(made_up(10), "what", "who"):
             assert Path(mine).exists()  # another's folder in use stays
     assert not list(tmp_path.iterdir())
+
+
+def with_values(rows=6000):
+    random = np.random.default_rng(7)
+    amounts = np.round(random.gamma(2.0, 20.0, rows), 2)
+    amounts[:6] = [0.0, 1e300, -3.0, np.inf, -np.inf, 250.0]
+    return made_up(rows).append_column("price", pa.array(amounts))
+
+
+def test_sums_out_of_core_in_memory_and_of_plain_lists_are_the_same(monkeypatch):
+    table, within = with_values(), ValueRange(0, 100)
+    people: dict[str, tuple[list, list]] = {}
+    for user, item, price in zip(*(table[name].to_pylist() for name in ("who", "what", "price")), strict=True):
+        items, prices = people.setdefault(user, ([], []))
+        items.append(item)
+        prices.append(price)
+    listed = ListedPeople(
+        [items for items, _ in people.values()], values=[prices for _, prices in people.values()], value_range=within
+    )
+    expected = everything(listed, False)
+    for room in (10**9, 40_000, 0):
+        monkeypatch.setattr("discreet.engines.people.Memory.room", room)
+        for threads in (1, 8):
+            with people_of_table(
+                table.to_reader(123), "what", "who", values="price", value_range=within, threads=threads
+            ) as found:
+                assert type(found).__name__ == ("MemoryPeople" if room == 10**9 else "DuckPeople")
+                assert everything(found, False) == expected
+
+
+def test_sums_are_near_the_truth_and_say_what_they_are():
+    table = with_values(60_000)
+    release = dc.top_k(table, 5, dc.Budget(4.0, 1e-6), column="what", user="who", values="price", value_range=(0, 100))
+    cut = np.clip(table["price"].to_numpy(), 0, 100)
+    names = np.array(table["what"].to_pylist())
+    assert release.counted == "sums"
+    assert "sums of the values" in release.notes()[0]
+    assert '"counted": "sums"' in release.to_json()
+    for item, count in zip(release.items, release.counts.tolist(), strict=True):
+        assert count == pytest.approx(cut[names == item].sum() * (1 - release.left_out.value), rel=0.1)
+
+
+@pytest.mark.parametrize("kind", [pa.int16(), pa.uint64(), pa.float32(), pa.decimal128(22, 2)])
+def test_values_of_any_type_of_number(kind):
+    table = pa.table({"who": ["a", "b"], "what": ["x", "x"], "price": pa.array([3, 4]).cast(kind)})
+    with people_of_table(table, "what", "who", values="price", value_range=ValueRange(0, 8)) as people:
+        people.discovery_weights(256)
+        lengths = people.lengths(np.array([0]), np.array([1]))[0]
+    assert lengths.tolist() == [(3 * 2.0**17) ** 2, (4 * 2.0**17) ** 2]
+
+
+def test_rows_without_a_value_are_refused_or_left_out_and_what_is_no_number_is_left_out():
+    missing = pa.table({"who": ["a", "b", "c"], "what": ["x", "y", "x"], "price": [1.0, None, 2.0]})
+    with pytest.raises(dc.DataError, match="nulls"):
+        people_of_table(missing, "what", "who", values="price", value_range=ValueRange(0, 8))
+    odd = missing.set_column(2, "price", pa.array([1.0, float("nan"), 2.0]))
+    for table, nulls in ((missing, "skip"), (odd, "error")):
+        with people_of_table(table, "what", "who", values="price", value_range=ValueRange(0, 8), nulls=nulls) as people:
+            assert people.items(np.arange(len(people.discovery_weights(256)))).to_pylist() == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"values": "price"}, "value_range"),
+        ({"value_range": (0, 1)}, "value_range"),
+        ({"values": "price", "value_range": (-1, 1)}, "0 <= LOW < HIGH"),
+        ({"values": "price", "value_range": (5, 5)}, "0 <= LOW < HIGH"),
+        ({"values": "price", "value_range": (0, float("inf"))}, "0 <= LOW < HIGH"),
+        ({"values": "price", "value_range": (0, 0.5)}, "HIGH must be from 1"),
+        ({"values": "price", "value_range": (0, 1e12)}, "HIGH must be from 1"),
+        ({"values": "price", "value_range": ("a", "b")}, "two numbers"),
+        ({"values": "price", "value_range": (1, 2, 3)}, "two numbers"),
+        ({"values": "price", "value_range": (0, 1), "count": "rows"}, "not both"),
+        ({"values": "cost", "value_range": (0, 1)}, "no column 'cost'"),
+        ({"values": "what", "value_range": (0, 1)}, "must hold numbers"),
+    ],
+)
+def test_what_cannot_be_summed_is_refused(options, says):
+    with pytest.raises(ValueError, match=says):
+        dc.top_k(with_values(10), 5, BUDGET, column="what", user="who", **options)
+
+
+def test_values_are_for_people():
+    with pytest.raises(dc.ParameterError, match="values"):
+        dc.top_k(with_values(10), 5, BUDGET, column="what", values="price", value_range=(0, 1))
