@@ -179,6 +179,49 @@ def test_a_bound_of_items_scales_those_who_have_more(discreet, tmp_path):
     assert release["guarantee"]["unit"]["max_items"] == 1
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_values_are_summed_within_a_public_range(discreet, tmp_path, suffix):
+    """1000 people pay 2.5 for a and 4 for b; one pays a million, which counts as 10."""
+    rows = [(f"user {user}", item, price) for user in range(1000) for item, price in (("a", 2.5), ("b", 4))]
+    rows.append(("somebody", "a", 1_000_000))
+    path = tmp_path / f"log.{suffix}"
+    if suffix == "csv":
+        path.write_text("user,query,price\n" + "".join(f"{user},{item},{price}\n" for user, item, price in rows))
+    elif suffix == "jsonl":
+        lines = (json.dumps(dict(zip(("user", "query", "price"), row, strict=True))) for row in rows)
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        users, items, prices = zip(*rows, strict=True)
+        pq.write_table(pa.table({"user": users, "query": items, "price": pa.array(prices, pa.float64())}), path)
+    columns = ("--column", "query", "--user-column", "user", "--value-column", "price", "--value-range", 0, 10)
+    release = release_of(discreet("top", path, *columns, *BUDGET, *SURE, "--format", "json"))
+    assert release["counted"] == "sums"
+    truth = {"a": 2510, "b": 4000}
+    for row in release["items"]:
+        assert row["lower"] <= truth[row["item"]] <= row["upper"] / (1 - release["left_out"]["upper"]) + 1
+    assert "sums" in discreet("top", path, *columns, *BUDGET).stdout.splitlines()[0]
+
+
+def test_a_value_that_is_no_number_is_a_bad_row(discreet, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("user,query,price\n" + "".join(f"{user},a,2\n" for user in range(900)) + "x,a,secret item\n")
+    columns = ("--column", "query", "--user-column", "user", "--value-column", "price", "--value-range", 0, 10)
+    done = discreet("top", path, *columns, *BUDGET, "--bad-rows", "error")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "a value that is not a number" in done.stderr
+    assert "secret item" not in done.stderr
+    assert discreet("top", path, *columns, *BUDGET, "--bad-rows", "skip").returncode == 0
+
+
+def test_lists_are_people_where_the_unit_says_so(discreet, tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"tags": ["a", "b"]}\n' * 900 + '{"tags": ["my own words"]}\n')
+    release = release_of(discreet("top", path, "--column", "tags", "--unit", "person", *BUDGET, "--format", "json"))
+    assert {row["item"] for row in release["items"]} == {"a", "b"}
+    assert release["counted"] == "people"
+    assert release["guarantee"]["assumptions"] == ["every person is one list"]
+
+
 def test_rows_say_that_they_hide_rows(discreet, tmp_path):
     asked = ("top", people(tmp_path), "--column", "query", *BUDGET, "-k", 3)
     assert "a person with many rows can put their own text on this list" in " ".join(discreet(*asked).stdout.split())
@@ -372,6 +415,12 @@ def bad(tmp_path):
         (["good.csv", "--column", "query", "--user-column", "user", "--mechanism", "user"], 2),
         (["good.csv", "--column", "query", "--user-column", "user", "--capacity", "64"], 2),
         (["good.csv", "--column", "query", "--user-column", "user", "--memory", "much"], 2),
+        (["good.csv", "--column", "query", "--user-column", "user", "--memory", "10MB"], 2),
+        (["good.csv", "--column", "query", "--user-column", "user", "--value-column", "n"], 2),
+        (["good.csv", "--column", "query", "--user-column", "user", "--value-range", "0", "5"], 2),
+        (["good.csv", "--column", "query", "--value-column", "n", "--value-range", "0", "5"], 2),
+        (["good.csv", "--column", "query", "--user-column", "user", "--unit", "person"], 2),
+        (["good.csv", "--column", "query", "--unit", "person"], 4),
         (["good.csv", "--column", "query", "--count", "rows"], 2),
         (["good.csv", "--column", "query", "--user-column", "user", "--unit", "row"], 2),
         (["good.txt", "--output", "no/such/file.json"], 1),

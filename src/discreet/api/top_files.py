@@ -23,6 +23,7 @@ def top_k_of_files(
     budget: Budget,
     *,
     users: bool = False,
+    lists: bool = False,
     max_items: int | None = None,
     count: str = "users",
     value_range: tuple[float, float] | None = None,
@@ -43,7 +44,9 @@ def top_k_of_files(
         k: How many items to list at most.
         budget: What the release may spend.
         users: Whether rows say whose they are: people are hidden, with all of their rows.
-        max_items: With `users` as in `top_k`. Without: the items are lists, one row a person, as `User(max_items)`.
+        lists: Whether the items are lists, one row a person: people are hidden as with `users`.
+        max_items: With `users` or `lists` as in `top_k`. Without: the items are lists all the same, as
+            `User(max_items)`.
         count: As in `top_k`.
         value_range: With `users`: sum the column "value" within these bounds.
         memory: As in `top_k`.
@@ -56,7 +59,7 @@ def top_k_of_files(
         request: As in `top_k`.
         sketch: Further arguments of `top_k`, for rows.
     """
-    if users and mechanism == "auto":
+    if lists or (users and mechanism == "auto"):
         from discreet.central.prepared import prepare_people
         from discreet.engines.people import Memory, people_of_batches
         from discreet.summaries.people import ValueRange
@@ -64,7 +67,7 @@ def top_k_of_files(
         Memory(memory)  # refused before anything is read
         within = None if value_range is None else ValueRange(*value_range)
         prepared = prepare_people(
-            k, budget, max_items=max_items, count=count, values=within, ledger=ledger, charge_id=charge_id
+            k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id
         )
         rows = count == "rows"
         found = people_of_batches(batches, rows=rows, value_range=within, nulls=nulls, memory=memory, threads=workers)
@@ -110,7 +113,7 @@ def _columns(batches: Iterator[pa.RecordBatch], users: bool, max_items: int | No
         items = batch.column("item")
         lists = pa.types.is_list(items.type) or pa.types.is_large_list(items.type)
         if lists and (users or max_items is None):
-            raise DataError("the column holds lists: give --max-items-per-user, and no --user-column")
+            raise DataError("the column holds lists, one row a person: give --unit person, and no --user-column")
         if not lists and max_items is not None and not users:
             raise DataError("--max-items-per-user needs --user-column, or a column of lists with one row a user")
         if sets is None:

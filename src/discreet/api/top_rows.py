@@ -65,10 +65,11 @@ def top_k(
     item that did not occur is never listed. `plan` says beforehand how frequent an item must be.
 
     Summary, capacity and mechanism are chosen from k, the budget, the unit and the declared length, never from the
-    data. A list column (one row a user, its items in the list) needs `unit=User(m)`: an item counts once for a user,
-    and of a user with more than m different items a uniform random sample of m counts. `unit=User()` needs no m, as
-    `user` does not: see there. With an m it is summarised by
-    `UserMisraGries`, or for small m by `MisraGries` with group privacy, whichever publishes rarer items by `plan`.
+    data. A list column (one row a user, its items in the list) is counted as `user` counts a table with
+    `unit=User()`, and takes `max_items`, `count` and `memory` then. With `unit=User(m)` it is summarised in one pass
+    and bounded memory, for more noise: an item counts once for a user, and of a user with more than m different items
+    a uniform random sample of m counts, by `UserMisraGries`, or for small m by `MisraGries` with group privacy,
+    whichever publishes rarer items by `plan`.
     A flat column under `User(m)` has group privacy: the caller sees to it that no user has more than m rows.
 
     Args:
@@ -127,9 +128,11 @@ def top_k(
             value_range=value_range, nulls=nulls, memory=memory, workers=workers,
             ledger=ledger, charge_id=charge_id, request=request, source=source,
         )  # fmt: skip
-    if any(option is not None for option in (max_items, memory, values, value_range)) or count != "users":
+    for_people = any(option is not None for option in (max_items, memory)) or count != "users"
+    if values is not None or value_range is not None or (for_people and (unit != User() or mechanism != "auto")):
         raise ParameterError(
-            "max_items, count, values and memory are for people: give user, the column that says whose row it is"
+            "max_items, count, values and memory are for people: give user, the column that says whose row it is (for "
+            "lists, one row a person: unit=dc.User(), and no values)"
         )
     if column is not None:
         data = column_of(data, column)
@@ -140,12 +143,18 @@ def top_k(
     nested = says_lists(data)
     if grouped is None:
         grouped = isinstance(unit, User) if nested is None else nested
+    if not grouped and isinstance(unit, User) and unit.max_items is None:
+        raise ParameterError(
+            "single items do not say whose they are: give a table with column= and user=, or the list of every "
+            "person's items; with dc.User(max_items) you vouch that nobody has more rows than that"
+        )
     if grouped and isinstance(unit, User) and unit.max_items is None and mechanism == "auto":
         refuse_for_people(capacity=capacity, total_share=total_share, stream_length=stream_length, bad_items=strict)
         table, persons = table_of_lists(one_column(batches_of(data, grouped)), nulls)
         return top_k_of_people(
-            table, k, budget, column="item", user=persons, nulls=nulls, workers=workers, ledger=ledger,
-            charge_id=charge_id, request=asked_of_top(k, nulls, request, column=column), source=source, lists=True,
+            table, k, budget, column="item", user=persons, max_items=max_items, count=count, nulls=nulls, memory=memory,
+            workers=workers, ledger=ledger, charge_id=charge_id,
+            request=asked_of_top(k, nulls, request, column=column), source=source, lists=True,
         )  # fmt: skip
     summary = empty_summary(grouped, k, budget, unit, capacity, mechanism, stream_length, workers)
     # An hour of reading must not end in a parameter that could have been refused before.

@@ -184,7 +184,7 @@ class PeopleRelease(Mechanism):
         least, most = 1, MOST_ROWS if self.rows else 1
         if self.values is not None:
             least, most = max(1, int(self.values.steps(np.array([self.values.low]))[0])), MOST_STEPS
-        edges = _edges(weights, least, most)
+        edges = _edges(weights, least, most, 4.0 if self.rows else 2.0)
         squared, times = people.lengths(places, weights)
         true = np.bincount(np.searchsorted(edges, squared), times, len(edges) + 1)[: len(edges)].astype(np.int64)
         spread = float(self.calibration.sigma_of(SIZES)) / LENGTH
@@ -212,15 +212,15 @@ def _weights(sizes: Counts) -> Counts:
     return np.asarray(np.maximum(np.rint(FINEST * relative / relative.max()), 1), dtype=np.int64)
 
 
-def _edges(weights: Counts, least: int, most: int) -> Array:
+def _edges(weights: Counts, least: int, most: int, factor: float) -> Array:
     """The upper ends of the bins of squared lengths, for entries from `least` to `most` times the weight.
 
-    Over presence they double; what has far to go takes steps of 4, to the longest vector there can be.
+    They go to the longest vector there can be.
     """
     edges = [float(least * int(weights.min())) ** 2]
     longest = float(most) ** 2 * float(np.sum(weights.astype(np.float64) ** 2))
     while edges[-1] < longest:
-        edges.append(edges[-1] * (2.0 if most == 1 else 4.0))
+        edges.append(edges[-1] * factor)
     return np.array(edges)
 
 
@@ -239,13 +239,20 @@ class Sizes:
     rows: bool  # or values: entries may be larger than 1
 
     @property
+    def _factor(self) -> float:
+        return float(self.edges[1] / self.edges[0]) if len(self.edges) > 1 else 2.0
+
+    @property
     def lengths(self) -> Array:
         """A typical length of each bin: in the middle of its logarithms."""
-        return np.asarray(np.sqrt(self.edges / math.sqrt(4.0 if self.rows else 2.0)))
+        return np.asarray(np.sqrt(self.edges / math.sqrt(self._factor)))
 
     @property
     def mass(self) -> Array:
-        relative = self.lengths / self.weight
+        return self._mass(self.lengths)
+
+    def _mass(self, lengths: Array) -> Array:
+        relative = lengths / self.weight
         return relative if self.rows else relative**2
 
     @property
@@ -289,13 +296,19 @@ class Sizes:
         from scipy.special import ndtri
 
         seen = int(np.flatnonzero(self.people)[-1]) + 2 if self.people.any() else 1
-        noisy, mass = self.noisy[:seen], self.mass[:seen]
-        lost = mass * (1.0 - self.kept(longest)[:seen])
-        everything = max(float(np.sum(np.maximum(noisy, 0.0) * mass)), 1e-9)
-        middle = float(np.sum(noisy * lost))
-        half = -float(ndtri((1.0 - confidence) / 2.0)) * self.spread * math.sqrt(float(np.sum(lost**2)))
-        low, value, high = (min(max(x / everything, 0.0), 1.0) for x in (middle - half, middle, middle + half))
-        return Estimate(value, low, high)
+        noisy = self.noisy[:seen]
+        normal = -float(ndtri((1.0 - confidence) / 2.0))
+
+        def share(lengths: Array, side: int) -> float:
+            mass = self._mass(lengths)[:seen]
+            lost = mass * (1.0 - np.minimum(1.0, longest / lengths[:seen]))
+            everything = max(float(np.sum(np.maximum(noisy, 0.0) * mass)), 1e-9)
+            half = normal * self.spread * math.sqrt(float(np.sum(lost**2)))
+            return min(max((float(np.sum(noisy * lost)) + side * half) / everything, 0.0), 1.0)
+
+        # How many rows or what values people have may be the same for all: the whole crowd is at one end of a bin then.
+        ends = (np.sqrt(self.edges / self._factor), np.sqrt(self.edges)) if self.rows else (self.lengths, self.lengths)
+        return Estimate(share(self.lengths, 0), share(ends[0], -1), share(ends[1], 1))
 
 
 @dataclass(frozen=True)

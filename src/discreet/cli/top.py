@@ -32,7 +32,7 @@ __all__ = ["top"]
     option(
         "--max-items-per-user",
         "With --user-column: a person with at most so many items is counted in full; by default this is chosen "
-        "privately. Without it: the column holds lists, one row a person.",
+        "privately. Without it: the column holds lists, one row a person, which are counted in one pass.",
         int,
     ),
     option(
@@ -54,7 +54,12 @@ __all__ = ["top"]
         metavar="LOW HIGH",
     ),
     option("--memory", "With --user-column: 2GB or 512MB; what does not fit goes to a private folder."),
-    option("--unit", "'row' says you know that without --user-column a row is hidden, not a person.", choice("row")),
+    option(
+        "--unit",
+        "'person': the column holds lists, one row a person, and people are protected as by --user-column. 'row' says "
+        "you know that without either a row is hidden, not a person.",
+        choice("row", "person"),
+    ),
     option("--capacity", "The number of counters; by default as `discreet plan` chooses it.", int),
     option("--length", "A public number, at least as many as there are events: it decides the capacity.", int),
     option("--mechanism", "The mechanism, by a name that `discreet plan` shows.", default="auto"),
@@ -86,24 +91,27 @@ def top(
     Every item well above the threshold is listed with high probability. There may be fewer than K. An item that did not
     occur is never listed.
     """
-    people = user_column is not None and sketch["mechanism"] == "auto"
+    persons = unit == "person"
+    if persons and (user_column is not None or value_column is not None or sketch["mechanism"] != "auto"):
+        raise ParameterError("--unit person is for lists: it goes with no --user-column, --value-column or --mechanism")
+    people = persons or (user_column is not None and sketch["mechanism"] == "auto")
     if people:
         given = {"capacity": sketch["capacity"], "length": length, "total-share": sketch["total_share"]}
         for name, value in given.items():
             if value is not None:
-                raise ParameterError(f"--{name} is not for people: --user-column protects them without it")
+                raise ParameterError(f"--{name} is not for people: they are protected without it")
     elif user_column is not None and max_items_per_user is None:
         raise ParameterError("--user-column with a --mechanism of your own needs --max-items-per-user")
     elif count != "users" or any(given is not None for given in (memory, value_column, value_range)):
         raise ParameterError("--count, --value-column and --memory are for people: give --user-column")
     if (value_column is None) != (value_range is None):
         raise ParameterError("--value-column needs --value-range LOW HIGH, a public range, and a range needs a column")
-    if unit is not None and (user_column is not None or max_items_per_user is not None):
+    if unit == "row" and (user_column is not None or max_items_per_user is not None):
         raise ParameterError("--unit row is for rows: --user-column and --max-items-per-user protect people")
     payer = paying.payer
     if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
-    lists = max_items_per_user is not None and user_column is None
+    lists = persons or (max_items_per_user is not None and user_column is None)
     stream = source.open(files, user_column=user_column, value_column=value_column, lists=lists)
     place.check([*stream.files, paying.ledger])
     asked = [list(files), source.column, user_column, source.input_format, source.nulls, source.bad_rows]
@@ -117,6 +125,7 @@ def top(
             k,
             budget,
             users=user_column is not None,
+            lists=persons,
             max_items=max_items_per_user,
             count=count,
             value_range=value_range,

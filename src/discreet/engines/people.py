@@ -21,7 +21,7 @@ from discreet.engines.numbers import Columns, Numbers, Rows, numbered
 from discreet.engines.private_folder import remove_left_over
 from discreet.engines.tables import TAGGED, as_arrow, objects_as_arrow
 from discreet.errors import DataError, ParameterError
-from discreet.events.items import read
+from discreet.events.items import read, without_list_views
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 
 __all__ = ["Memory", "MemoryPeople", "OpenPeople", "people_of_batches", "people_of_table"]
@@ -153,6 +153,8 @@ def people_of_table(
     """
     counting = _Counting(rows, value_range, nulls, Memory(memory), threads)
     wanted = [name for name in (column, user) if name is not None]
+    if len({*wanted, values}) < len(wanted) + 1:
+        raise ParameterError("the columns of the items, the people and the values must be different columns")
     data = objects_as_arrow(table, wanted) if user is not None and values is None else None
     data = as_arrow(table) if data is None else data
     names = list(data.schema.names)
@@ -241,6 +243,9 @@ def _of_lists(columns: Iterator[Columns], nulls: str) -> Iterator[Columns]:
 
     before = 0
     for _, lists, _ in columns:
+        lists = read(lists, lambda: without_list_views(lists))  # noqa: B023 (called at once)
+        if pa.types.is_fixed_size_list(lists.type):
+            lists = lists.cast(pa.large_list(lists.type.value_type))
         if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
             raise DataError("without a column of people the items must come in lists, one row a person")
         if lists.null_count:

@@ -222,10 +222,31 @@ def prepare_lists(data: Any) -> Any:
     if library(data) == "pandas":
         return read(data, lambda: _lists_from_pandas(data))
     if is_arrow(data) and not is_polars_objects(data):
-        return data
+        return read(data, lambda: without_list_views(data))
     if not is_several(data):
         raise DataError(f"expected the list of every user's items, got {type(data).__name__}")
     return (row_items(row) for row in data)
+
+
+def without_list_views(column: Any) -> Any:
+    """A column of lists as kernels read them: views of lists, which newer writers use, are written out.
+
+    Not by a cast of pyarrow: what it makes of views ends the process in its own functions.
+    """
+    import pyarrow as pa
+
+    kind = getattr(column, "type", None)
+    if not isinstance(kind, pa.DataType) or not (pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [without_list_views(chunk) for chunk in column.chunks]
+        return pa.chunked_array(chunks, pa.large_list(kind.value_type))
+    import numpy as np
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy()
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64())
+    return pa.LargeListArray.from_arrays(offsets, column.flatten(), mask=column.is_null())
 
 
 def _lists_from_pandas(data: Any) -> Any:
@@ -369,7 +390,8 @@ def _is_nested(data: Any) -> bool | None:
     elif hasattr(data, "__arrow_c_schema__"):
         kind = pa.field(data).type
     elif library(data) == "polars":
-        kind = data.head(0).to_arrow().type
+        none = data.head(0).to_arrow()
+        kind = none.schema.field(_only_column(none.schema)).type if isinstance(none, pa.Table) else none.type
     else:
         return False if library(data) == "numpy" and data.dtype.kind != "O" else None
     return _is_list(kind)
@@ -378,7 +400,8 @@ def _is_nested(data: Any) -> bool | None:
 def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+    views = pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) or views)
 
 
 def _is_nested_pandas(data: Any) -> bool | None:
@@ -405,6 +428,8 @@ def _columns(data: Any) -> Iterator[Any]:
         return _read_batches(data)
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         return iter([data.column(_only_column(data.schema))])
+    if library(data) == "polars" and getattr(data, "shape", ())[1:] == (1,):
+        return iter([data.to_series()])
     return iter([data])
 
 

@@ -388,14 +388,62 @@ def test_rows_without_a_value_are_refused_or_left_out_and_what_is_no_number_is_l
         ({"values": "price", "value_range": (1, 2, 3)}, "two numbers"),
         ({"values": "price", "value_range": (0, 1), "count": "rows"}, "not both"),
         ({"values": "cost", "value_range": (0, 1)}, "no column 'cost'"),
-        ({"values": "what", "value_range": (0, 1)}, "must hold numbers"),
+        ({"values": "what", "value_range": (0, 1)}, "different columns"),
+        ({"values": "note", "value_range": (0, 1)}, "must hold numbers"),
     ],
 )
 def test_what_cannot_be_summed_is_refused(options, says):
+    table = with_values(10).append_column("note", pa.array(["text"] * 10))
     with pytest.raises(ValueError, match=says):
-        dc.top_k(with_values(10), 5, BUDGET, column="what", user="who", **options)
+        dc.top_k(table, 5, BUDGET, column="what", user="who", **options)
 
 
 def test_values_are_for_people():
     with pytest.raises(dc.ParameterError, match="values"):
         dc.top_k(with_values(10), 5, BUDGET, column="what", values="price", value_range=(0, 1))
+
+
+LISTS = [["a", "b"], ["b", "c"], ["a", "b"]] * 100
+KINDS = (
+    pa.list_(pa.string()),
+    pa.large_list(pa.string()),
+    pa.list_(pa.string(), 2),
+    pa.list_view(pa.string()),
+    pa.large_list_view(pa.string()),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_any_kind_of_lists(kind):
+    column = pa.array(LISTS, kind)
+    with people_of_table(pa.table({"tags": column[1:]}), "tags") as people:
+        assert everything(people, False) == everything(ListedPeople(LISTS[1:]), False)
+    table = pa.table({"tags": column, "other": [0] * len(column)})
+    for release in (
+        dc.top_k(column, 5, BUDGET, unit=dc.User()),
+        dc.top_k(table, 5, BUDGET, column="tags", unit=dc.User()),
+        dc.top_k(column, 5, BUDGET, unit=dc.User(2)),
+    ):
+        assert {*release.items} == {"a", "b", "c"}
+
+
+def test_a_frame_of_one_column_of_lists():
+    frame = pl.DataFrame({"tags": LISTS})
+    assert {*dc.top_k(frame, 5, BUDGET, unit=dc.User()).items} == {"a", "b", "c"}
+
+
+def test_lists_take_what_tables_take():
+    release = dc.top_k(LISTS, 5, BUDGET, unit=dc.User(), max_items=2, count="rows", memory="1GB")
+    assert release.counted == "rows"
+    assert release.guarantee.unit == dc.User(2)
+
+
+@pytest.mark.parametrize("flat", [["a"] * 9, pa.array(["a"] * 9), pa.table({"x": ["a"]}), pl.DataFrame({"x": ["a"]})])
+def test_single_items_do_not_say_whose_they_are(flat):
+    with pytest.raises(ValueError, match=r"single items do not say whose|each row must be the list"):
+        dc.top_k(flat, 5, BUDGET, unit=dc.User())
+
+
+def test_people_and_items_are_two_columns():
+    with pytest.raises(dc.ParameterError, match="different columns"):
+        dc.top_k(made_up(10), 5, BUDGET, column="who", user="who")
