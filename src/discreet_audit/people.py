@@ -115,6 +115,14 @@ class _Changed(_Answers):
     """People of a twin."""
 
 
+def _listed(mechanism: Any, people: Sequence[Sequence[str]]) -> ListedPeople:
+    """The people in memory; where values are summed, every row has one far above the range."""
+    if mechanism.values is None:
+        return ListedPeople(people, rows=mechanism.rows)
+    values = [[1e6 * mechanism.values.high] * len(items) for items in people]
+    return ListedPeople(people, values=values, value_range=mechanism.values)
+
+
 def _crowd(mechanism: PeopleRelease) -> list[list[str]]:
     """People enough for every item to be found without noise, each item with its own number of them."""
     few = len(_COMMON)
@@ -129,7 +137,7 @@ def steps_of(
     Places follow the first appearance of items, so that a person who comes last has their own items at the end.
     """
     source, asked = _GivenNoise(again), []
-    watched = _Answers(ListedPeople(people, rows=mechanism.rows), noted=lambda _: asked.append(len(source.draws)))
+    watched = _Answers(_listed(mechanism, people), noted=lambda _: asked.append(len(source.draws)))
     mechanism.of_snapshot(watched, source)
     # Questions after which no noise was asked for before the next one, or the end.
     return source.steps, sum(later <= earlier for earlier, later in pairwise([*asked, len(source.draws)]))
@@ -175,7 +183,7 @@ class _PeopleAudit:
         places, weights, worst, pairs = np.arange(3), np.array([300, 700, 1024]), 0.0, 0
         for first, second, person in product(sets, repeat=3):
             base = [["a", "b", "c"], first, second][: 1 + effort.length + 1]
-            before, after = (ListedPeople(data, rows=mechanism.rows) for data in (base, [*base, person]))
+            before, after = (_listed(mechanism, data) for data in (base, [*base, person]))
             pairs += 1
             looked = after.discovery_weights(256) - before.discovery_weights(256)
             counted = after.scaled_sums(places, weights, 900.0) - before.scaled_sums(places, weights, 900.0)
@@ -216,7 +224,7 @@ class _PeopleAudit:
 
     def statistical(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release on one person alone: whatever it lists, it must list with probability delta."""
-        source, own = fresh_source(), ListedPeople([[f"own {index:03d}" for index in range(16)]], rows=mechanism.rows)
+        source, own = fresh_source(), _listed(mechanism, [[f"own {index:03d}" for index in range(16)]])
         listed = sum(len(mechanism(own, source)) > 0 for _ in range(effort.runs))
         low, _ = clopper_pearson(listed, effort.runs, 1e-7)
         yield Finding("statistical", "a person alone is listed", "delta", mechanism.budget.delta, low, effort.runs)
@@ -228,8 +236,7 @@ class _PeopleAudit:
         shuffled = [list(random.permutation(data[index])) for index in random.permutation(len(data))]
         for seed in range(4):
             first, second = (
-                {*mechanism(ListedPeople(people, rows=mechanism.rows), seeded_source(seed)).items}
-                for people in (data, shuffled)
+                {*mechanism(_listed(mechanism, people), seeded_source(seed)).items} for people in (data, shuffled)
             )
             broken += (not first <= {*_COMMON}) + (first != second)
         yield Finding("coupled", "order of people, and items of nobody", "violations", 0, broken, 4)
