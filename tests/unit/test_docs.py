@@ -58,3 +58,13 @@ def test_the_pan_private_estimators_have_what_their_page_promises():
             assert hasattr(estimator, method), (estimator, method)
         for method in (every[2], every[3]):
             assert hasattr(estimator, method) == (estimator is not dc.pan.InnerProductCounter), (estimator, method)
+
+
+def test_the_rooms_of_the_house_exist():
+    """Every file and link that docs/architecture.md names."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    files = set(re.findall(r"`([a-z_/]+\.py)`", page))
+    assert len(files) > 40
+    roots = [ROOT / "src/discreet", ROOT / "src/discreet_audit", ROOT / "src/discreet/multiparty"]
+    assert not [name for name in files if not any((root / name).is_file() for root in roots)]
+    assert not [link for link in re.findall(r"\]\(([^)]+)\)", page) if not (ROOT / "docs" / link).exists()]
