@@ -26,7 +26,7 @@ except ImportError as error:
 
 __all__ = ["DuckPeople"]
 
-_OWN_SHARE = 0.6  # of the memory: for the names; DuckDB has the rest
+_OWN_SHARE = 2 / 3  # of the memory, at most: for the names; DuckDB has the rest
 
 
 class DuckPeople(OpenPeople):
@@ -51,9 +51,7 @@ class DuckPeople(OpenPeople):
         self._chosen: bytes | None = None
         self._connection = duckdb.connect(":memory:", config={"temp_directory": str(self._folder.path)})
         self._run("SET preserve_insertion_order = false; SET autoinstall_known_extensions = false")
-        if memory.given is not None:
-            with _translated(memory):
-                self._run(f"SET memory_limit = '{int((1 - _OWN_SHARE) * memory.room)}B'")
+        self._limit((1 - _OWN_SHARE) * memory.room)
         if threads is not None:
             self._run(f"SET threads = {int(threads)}")
 
@@ -63,6 +61,11 @@ class DuckPeople(OpenPeople):
     def close(self) -> None:
         self._connection.close()
         self._folder.remove()
+
+    def _limit(self, size: float) -> None:
+        if self._memory.given is not None:
+            with _translated(self._memory):
+                self._run(f"SET memory_limit = '{int(size)}B'")
 
     def _run(self, sql: str) -> Any:
         return self._connection.execute(sql)
@@ -102,6 +105,7 @@ class DuckPeople(OpenPeople):
             with _translated(self._memory, problem):
                 # Taken in first: what comes from a stream is grouped by one thread, a table by all.
                 self._run("CREATE TEMP TABLE numbered AS SELECT * FROM source")
+                self._limit(self._memory.room - self._users.bytes - self._items.bytes)  # of names no more will come
                 entry = "sum(v)::BIGINT" if self._summed else "count(*)"
                 self._run(f"CREATE TEMP TABLE pairs AS SELECT u, i, {entry} AS n FROM numbered GROUP BY u, i")
                 self._run("DROP TABLE numbered")

@@ -116,7 +116,7 @@ class Memory:
     @property
     def room(self) -> int:
         """What rows may take, with the names of people and items."""
-        return max(self.bytes - _OTHERS, self.bytes // 8)
+        return max(self.bytes - _OTHERS, self.bytes // 3)
 
 
 def _memory_of_machine() -> int:
