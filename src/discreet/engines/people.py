@@ -19,7 +19,7 @@ import pyarrow as pa
 from discreet import _native
 from discreet.engines.numbers import Columns, Numbers, Rows, numbered
 from discreet.engines.private_folder import remove_left_over
-from discreet.engines.tables import TAGGED, as_arrow, objects_as_arrow
+from discreet.engines.tables import TAGGED, as_arrow, names_of_objects, objects_as_arrow
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import read, without_list_views
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
@@ -156,6 +156,10 @@ def people_of_table(
     if len({*wanted, values}) < len(wanted) + 1:
         raise ParameterError("the columns of the items, the people and the values must be different columns")
     data = objects_as_arrow(table, wanted) if user is not None and values is None else None
+    if values is not None and all(names_of_objects(table).count(name) == 1 for name in (*wanted, values)):
+        # Without the other columns, whose objects may be anything.
+        chosen = [*wanted, values]
+        table = {name: table[name] for name in chosen} if isinstance(table, dict) else table[chosen]
     data = as_arrow(table) if data is None else data
     names = list(data.schema.names)
     for name in (column, user, values):

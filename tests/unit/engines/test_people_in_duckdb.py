@@ -447,3 +447,14 @@ def test_single_items_do_not_say_whose_they_are(flat):
 def test_people_and_items_are_two_columns():
     with pytest.raises(dc.ParameterError, match="different columns"):
         dc.top_k(made_up(10), 5, BUDGET, column="who", user="who")
+
+
+def test_values_in_any_table():
+    table = with_values(500)
+    frame = table.to_pandas()
+    expected = None
+    for data in (table, frame, frame.assign(other=[object()] * 500), pl.from_arrow(table), frame.to_dict("list")):
+        with people_of_table(data, "what", "who", values="price", value_range=ValueRange(0, 50)) as people:
+            found = everything(people, False)
+        expected = expected or found
+        assert found == expected
