@@ -147,15 +147,16 @@ class PeopleRelease(Mechanism):
             one = one * (ValueRange.STEPS / self.values.high)
         counts = np.clip(np.rint(noisy / one), -_LARGEST, _LARGEST).astype(np.int64)
         keep = np.flatnonzero(counts >= 1)
+        guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
         listed = Release(
             published_type(people.items(places[keep])),
             counts[keep],
-            dataclasses.replace(self.guarantee, seeded=source.seeded),
+            guarantee,
             ErrorModel(Noise("gaussian", sigma, max(len(places), 1))),
             threshold=self.threshold,
             steps=1.0 / one[keep],
             counted=self.counted,
-            left_out=left_out and dataclasses.replace(left_out, guarantee=self.guarantee),
+            left_out=left_out and dataclasses.replace(left_out, guarantee=guarantee),
         )
         return listed.head(self.k)
 

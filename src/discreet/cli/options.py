@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.output import be_quiet, note_left_out, progress_is_shown, remark
+from discreet.cli.output import batches, be_quiet, note_left_out, remark
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -142,28 +142,6 @@ class Source:
             note_left_out(stream.bad_rows + rows - fitting)
 
         return items
-
-
-def batches(stream: ItemBatches, tell: bool = True) -> Iterator[Any]:
-    """The batches of a stream; on a terminal with progress. At the end, what was left out is told."""
-    yield from _with_progress(stream) if progress_is_shown() else stream
-    if tell:
-        note_left_out(stream.bad_rows)
-
-
-def _with_progress(stream: ItemBatches) -> Iterator[Any]:
-    """Rows, rows a second and the share of bytes read. NOT private: for the operator, who has the data."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    share = [BarColumn(), TaskProgressColumn()] if stream.bytes_total else []
-    told = TextColumn("{task.fields[rows]:,} rows  {task.fields[rate]:,.0f} rows/s")
-    with Progress(*share, told, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        rows, task = 0, bar.add_task("reading", total=stream.bytes_total, rows=0, rate=0.0)
-        for batch in stream:
-            rows += len(batch)
-            bar.update(task, completed=stream.bytes_read, rows=rows, rate=rows / (bar.tasks[0].elapsed or 1e-9))
-            yield batch
 
 
 def files(required: bool = False, help: str = "Files or patterns; '-' is standard input.") -> Decorator:

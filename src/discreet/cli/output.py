@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import DiscreetError, ParameterError
 
+if TYPE_CHECKING:
+    from discreet.events.stream import ItemBatches
+
 __all__ = [
+    "batches",
     "be_quiet",
     "by_ending",
     "drop_standard_output",
@@ -58,6 +62,28 @@ def note_left_out(rows: int) -> None:
     """Tell the operator how many rows of the files could not be read."""
     if rows:
         remark(f"{rows:,} rows could not be read and were left out (not private: for your eyes alone)")
+
+
+def batches(stream: ItemBatches, tell: bool = True) -> Iterator[Any]:
+    """The batches of a stream; on a terminal with progress. At the end, what was left out is told."""
+    yield from _with_progress(stream) if progress_is_shown() else stream
+    if tell:
+        note_left_out(stream.bad_rows)
+
+
+def _with_progress(stream: ItemBatches) -> Iterator[Any]:
+    """Rows, rows a second and the share of bytes read. NOT private: for the operator, who has the data."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    share = [BarColumn(), TaskProgressColumn()] if stream.bytes_total else []
+    told = TextColumn("{task.fields[rows]:,} rows  {task.fields[rate]:,.0f} rows/s")
+    with Progress(*share, told, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+        rows, task = 0, bar.add_task("reading", total=stream.bytes_total, rows=0, rate=0.0)
+        for batch in stream:
+            rows += len(batch)
+            bar.update(task, completed=stream.bytes_read, rows=rows, rate=rows / (bar.tasks[0].elapsed or 1e-9))
+            yield batch
 
 
 def table_width() -> int | None:

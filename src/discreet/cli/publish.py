@@ -129,14 +129,14 @@ def _write(
     from discreet.releases.formats import FORMATS, paragraph
 
     written = FORMATS[format](release, confidence, table_width() if is_text else None)
+    if is_text:
+        written = "".join([str(written), *(paragraph(text) + "\n" for text in remarks)])
     data = written.encode() if isinstance(written, str) else written
     if target is not None:
         target.write(data)
     else:
         write_standard_output(data)
-    if is_text:
-        write_standard_output("".join(paragraph(text) + "\n" for text in remarks).encode())
-    else:
+    if not is_text:
         for text in remarks:
             remark(text)
 

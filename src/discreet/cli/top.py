@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli import options
-from discreet.cli.options import Paying, Source, batches, choice, option
+from discreet.cli.options import Paying, Source, choice, option
+from discreet.cli.output import batches
 from discreet.cli.publish import Place, place, publish
 from discreet.errors import ParameterError
 from discreet.privacy.unit import User

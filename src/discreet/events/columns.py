@@ -1,9 +1,10 @@
-"""Which columns are read, and what may be in them."""
+"""Which columns are read, what may be in them, and the batches of items that are made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError
-from discreet.events.items import item_of_bytes
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of_bytes
 
 __all__ = [
     "BROKEN_INPUT",
-    "amounts",
-    "as_text",
+    "ItemColumns",
     "checked",
     "choose",
     "is_amount",
+    "is_utf8",
     "kind_of",
     "readable",
     "without_views",
@@ -74,7 +75,7 @@ def is_amount(data_type: pa.DataType) -> bool:
     return any(is_kind(data_type) for is_kind in kinds)
 
 
-def amounts(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+def _amounts(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
     """Numbers that are written as text, and which of the rows are none. None if all are."""
     text = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
     with suppress(*BROKEN_INPUT):
@@ -148,15 +149,8 @@ def _as_bytes(array: pa.Array) -> pa.Array:
     return array.view(_BYTES[array.type]) if array.type in _BYTES else array
 
 
-def as_text(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
-    """The bytes that are UTF-8 as text, and which of them these were; None if all are."""
-    with suppress(pa.ArrowInvalid):
-        return values.cast(pa.large_string() if pa.types.is_large_binary(values.type) else pa.string()), None
-    valid = np.fromiter((_is_utf8(value) for value in values), np.bool_, len(values))
-    return as_text(values.filter(pa.array(valid)))[0], valid
-
-
-def _is_utf8(value: pa.Scalar) -> bool:
+def is_utf8(value: pa.Scalar) -> bool:
+    """Whether these bytes are text; a null is."""
     data = value.as_py()
     return data is None or item_of_bytes(data) is not None
 
@@ -185,7 +179,7 @@ def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDAr
         return None
     good: npt.NDArray[np.bool_] | None = None
     if check_text and not _all_utf8(array):
-        good = np.fromiter((_is_utf8(value) for value in _as_bytes(array)), np.bool_, len(array))
+        good = np.fromiter((is_utf8(value) for value in _as_bytes(array)), np.bool_, len(array))
     if longest is not None:
         lengths = _lengths(array)
         if len(lengths) and lengths.max() > longest:
@@ -229,10 +223,94 @@ def _offsets(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:
     return offsets[array.offset : array.offset + len(array) + 1]
 
 
-def without_null_elements(lists: pa.Array) -> pa.Array:
+def _without_null_elements(lists: pa.Array) -> pa.Array:
     """The lists without their null elements. The lists themselves are not null."""
     valid = pc.is_valid(pc.list_flatten(lists))
     parents = np.asarray(pc.list_parent_indices(lists))[np.asarray(valid)]
     offsets = np.zeros(len(lists) + 1, np.int64)
     np.cumsum(np.bincount(parents, minlength=len(lists)), out=offsets[1:])
     return pa.LargeListArray.from_arrays(pa.array(offsets), pc.list_flatten(lists).filter(valid))
+
+
+class ItemColumns:
+    """Makes batches of items of the columns that a reader found, and leaves out the rows that are none.
+
+    Attributes:
+        names: What the columns hold: "item", perhaps "user", perhaps "value".
+        has_schema: Whether the format says of what kind the items are. Otherwise every row has a kind of its own, and
+            one row must not decide for others.
+        check_text: Whether the reader has not made sure yet that text is UTF-8.
+        bad_rows: How many rows were left out. NOT PRIVATE.
+    """
+
+    def __init__(self, names: list[str], skip_nulls: bool, skip_bad_rows: bool) -> None:
+        self.names = names
+        self.has_schema, self.check_text = True, False
+        self.bad_rows = 0
+        self._skip_nulls, self._skip_bad_rows = skip_nulls, skip_bad_rows
+        self._kind: str | None = None
+
+    def found_bad(self, number: int, reason: str) -> None:
+        """Some rows are bad, for a reason that tells nothing about what is in them."""
+        if number and not self._skip_bad_rows:
+            raise DataError(reason)
+        self.bad_rows += number
+
+    def batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
+        """The rows of these columns that are items (and users, and values), from a source of this name."""
+        if any(pa.types.is_null(array.type) for array in arrays):
+            # A column of which nothing but nulls was seen so far; its type is not known yet.
+            self._found_nulls(len(arrays[0]), source)
+            return pa.record_batch([], names=[])
+        kinds = [kind_of(array.type, lists=position == 0) for position, array in enumerate(arrays)]
+        for of, array, kind in zip(self.names, arrays, kinds, strict=True):
+            if of == "value":
+                if kind != "text" and not is_amount(array.type):
+                    raise DataError(f"{source}: values must be numbers, not {array.type}")
+            elif kind is None:
+                raise DataError(f"{source}: items must be text, bytes or whole numbers, not {array.type}")
+        if self.has_schema:
+            self._kind = self._kind or kinds[0]
+            if kinds[0] != self._kind:
+                raise DataError(f"{source} has items of type {kinds[0]}, after items of type {self._kind}")
+        batch = pa.record_batch(list(arrays), names=self.names)
+        if any(array.null_count for array in arrays):
+            self._found_nulls(1, source)
+            batch = batch.filter(reduce(pc.and_, (pc.is_valid(column) for column in batch.columns)))
+        batch = self._with_amounts(self._readable(batch, source), source)
+        if kinds[0] is not None and kinds[0].startswith("list"):
+            lists = batch.column(0)
+            if lists.flatten().null_count:
+                self._found_nulls(1, source)
+                batch = batch.set_column(0, "item", _without_null_elements(lists))
+        return batch
+
+    def _found_nulls(self, number: int, source: str) -> None:
+        if number and not self._skip_nulls:
+            raise DataError(f"{source} has rows without a value in the column asked for; nulls='skip' leaves them out")
+
+    def _readable(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
+        """The batch without its bad rows: items that are too long, text that is not UTF-8."""
+        most = DEFAULT_MAX_KEY_BYTES
+        for position, array in enumerate(batch.columns):
+            if self.names[position] == "value":
+                continue
+            good = readable(array, most if position == 0 else None, self.check_text)
+            if good is not None:
+                reason = f"{source} has an item of more than {most} bytes, or text that is not valid UTF-8"
+                self.found_bad(len(good) - int(good.sum()), reason)
+                if pa.types.is_dictionary(array.type):  # its values must be readable, too
+                    batch = batch.set_column(position, batch.field(position).name, array.dictionary_decode())
+                batch = batch.filter(pa.array(good))
+        return batch
+
+    def _with_amounts(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
+        """The batch with values that were text as numbers, without the rows whose value is none."""
+        if "value" not in self.names or is_amount(batch.column("value").type):
+            return batch
+        values, good = _amounts(batch.column("value"))
+        batch = batch.set_column(batch.num_columns - 1, "value", values)
+        if good is None or good.all():
+            return batch
+        self.found_bad(len(good) - int(good.sum()), f"{source} has a value that is not a number")
+        return batch.filter(pa.array(good))

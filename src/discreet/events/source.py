@@ -101,12 +101,18 @@ class _Awaited:
 
 
 class ByteSource:
-    """One input, opened: its decompressed bytes, in order. `name` is what messages call it."""
+    """One input, opened: its decompressed bytes, in order.
+
+    Attributes:
+        name: What messages call it.
+        suffix: The extension that names the format, in lower case, without one that names a compression.
+    """
 
     def __init__(self, path: str) -> None:
         self.name = "standard input" if path == STDIN else path
         self._path = path
-        named = os.path.splitext(path.lower())[1]
+        root, named = os.path.splitext(path.lower())
+        self.suffix = os.path.splitext(root)[1] if named in _COMPRESSED else named
         if named in _UNKNOWN.split():
             raise ParameterError(f"{self.name} is named {named}, which cannot be read; decompress or convert it")
         try:
@@ -130,12 +136,6 @@ class ByteSource:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def suffix(self) -> str:
-        """The extension that names the format, in lower case, without one that names a compression."""
-        root, suffix = os.path.splitext(self._path.lower())
-        return os.path.splitext(root)[1] if suffix in _COMPRESSED else suffix
 
     @property
     def size(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from functools import reduce
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
 from discreet.events import columns
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of
+from discreet.events.items import item_of
 from discreet.events.source import ARROW_FILE_MAGIC, STDIN, ByteSource, expand
 
 __all__ = ["FORMATS", "ItemBatches", "open_stream"]
@@ -52,19 +52,19 @@ class ItemBatches:
         self._column = column
         others = {"user": user_column, "value": value_column}
         self._others = [name for name in others.values() if name is not None]
-        self._names = ["item", *(of for of, name in others.items() if name is not None)]
+        names = ["item", *(of for of, name in others.items() if name is not None)]
+        self._made = columns.ItemColumns(names, skip_nulls, skip_bad_rows)
         self._format = format
         self._lists = lists
-        self._skip_nulls = skip_nulls
-        self._skip_bad_rows = skip_bad_rows
-        self.bad_rows = 0
-        self._has_schema = True
-        self._check_text = False
-        self._kind: str | None = None
         self._bytes_before = 0
         self._source: ByteSource | None = None
         sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in files]
         self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out so far because they cannot be read. NOT PRIVATE."""
+        return self._made.bad_rows
 
     @property
     def bytes_read(self) -> int:
@@ -76,7 +76,7 @@ class ItemBatches:
             self._source = source = ByteSource(file)
             try:
                 for arrays in self._arrays(source):
-                    batch = self._batch(arrays, source.name)
+                    batch = self._made.batch(arrays, source.name)
                     if batch.num_rows:
                         yield batch
                 self._bytes_before += source.bytes_read if source.size is None else source.size
@@ -86,8 +86,8 @@ class ItemBatches:
 
     def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
         format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column, *self._others)
-        self._has_schema = format != "jsonl"
-        self._check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
+        self._made.has_schema = format != "jsonl"
+        self._made.check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         if format == "parquet":
             from discreet.events.parquet import read_parquet
@@ -105,10 +105,8 @@ class ItemBatches:
         from discreet.events.records import cuts
 
         name, column, lists = source.name, self._column, self._lists
-
-        def choice(names: list[str]) -> list[str]:
-            return columns.choose(names, column, self._others, name, show_names=False)
-
+        choice = partial(columns.choose, column=column, others=self._others, source=name, show_names=False)
+        reads_values = "value" in self._made.names
         reader: text.TextReader = text.Lines()
         if format in text.DELIMITERS:
             reader = text.Delimited(format, name, choice)
@@ -117,7 +115,7 @@ class ItemBatches:
         for cut in cuts(source, reader.delimiter):
             block = cut.data
             if cut.trouble is not None:
-                self._found_bad(1, f"{name} has {cut.trouble}")
+                self._made.found_bad(1, f"{name} has {cut.trouble}")
                 continue
             if isinstance(reader, text.Delimited) and reader.names is None:
                 header = reader.after_header(block)
@@ -133,90 +131,16 @@ class ItemBatches:
                     found = (value.get(column) for value in text.JsonLines.objects(block))
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
-                value = len(self._others) if "value" in self._names else None
+                value = len(self._others) if reads_values else None
                 reader = text.JsonLines([column, *self._others], bool(lists), value)
             rows = reader.rows(block)
-            if "value" in self._names and rows.values is not None:  # a number of JSON, or one that is written as text
+            if reads_values and rows.values is not None:  # a number of JSON, or one that is written as text
                 rows.values[-1] = np.where(rows.values[-1] == text.NULL, text.NULL, text.TEXT).astype(np.uint8)
             for kind, count in rows.troubles().items():
-                self._found_bad(count, f"{name} has {reader.trouble(kind)}")
+                self._made.found_bad(count, f"{name} has {reader.trouble(kind)}")
             yield from text.typed_runs(rows)
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{name} is empty: it has no header line")
-
-    def _found_bad(self, number: int, reason: str) -> None:
-        """Some rows are bad, for a reason that tells nothing about what is in them."""
-        if number and not self._skip_bad_rows:
-            raise DataError(reason)
-        self.bad_rows += number
-
-    def _batch(self, arrays: tuple[pa.Array, ...], name: str) -> pa.RecordBatch:
-        if any(pa.types.is_null(array.type) for array in arrays):
-            # A column of which nothing but nulls was seen so far; its type is not known yet.
-            if not self._skip_nulls and len(arrays[0]):
-                raise _nulls(name)
-            return pa.record_batch([], names=[])
-        kinds = [columns.kind_of(array.type, lists=position == 0) for position, array in enumerate(arrays)]
-        for of, array, kind in zip(self._names, arrays, kinds, strict=True):
-            if of == "value":
-                if kind != "text" and not columns.is_amount(array.type):
-                    raise DataError(f"{name}: values must be numbers, not {array.type}")
-            elif kind is None:
-                raise DataError(f"{name}: items must be text, bytes or whole numbers, not {array.type}")
-        if self._has_schema:  # else every row has a kind of its own, and one row must not decide for others
-            self._kind = self._kind or kinds[0]
-            if kinds[0] != self._kind:
-                raise DataError(f"{name} has items of type {kinds[0]}, after items of type {self._kind}")
-        batch = pa.record_batch(list(arrays), names=self._names)
-        if any(array.null_count for array in arrays):
-            if not self._skip_nulls:
-                raise _nulls(name)
-            batch = batch.filter(_valid(batch))
-        batch = self._readable(batch, name)
-        if kinds[0] is not None and kinds[0].startswith("list"):
-            lists = batch.column(0)
-            if lists.flatten().null_count:
-                if not self._skip_nulls:
-                    raise _nulls(name)
-                batch = batch.set_column(0, "item", columns.without_null_elements(lists))
-        return batch
-
-    def _readable(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-        """The batch without its bad rows: items that are too long, text that is not UTF-8."""
-        for position, array in enumerate(batch.columns):
-            if self._names[position] == "value":
-                continue
-            good = columns.readable(array, DEFAULT_MAX_KEY_BYTES if position == 0 else None, self._check_text)
-            if good is not None:
-                reason = (
-                    f"{name} has an item of more than {DEFAULT_MAX_KEY_BYTES} bytes, or text that is not valid UTF-8"
-                )
-                self._found_bad(len(good) - int(good.sum()), reason)
-                if pa.types.is_dictionary(array.type):  # its values must be readable, too
-                    batch = batch.set_column(position, batch.field(position).name, array.dictionary_decode())
-                batch = batch.filter(pa.array(good))
-        return self._with_amounts(batch, name)
-
-    def _with_amounts(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-        """The batch with values that were text as numbers, without the rows whose value is none."""
-        if "value" not in self._names or columns.is_amount(batch.column("value").type):
-            return batch
-        values, good = columns.amounts(batch.column("value"))
-        batch = batch.set_column(batch.num_columns - 1, "value", values)
-        if good is None or good.all():
-            return batch
-        self._found_bad(len(good) - int(good.sum()), f"{name} has a value that is not a number")
-        return batch.filter(pa.array(good))
-
-
-def _valid(batch: pa.RecordBatch) -> pa.Array:
-    import pyarrow.compute as pc
-
-    return reduce(pc.and_, (pc.is_valid(column) for column in batch.columns))
-
-
-def _nulls(name: str) -> DataError:
-    return DataError(f"{name} has rows without a value in the column asked for; nulls='skip' leaves them out")
 
 
 def _sniff(source: ByteSource, *names: str | None) -> str:

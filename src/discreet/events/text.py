@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events.columns import as_text
+from discreet.events.columns import is_utf8
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 
 __all__ = ["DELIMITERS", "Delimited", "JsonLines", "Lines", "Rows", "TextReader", "typed_runs"]
@@ -101,11 +101,19 @@ class Lines(TextReader):
 
     def rows(self, block: bytes) -> Rows:
         raw, ends = _line_bytes(block)
-        lines, valid = as_text(raw)
+        lines, valid = _as_text(raw)
         kinds = np.zeros(len(ends), np.uint8)
         if valid is not None:
             kinds[~valid] = NOT_TEXT
         return Rows(kinds, ends, [lines])
+
+
+def _as_text(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+    """The bytes that are UTF-8 as text, and which of them these were; None if all are."""
+    with suppress(pa.ArrowInvalid):
+        return values.cast(pa.large_string() if pa.types.is_large_binary(values.type) else pa.string()), None
+    valid = np.fromiter((is_utf8(value) for value in values), np.bool_, len(values))
+    return _as_text(values.filter(pa.array(valid)))[0], valid
 
 
 def _line_bytes(block: bytes) -> tuple[pa.Array, npt.NDArray[np.int64]]:
@@ -173,12 +181,12 @@ class Delimited(TextReader):
     def rows(self, block: bytes) -> Rows:
         kinds, ends, found = _native.delimited_rows(block, ord(self.delimiter), self._columns)
         columns = [_array(pa.binary(), *buffers) for buffers in found]
-        texts = [as_text(column) for column in columns]
+        texts = [_as_text(column) for column in columns]
         rows = Rows(np.frombuffer(kinds, np.uint8).copy(), np.frombuffer(ends, np.int64), columns)
         masks = [valid for _, valid in texts if valid is not None]
         if masks:
             rows.leave_out(~np.logical_and.reduce(masks), NOT_TEXT)
-            texts = [as_text(column) for column in rows.columns]
+            texts = [_as_text(column) for column in rows.columns]
         rows.columns = [text for text, _ in texts]
         return rows
 
@@ -222,21 +230,20 @@ class JsonLines(TextReader):
                     yield value
 
 
-def typed_runs(rows: Rows) -> Iterator[tuple[pa.Array, ...]]:
+def typed_runs(rows: Rows) -> list[tuple[pa.Array, ...]]:
     """The columns as what their values are. Rows stay in their order, and a column of a run is of one kind."""
     if rows.values is None:
-        yield tuple(rows.columns)
-        return
+        return [tuple(rows.columns)]
     known = [_filled(kinds) for kinds in rows.values]
     changes = np.zeros(max(0, len(known[0]) - 1), np.bool_)
     for kinds in known:
         changes |= kinds[1:] != kinds[:-1]
     starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
-    for first, last in zip(starts, [*starts[1:], len(known[0])], strict=True):
-        if first < last:
-            yield tuple(
-                _typed(column[first:last], int(kinds[first])) for column, kinds in zip(rows.columns, known, strict=True)
-            )
+    return [
+        tuple(_typed(column[first:last], int(kinds[first])) for column, kinds in zip(rows.columns, known, strict=True))
+        for first, last in zip(starts, [*starts[1:], len(known[0])], strict=True)
+        if first < last
+    ]
 
 
 def _filled(kinds: Kinds) -> Kinds:

@@ -98,10 +98,10 @@ class Balance:
         """Whether the grant pays one more charge."""
         return self.granted.pays(self.tally.plus(Charge.of(budget)))
 
-    def needs_composition(self, budget: Budget) -> bool:
-        """Whether only tight composition can say that one more charge is paid."""
+    def pays_by_sums(self, budget: Budget) -> bool:
+        """Whether plain sums show it. If not, tight composition, which is slow to load, may say that it is paid."""
         limit = self.granted
-        return not self.tally.plus(Charge.of(budget)).fits_by_sums(limit.budget, adaptive=limit.adaptive)
+        return self.tally.plus(Charge.of(budget)).fits_by_sums(limit.budget, adaptive=limit.adaptive)
 
     def spent(self) -> Amount:
         """What all charges cost together: a guarantee that they have.

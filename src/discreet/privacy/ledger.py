@@ -369,9 +369,10 @@ class Account:
                     f"account {self.name!r} has charges for the unit {balance.unit}, which do not compose "
                     f"with one for {details['unit']}: use another account"
                 )
-            if wait := not is_loaded() and balance.needs_composition(budget):
+            plainly = balance.pays_by_sums(budget)
+            if wait := not plainly and not is_loaded():
                 fits = False
-            elif fits := balance.pays(budget):
+            elif fits := plainly or balance.pays(budget):
                 log.append(self.name, "charge", charge_id, details)
             charges = () if fits else log.latest_charges(self.name, _MOST_IDS)
         if wait:

@@ -31,10 +31,9 @@ _NARROWEST = 8  # of a column that is folded
 
 def as_table(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
     """Items, counts and intervals for people, and what the release promises."""
-    lower, upper = release.bounds(confidence)
+    (lower, upper), rest = release.bounds(confidence), release.rest(confidence)
     counts = [f"{count:,}" for count in release.counts.tolist()]
     rows = list(zip(release.items, counts, intervals(lower.tolist(), upper.tolist()), strict=True))
-    rest = release.rest(confidence)
     if rest is not None:
         rows.append(("(everything else)", f"{int(rest.value):,}", intervals([rest.lower], [rest.upper])[0]))
     counted = {"events": "estimate"}.get(release.counted, release.counted)
