@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from discreet.cli import options
-from discreet.cli.options import Source, batches, option
-from discreet.cli.output import note
+from discreet.cli.options import Source, option
+from discreet.cli.output import batches, note
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
