@@ -158,10 +158,16 @@ class PanEstimator:
         budget covers this look and no other, so drop the estimator.
         """
         with self._lock:
-            s, number = self._settings, self.intrusions + 1
-            if self._charge is not None and number > s.announced_intrusions:
-                self._charge.add(f"intrusion-{number}", self._bill(rounded_up(s.epsilon_state)))
+            if self._charge is not None:
+                for what, bill in self._beyond_the_plan(self.intrusions + 1).items():
+                    self._charge.add(what, bill)
             self._table.rerandomise(self._native_source)
+
+    def _beyond_the_plan(self, intrusions: int) -> dict[str, Bill]:
+        """What so many announced intrusions cost that the budget does not cover; what was paid costs nothing more."""
+        s = self._settings
+        numbers = range(s.announced_intrusions + 1, intrusions + 1)
+        return {f"intrusion-{number}": self._bill(rounded_up(s.epsilon_state)) for number in numbers}
 
     @property
     def last(self) -> Any:
@@ -236,7 +242,7 @@ class PanEstimator:
         Args:
             data: The state.
             ledger: The account that pays. One that paid for this state is charged nothing; any other is charged the
-                whole budget.
+                whole budget, and epsilon_state for each announced intrusion beyond the planned ones.
         """
         _, payload = open_state(data, cls.family, _VERSION)
         made = object.__new__(cls)
@@ -257,7 +263,8 @@ class PanEstimator:
         except (ParameterError, struct.error, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise CorruptStateError(f"state of {cls.__name__} cannot be read ({type(error).__name__})") from None
         made._source, made._lock = None, threading.Lock()
-        made._charge = Charge.restored(saved, ledger, made._bill(made._settings.epsilon), made._seeded)
+        bill, more = made._bill(made._settings.epsilon), made._beyond_the_plan(made.intrusions)
+        made._charge = Charge.restored(saved, ledger, bill, made._seeded, more)
         return made
 
     def _check_table(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,9 +46,17 @@ class Charge:
 
     @classmethod
     def restored(
-        cls, saved: tuple[str, str] | None, account: Account | None, bill: Bill, seeded: bool
+        cls,
+        saved: tuple[str, str] | None,
+        account: Account | None,
+        bill: Bill,
+        seeded: bool,
+        more: Mapping[str, Bill] | None = None,
     ) -> Charge | None:
-        """That of a state that is read. An account that did not pay for it, or nothing so far, is charged now."""
+        """That of a state that is read. An account that did not pay for it, or nothing so far, is charged now.
+
+        `more` is what the state has cost beyond the bill, by the names of `add`.
+        """
         if account is None:
             return None if saved is None else cls(*saved)
         check_payer(account, None, None)
@@ -56,6 +64,8 @@ class Charge:
             raise ParameterError("a ledger keeps private releases; a state from a seeded source is not private")
         made = cls(*(saved or (_new_id(), uuid.uuid4().hex)), account)
         begin(account, made.charge_id, bill, made.token.encode(), what="state")
+        for what, further in (more or {}).items():
+            made.add(what, further)
         return made
 
     def add(self, what: str, bill: Bill) -> None:

@@ -206,6 +206,23 @@ def test_a_state_can_be_paid_for_later_and_elsewhere(make, account, tmp_path):
         type(made).from_bytes(seeded.to_bytes(), ledger=account)
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_who_pays_later_pays_for_every_look(name, account, tmp_path):
+    """What the state promises is what the ledger has: not the planned budget alone."""
+    made = TABLES[name](budget=BUDGET, announced_intrusions=1, output_share=0.5)
+    for _ in range(3):
+        made.announce_intrusion()
+    assert made.guarantee.epsilon == 1.5
+    paid = type(made).from_bytes(made.to_bytes(), ledger=account)
+    assert account.spent().epsilon == made.guarantee.epsilon
+    type(made).from_bytes(paid.to_bytes(), ledger=account)
+    assert len(charges(account)) == 3
+    other = dc.Ledger(tmp_path / "other.sqlite")
+    other.grant("elements", BUDGET)
+    with pytest.raises(dc.BudgetExceededError):
+        type(made).from_bytes(paid.to_bytes(), ledger=other.account("elements"))
+
+
 def test_an_account_of_another_unit_does_not_pay(account, no_draw):
     account.charge(dc.Budget(0.1), "before", mechanism="m", unit=dc.Event())
     with pytest.raises(dc.LedgerError, match="unit"):
