@@ -23,9 +23,10 @@ def explain(release: str) -> None:
 
     try:
         text = sys.stdin.read() if release == "-" else Path(release).read_text(encoding="utf-8")
-        paragraphs = explanation(json.loads(text)["guarantee"])
+        told = json.loads(text)
+        paragraphs = explanation(told["guarantee"], told.get("counted", "events"))
     except OSError as error:
         raise DataError(f"{release} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{release} is not a release in JSON with a guarantee") from None
     print("\n\n".join(map(paragraph, paragraphs)))

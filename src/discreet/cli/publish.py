@@ -166,7 +166,7 @@ def _explain(release: Release, to_output: bool) -> None:
     from discreet.releases.explain import explanation
     from discreet.releases.formats import paragraph
 
-    text = "\n" + "\n\n".join(map(paragraph, explanation(release.guarantee.to_dict())))
+    text = "\n" + "\n\n".join(map(paragraph, explanation(release.guarantee.to_dict(), release.counted)))
     if to_output:
         write_standard_output(f"{text}\n".encode())
     else:

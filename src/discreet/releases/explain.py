@@ -6,7 +6,15 @@ import math
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
-__all__ = ["explanation"]
+__all__ = ["COUNTED", "explanation"]
+
+COUNTED = {
+    "events": "of events",
+    "people": "of people who have the item",
+    "rows": "of rows that people have with the item",
+    "sums": "sums of the values of people's rows with the item, each value cut to the public range",
+}
+"""What a count is of, in words."""
 
 _TRUST = {
     "central": "Whoever made the release had the raw data and is trusted with it. The promise is about everybody who "
@@ -20,14 +28,19 @@ _TRUST = {
 }
 
 
-def explanation(guarantee: dict[str, Any]) -> list[str]:
-    """The paragraphs about a guarantee: what is protected, against whom, what epsilon means, what is assumed."""
+def explanation(guarantee: dict[str, Any], counted: str = "events") -> list[str]:
+    """The paragraphs about a guarantee: what is protected, against whom, what epsilon means, what is assumed.
+
+    `counted` is what the release says that its counts are of.
+    """
     if guarantee["seeded"]:
         return [
             "This release is NOT private. Its noise came from a seeded source, as tests use it: whoever knows or "
             "guesses the seed can take the noise away. Do not publish it."
         ]
     paragraphs = [_protected(guarantee), _against(guarantee), _epsilon(guarantee), _counts(guarantee)]
+    if counted != "events":
+        paragraphs.insert(1, f"What was counted: counts are {COUNTED[counted]}.")
     if guarantee["assumptions"]:
         paragraphs.append("This rests on: " + "; ".join(guarantee["assumptions"]) + ".")
     reference = f" ({guarantee['reference']})" if guarantee["reference"] else ""

@@ -18,6 +18,7 @@ from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
 from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.explain import COUNTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,6 @@ Counts = npt.NDArray[np.int64]
 PAYLOAD_VERSION = 1
 PEOPLE_VERSION = 3  # with what was counted, what bounding left out, and noise of every item's own size
 SHARDED_VERSION = 2  # with the shards and their offsets; a histogram without them is written as version 1
-COUNTED = ("events", "people", "rows", "sums")
 _ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary", "mixed")
 
 
@@ -218,11 +218,7 @@ class Release:
         """What was counted and what is missing, in plain sentences; nothing for counts of events."""
         if self.counted == "events":
             return []
-        of = {
-            "people": "of people who have the item",
-            "rows": "of rows that people have with the item",
-            "sums": "sums of the values of people's rows with the item, each value cut to the public range",
-        }[self.counted]
+        of = COUNTED[self.counted]
         told = [f"Counts are {of}. The intervals are for what was counted; their lower ends hold for the truth, too."]
         if self.left_out is not None:
             low, high = math.floor(100 * self.left_out.lower), math.ceil(100 * self.left_out.upper)

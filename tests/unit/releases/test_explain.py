@@ -117,3 +117,12 @@ def test_a_seeded_release_is_called_what_it_is():
 @pytest.mark.parametrize("trust", ["central", "continual", "pan", "multiparty", "something new"])
 def test_every_trust_model_has_words(trust):
     assert "Against whom: " in text(trust=trust)
+
+
+@pytest.mark.parametrize(
+    ("counted", "says"),
+    [("people", "people who have the item"), ("rows", "rows that people have"), ("sums", "sums of the values")],
+)
+def test_what_was_counted_is_said(counted, says):
+    assert says in explanation(guarantee(dc.User()), counted)[1]
+    assert not any("What was counted" in told for told in explanation(guarantee(dc.User())))
