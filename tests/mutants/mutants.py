@@ -358,7 +358,7 @@ BREAKS = [
            "        values = law.draw(self._source, 1 if size is None else _size(size))",
            "        values = np.repeat(law.draw(self._source, 1 if size is None else -(-_size(size) // 2)), 2)[: size or 1]",
            "samplers"),
-    audit_notices("src/discreet/noise/offset.py", "noise on the first thousand counters only",
+    audit_notices("src/discreet/noise/source.py", "noise on the first thousand counters only",
            "v = counters + alpha + source.discrete_laplace(scale, len(counters))",
            "v = counters + alpha + source.discrete_laplace(scale, len(counters)) * (np.arange(len(counters)) < 1000)",
            "samplers", "offset"),

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale
 from discreet.noise import RandomSource
-from discreet.noise.offset import offset_draw
+from discreet.noise.source import offset_draw
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.offset import offset_threshold
 from discreet.releases.error_model import ErrorModel, Noise

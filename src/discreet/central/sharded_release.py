@@ -13,7 +13,7 @@ from discreet.central._base import Drawn, Mechanism
 from discreet.central.offset_release import OffsetRelease
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
-from discreet.noise.offset import offset_draw
+from discreet.noise.source import offset_draw
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise

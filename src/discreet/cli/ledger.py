@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,7 +16,7 @@ from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-    from discreet.privacy.ledger import Account, Ledger, LedgerEvent
+    from discreet.privacy.ledger import Ledger
 
 __all__ = ["ledger"]
 
@@ -57,6 +56,11 @@ def grant(opened: Ledger, account: str, budget: Budget, adaptive: bool) -> None:
     note(f"account {account!r} may spend {budget} in all{how}")
 
 
+def _known(opened: Ledger, account: str | None) -> str | None:
+    """An unknown account is an error, not an empty history."""
+    return None if account is None else opened.account(account).name
+
+
 @ledger.command()
 @_opened
 @_account
@@ -64,21 +68,15 @@ def grant(opened: Ledger, account: str, budget: Budget, adaptive: bool) -> None:
 def show(opened: Ledger, account: str | None, as_json: bool) -> None:
     """What every account was granted, has spent and has left."""
     accounts = opened.accounts() if account is None else [opened.account(account)]
-    reports = [_report(one) for one in accounts]
+    found = [one.statement() for one in accounts]
     if as_json:
-        print(json.dumps({"accounts": [report for report, _ in reports]}, ensure_ascii=False))
-    else:
-        headings = ["account", "granted", "spent", "remaining", "charges"]
-        print_table(headings, [row for _, row in reports], right=[4])
-
-
-def _report(account: Account) -> tuple[dict[str, Any], list[Any]]:
-    now = account.statement()
-    report = {"account": now.account, "charges": now.charges, "adaptive": now.adaptive}
-    for name, amount in (("granted", now.granted), ("spent", now.spent), ("remaining", now.remaining)):
-        report[name] = {"epsilon": amount.epsilon, "delta": amount.delta, "rho": amount.rho}
-    how = f"{now.granted} (adaptive)" if now.adaptive else now.granted
-    return report, [now.account, how, now.spent, now.remaining, now.charges]
+        print(json.dumps({"accounts": [one.to_dict() for one in found]}, ensure_ascii=False))
+        return
+    rows = [
+        (one.account, f"{one.granted}{' (adaptive)' if one.adaptive else ''}", one.spent, one.remaining, one.charges)
+        for one in found
+    ]
+    print_table(["account", "granted", "spent", "remaining", "charges"], rows, right=[4])
 
 
 @ledger.command()
@@ -87,7 +85,7 @@ def _report(account: Account) -> tuple[dict[str, Any], list[Any]]:
 @options.text_format()
 def history(opened: Ledger, account: str | None, as_json: bool) -> None:
     """All grants, charges and stored releases, oldest first."""
-    events = _events(opened, account)
+    events = opened.history(_known(opened, account))
     if as_json:
         print(json.dumps({"events": [event.to_dict() for event in events]}, ensure_ascii=False))
         return
@@ -101,25 +99,14 @@ def history(opened: Ledger, account: str | None, as_json: bool) -> None:
     print_table(["no.", "time", "account", "event", "budget", "mechanism", "charge id"], rows, right=[0])
 
 
-def _events(opened: Ledger, account: str | None) -> list[LedgerEvent]:
-    if account is not None:
-        opened.account(account)  # an unknown account is an error, not an empty history
-    return opened.history(account)
-
-
 @ledger.command()
 @_opened
 @_account
 @options.takes(option("--output -o", "Write to this file.", options.PATH))
 def export(opened: Ledger, account: str | None, output: Path | None) -> None:
     """All events as JSON lines, with the releases that were published."""
-    lines = []
-    for event in _events(opened, account):
-        line = event.to_dict()
-        if event.kind in ("release", "step"):
-            line["release"] = _readable(opened.release_payload(event))
-        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
-    data = "".join(lines).encode()
+    lines = opened.export(_known(opened, account))
+    data = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
     if output is None:
         sys.stdout.buffer.write(data)
     else:
@@ -146,11 +133,3 @@ def backup(opened: Ledger, output: Path) -> None:
     Do not put a backup in the place of a ledger that still exists: it has forgotten what was charged since.
     """
     note(f"{opened.backup(output)} events copied to {output}")
-
-
-def _readable(payload: bytes) -> Any:
-    """The release as JSON, which it is unless somebody stored something else."""
-    try:
-        return json.loads(payload)
-    except ValueError:
-        return {"base64": base64.b64encode(payload).decode()}

@@ -12,7 +12,7 @@ from discreet.cli import options
 from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import LOCK_WAIT_SECONDS, Argument, Paying, Source, flag, option
 from discreet.cli.output import note, remark, table_width
-from discreet.errors import DataError, ParameterError
+from discreet.errors import ParameterError
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -95,14 +95,9 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _protocol_of(round_file: Path) -> Protocol:
-    from discreet.multiparty import protocol_from_dict
-    from discreet.multiparty.post import bytes_of
+    from discreet.multiparty.post import protocol_of
 
-    try:
-        values = json.loads(bytes_of(round_file))
-    except ValueError:
-        raise DataError(f"{str(round_file)!r} is not the JSON that `discreet party round` writes") from None
-    return protocol_from_dict(values)
+    return protocol_of(round_file)
 
 
 _round = options.gathers(

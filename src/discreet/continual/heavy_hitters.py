@@ -19,7 +19,7 @@ from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, without_bad
 from discreet.events.published import items_array
 from discreet.noise import RandomSource
-from discreet.noise.offset import offset_draw
+from discreet.noise.source import offset_draw
 from discreet.privacy import Budget
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.misra_gries import chan_threshold

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from discreet.multiparty.stream import Stream
     from discreet.privacy.ledger import Account
 
-__all__ = ["bytes_of", "hear", "last_message", "next_message"]
+__all__ = ["bytes_of", "hear", "last_message", "next_message", "protocol_of"]
 
 MOST_BYTES = 2**30
 Undisturbed = Callable[[], AbstractContextManager[None]]
@@ -125,6 +126,17 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             yield from sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
         else:
             yield path
+
+
+def protocol_of(round_file: Path) -> Protocol:
+    """The protocol that a round's file describes."""
+    from discreet.multiparty import protocol_from_dict
+
+    try:
+        values = json.loads(bytes_of(round_file))
+    except ValueError:
+        raise DataError(f"{str(round_file)!r} is not the JSON that `discreet party round` writes") from None
+    return protocol_from_dict(values)
 
 
 def bytes_of(path: Path) -> bytes:

@@ -19,7 +19,7 @@ from discreet.noise.laws import Law, NativeSource
 from discreet.noise.selection import select
 from discreet.privacy.checks import whole_number
 
-__all__ = ["RandomSource", "fresh_source", "seeded_source", "system_source"]
+__all__ = ["RandomSource", "fresh_source", "offset_draw", "seeded_source", "system_source"]
 
 Number = Fraction | float | int
 Integers = npt.NDArray[np.int64]
@@ -326,3 +326,12 @@ def seeded_source(seed: int) -> RandomSource:
     A release made with it is not private, and says so in its guarantee.
     """
     return RandomSource(_native.RandomSource(whole_number("seed", seed, 0, 2**64 - 1)))
+
+
+def offset_draw(
+    counters: Integers, alpha: int, scale: Fraction, threshold: int, source: RandomSource
+) -> tuple[int, Integers, npt.NDArray[np.bool_]]:
+    """(a0, v, published): a0 = alpha + Z_0 and v_x = c_x + alpha + Z_x, published iff v_x - a0 >= threshold."""
+    a0 = alpha + source.discrete_laplace(scale)
+    v = counters + alpha + source.discrete_laplace(scale, len(counters))
+    return a0, v, v - a0 >= threshold

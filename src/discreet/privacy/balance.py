@@ -17,7 +17,7 @@ from discreet.privacy.accounting import SLACK, Charge, Tally
 from discreet.privacy.budget import Budget
 from discreet.privacy.rounding import rounded_up
 
-__all__ = ["Amount", "Balance", "Limit"]
+__all__ = ["Amount", "Balance", "Limit", "Statement"]
 
 # A thousandth: how much more epsilon another way to say it must leave, to be preferred to plain sums.
 _NOTABLY = 1.001
@@ -62,6 +62,35 @@ class Limit:
     def pays(self, tally: Tally) -> bool:
         """Whether the charges of a tally stay within it together."""
         return tally.fits(self.budget, adaptive=self.adaptive)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Where an account stands: its latest grant, what its charges cost together, a charge that still fits."""
+
+    account: str
+    granted: Budget
+    adaptive: bool
+    spent: Amount
+    remaining: Amount
+    charges: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form."""
+        amounts: dict[str, Budget | Amount] = {
+            "granted": self.granted,
+            "spent": self.spent,
+            "remaining": self.remaining,
+        }
+        return {
+            "account": self.account,
+            "charges": self.charges,
+            "adaptive": self.adaptive,
+            **{
+                name: {"epsilon": amount.epsilon, "delta": amount.delta, "rho": amount.rho}
+                for name, amount in amounts.items()
+            },
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +167,11 @@ class Balance:
             if usual.epsilon > _NOTABLY * everything.epsilon:
                 return usual
         return everything
+
+    def statement(self, account: str) -> Statement:
+        """All of these, for the account of this name."""
+        limit = self.granted
+        return Statement(account, limit.budget, limit.adaptive, self.spent(), self.remaining(), self.charges)
 
     def _largest(self, delta: float) -> Amount:
         """The charge of this delta with the largest epsilon that fits, up to a thousandth of the grant."""

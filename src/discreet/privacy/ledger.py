@@ -10,15 +10,18 @@ the file.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
 import os
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import BudgetExceededError, LedgerError, ParameterError
 from discreet.privacy.accounting import is_loaded, load
-from discreet.privacy.balance import Amount, Balance, Limit
+from discreet.privacy.balance import Amount, Balance, Limit, Statement
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.ledger_store import ChargeEvents, EventLog, LedgerEvent, LogReader
 from discreet.privacy.unit import Event, Unit
@@ -36,18 +39,6 @@ __all__ = [
 
 # So many ids does a refusal name.
 _MOST_IDS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """Where an account stands: its latest grant, what its charges cost together, a charge that still fits."""
-
-    account: str
-    granted: Budget
-    adaptive: bool
-    spent: Amount
-    remaining: Amount
-    charges: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +132,18 @@ class Ledger:
         """All events (of one account), oldest first; the chain of all of them is checked."""
         with self._log.reading() as log:
             return [event for event in log.events() if account in (None, event.account)]
+
+    def export(self, account: str | None = None) -> Iterator[dict[str, Any]]:
+        """The same, JSON-ready, with what was published: as JSON, which a release is, or else as base64."""
+        for event in self.history(account):
+            line = event.to_dict()
+            if event.kind in ("release", "step"):
+                payload = self.release_payload(event)
+                try:
+                    line["release"] = json.loads(payload)
+                except ValueError:
+                    line["release"] = {"base64": base64.b64encode(payload).decode()}
+            yield line
 
     def verify(self) -> int:
         """Read everything there is, and return how many events that are; LedgerError if anything was altered.
@@ -327,9 +330,7 @@ class Account:
 
     def statement(self) -> Statement:
         """All of these at one moment."""
-        balance = self._balance()
-        limit = balance.granted
-        return Statement(self.name, limit.budget, limit.adaptive, balance.spent(), balance.remaining(), balance.charges)
+        return self._balance().statement(self.name)
 
     def history(self) -> list[LedgerEvent]:
         """All events of the account, oldest first."""

@@ -76,10 +76,14 @@ class Summary:
     _native: Any
 
     @staticmethod
-    def _check_common(max_key_bytes: int, seed: int | None) -> tuple[int, int]:
-        """Validated max_key_bytes, and the seed: by default drawn once, independently of any stream."""
+    def _check_common(max_key_bytes: int, seed: int | None, *capacity: int) -> tuple[int, ...]:
+        """Validated: the capacity, if there is one, max_key_bytes, and the seed.
+
+        The seed is by default drawn once, independently of any stream.
+        """
+        counters = [whole_number("capacity", given, 1, MAX_CAPACITY) for given in capacity]
         most = whole_number("max_key_bytes", max_key_bytes, 1, _MAX_KEY_BYTES)
-        return most, secrets.randbits(64) if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
+        return *counters, most, secrets.randbits(64) if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
 
     @classmethod
     def _wrap(cls, native: Any) -> Self:

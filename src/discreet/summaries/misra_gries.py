@@ -7,9 +7,8 @@ from typing import Any
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events.items import prepare_column
-from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, Summary
+from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item, Summary
 
 __all__ = ["MisraGries"]
 
@@ -26,8 +25,7 @@ class MisraGries(Summary):
     _native_class = _native.MisraGries
 
     def __init__(self, capacity: int, *, max_key_bytes: int = DEFAULT_MAX_KEY_BYTES, seed: int | None = None) -> None:
-        capacity = whole_number("capacity", capacity, 1, MAX_CAPACITY)
-        self._native = _native.MisraGries(capacity, *self._check_common(max_key_bytes, seed))
+        self._native = _native.MisraGries(*self._check_common(max_key_bytes, seed, capacity))
 
     def update_counts(self, items: Any, counts: Any) -> None:
         """Add `counts[i]` events in a row of the i-th item: the same state as that many single events, but quickly.

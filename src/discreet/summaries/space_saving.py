@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from discreet import _native
-from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, Summary
+from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item, Summary
 
 __all__ = ["SpaceSaving"]
 
@@ -22,8 +21,7 @@ class SpaceSaving(Summary):
     _native_class = _native.SpaceSaving
 
     def __init__(self, capacity: int, *, max_key_bytes: int = DEFAULT_MAX_KEY_BYTES, seed: int | None = None) -> None:
-        capacity = whole_number("capacity", capacity, 1, MAX_CAPACITY)
-        self._native = _native.SpaceSaving(capacity, *self._check_common(max_key_bytes, seed))
+        self._native = _native.SpaceSaving(*self._check_common(max_key_bytes, seed, capacity))
 
     @property
     def capacity(self) -> int:
