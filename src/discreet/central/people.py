@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from discreet.central._base import Mechanism
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.events.published import published_type
+from discreet.events.published import item_order, published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit, User
 from discreet.privacy.checks import whole_number
@@ -41,7 +41,8 @@ FINEST = 1024
 class PeopleRelease(Mechanism):
     """What people have, with all rows of a person hidden; nobody has to say how many items that are.
 
-    Unit: one person with all of their rows, added or removed (`User()`; `User(m)` fixes the bound of step 3).
+    Unit: one person with all of their rows, added or removed (`User()`). `User(m)` fixes the bound of step 3: whoever
+        has more is hidden, too.
     Guarantee: (epsilon, delta).
     Noise: a person is one vector over the items. Whatever is asked of the data is a sum over people of whole vectors of
         length at most L = 2^24, plus discrete Gaussian noise of L/mu_i on every coordinate; sum_i mu_i^2 = mu^2.
@@ -121,7 +122,9 @@ class PeopleRelease(Mechanism):
     @property
     def _assumed_of_users(self) -> tuple[str, ...]:
         # With a column of people it is known whose a row is, and all of a person's rows are hidden.
-        return ("every person is one list",) if self.lists else ()
+        told = ("every person is one list",) if self.lists else ()
+        bounded = isinstance(self.unit, User) and self.unit.max_items is not None
+        return (*told, "people with more items are hidden, too: they are scaled down") if bounded else told
 
     @cached_property
     def error_model(self) -> ErrorModel:
@@ -173,7 +176,15 @@ class PeopleRelease(Mechanism):
             passed |= took_part & (noisy + again >= calibration.cuts[1])
             noisy = (noisy + again) // 2
         places = np.flatnonzero(passed)
-        order = np.argsort(-noisy[places], kind="stable")[: self.most_candidates]
+        order = np.argsort(-noisy[places], kind="stable")
+        best, most = noisy[places[order]], self.most_candidates
+        if len(best) > most and best[most - 1] == best[most]:
+            # Places follow everybody's rows: of equals at the end the items themselves decide.
+            equals = order[best == best[most]]
+            items = people.items(places[equals]).to_pylist()
+            equals = equals[sorted(range(len(items)), key=lambda index: item_order(items[index]))]
+            order = np.concatenate([order[best > best[most]], equals])
+        order = order[:most]
         return places[order], noisy[places[order]], second
 
     def choose_length(

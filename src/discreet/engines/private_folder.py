@@ -21,8 +21,14 @@ class PrivateFolder:
     """
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=_FOLDER))
-        self._lock = _locked(self.path)
+        self._lock: int | None = None
+        while self._lock is None:  # another process may take a folder that is not locked yet for left over
+            self.path = Path(tempfile.mkdtemp(prefix=_FOLDER))
+            with suppress(OSError):
+                self._lock = _locked(self.path)
+            if self._lock is not None and not self.path.exists():
+                os.close(self._lock)
+                self._lock = None
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

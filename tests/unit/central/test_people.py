@@ -10,6 +10,7 @@ import discreet as dc
 from discreet.central.people import PeopleRelease, Sizes, calibrated
 from discreet.noise import seeded_source
 from discreet.summaries.people import ListedPeople
+from discreet_audit.sources import ScriptedSource
 
 BUDGET = dc.Budget(1.0, 1e-6)
 
@@ -176,3 +177,18 @@ def test_lists_are_people_without_a_bound():
         dc.top_k(lists, 5, BUDGET, unit=dc.User(), capacity=10)
     with pytest.raises(dc.ParameterError, match=r"dc.User\(\) protects people"):
         dc.top_k(pa.array(lists), 5, BUDGET)
+
+
+def test_whoever_has_more_items_than_the_bound_is_hidden_too():
+    table = {"who": [*range(400)] * 2, "what": ["a"] * 400 + ["b"] * 400}
+    bounded = dc.top_k(table, 5, BUDGET, column="what", user="who", max_items=1)
+    assert "people with more items are hidden, too: they are scaled down" in bounded.guarantee.assumptions
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_equals_at_the_end_of_the_candidates_the_items_decide_and_not_who_came_first(order):
+    names = [f"item {index}" for index in range(9)][::order]
+    people = ListedPeople([[name] for name in names for _ in range(400)])
+    mechanism = PeopleRelease(BUDGET, 2)
+    places, _, _ = mechanism.discover(people, ScriptedSource())
+    assert people.items(places).to_pylist() == ["item 0", "item 1", "item 2"]
