@@ -177,6 +177,8 @@ def test_a_bound_of_items_scales_those_who_have_more(discreet, tmp_path):
         assert row["lower"] <= 1000 / 5**0.5 <= row["upper"]
     assert 0.3 < release["left_out"]["value"] < 0.8
     assert release["guarantee"]["unit"]["max_items"] == 1
+    assert "people with more items are hidden, too: they are scaled down" in release["guarantee"]["assumptions"]
+    assert "People with more than 1 items are hidden, too." in discreet(*asked[:-2]).stdout
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

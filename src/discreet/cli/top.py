@@ -145,8 +145,10 @@ def top(
 
 def _remarks(release: Release, k: int, row_known: bool) -> list[str]:
     """What a reader should know beside the guarantee: who is hidden, what is missing, why the list is short."""
-    told = release.notes()
-    if release.counted == "events" and not row_known and not isinstance(release.guarantee.unit, User):
+    told, unit = release.notes(), release.guarantee.unit
+    if release.counted != "events" and isinstance(unit, User) and unit.max_items is not None:
+        told.append(f"People with more than {unit.max_items} items are hidden, too.")
+    if release.counted == "events" and not row_known and not isinstance(unit, User):
         told.append(
             "It hides one row: a person with many rows can put their own text on this list. --user-column hides people "
             "(--unit row says that you know)."
