@@ -117,7 +117,7 @@ def test_charged_once_and_refusals(tmp_path):
     assert not refused.stdout
     changed = watch(*options, "--state", state, "--capacity", 5)
     assert changed.returncode == 2
-    assert "other settings" in changed.stderr
+    assert "other settings: capacity" in changed.stderr
     for wrong in (["--tick", "1 hour"], ["--rows", 3, "--tick", "1h"], [], ["--rows", 0]):
         bad = watch(rows, "--state", tmp_path / "x", "--horizon", 5, "--epsilon", 1, "--delta", 1e-6, *wrong)
         assert bad.returncode == 2, bad.stderr

@@ -34,7 +34,9 @@ __all__ = ["audit"]
 def audit(
     mechanisms: tuple[str, ...], full: bool, report: Path | None, jobs: int | None, corrections: bool, as_json: bool
 ) -> None:
-    """Audit every mechanism on the compiled code: exhaustively, exactly, statistically, and with sabotaged twins.
+    """Audit every mechanism on the compiled code.
+
+    Exhaustively, exactly, statistically, and with sabotaged twins.
 
     Nothing is read and nothing is spent. Exit code 1 if a claim does not hold or a sabotaged twin goes unnoticed.
     """

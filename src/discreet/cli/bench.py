@@ -21,7 +21,10 @@ __all__ = ["bench"]
 )
 @text_format()
 def bench(items: int, capacity: int, workers: int, rounds: int, as_json: bool) -> None:
-    """Time the summaries on made-up items (Zipf 1.1) beside exact counting, and the release of a full sketch."""
+    """Time the summaries on made-up items.
+
+    Items are of a Zipf law (1.1). Beside it exact counting, and the release of a full sketch.
+    """
     from discreet.api.speed import measured
 
     rows = measured(items, capacity, workers, rounds)

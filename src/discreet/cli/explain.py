@@ -17,7 +17,10 @@ __all__ = ["explain"]
 @click.command()
 @takes(Argument("release", "A release in JSON; '-' is standard input.", metavar="RELEASE.json"))
 def explain(release: str) -> None:
-    """Explain what a release protects, against whom, and what its epsilon means."""
+    """Explain what a release promises.
+
+    What it protects, against whom, and what its epsilon means.
+    """
     from discreet.releases.explain import explanation
     from discreet.releases.formats import paragraph
 

@@ -117,9 +117,10 @@ def export(opened: Ledger, account: str | None, output: Path | None) -> None:
 @ledger.command()
 @_opened
 def verify(opened: Ledger) -> None:
-    """Check everything in a ledger: every event, every stored release, every running total.
+    """Check everything in a ledger.
 
-    A charge checks what it decides on. This reads all of it, and exits with 1 if anything was altered.
+    Every event, every stored release, every running total. A charge checks what it decides on. This reads all of it,
+    and exits with 1 if anything was altered.
     """
     print(f"{opened.verify()} events: every one of them, what they store and what they add up to is as written")
 
@@ -128,8 +129,9 @@ def verify(opened: Ledger) -> None:
 @_opened
 @options.takes(option("--output -o", "The new file.", options.PATH, required=True))
 def backup(opened: Ledger, output: Path) -> None:
-    """Copy a ledger to a new file, verified, while others may be using it.
+    """Copy a ledger to a new file.
 
-    Do not put a backup in the place of a ledger that still exists: it has forgotten what was charged since.
+    The copy is verified, and others may use the ledger meanwhile. Do not put a backup in the place of a ledger that
+    still exists: it has forgotten what was charged since.
     """
     note(f"{opened.backup(output)} events copied to {output}")

@@ -152,7 +152,9 @@ def files(required: bool = False, help: str = "Files or patterns; '-' is standar
 
 COLUMN = option("--column", "The column of the items; by default the only one.")
 USER_COLUMN = option("--user-column", "The column that says whose row it is: protects people, with all of their rows.")
-INPUT_FORMAT = option("--input-format", "csv, tsv, parquet, arrow, jsonl or text; by default the file tells.")
+INPUT_FORMAT = option(
+    "--input-format", "csv, tsv, jsonl or text, and where nothing grows parquet or arrow; by default the file tells."
+)
 BAD_ROWS = option(
     "--bad-rows",
     "Rows that cannot be read are left out (their number is told to you alone), or an error.",

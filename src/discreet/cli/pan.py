@@ -26,8 +26,10 @@ __all__ = ["pan"]
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def pan() -> None:
-    """Estimates whose working state is private: one look at the memory or the state file, and what is printed, stay
-    within epsilon."""
+    """Estimate with a working state that is private.
+
+    One look at the memory or the state file, and what is printed, stay within epsilon.
+    """
 
 
 @dataclass(frozen=True)
@@ -48,23 +50,23 @@ KINDS = (
         "distinct",
         "DistinctCount",
         "The number of distinct items, of any universe.",
-        (option("--buckets", "Buckets of a level; more are more accurate.", int, show_default="16384"),),
+        (option("--buckets", "Buckets of a level; more are more accurate. By default 16384.", int),),
         sampled=False,
     ),
     Kind(
         "cropped-mean",
         "CroppedMean",
-        "How often elements occur on average, each counted at most t times.",
+        "How often elements occur on average, cropped at t times.",
         (option("-t --t", "Where a count is cropped.", int),),
         needed=("t",),
     ),
     Kind(
         "heavy-fraction",
         "HeavyFraction",
-        "The fraction of a universe that occurs at least k times.",
+        "The fraction of a universe that occurs k times or more.",
         (
             option("-k --k", "How often is heavy.", int),
-            option("--rho", "Counts between k/(1+rho) and k may count in part.", float, show_default="1"),
+            option("--rho", "Counts between k/(1+rho) and k may count in part; by default 1.", float),
         ),
         needed=("k",),
     ),
@@ -78,7 +80,7 @@ KINDS = (
     Kind(
         "modular-incidence",
         "ModularIncidence",
-        "The fractions of a universe that occur 0, 1, ..., k-1 times modulo k.",
+        "The fractions of a universe by occurrences modulo k.",
         (option("-k --k", "Occurrences are counted modulo k.", int),),
         needed=("k",),
     ),
@@ -90,9 +92,9 @@ _SAMPLED = (
 )
 _EVERY = (
     option("--epsilon", "The whole budget: one look at the state, and all releases.", float),
-    option("--releases", "How many releases epsilon covers.", int, show_default="1"),
-    option("--announced-intrusions", "How many announced intrusions epsilon covers.", int, show_default="0"),
-    option("--confidence", "Of the interval.", float, show_default="0.95"),
+    option("--releases", "How many releases epsilon covers; by default 1.", int),
+    option("--announced-intrusions", "How many announced intrusions epsilon covers; by default 0.", int),
+    option("--confidence", "Of the interval; by default 0.95.", float),
 )
 _USE = (
     option("--state", "Keep the state in this file: it is made, or continued. Safe to keep.", options.PATH),

@@ -23,8 +23,11 @@ __all__ = ["party"]
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def party() -> None:
-    """Nobody is trusted: each party makes a private message from its own files, any transport carries it, and the
-    aggregator estimates from all of them."""
+    """Count among parties that trust nobody.
+
+    Each party makes a private message from its own files, any transport carries it, and the aggregator estimates from
+    all of them.
+    """
 
 
 @party.command("round")
@@ -41,7 +44,7 @@ def party() -> None:
         default="IndependentSketches",
     ),
     flag("--levels", "Count intervals too: heavy hitters of large universes, quantiles, ranges."),
-    option("--branching", "With --levels: parts of an interval.", int, show_default="16"),
+    option("--branching", "With --levels: parts of an interval; by default 16.", int),
     option("--option", "NAME=VALUE, a parameter of the protocol; may be repeated.", multiple=True),
 )
 def make_round(
@@ -56,7 +59,10 @@ def make_round(
     branching: int | None,
     option: tuple[str, ...],
 ) -> None:
-    """Write the public parameters of a round, which every party and the aggregator need."""
+    """Write the public parameters of a round.
+
+    Every party and the aggregator need them.
+    """
     from discreet.events.written import universe_written
     from discreet.multiparty import Hierarchy, Strings
     from discreet.multiparty._base import known_protocol

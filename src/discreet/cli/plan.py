@@ -46,7 +46,10 @@ def plan(
     confidence: float,
     as_json: bool,
 ) -> None:
-    """Compare mechanisms for a length, budget and capacity: threshold, noise and error. Nothing is spent."""
+    """Compare mechanisms before anything is spent.
+
+    For a length, budget and capacity: threshold, noise and error.
+    """
     import discreet
 
     if people is not None:

@@ -218,8 +218,10 @@ class Watcher:
             watcher.save()  # before the charge: whoever restarts knows its id
             return watcher
         header, payload = read_state(kept)
-        if {key: settings.get(key) for key in header["settings"]} != header["settings"]:  # older ones say less
-            raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings")
+        others = [key for key, value in header["settings"].items() if settings.get(key) != value]  # older ones say less
+        if others:
+            differ = ", ".join(key.replace("_", " ") for key in others)
+            raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings: {differ}")
         mechanism = task.restored(payload, payer, restored)
         position = header["position"]
         ticker = Ticker(

@@ -287,7 +287,9 @@ class ItemColumns:
 
     def _found_nulls(self, number: int, source: str) -> None:
         if number and not self._skip_nulls:
-            raise DataError(f"{source} has rows without a value in the column asked for; nulls='skip' leaves them out")
+            raise DataError(
+                f"{source} has rows without a value in the column wanted; nulls='skip' (--nulls skip) leaves those out"
+            )
 
     def _readable(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
         """The batch without its bad rows: items that are too long, text that is not UTF-8."""

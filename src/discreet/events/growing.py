@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from discreet.events.columns import choose, readable
 from discreet.events.follow import Followed, Piped, follow
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.records import Cut, Cutter
-from discreet.events.source import BLOCK_BYTES
+from discreet.events.source import BLOCK_BYTES, format_named
 from discreet.events.text import (
     BLANK,
     DELIMITERS,
@@ -124,10 +123,11 @@ class Growing:
         self.needs_items = needs_items
         self.keep_blank = keep_blank
         self.skip_bad = skip_bad
-        suffix = Path(file).suffix.lower().lstrip(".")
-        self.format = format or {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl"}.get(suffix, "text")
+        self.format = format or _format_of(file)
         if self.format not in ("csv", "tsv", "jsonl", "text"):
-            raise ParameterError(f"--input-format must be csv, tsv, jsonl or text here, not {format!r}")
+            raise ParameterError(
+                f"the input must be csv, tsv, jsonl or text here (--input-format), not {self.format!r}"
+            )
         if self.format == "text" and any([*self.columns, user_column]):
             raise ParameterError("text lines have no columns; give --input-format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
@@ -311,6 +311,14 @@ class Growing:
             yield Batch(values, None, starts, ends, there)
         elif count:
             yield Batch(values, times, starts[there], ends[there])
+
+
+def _format_of(file: str) -> str:
+    """What the name says, as for files that are whole; else lines of text: what will come cannot be looked at."""
+    format, compression = format_named(file)
+    if compression is not None:
+        raise ParameterError(f"{file!r} is named as {compression}, which cannot be followed as it grows; decompress it")
+    return format or "text"
 
 
 def _blank(column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -14,12 +14,22 @@ import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
 
-__all__ = ["STDIN", "ByteSource", "expand"]
+__all__ = ["FORMATS", "STDIN", "ByteSource", "expand", "format_named"]
 
 STDIN = "-"
 BLOCK_BYTES = 1 << 20  # that stay in a cache
 LONGEST_RECORD = 1 << 26
 _LISTEN_MILLISECONDS = 500
+_NAMED = {
+    "csv": ".csv",
+    "tsv": ".tsv .tab",
+    "parquet": ".parquet .pq",
+    "arrow": ".arrow .arrows .ipc .feather",
+    "jsonl": ".jsonl .ndjson .json",
+    "text": ".txt .log",
+}
+FORMATS = tuple(_NAMED)
+_SUFFIXES = {suffix: format for format, suffixes in _NAMED.items() for suffix in suffixes.split()}
 ARROW_FILE_MAGIC = b"ARROW1\x00\x00"
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _COMPRESSED = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
@@ -47,6 +57,17 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     if files.count(STDIN) > 1:
         raise ParameterError("standard input ('-') can be read only once")
     return files
+
+
+def format_named(path: str) -> tuple[str | None, str | None]:
+    """The format and the compression that a name tells by its endings; None where it does not."""
+    root, suffix = os.path.splitext(path.lower())
+    if suffix in _UNKNOWN.split():
+        raise ParameterError(f"{path} is named {suffix}, which cannot be read; decompress or convert it")
+    compression = _COMPRESSED.get(suffix)
+    if compression is not None:
+        suffix = os.path.splitext(root)[1]
+    return _SUFFIXES.get(suffix), compression
 
 
 class _Reader(io.RawIOBase):
@@ -105,16 +126,13 @@ class ByteSource:
 
     Attributes:
         name: What messages call it.
-        suffix: The extension that names the format, in lower case, without one that names a compression.
+        format: What its name says, or None.
     """
 
     def __init__(self, path: str) -> None:
         self.name = "standard input" if path == STDIN else path
         self._path = path
-        root, named = os.path.splitext(path.lower())
-        self.suffix = os.path.splitext(root)[1] if named in _COMPRESSED else named
-        if named in _UNKNOWN.split():
-            raise ParameterError(f"{self.name} is named {named}, which cannot be read; decompress or convert it")
+        self.format, compression = format_named(path)
         try:
             self._file = (
                 open(0, "rb", buffering=0, closefd=False) if path == STDIN else open(path, "rb", buffering=0)  # noqa: SIM115
@@ -127,8 +145,8 @@ class ByteSource:
                 (c for magic, c in _COMPRESSIONS.items() if self._peek_raw(4).startswith(magic)), None
             )
             if self.compression is None:
-                if named in _COMPRESSED and len(self._peek_raw(4)) < 4:
-                    raise DataError(f"{self.name} cannot be read: it is not a whole {_COMPRESSED[named]} stream")
+                if compression is not None and len(self._peek_raw(4)) < 4:
+                    raise DataError(f"{self.name} cannot be read: it is not a whole {compression} stream")
                 self._reader = self._raw
             else:
                 below = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), self.compression)

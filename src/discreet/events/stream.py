@@ -13,20 +13,9 @@ import pyarrow as pa
 from discreet.errors import DataError, ParameterError
 from discreet.events import columns
 from discreet.events.items import item_of
-from discreet.events.source import ARROW_FILE_MAGIC, STDIN, ByteSource, expand
+from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand
 
 __all__ = ["FORMATS", "ItemBatches", "open_stream"]
-
-_NAMED = {
-    "csv": ".csv",
-    "tsv": ".tsv .tab",
-    "parquet": ".parquet .pq",
-    "arrow": ".arrow .arrows .ipc .feather",
-    "jsonl": ".jsonl .ndjson .json",
-    "text": ".txt .log",
-}
-_SUFFIXES = {suffix: format for format, suffixes in _NAMED.items() for suffix in suffixes.split()}
-FORMATS = tuple(_NAMED)
 
 
 class ItemBatches:
@@ -85,7 +74,7 @@ class ItemBatches:
                 source.close()
 
     def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
-        format = self._format or _SUFFIXES.get(source.suffix) or _sniff(source, self._column, *self._others)
+        format = self._format or source.format or _sniff(source, self._column, *self._others)
         self._made.has_schema = format != "jsonl"
         self._made.check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.

@@ -44,6 +44,17 @@ def test_every_command_and_option_says_what_it_is():
             assert parameter.help.endswith("."), (path, parameter)
 
 
+@pytest.mark.parametrize("path", [(), ("ledger",), ("pan",), ("party",)])
+def test_lists_of_commands_fit_a_terminal(path):
+    group = app
+    for name in path:
+        group = group.get_command(click.Context(group), name)
+    shown = group.get_help(click.Context(group, terminal_width=80)).splitlines()
+    listed = [line for line in shown if line.startswith("  ")]
+    assert len(listed) >= 3
+    assert not [line for line in listed if line.endswith("...") or len(line) > 80]
+
+
 def test_whoever_reads_files_may_skip_nulls_by_both_names():
     reading = [command for _, command in commands() if any("--nulls" in option.opts for option in command.params)]
     assert len(reading) >= 9

@@ -7,6 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.events.growing import Growing
+from discreet.events.source import format_named
 from discreet.events.stream import open_stream
 
 LONG = b"w" * 4096
@@ -120,6 +121,26 @@ def test_blank_lines_of_text_are_items_of_a_file_and_no_events_of_a_stream(tmp_p
     path.write_bytes(b"a\n\n \nb\n")
     assert whole(path) == (["a", "", " ", "b"], 0)
     assert growing(path, b"a\n\n \nb\n", None, 1)[0] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        *(("a.csv", "csv"), ("a.TSV", "tsv"), ("a.tab", "tsv"), ("a.jsonl", "jsonl"), ("a.ndjson", "jsonl")),
+        *(("a.json", "jsonl"), ("a.txt", "text"), ("a.log", "text"), ("a.csv.1", "text"), ("a", "text"), ("-", "text")),
+    ],
+)
+def test_a_name_says_the_same_of_a_stream_as_of_a_file(name, format):
+    column = None if format == "text" else "query"
+    assert Growing(name, None, column, None, needs_items=True).format == format
+    assert format_named(name)[0] in (format, None)
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.zst", "a.parquet", "a.feather", "a.zip", "a.xlsx"])
+def test_what_does_not_grow_by_lines_is_not_followed(name):
+    with pytest.raises(dc.ParameterError):
+        Growing(name, None, None, None, needs_items=True)
+    assert Growing(name, "text", None, None, needs_items=True).format == "text"
 
 
 def test_what_is_published_has_one_type_whatever_a_row_is(tmp_path):
