@@ -253,35 +253,39 @@ def empty_summary(
     workers: int | None,
 ) -> Summary:
     """The empty summary to fill, from public parameters and the column's type."""
-    summary = _for_one_worker(grouped, k, budget, unit, capacity, mechanism, stream_length)
-    if workers is None and not (
-        isinstance(mechanism, Mechanism) and isinstance(mechanism, central.ShardedOffsetRelease)
-    ):
-        return summary
-    return _in_shards(summary, mechanism, unit, workers)
-
-
-def _for_one_worker(
-    grouped: bool,
-    k: int,
-    budget: Budget,
-    unit: Unit,
-    capacity: int | None,
-    mechanism: str | Mechanism | type[Mechanism],
-    stream_length: int | None,
-) -> Summary:
     if grouped and not isinstance(unit, User):
         raise ParameterError(
             "a column of lists holds the items of one person in each row: unit=dc.User() protects people"
         )
-    chosen = _mechanism_class(grouped, k, budget, unit, capacity, mechanism, stream_length)
-    kind = chosen.accepts[0]
-    if not grouped and issubclass(kind, UserMisraGries):
+    made = mechanism if isinstance(mechanism, Mechanism) else None
+    if made is not None:
+        chosen: type[Mechanism] = type(made)
+    elif mechanism != "auto":
+        chosen = mechanism_class(mechanism)
+    else:
+        chosen = central.OffsetRelease
+        if grouped:
+            # Group privacy pays for the items of a user, the user-level sketch for its counters. Which is better?
+            flat, users = (
+                published_from(name, k, budget, unit, capacity, stream_length) for name in ("offset", "user")
+            )
+            chosen = central.OffsetRelease if flat <= users else central.UserRelease
+    if not grouped and issubclass(chosen.accepts[0], UserMisraGries):
         raise IncompatibleSummaryError("this mechanism needs a column of lists, one for each user")
-    if isinstance(mechanism, Mechanism):
-        capacity = getattr(mechanism, "capacity", capacity)
+    capacity = getattr(made, "capacity", capacity)
     if capacity is None:
         capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen)
+    summary = _of_class(chosen, budget, unit, capacity, mechanism, stream_length)
+    if workers is None and not (made is not None and isinstance(made, central.ShardedOffsetRelease)):
+        return summary
+    return _in_shards(summary, mechanism, unit, workers)
+
+
+def _of_class(
+    chosen: type[Mechanism], budget: Budget, unit: Unit, capacity: int, mechanism: object, stream_length: int | None
+) -> Summary:
+    """The empty summary that a mechanism of this class takes, for one worker."""
+    kind = chosen.accepts[0]
     if issubclass(kind, UserMisraGries):
         assert isinstance(unit, User)
         return kind(capacity, unit.limit, oversized="sample")
@@ -315,26 +319,6 @@ def _in_shards(
             f"workers needs the offset release, which is proved for shards; {mechanism_class(mechanism).name} is not"
         )
     return ShardedMisraGries(summary.capacity, workers)
-
-
-def _mechanism_class(
-    grouped: bool,
-    k: int,
-    budget: Budget,
-    unit: Unit,
-    capacity: int | None,
-    mechanism: str | Mechanism | type[Mechanism],
-    stream_length: int | None,
-) -> type[Mechanism]:
-    if isinstance(mechanism, Mechanism):
-        return type(mechanism)
-    if mechanism != "auto":
-        return mechanism_class(mechanism)
-    if not grouped:
-        return central.OffsetRelease
-    # Group privacy pays for the items of a user, the user-level sketch for its counters. Which is better?
-    flat, users = (published_from(name, k, budget, unit, capacity, stream_length) for name in ("offset", "user"))
-    return central.OffsetRelease if flat <= users else central.UserRelease
 
 
 def sketch_shape(kind: type[Mechanism], budget: Budget, capacity: int, length: int | None) -> dict[str, int]:

@@ -93,8 +93,7 @@ def _largest_rho(epsilon: float, delta: float) -> float:
 
 
 def pure_rho(epsilon: float) -> float:
-    """An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP ([BS16], Proposition 1.4). Rounded up."""
-    epsilon = positive_number("epsilon", epsilon)
+    """An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP ([BS16], Proposition 1.4), for an epsilon > 0. Rounded up."""
     return math.nextafter(epsilon * epsilon / 2.0, math.inf)
 
 
