@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from discreet import audit, central, continual, engines, multiparty, pan, privacy
-    from discreet.api import PeoplePlan, Plan, plan, plan_people, release, top_k
+    from discreet.api import PeoplePlan, Plan, count, distinct, histogram, plan, plan_people, release, top_k
     from discreet.errors import (
         BudgetExceededError,
         CorruptStateError,
@@ -43,7 +43,9 @@ _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
     **dict.fromkeys(["Histogram", "Release"], "releases"),
-    **dict.fromkeys(["PeoplePlan", "Plan", "plan", "plan_people", "release", "top_k"], "api"),
+    **dict.fromkeys(
+        ["PeoplePlan", "Plan", "count", "distinct", "histogram", "plan", "plan_people", "release", "top_k"], "api"
+    ),
     **dict.fromkeys(
         ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "ShardedMisraGries", "SpaceSaving", "UserMisraGries"],
         "summaries",
@@ -100,7 +102,10 @@ __all__ = [
     "audit",
     "central",
     "continual",
+    "count",
+    "distinct",
     "engines",
+    "histogram",
     "multiparty",
     "pan",
     "plan",

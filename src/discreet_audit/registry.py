@@ -16,7 +16,17 @@ from discreet_audit.findings import Finding
 
 __all__ = ["FULL", "QUICK", "AuditCase", "Checks", "Effort", "Twin", "case_of", "cases", "register", "row"]
 
-_ROWS = ("central", "people", "sharded", "continual", "pan", "multiparty", "multiparty_transcripts", "samplers")
+_ROWS = (
+    "central",
+    "counting",
+    "people",
+    "sharded",
+    "continual",
+    "pan",
+    "multiparty",
+    "multiparty_transcripts",
+    "samplers",
+)
 """The modules that register rows."""
 
 M = TypeVar("M")

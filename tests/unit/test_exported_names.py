@@ -13,7 +13,8 @@ STABLE = {
     "Budget", "BudgetExceededError", "CorruptStateError", "DataError", "DiscreetError", "Element", "Estimate", "Event",
     "ExactCounts", "Guarantee", "IncompatibleSummaryError", "Ledger", "LedgerError", "MisraGries", "ParameterError",
     "Replace", "SpaceSaving", "Unit", "User", "UserMisraGries", "__version__", "audit", "central", "continual",
-    "engines", "multiparty", "pan", "plan", "release", "top_k", "Histogram", "Release",
+    "engines", "multiparty", "pan", "plan", "release", "top_k", "Histogram", "Release", "count", "distinct",
+    "histogram",
 }  # fmt: skip
 ALIASES = {"Histogram": "Release"}
 

@@ -1,4 +1,4 @@
-"""The facade over the packages below: release, top_k, plan. Names are loaded on first use."""
+"""The facade over the packages below: release, top_k, plan, counting. Names are loaded on first use."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.api.choosing import MECHANISMS
+    from discreet.api.counting import count, distinct, histogram
     from discreet.api.plan_of_people import PeoplePlan, PeoplePlanRow, plan_people
     from discreet.api.plan_rows import Plan, PlanRow, plan
     from discreet.api.releasing import release
@@ -18,6 +19,9 @@ _WHERE = {
     "PeoplePlanRow": "plan_of_people",
     "Plan": "plan_rows",
     "PlanRow": "plan_rows",
+    "count": "counting",
+    "distinct": "counting",
+    "histogram": "counting",
     "plan": "plan_rows",
     "plan_people": "plan_of_people",
     "release": "releasing",
@@ -30,6 +34,9 @@ __all__ = [
     "PeoplePlanRow",
     "Plan",
     "PlanRow",
+    "count",
+    "distinct",
+    "histogram",
     "plan",
     "plan_people",
     "release",

@@ -134,7 +134,8 @@ def choose(
         if budget.delta == 0.0:
             raise ParameterError(
                 f"{kind.name} needs epsilon and delta > 0: it hides rare items behind a threshold. A budget of "
-                f"{budget} is enough over a universe known without the data: pass "
+                f"{budget} is enough over a universe known without the data: dc.histogram (`discreet histogram`) "
+                "counts every item of a public list; in bounded memory, pass "
                 "mechanism=dc.central.ReducedMisraGries(budget, capacity, universe=...)"
             )
     else:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet.central._base import Mechanism
     from discreet.central.chan_misra_gries import ChanMisraGries
+    from discreet.central.count_release import CountRelease
+    from discreet.central.distinct_release import DistinctRelease
     from discreet.central.merged_release import MergedRelease
     from discreet.central.offset_release import OffsetRelease
     from discreet.central.private_misra_gries import PrivateMisraGries
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from discreet.central.stability import StabilityHistogram
     from discreet.central.summed_release import SummedRelease
     from discreet.central.textbook_misra_gries import TextbookMisraGries
+    from discreet.central.universe_histogram import UniverseHistogram
     from discreet.central.untrusted_merge import merge_releases
     from discreet.central.user_release import UserRelease
     from discreet.events.universe import Universe
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
 _WHERE = {
     "ChanMisraGries": "central.chan_misra_gries",
     "CountMinHeavyHitters": "central.sketch_heavy_hitters",
+    "CountRelease": "central.count_release",
     "CountSketchHeavyHitters": "central.sketch_heavy_hitters",
+    "DistinctRelease": "central.distinct_release",
     "Mechanism": "central._base",
     "MergedRelease": "central.merged_release",
     "OffsetRelease": "central.offset_release",
@@ -40,6 +45,7 @@ _WHERE = {
     "SummedRelease": "central.summed_release",
     "TextbookMisraGries": "central.textbook_misra_gries",
     "Universe": "events.universe",
+    "UniverseHistogram": "central.universe_histogram",
     "UserRelease": "central.user_release",
     "merge_releases": "central.untrusted_merge",
 }
@@ -47,7 +53,9 @@ _WHERE = {
 __all__ = [
     "ChanMisraGries",
     "CountMinHeavyHitters",
+    "CountRelease",
     "CountSketchHeavyHitters",
+    "DistinctRelease",
     "Mechanism",
     "MergedRelease",
     "OffsetRelease",
@@ -59,6 +67,7 @@ __all__ = [
     "SummedRelease",
     "TextbookMisraGries",
     "Universe",
+    "UniverseHistogram",
     "UserRelease",
     "merge_releases",
 ]

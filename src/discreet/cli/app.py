@@ -29,7 +29,20 @@ EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or w
 usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be read; 130 interrupted (143 by
 SIGTERM), nothing was released."""
 
-_COMMANDS = ("top", "plan", "watch", "explain", "audit", "bench", "ledger", "pan", "party")
+_COMMANDS = (
+    "top",
+    "count",
+    "distinct",
+    "histogram",
+    "plan",
+    "watch",
+    "explain",
+    "audit",
+    "bench",
+    "ledger",
+    "pan",
+    "party",
+)
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 

@@ -120,6 +120,11 @@ class Source:
             **more,
         )
 
+    @property
+    def asked(self) -> dict[str, object]:
+        """What was asked for, as a charge id stands for it."""
+        return {"column": self.column, "format": self.input_format, "nulls": self.nulls, "bad_rows": self.bad_rows}
+
     def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
         """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,11 +23,12 @@ from discreet.errors import DiscreetError, ParameterError
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
+    from discreet.central.count_release import CountRelease
     from discreet.cli.options import Paying
     from discreet.privacy.budget import Budget
     from discreet.releases.release import Release
 
-__all__ = ["Place", "place", "publish"]
+__all__ = ["Place", "place", "publish", "publish_count"]
 
 _ENDINGS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table", "": "table"}
 _PAYMENTS = {
@@ -121,6 +123,46 @@ def publish(
                 picture.fill(lambda file: release.plot(file, confidence=place.confidence))
             if place.explain:
                 _explain(release, is_text)
+
+
+def publish_count(
+    what: str,
+    confidence: float,
+    as_json: bool,
+    paying: Paying,
+    mechanism: CountRelease,
+    read: Callable[[], int],
+    request: dict[str, object],
+) -> None:
+    """Read, pay for a count, draw it and print it.
+
+    Args:
+        what: What the number is of, for the table.
+        confidence: Of the interval.
+        as_json: Whether to print JSON.
+        paying: Who pays.
+        mechanism: What draws the noise.
+        read: Counts. Nothing is charged before it has returned.
+        request: What was asked for, for the ledger.
+    """
+    from discreet.api.counting import pay_for_count
+    from discreet.releases.formats import describe_estimate, intervals, paragraph, table_text
+
+    if paying.payer is not None and paying.given_id is None:
+        paying.payer.check(mechanism.budget)  # before reading, which may take long
+    found, charge_id = read(), paying.charge_id
+    with uninterrupted():
+        estimate, payment = pay_for_count(mechanism, found, request, paying.payer, charge_id)
+        paying.told(_PAYMENTS[payment], mechanism.budget)
+        with _kept_for_later(charge_id):
+            if as_json:
+                text = json.dumps({"counted": what, **describe_estimate(estimate, confidence)}) + "\n"
+            else:
+                row = what, f"{int(estimate.value):,}", intervals([estimate.lower], [estimate.upper])[0]
+                headings = ["counted", "estimate", f"{100 * confidence:g}% interval"]
+                promised = estimate.guarantee.sentence() if estimate.guarantee is not None else ""
+                text = f"{table_text(headings, [row], (1, 2), table_width())}{paragraph(promised)}\n"
+            write_standard_output(text.encode())
 
 
 def _write(

@@ -24,7 +24,7 @@ from discreet.errors import DataError, ParameterError
 from discreet.events.items import read, without_list_views
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 
-__all__ = ["Memory", "MemoryPeople", "OpenPeople", "people_of_batches", "people_of_table"]
+__all__ = ["Memory", "MemoryPeople", "OpenPeople", "columns_of_table", "people_of_batches", "people_of_table"]
 
 _ROWS_AT_ONCE = 1 << 16
 _SIZES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -152,6 +152,14 @@ def people_of_table(
         threads: How many; all cores by default.
     """
     counting = _Counting(rows, value_range, nulls, Memory(memory), threads)
+    columns, tagged = columns_of_table(table, column, user, values)
+    return counting.people(columns, user is None, tagged=tagged)
+
+
+def columns_of_table(
+    table: Any, column: str, user: str | None, values: str | None = None
+) -> tuple[Iterator[Columns], bool]:
+    """The columns of a table, batch by batch; and whether items are written with their kinds (`objects_as_arrow`)."""
     wanted = [name for name in (column, user) if name is not None]
     if len({*wanted, values}) < len(wanted) + 1:
         raise ParameterError("the columns of the items, the people and the values must be different columns")
@@ -168,7 +176,7 @@ def people_of_table(
             raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
     tagged = data.schema.field(column).metadata == TAGGED
     columns = (_columns(batch, column, user, values) for batch in _batches_of(data))
-    return counting.people(columns, user is None, tagged=tagged)
+    return columns, tagged
 
 
 def people_of_batches(

@@ -1,0 +1,363 @@
+"""Counting beside the top: how many rows, people or different values, and how many of each item of a public list."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from discreet.central.count_release import CountRelease
+from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.events.items import batches_of, library, skip_nulls
+from discreet.noise import RandomSource, system_source
+from discreet.privacy import Budget, Estimate, Event, Guarantee, User
+from discreet.releases.paying import Bill, check_payer, pay_and_draw
+from discreet.releases.release import Release
+
+if TYPE_CHECKING:
+    from discreet.engines.pairs import Pairs
+    from discreet.privacy.ledger import Account
+
+__all__ = [
+    "count",
+    "different_items",
+    "distinct",
+    "distinct_mechanism",
+    "distinct_values",
+    "histogram",
+    "histogram_of_columns",
+    "histogram_of_people",
+    "histogram_prepared",
+    "pay_for_count",
+]
+
+_WHOLE = re.compile("-?[0-9]{1,20}")
+
+
+def count(
+    table: Any,
+    budget: Budget,
+    *,
+    user: str | None = None,
+    nulls: str = "error",
+    confidence: float = 0.95,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+) -> Estimate:
+    """How many rows a table has, or with `user` how many different people it has rows of.
+
+        count(table, dc.Budget(1.0))                        # rows; hides one
+        count(table, dc.Budget(1.0), user="visitor")        # people; hides one, with all of their rows
+
+    One row, or one person, changes the number by 1: the error is about 3/epsilon at 95 percent (`CountRelease`).
+
+    Args:
+        table: Arrow (also a reader), pandas, polars, a DuckDB relation, or a dict of columns.
+        budget: Epsilon alone, epsilon and delta, or rho.
+        user: The column that says whose row it is.
+        nulls: With `user`: "error" refuses rows without one, "skip" leaves them out.
+        confidence: Of the interval.
+        ledger: The account that pays. It is charged after the table was read and before noise is drawn.
+        charge_id: As for `release`.
+        request: As for `release`.
+        source: For tests and audits only.
+    """
+    skip_nulls(nulls)
+    people = user is not None
+    mechanism = CountRelease(
+        budget, User() if people else Event(), "people" if people else "rows", confidence=confidence
+    )
+    check_payer(ledger, charge_id, source)
+    found = _rows(table) if user is None else _different(table, user, nulls)
+    asked = {"user": user, "nulls": nulls, "request": request}
+    return pay_for_count(mechanism, found, asked, ledger, charge_id, source)[0]
+
+
+def distinct(
+    table: Any,
+    column: str,
+    budget: Budget,
+    user: str | None = None,
+    *,
+    max_items: int | None = None,
+    nulls: str = "error",
+    confidence: float = 0.95,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+) -> Estimate:
+    """How many different values a column has.
+
+        distinct(table, "visitor", budget, user="visitor")  # different people; hides one, with all of their rows
+        distinct(table, "url", budget, user="visitor")      # different values; hides a person, with all of their rows
+        distinct(table, "url", budget)                      # different values; hides one row
+
+    With `user` every value is credited to one of the people who have it, at most `max_items` values to a person, and as
+    many as possible: `DistinctRelease`. The lower bound then holds for the number of all values, and there is no upper
+    one. Otherwise one unit changes the number by 1: `CountRelease`.
+
+    Args:
+        table: As for `count`.
+        column: The column of the values.
+        budget: Epsilon alone, epsilon and delta, or rho.
+        user: The column that says whose row it is.
+        max_items: With `user`: how many values one person is credited with at most, a public number; 1 by default.
+        nulls: "error" refuses rows without a value, "skip" leaves them out.
+        confidence: Of the interval.
+        ledger: As for `count`.
+        charge_id: As for `release`.
+        request: As for `release`.
+        source: For tests and audits only.
+    """
+    skip_nulls(nulls)
+    if not isinstance(column, str):
+        raise ParameterError(f"column must be the name of a column, not {type(column).__name__}")
+    mechanism = distinct_mechanism(budget, column, user, max_items, confidence)
+    check_payer(ledger, charge_id, source)
+    if user is None or user == column:
+        found = _different(table, column, nulls)
+    else:
+        from discreet.engines.people import columns_of_table
+
+        found = distinct_values(mechanism, columns_of_table(table, column, user)[0], nulls)
+    asked = {"column": column, "user": user, "nulls": nulls, "request": request}
+    return pay_for_count(mechanism, found, asked, ledger, charge_id, source)[0]
+
+
+def histogram(
+    table: Any,
+    budget: Budget,
+    *,
+    column: str | None = None,
+    universe: Any,
+    user: str | None = None,
+    max_items: int | None = None,
+    nulls: str = "error",
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+) -> Release:
+    """The count of every item of a public list, also of those that did not occur.
+
+        histogram(table, dc.Budget(1.0), column="country", universe=["de", "fr", "it"])
+        histogram(table, dc.Budget.zcdp(0.1), column="country", universe=countries, user="visitor", max_items=2)
+
+    Nothing is held back, so epsilon alone or rho will do (`UniverseHistogram`). Items that are not in the list are left
+    out.
+
+    Args:
+        table: As for `count`; without `column` also a column, as for `top_k`.
+        budget: Epsilon alone, epsilon and delta, or rho.
+        column: The column of the items.
+        universe: The items to list, which are public: a list, a range, or a `dc.central.Universe`.
+        user: The column that says whose row it is: counts are of people, and a person is hidden with all of their rows.
+        max_items: With `user`, and needed then: of one person the first so many different items of the list count. The
+            noise grows with it: by this factor for epsilon alone, by its root for rho.
+        nulls: "error" refuses rows without an item, "skip" leaves them out.
+        ledger: As for `count`.
+        charge_id: As for `release`.
+        request: As for `release`.
+        source: For tests and audits only.
+    """
+    skip_nulls(nulls)
+    prepared = histogram_prepared(budget, universe, user is not None, max_items, ledger, charge_id, source)
+    asked = {"column": column, "user": user, "nulls": nulls, "request": request}
+    if user is not None:
+        if column is None:
+            raise ParameterError("user protects people, and needs the column of the items")
+        from discreet.engines.pairs import Pairs
+        from discreet.engines.people import columns_of_table
+
+        columns, tagged = columns_of_table(table, column, user)
+        return histogram_of_people(prepared, Pairs(columns, nulls, tagged=tagged), asked)
+    if column is not None:
+        from discreet.api.top_rows import column_of
+
+        table = column_of(table, column)
+    return histogram_of_columns(prepared, batches_of(table, False), nulls, asked)
+
+
+# ---- what both Python and the command line go through ----------------------------------------------------------------
+
+
+def distinct_mechanism(
+    budget: Budget, column: str | None, user: str | None, max_items: int | None, confidence: float
+) -> CountRelease:
+    """The mechanism of `distinct`."""
+    if user is not None and user != column:
+        from discreet.central.distinct_release import DistinctRelease
+
+        return DistinctRelease(budget, confidence=confidence, max_items=1 if max_items is None else max_items)
+    if max_items is not None:
+        raise ParameterError("max_items is for different values of people: give user, the column of the people")
+    people = user is not None
+    return CountRelease(budget, User() if people else Event(), "people" if people else "values", confidence)
+
+
+def distinct_values(mechanism: CountRelease, columns: Iterator[Any], nulls: str) -> int:
+    """How many values of the columns (people, items, None) are credited to people. NOT private."""
+    from discreet.central.distinct_release import DistinctRelease
+    from discreet.engines.pairs import Pairs
+
+    assert isinstance(mechanism, DistinctRelease)
+    pairs = Pairs(columns, nulls)
+    return mechanism.count_of(pairs.people, pairs.items)
+
+
+def pay_for_count(
+    mechanism: CountRelease,
+    found: int,
+    request: Mapping[str, object],
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    source: RandomSource | None = None,
+) -> tuple[Estimate, str | None]:
+    """Charge, draw, store: the count, and how it was paid."""
+    asked = {**request, "confidence": mechanism.confidence}
+    bill = Bill(mechanism.budget, mechanism.name, mechanism.unit, asked)
+    return pay_and_draw(
+        ledger,
+        charge_id,
+        bill,
+        lambda: mechanism(found, system_source() if source is None else source),
+        to_payload=_to_payload,
+        from_payload=_from_payload,
+    )
+
+
+def histogram_prepared(
+    budget: Budget,
+    universe: Any,
+    people: bool,
+    max_items: int | None,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    source: RandomSource | None = None,
+) -> Any:
+    """The mechanism of `histogram` and who pays: all that can be refused before anything is read."""
+    from discreet.central.prepared import Prepared
+    from discreet.central.universe_histogram import UniverseHistogram
+
+    if people and max_items is None:
+        raise ParameterError("user needs max_items: of one person the first so many items of the list count")
+    mechanism = UniverseHistogram(budget, universe, User() if people else Event(), max_items)
+    more = "" if max_items is None else f", {max_items} items of a person"
+    described = f"{mechanism.name}, {mechanism.universe.size} items{more}"
+    return Prepared(mechanism, budget, ledger=ledger, charge_id=charge_id, source=source, described=described)
+
+
+def histogram_of_columns(
+    prepared: Any,
+    columns: Iterator[Any],
+    nulls: str,
+    request: Mapping[str, object],
+    when_read: Callable[[], None] = lambda: None,
+) -> Release:
+    """The histogram of columns of items."""
+    from discreet.summaries import ExactCounts
+
+    summary = ExactCounts()
+    for column in columns:
+        summary.update(column, nulls=nulls, bad_items="skip")
+    when_read()
+    return _histogram(prepared, summary, request)
+
+
+def histogram_of_people(
+    prepared: Any,
+    pairs: Pairs,
+    request: Mapping[str, object],
+    when_read: Callable[[], None] = lambda: None,
+    *,
+    written: bool = False,
+) -> Release:
+    """The histogram of what people have. In files that are `written`, numbers may be text, and the other way round."""
+    import numpy as np
+
+    from discreet.summaries import ExactCounts
+
+    mechanism, values, summary = prepared.mechanism, pairs.values(), ExactCounts()
+    places = _places_written(mechanism.universe, values) if written else mechanism.universe.positions(values)
+    items = pairs.first_of(places >= 0, mechanism.max_items)
+    summary.update(mechanism.universe.take(places[items]) if len(items) else np.zeros(0, np.int64))
+    when_read()
+    return _histogram(prepared, summary, request)
+
+
+def _places_written(universe: Any, values: Any) -> Any:
+    import numpy as np
+
+    items = values.to_pylist()
+    if universe.has_numbers:
+        items = [int(item) if isinstance(item, str) and _WHOLE.fullmatch(item) else item for item in items]
+    else:
+        items = [str(item) if isinstance(item, int) else item for item in items]
+    return np.array([universe.place(item) for item in items], np.int64)
+
+
+def _histogram(prepared: Any, summary: Any, request: Mapping[str, object]) -> Release:
+    listed = prepared.mechanism.universe.to_dict()
+    release: Release = prepared.release(summary, {**request, "universe": listed})
+    return release
+
+
+def _rows(table: Any) -> int:
+    """How many rows a table has. No cell of it is read where its length is known."""
+    import pyarrow as pa
+
+    from discreet.engines.tables import as_arrow
+
+    if isinstance(table, dict):
+        lengths = {len(column) if hasattr(column, "__len__") else -1 for column in table.values()}
+        if len(lengths) != 1 or lengths == {-1}:
+            raise DataError("a dict of columns needs columns of one length")
+        return int(lengths.pop())
+    if library(table) in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2:
+        return len(table)
+    data = as_arrow(table)
+    return data.num_rows if isinstance(data, pa.Table) else sum(batch.num_rows for batch in data)
+
+
+def _different(table: Any, column: str, nulls: str) -> int:
+    """How many different values a column has."""
+    from discreet.api.top_rows import column_of
+
+    return different_items(batches_of(column_of(table, column), False), nulls)
+
+
+def different_items(columns: Iterator[Any], nulls: str) -> int:
+    """How many different items columns have. NOT private."""
+    from discreet.summaries import ExactCounts
+
+    summary = ExactCounts()
+    for column in columns:
+        summary.update(column, nulls=nulls, bad_items="skip")
+    return len(summary)
+
+
+# ---- what a ledger stores --------------------------------------------------------------------------------------------
+
+
+def _to_payload(estimate: Estimate) -> bytes:
+    assert estimate.guarantee is not None
+    upper = None if math.isinf(estimate.upper) else estimate.upper
+    fields = {"value": estimate.value, "lower": estimate.lower, "upper": upper}
+    promised = estimate.guarantee.to_dict()
+    return json.dumps({"release": "estimate", "version": 1, **fields, "guarantee": promised}, allow_nan=False).encode()
+
+
+def _from_payload(payload: bytes) -> Estimate:
+    try:
+        fields = json.loads(payload)
+        if fields["release"] != "estimate" or fields["version"] != 1:
+            raise ValueError
+        upper = math.inf if fields["upper"] is None else fields["upper"]
+        return Estimate(fields["value"], fields["lower"], upper, Guarantee.from_dict(fields["guarantee"]))
+    except (KeyError, TypeError, ValueError):
+        raise CorruptStateError("what the ledger stores under this id is no count") from None

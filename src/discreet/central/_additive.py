@@ -1,0 +1,56 @@
+"""Noise on whole numbers of which one unit moves a known number by a known height: the smaller of two laws."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+from discreet.central._base import laplace_scale
+from discreet.errors import ParameterError
+from discreet.noise.source import MAX_SCALE
+from discreet.privacy import Budget
+from discreet.privacy.calibration.gaussian import discrete_gaussian_sigma, discrete_gaussian_sigma_any
+from discreet.privacy.checks import whole_number
+from discreet.releases.error_model import Noise
+
+__all__ = ["additive_noise"]
+
+
+@lru_cache(maxsize=256)
+def additive_noise(budget: Budget, changes: int = 1, height: int = 1, draws: int = 1) -> Noise:
+    """The noise on each of `draws` numbers, of which a unit moves at most `changes` by at most `height` each.
+
+    epsilon: discrete Laplace of scale changes * height/epsilon, since the l1-distance is at most changes * height.
+    rho: discrete Gaussian with sigma^2 = changes * height^2/(2 rho).
+    (epsilon, delta): that Laplace noise, or discrete Gaussian noise of the smallest sigma for this delta (exactly for
+    height 1, by rho for more), whichever has the smaller variance. The choice is made from these parameters alone.
+    """
+    m, h = whole_number("changes", changes), whole_number("height", height)
+    if budget.rho is not None:
+        return _checked(Noise("gaussian", _sigma(m * h * h, budget.rho), draws))
+    assert budget.epsilon is not None
+    laplace = Noise("laplace", laplace_scale(budget.epsilon, m * h), draws)
+    if budget.delta == 0.0:
+        return _checked(laplace)
+    if h == 1:
+        sigma = discrete_gaussian_sigma(budget.epsilon, budget.delta, changes=m)
+    else:
+        sigma = discrete_gaussian_sigma_any(budget.epsilon, budget.delta, h * math.sqrt(m))
+    # The variance of discrete Laplace noise of scale b is 2 q/(1-q)^2 = 1/(2 sinh(1/(2 b))^2), q = exp(-1/b).
+    variance = 0.5 / math.sinh(min(0.5 / float(laplace.scale), 300.0)) ** 2
+    return _checked(laplace if variance <= sigma * sigma else Noise("gaussian", Fraction(sigma), draws))
+
+
+def _sigma(squared: int, rho: float) -> Fraction:
+    """A float sigma with sigma^2 >= squared/(2 rho), exactly."""
+    sigma = math.sqrt(squared / (2.0 * rho))
+    while Fraction(sigma) ** 2 * 2 * Fraction(rho) < squared:
+        sigma = math.nextafter(sigma, math.inf)
+    return Fraction(sigma)
+
+
+def _checked(noise: Noise) -> Noise:
+    if noise.scale > MAX_SCALE:
+        raise ParameterError("the budget is too small: the noise would have a scale above 2**50")
+    return noise

@@ -1,0 +1,60 @@
+"""`discreet count`: how many rows or people files have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from discreet.cli import options
+from discreet.cli.options import Paying, Source
+from discreet.cli.output import batches
+from discreet.cli.publish import publish_count
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
+
+__all__ = ["count"]
+
+
+@click.command()
+@options.files(required=True)
+@options.reading()
+@options.budget
+@options.takes(options.USER_COLUMN, options.confidence("Of the interval."))
+@options.text_format("the count")
+@options.paying_by_name
+@options.quiet
+def count(
+    files: tuple[str, ...],
+    source: Source,
+    budget: Budget,
+    user_column: str | None,
+    confidence: float,
+    as_json: bool,
+    paying: Paying,
+) -> None:
+    """Publish how many rows files have, or with --user-column how many different people, privately.
+
+    Rows are those with a value in --column. One row, or one person with all of their rows, is hidden.
+    """
+    from discreet.api.counting import different_items
+    from discreet.central.count_release import CountRelease
+    from discreet.errors import ParameterError
+    from discreet.privacy.unit import Event, User
+
+    people = user_column is not None
+    if people and source.column not in (None, user_column):
+        raise ParameterError("people are counted by --user-column alone, rows by --column: give one of them")
+    unit, what = (User(), "people") if people else (Event(), "rows")
+    mechanism = CountRelease(budget, unit, what, confidence)
+    stream = (replace(source, column=user_column) if people else source).open(files)
+
+    def read() -> int:
+        if not people:
+            return sum(len(batch) for batch in batches(stream))
+        return different_items((batch.column("item") for batch in batches(stream)), source.nulls)
+
+    asked = {"files": list(files), **source.asked, "user": user_column}
+    publish_count(what, confidence, as_json, paying, mechanism, read, asked)

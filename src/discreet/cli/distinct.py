@@ -1,0 +1,64 @@
+"""`discreet distinct`: how many different people or values files have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from discreet.cli import options
+from discreet.cli.options import Paying, Source, option
+from discreet.cli.output import batches
+from discreet.cli.publish import publish_count
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
+
+__all__ = ["distinct"]
+
+
+@click.command()
+@options.files(required=True)
+@options.reading()
+@options.budget
+@options.takes(
+    options.USER_COLUMN,
+    option(
+        "--max-items-per-user",
+        "With --user-column: a person is credited with at most so many values, a public number; 1 by default.",
+        int,
+    ),
+    options.confidence("Of the interval."),
+)
+@options.text_format("the count")
+@options.paying_by_name
+@options.quiet
+def distinct(
+    files: tuple[str, ...],
+    source: Source,
+    budget: Budget,
+    user_column: str | None,
+    max_items_per_user: int | None,
+    confidence: float,
+    as_json: bool,
+    paying: Paying,
+) -> None:
+    """Publish how many different values a column has, privately.
+
+    With --user-column a person is hidden with all of their rows: where it is the same as --column people are counted,
+    else values, each credited to one of the people who have it. Without, one row is hidden.
+    """
+    from discreet.api.counting import different_items, distinct_mechanism, distinct_values
+
+    mechanism = distinct_mechanism(budget, source.column, user_column, max_items_per_user, confidence)
+    pairs = user_column is not None and user_column != source.column
+    stream = source.open(files, user_column=user_column if pairs else None)
+
+    def read() -> int:
+        if not pairs:
+            return different_items((batch.column("item") for batch in batches(stream)), source.nulls)
+        columns = ((batch.column("user"), batch.column("item"), None) for batch in batches(stream))
+        return distinct_values(mechanism, columns, source.nulls)
+
+    asked = {"files": list(files), **source.asked, "user": user_column}
+    publish_count(mechanism.counted, confidence, as_json, paying, mechanism, read, asked)

@@ -1,0 +1,75 @@
+"""`discreet histogram`: the count of every item of a public list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli import options
+from discreet.cli.options import Paying, Source, option
+from discreet.cli.output import batches
+from discreet.cli.publish import Place, place, publish
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
+    from discreet.releases.release import Release
+
+__all__ = ["histogram"]
+
+
+@click.command()
+@options.files(required=True)
+@options.reading()
+@options.budget
+@options.takes(
+    options.universe("The items to list, which are public", "; other items are left out"),
+    options.USER_COLUMN,
+    option("--max-items-per-user", "With --user-column: of a person the first so many items of the list count.", int),
+)
+@place
+@options.paying_by_name
+@options.quiet
+def histogram(
+    files: tuple[str, ...],
+    source: Source,
+    budget: Budget,
+    universe: str | None,
+    user_column: str | None,
+    max_items_per_user: int | None,
+    place: Place,
+    paying: Paying,
+) -> None:
+    """Publish the count of every item of a public list, also of those that did not occur, privately.
+
+    No delta is needed: --epsilon alone will do, or --rho. With --user-column people are counted, and a person is hidden
+    with all of their rows.
+    """
+    from discreet.api.counting import histogram_of_columns, histogram_of_people, histogram_prepared
+    from discreet.events.written import as_written, universe_written
+
+    if universe is None:
+        raise ParameterError("--universe is needed: N for 0 to N-1, A:B, or a file with one item a line")
+    listed, people = universe_written(universe, empty_lines=False), user_column is not None
+    if paying.payer is not None and paying.given_id is None:
+        paying.payer.check(budget)  # before reading, which may take long
+    prepared = histogram_prepared(budget, listed, people, max_items_per_user, paying.payer, paying.charge_id)
+    stream = source.open(files, user_column=user_column)
+    place.check([*stream.files, paying.ledger])
+    asked = {"files": list(files), **source.asked, "user": user_column}
+
+    def written(batch: Any) -> Iterator[Any]:
+        return as_written(batch.column("item"), listed, "skip")
+
+    def draw(reading_is_over: Callable[[], None]) -> Release:
+        if not people:
+            columns = (part for batch in batches(stream) for part in written(batch))
+            return histogram_of_columns(prepared, columns, source.nulls, asked, reading_is_over)
+        from discreet.engines.pairs import Pairs
+
+        pairs = Pairs(((batch.column("user"), batch.column("item"), None) for batch in batches(stream)), source.nulls)
+        return histogram_of_people(prepared, pairs, asked, reading_is_over, written=True)
+
+    publish(place, paying, budget, draw, lambda release: release.notes())

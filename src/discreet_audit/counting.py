@@ -1,0 +1,275 @@
+"""The rows of counting: a count, different values credited to people, and every item of a public list.
+
+What is claimed is one shift behind noise of one law. The shift is found by trying all small data, the law and the scale
+are read from what a release asks its source for, and the exact divergence follows from these alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from discreet.central import CountRelease, DistinctRelease, UniverseHistogram
+from discreet.central._base import Drawn
+from discreet.noise import fresh_source, seeded_source
+from discreet.privacy import Budget, Event, User
+from discreet.summaries import ExactCounts
+from discreet_audit.findings import Finding
+from discreet_audit.laws import NoiseLaw, gaussian_split_delta
+from discreet_audit.registry import Effort, Twin, row
+from discreet_audit.sabotage import half_the_noise, twin
+from discreet_audit.sources import Draw, ScriptedSource
+from discreet_audit.statistical import ScoredPair, measure
+
+__all__ = ["shift_finding"]
+
+_PURE, _SOME, _RHO = Budget(1.0), Budget(1.0, 0.02), Budget.zcdp(0.5)
+_CONFIDENCE = 1e-12
+
+
+def shift_finding(budget: Budget, draw: Draw, changes: int, height: int) -> Finding:
+    """What a unit loses that moves so many numbers by a height each, behind the noise that was asked for."""
+    told = f"{changes} numbers moved by {height}"
+    if budget.rho is not None:
+        # Laplace noise of rate r is (r^2/2)-zCDP, the discrete Gaussian (shift^2/2 sigma^2)-zCDP.
+        distance = math.sqrt(changes) * height if draw.law == "gaussian" else changes * height
+        lost = (distance / float(draw.scale)) ** 2 / 2.0
+        return Finding("exact", told, "rho", budget.rho * (1.0 + _CONFIDENCE), lost)
+    assert budget.epsilon is not None
+    if draw.law == "laplace":
+        lost = float(changes * height / draw.scale)
+        return Finding("exact", told, "epsilon", budget.epsilon * (1.0 + _CONFIDENCE), lost)
+    noise = NoiseLaw("gaussian", draw.scale)
+    if height == 1:
+        lost = gaussian_split_delta(noise, 0, changes, 1, budget.epsilon)
+    else:
+        length = 2 * noise.reach + height * changes
+        first, second = (noise.from_cut(base, -noise.reach, length) for base in (height, 0))
+        lost = float(np.maximum(first - math.exp(budget.epsilon) * second, 0.0).sum())
+    return Finding("exact", told, "delta", budget.delta, lost)
+
+
+def _promised(mechanism: Any) -> tuple[float, float]:
+    """(epsilon, delta) that runs are held against; of rho, by the tight conversion at a delta that shows in runs."""
+    budget: Budget = mechanism.budget
+    if budget.rho is None:
+        return budget.epsilon or 0.0, budget.delta
+    from discreet.privacy.calibration.zcdp import zcdp_epsilon
+
+    return zcdp_epsilon(budget.rho, 1e-2), 1e-2
+
+
+class CountAudit:
+    """The four checks of one number with noise."""
+
+    def structure(self, mechanism: CountRelease, effort: Effort) -> Iterator[Finding]:
+        """All small data: by how much one more row, or person, moves the number."""
+        moved = [*_moved(mechanism, 3 + effort.length)]
+        found = "one unit moves the count"
+        yield Finding("structure", found, "sensitivity", mechanism.sensitivity, max(moved), len(moved))
+
+    def exact(self, mechanism: CountRelease, effort: Effort) -> Iterator[Finding]:
+        """The shift behind the noise that the release asks for, and that it publishes the sum and nothing else."""
+        wrong, source = 0, ScriptedSource()
+        for count, noise in product((0, 1, 7, 1000), (-30, -1, 0, 1, 30)):
+            source = ScriptedSource(noise)
+            estimate = mechanism(count, source)
+            again = mechanism(count + 5, ScriptedSource(noise - 5))  # another count, the same sum
+            wrong += estimate.value != max(count + noise, 0) or estimate != again
+            wrong += len(source.draws) != 1 or not estimate.lower <= estimate.value <= estimate.upper
+        yield Finding("exact", "what is published is a function of the noisy count", "violations", 0, wrong)
+        yield shift_finding(mechanism.budget, source.draws[0], 1, mechanism.sensitivity)
+
+    def statistical(self, mechanism: CountRelease, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release, and how often its interval misses."""
+        epsilon, delta = _promised(mechanism)
+        source = fresh_source()
+        pair = ScoredPair("one unit more", 100 + mechanism.sensitivity, 100, float)
+        bound = measure(lambda count: mechanism.draw(count, source), pair, delta, effort.runs)
+        yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
+
+    def coupled(self, mechanism: CountRelease, effort: Effort) -> Iterator[Finding]:
+        """With the same noise one more unit moves the number, and nothing else."""
+        broken = 0
+        for seed in range(20):
+            one, two = (mechanism(1000 + more, seeded_source(seed)) for more in (0, 1))
+            broken += two.value - one.value != 1 or one.guarantee != two.guarantee or one.is_private
+        yield Finding("coupled", "one unit moves the number alone", "violations", 0, broken, 20)
+        if isinstance(mechanism, DistinctRelease):
+            moved = [*_moved_at_random(mechanism, effort.large_pairs // 10)]
+            yield Finding("coupled", "one person more", "sensitivity", mechanism.sensitivity, max(moved), len(moved))
+
+
+def _moved(mechanism: CountRelease, values: int) -> Iterator[int]:
+    """By how much one more unit moves the number, for all small data; a credited number must not fall, either."""
+    if isinstance(mechanism, DistinctRelease):
+        sets = [chosen for size in range(4) for chosen in combinations(range(values), size)]
+        for *people, person in product(sets, repeat=3):
+            more = _credited(mechanism, [*people, person]) - _credited(mechanism, people)
+            yield more if more >= 0 else 10**6
+        return
+    different = mechanism.counted != "rows"
+    units: list[tuple[str, ...]] = [("c",), ("c",) * 3] if isinstance(mechanism.unit, User) else [("a",), ("c",)]
+    for length, unit in product(range(5), units):
+        for rows in product("ab", repeat=length):
+            yield abs(_number((*rows, *unit), different) - _number(rows, different))
+
+
+def _moved_at_random(mechanism: DistinctRelease, pairs: int) -> Iterator[int]:
+    """The same for larger data."""
+    random = np.random.default_rng(7)
+    for _ in range(pairs):
+        sizes = random.integers(0, 6, size=12)
+        *people, person = ([int(value) for value in random.integers(0, 25, size=size)] for size in (*sizes, 5))
+        more = _credited(mechanism, [*people, person]) - _credited(mechanism, people)
+        yield more if more >= 0 else 10**6
+
+
+def _number(rows: Sequence[str], different: bool) -> int:
+    summary = ExactCounts()
+    summary.update(list(rows))
+    return len(summary) if different else summary.total
+
+
+def _credited(mechanism: DistinctRelease, people: Sequence[Sequence[int]]) -> int:
+    pairs = [(person, value) for person, values in enumerate(people) for value in values]
+    who, what = np.array(pairs, np.int64).reshape(-1, 2).T
+    return mechanism.count_of(who, what)
+
+
+def _count_twins(mechanism: CountRelease) -> Sequence[Twin]:
+    def exact_zero(self: Any, count: int, source: Any) -> int:
+        return type(mechanism).draw(self, count, source) if count else 0
+
+    twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=exact_zero)]
+    if isinstance(mechanism, DistinctRelease):
+        twins.append(twin(mechanism, "every value is counted", "coupled", count_of=_every_value))
+    return twins
+
+
+def _every_value(self: DistinctRelease, people: Any, values: Any) -> int:
+    return len(np.unique(values))
+
+
+class UniverseAudit:
+    """The four checks of a histogram over a public list."""
+
+    def filled(self, mechanism: UniverseHistogram, rows: Sequence[Any]) -> ExactCounts:
+        """The exact counts of rows."""
+        summary = ExactCounts()
+        summary.update(np.asarray(rows, np.int64))
+        return summary
+
+    def structure(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
+        """All short streams: one more event, or a person's items, move so many counts by 1."""
+        inside, m = mechanism.universe.size, mechanism.changes
+        items = range(min(inside, 3) + 2)  # two of them may be outside
+        worst, height, pairs = 0, 0, 0
+        for length in range(3 + effort.length):
+            for rows in product(items, repeat=length):
+                for person in combinations(items, m):
+                    counts = (mechanism.counts(self.filled(mechanism, data)) for data in (rows, (*rows, *person)))
+                    moved = np.subtract(*reversed([*counts]))
+                    worst, height = max(worst, int(np.abs(moved).sum())), max(height, int(np.abs(moved).max()))
+                    pairs += 1
+        yield Finding("structure", "counts that one unit moves", "sensitivity", m, worst, pairs)
+        yield Finding("structure", "by how much", "sensitivity", 1, height, pairs)
+
+    def exact(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
+        """The shift behind the noise; every item is published with noise of its own, at 0 as well."""
+        size, wrong, draws = mechanism.universe.size, 0, []
+        each = np.arange(size) * 3 - size
+        for rows in ((), (0,), (0, 0, 1), (size + 5,)):
+            source = ScriptedSource(0, each)
+            release = mechanism(self.filled(mechanism, rows), source)
+            expected = np.bincount([r for r in rows if r < size], minlength=size) + each
+            shown = dict(zip(release.items, release.counts.tolist(), strict=True))
+            wrong += [shown.get(item) for item in range(size)] != expected.tolist()
+            draws += source.draws
+        wrong += any(draw != draws[0] for draw in draws) or draws[0].size != size
+        yield Finding("exact", "every item has noise of its own", "violations", 0, wrong)
+        yield shift_finding(mechanism.budget, draws[0], mechanism.changes, 1)
+
+    def statistical(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release: the sum of the counts that a unit moves."""
+        epsilon, delta = _promised(mechanism)
+        m, source = mechanism.changes, fresh_source()
+        own = list(range(m))
+
+        def score(drawn: Drawn) -> float:
+            return float(drawn.noisy[:m].sum())
+
+        pair = ScoredPair("one unit more", self.filled(mechanism, own), self.filled(mechanism, []), score)
+        bound = measure(partial(mechanism.draw, source=source), pair, delta, effort.runs)
+        yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
+
+    def coupled(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
+        """With equal noise the order of rows and items outside change nothing; the order shown is that of counts."""
+        broken, rows = 0, [0, 0, 1, mechanism.universe.size + 1]
+        for seed in range(10):
+            releases = [
+                mechanism(self.filled(mechanism, data), seeded_source(seed)) for data in (rows, rows[::-1], rows[:3])
+            ]
+            payloads = {release.to_payload() for release in releases}
+            counts = releases[0].counts.tolist()
+            broken += len(payloads) != 1 or counts != sorted(counts, reverse=True) or not releases[0].guarantee.seeded
+        yield Finding("coupled", "order of rows, items outside", "violations", 0, broken, 10)
+
+
+def _histogram_twins(mechanism: UniverseHistogram) -> Sequence[Twin]:
+    draw = type(mechanism).draw
+
+    def bare_zeros(self: Any, summary: Any, source: Any) -> Drawn:
+        drawn = draw(self, summary, source)
+        return drawn._replace(noisy=np.where(drawn.raw.counts > 0, drawn.noisy, 0))
+
+    twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=bare_zeros)]
+    if mechanism.changes > 1:
+        factor = mechanism.changes if mechanism.noise.law == "laplace" else math.sqrt(mechanism.changes)
+        twins.append(
+            twin(
+                mechanism,
+                "noise for one item of a person",
+                scale=type(mechanism.scale)(float(mechanism.scale) / factor),
+            )
+        )
+    return twins
+
+
+row(
+    CountRelease,
+    lambda: (
+        CountRelease(_PURE),
+        CountRelease(_RHO, User(), "people"),
+        CountRelease(_SOME, Event(), "values"),
+        CountRelease(Budget(0.1, 0.02), User(), "people"),
+    ),
+    CountAudit(),
+    _count_twins,
+)
+row(
+    DistinctRelease,
+    lambda: (
+        DistinctRelease(_PURE),
+        DistinctRelease(_RHO, max_items=2),
+        DistinctRelease(Budget(0.5, 0.02), max_items=2),
+    ),
+    CountAudit(),
+    _count_twins,
+)
+row(
+    UniverseHistogram,
+    lambda: (
+        UniverseHistogram(_PURE, range(4)),
+        UniverseHistogram(_RHO, range(5), User(), 2),
+        UniverseHistogram(Budget(1.0, 1e-6), range(6), User(), 3),
+        UniverseHistogram(_PURE, range(6), User(), 2),
+    ),
+    UniverseAudit(),
+    _histogram_twins,
+)

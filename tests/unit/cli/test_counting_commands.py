@@ -1,0 +1,86 @@
+"""`discreet count`, `distinct` and `histogram`."""
+
+import csv
+import io
+import json
+
+import pytest
+from tests.commands import run_here
+
+TABLE = "who,what,n\na,p,1\na,q,2\nb,q,2\nc,r,x\n"
+SURE = ("--epsilon", 60)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def value(*arguments):
+    done = run_here(*arguments, *SURE, "--format", "json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_counts(table):
+    assert value("count", table, "--column", "what")["value"] == 4
+    assert value("count", table, "--user-column", "who") | {"guarantee": 0} == {
+        **{"counted": "people", "value": 3, "lower": 3.0, "upper": 3.0, "confidence": 0.95, "guarantee": 0}
+    }
+    assert value("distinct", table, "--column", "what")["value"] == 3
+    assert value("distinct", table, "--column", "who", "--user-column", "who")["counted"] == "people"
+    credited = value("distinct", table, "--column", "what", "--user-column", "who", "--max-items-per-user", 2)
+    assert (credited["value"], credited["upper"]) == (3, None)
+
+
+@pytest.mark.parametrize("people", [(), ("--user-column", "who", "--max-items-per-user", 1)])
+def test_histogram(table, tmp_path, people):
+    listed = tmp_path / "listed.txt"
+    listed.write_text("q\nzz\n\nr\n")
+    for universe, column, expected in ((listed, "what", {"q": 2, "r": 1, "zz": 0}), (3, "n", {"0": 0, "1": 1, "2": 2})):
+        done = run_here(
+            "histogram", table, "--column", column, "--universe", universe, *people, *SURE, "--format", "csv"
+        )
+        assert done.returncode == 0, done.stderr
+        found = {row["item"]: int(row["count"]) for row in csv.DictReader(io.StringIO(done.stdout))}
+        if people and column == "n":
+            expected = {"0": 0, "1": 1, "2": 1}  # of a the first
+        assert found == expected
+
+
+def test_a_table_for_people_and_a_charge_that_is_not_made_twice(table, tmp_path):
+    ledger = tmp_path / "budgets.sqlite"
+    pay = ("--ledger", ledger, "--account", "a")
+    assert run_here("ledger", "grant", *pay, "--epsilon", 1).returncode == 0
+    first, second = (
+        run_here("count", table, "--column", "what", "--epsilon", 1, *pay, "--charge-id", "x") for _ in range(2)
+    )
+    assert first.stdout == second.stdout
+    assert "95% interval" in first.stdout
+    assert "charged to 'a'" in first.stderr
+    assert "replayed, not charged" in second.stderr
+    assert run_here("count", table, "--column", "what", "--epsilon", 1, *pay).returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("count", "--column", "what"), 2, "a budget is needed"),
+        (("count", "--epsilon", 1), 4, "column"),
+        (("count", "--column", "nothing", "--epsilon", 1), 4, "nothing"),
+        (("count", "--column", "what", "--user-column", "who", "--epsilon", 1), 2, "one of them"),
+        (("distinct", "--column", "what", "--max-items-per-user", 2, "--epsilon", 1), 2, "max_items"),
+        (("histogram", "--column", "what", "--epsilon", 1), 2, "--universe"),
+        (("histogram", "--column", "what", "--universe", 3, "--user-column", "who", "--epsilon", 1), 2, "max_items"),
+        (("top", "--column", "what", "--rho", 1), 2, "discreet histogram"),
+        (("top", "--column", "what", "--user-column", "who", "--rho", 1), 2, "discreet histogram"),
+    ],
+)
+def test_what_is_refused(table, arguments, code, told):
+    command, *rest = arguments
+    done = run_here(command, table, *rest)
+    assert done.returncode == code
+    assert told in done.stderr
+    assert not done.stdout
