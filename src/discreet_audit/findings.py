@@ -160,7 +160,7 @@ class AuditReport:
             "mechanism": self.mechanism,
             "description": self.description,
             "unit": None if self.unit is None else self.unit.to_dict(),
-            **{name: getattr(self, name) for name in names},
+            **{name: _finite(getattr(self, name)) for name in names},
             "epsilon_lower_bound": _finite(self.lower_bound),
             "pairs": self.pairs,
             "seconds": round(self.seconds, 3),

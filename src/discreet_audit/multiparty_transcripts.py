@@ -164,6 +164,8 @@ class StreamAudit:
 
     def _copies(self, stream: Stream) -> dict[tuple[int, int], int]:
         """In how many blocks of a level the steps of an epoch were sent, by a party that restarts each time."""
+        if _steps(stream) > _LONGEST:
+            raise ParameterError(f"the audit runs streams whose largest block has at most {_LONGEST} steps")
         often: dict[tuple[int, int], int] = {}
         party = stream.party(0, source=seeded_source(1))
         for _ in range(min(2 * _steps(stream), stream.horizon or 2**48) // stream.epoch_steps):
@@ -179,8 +181,6 @@ class StreamAudit:
         """All that is sent until a block of every level has ended, which each step is in once."""
         copies = max(self._copies(stream).values())
         yield Finding("exact", "blocks of a level that hold the same step", "blocks", 1, copies, 1)
-        if _steps(stream) > _LONGEST:
-            raise ParameterError(f"the audit runs streams whose largest block has at most {_LONGEST} steps")
         worst, pairs = stream_loss(stream, effort)
         yield Finding("exact", "all messages about one step", "epsilon", stream.epsilon * _SLACK, worst, pairs)
 

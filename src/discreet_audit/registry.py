@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
 
 from discreet.errors import ParameterError
-from discreet_audit.findings import Finding
+from discreet_audit.findings import KINDS, Finding
 
 __all__ = ["FULL", "QUICK", "AuditCase", "Checks", "Effort", "Twin", "case_of", "cases", "register", "row"]
 
@@ -95,6 +95,7 @@ class AuditCase(Generic[M]):
         twins: At least two broken versions.
         prepare: What is audited in place of a mechanism that leaves a number open until it sees data.
         label: The name in the report, where one class has several mechanisms.
+        kinds: The checks that must find something: one that says nothing fails the audit.
     """
 
     mechanism: type[M]
@@ -106,11 +107,12 @@ class AuditCase(Generic[M]):
     twins: Callable[[M], Sequence[Twin]]
     prepare: Callable[[M], M] = lambda mechanism: mechanism
     label: Callable[[M], str] = lambda mechanism: type(mechanism).__name__
+    kinds: tuple[str, ...] = KINDS[:-1]
 
     @property
     def checks(self) -> dict[str, Callable[[M, Effort], Iterable[Finding]]]:
         """The four checks by their kind."""
-        return {kind: getattr(self, kind) for kind in ("structure", "exact", "statistical", "coupled")}
+        return {kind: getattr(self, kind) for kind in KINDS[:-1]}
 
 
 _CASES: dict[type, AuditCase[Any]] = {}
@@ -130,10 +132,11 @@ def row(
     twins: Callable[[M], Sequence[Twin]],
     prepare: Callable[[M], M] = lambda mechanism: mechanism,
     label: Callable[[M], str] = lambda mechanism: type(mechanism).__name__,
+    kinds: tuple[str, ...] = KINDS[:-1],
 ) -> None:
     """Add a row whose four checks are the methods of one object."""
     four = checks.structure, checks.exact, checks.statistical, checks.coupled
-    register(AuditCase(mechanism, examples, *four, twins, prepare, label))
+    register(AuditCase(mechanism, examples, *four, twins, prepare, label, kinds))
 
 
 def cases() -> Iterator[AuditCase[Any]]:

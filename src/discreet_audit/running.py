@@ -44,6 +44,7 @@ def _audit(case: AuditCase[Any], mechanism: Any, effort: Effort) -> AuditReport:
     started = time.process_time()
     mechanism = case.prepare(mechanism)
     findings = [finding for run_check in case.checks.values() for finding in run_check(mechanism, effort)]
+    findings += _silence(case, findings)
     twins = [TwinResult(twin.name, _first_failure(case, twin, effort)) for twin in case.twins(mechanism)]
     claim = mechanism.guarantee
     return AuditReport(
@@ -54,6 +55,13 @@ def _audit(case: AuditCase[Any], mechanism: Any, effort: Effort) -> AuditReport:
         tuple(twins),
         time.process_time() - started,
     )
+
+
+def _silence(case: AuditCase[Any], findings: Sequence[Finding]) -> list[Finding]:
+    """A failure for each kind of check that looked at nothing: no finding, or no pair of states, is no evidence."""
+    looked = {kind: [f.pairs for f in findings if f.kind == kind] for kind in case.kinds}
+    silent = [kind for kind, pairs in looked.items() if not pairs or (kind == "structure" and not all(pairs))]
+    return [Finding(kind, "nothing was looked at", "violations", 0, 1) for kind in silent]
 
 
 def _first_failure(case: AuditCase[Any], twin: Twin, effort: Effort) -> Finding | None:

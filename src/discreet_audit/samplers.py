@@ -587,4 +587,8 @@ def _twins(samplers: Samplers) -> Sequence[Twin]:
     return [Twin(name, Samplers(samplers.name, (broken,)), "statistical") for name, broken in twins]
 
 
-row(Samplers, _examples, _SamplersAudit(), _twins, label=lambda samplers: f"Samplers, {samplers.name}")
+row(
+    *(Samplers, _examples, _SamplersAudit(), _twins),
+    label=lambda samplers: f"Samplers, {samplers.name}",
+    kinds=("statistical",),
+)

@@ -3,8 +3,17 @@
 The runs use the system's source; a false alarm has probability below 1e-6.
 """
 
+import dataclasses
 import json
 import re
+from pathlib import Path
+
+import pytest
+
+import discreet as dc
+from discreet.central import OffsetRelease
+from discreet_audit import registry, running
+from discreet_audit.sabotage import twin
 
 
 def test_the_table_and_a_markdown_report(discreet, tmp_path):
@@ -42,12 +51,43 @@ def test_what_is_refused(discreet, tmp_path):
     assert ".md or .html" in done.stderr
 
 
-def test_corrections_in_numbers(discreet):
-    done = discreet("audit", "--corrections", "--format", "json")
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)
-    assert all(row["caught"] for row in rows)
-    assert {"[PAN] section 3", "[SS] Algorithm 3", "[CO] Theorem 4", "[LT] Theorem 23"} <= {
-        row["where"] for row in rows
-    }
+def test_corrections_take_no_mechanisms(discreet):
     assert discreet("audit", "--corrections", "offset").returncode == 2
+
+
+@pytest.fixture
+def one_row(monkeypatch):
+    """The audit with a single row, of `OffsetRelease`, of which something is replaced."""
+    mechanism = OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3)
+    case = registry.case_of(mechanism)
+
+    def replace(made=mechanism, more_twins=()):
+        row = dataclasses.replace(case, examples=lambda: [made], twins=lambda made: [*case.twins(made), *more_twins])
+        monkeypatch.setattr(running, "cases", lambda: iter([row]))
+        return mechanism
+
+    return replace
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_exit_code_says_that_a_claim_does_not_hold(discreet, one_row, jobs):
+    """What `make audit`, and with it `.ci/run`, rests on: the rows are run there and nowhere else."""
+    mechanism = one_row()
+    assert discreet("audit", "--quick", "--jobs", jobs).returncode == 0
+    one_row(twin(mechanism, "a tenth less noise", scale=mechanism.scale * 9 / 10).mechanism)
+    done = discreet("audit", "--quick", "--jobs", jobs)
+    assert done.returncode == 1
+    assert "FAILED" in done.stdout
+    one_row(more_twins=[registry.Twin("not broken at all", mechanism)])
+    done = discreet("audit", "--quick", "--jobs", jobs)
+    assert done.returncode == 1
+    assert "not broken at all: NOT CAUGHT" in done.stderr
+
+
+def test_every_change_is_audited():
+    """`make audit` is the quick audit of all rows, its exit code stops `.ci/run`."""
+    root = Path(__file__).parents[2]
+    assert "\naudit: $(VENV)/.built\n\t$(BIN)/discreet audit --quick\n\n" in (root / "Makefile").read_text()
+    steps = (root / ".ci/run").read_text().splitlines()
+    assert "set -euo pipefail" in steps
+    assert "make audit" in steps

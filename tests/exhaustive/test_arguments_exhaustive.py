@@ -88,10 +88,10 @@ def test_incidence_publishes_one_class_before_an_announcement_and_two_after():
         moved = max(
             sum(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in itertools.product(numbers, repeat=2)
         )
-        assert moved == counter._sensitivity == published
+        assert moved == counter._sensitivity(counter.intrusions) == published
         counter.announce_intrusion()
     primes = dc.pan.Incidence(8, 1, budget=dc.Budget(1.0), method="primes", max_count=5, primes=3)
-    assert primes._sensitivity == 2 * 3
+    assert primes._sensitivity(primes.intrusions) == 2 * 3
 
 
 def test_three_wise_independent_signs_do_not_make_a_median_unbiased():

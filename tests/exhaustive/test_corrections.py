@@ -1,11 +1,14 @@
 """Every correction of docs/privacy/corrections.md: the literal version is caught, ours is not, and the page says so."""
 
+import dataclasses
+import json
 import math
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import run_here
 
 from discreet_audit.corrections import corrections
 
@@ -34,6 +37,21 @@ def test_the_page_has_their_numbers(found):
         shown = [f"{x:.3g}" if math.isfinite(x) else "infinite" for x in numbers]
         what = correction.what.replace("|", r"\|")
         assert f"| {correction.place} | {what} | {correction.quantity} | {' | '.join(shown)} |" in PAGE
+
+
+def test_the_command_shows_them(found, monkeypatch):
+    monkeypatch.setattr("discreet_audit.corrections.corrections", lambda: found)
+    done = run_here("audit", "--corrections", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert len(rows) == len(found)
+    assert all(row["caught"] for row in rows)
+    assert {"[PAN] section 3", "[SS] Algorithm 3", "[CO] Theorem 4", "[LT] Theorem 23"} <= {
+        row["where"] for row in rows
+    }
+    wrong = dataclasses.replace(found[0], ours=2 * found[0].literal + 1)
+    monkeypatch.setattr("discreet_audit.corrections.corrections", lambda: [wrong, *found[1:]])
+    assert run_here("audit", "--corrections").returncode == 1
 
 
 def test_what_a_paper_does_not_say_is_not_held_against_it(found):

@@ -133,18 +133,29 @@ class Bench:
 
     def run(self, arguments: tuple[str, ...]) -> int:
         """The exit code of pytest, or of the audit, in the copy. A change that hangs them is noticed, too."""
-        command = [str(self.python), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-        if "audit" in arguments:
-            words = arguments[arguments.index("audit") :]
-            command = [str(self.python), "-B", "-c", "from discreet.cli import main; main()", *words, "--quick", "-q"]
+        at = arguments.index("audit") if "audit" in arguments else len(arguments)
+        tests, words = arguments[:at], arguments[at:]
+        if any(each.startswith("tests/") for each in tests):
+            code = self.ends([str(self.python), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests])
+            if code not in (0, 1, 2):  # an error of pytest, a wrong argument, no tests
+                raise SystemExit(f"pytest cannot run {' '.join(tests)}: exit code {code}")
+            if code:
+                return code
+        if not words:
+            return 0
+        # An audit that ends in any error has noticed.
+        return self.ends(
+            [str(self.python), "-B", "-c", "from discreet.cli import main; main()", *words, "--quick", "-q"]
+        )
+
+    def ends(self, command: list[str]) -> int:
+        """The exit code of a command in the copy."""
         try:
             done = subprocess.run(command, cwd=self.tree, capture_output=True, timeout=TIMEOUT, check=False)
         except subprocess.TimeoutExpired:
             return 1
-        # An error of pytest, a wrong argument, no tests. An audit that ends in any error has noticed.
-        if "audit" not in arguments and done.returncode not in (0, 1, 2):
+        if done.returncode not in (0, 1, 2):
             sys.stderr.buffer.write(done.stdout + done.stderr)
-            raise SystemExit(f"pytest cannot run {' '.join(arguments)}: exit code {done.returncode}")
         return done.returncode
 
 

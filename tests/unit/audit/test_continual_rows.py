@@ -1,4 +1,4 @@
-"""The audit of continual releases: every example and unusual ones pass, and their twins do not.
+"""The audit of continual releases: unusual configurations pass, their twins do not, and exact figures are exact.
 
 Runs use the system's source: each mechanism raises a false alarm with probability below 1e-7.
 """
@@ -48,12 +48,16 @@ def audited(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
-def test_every_example(mechanism):
-    report = audited(mechanism)
-    # The exact figure is near the claim, so that a claim of half as much would fail.
-    assert report.exact_rho is not None or report.exact_delta is not None
-    if report.rho is not None:
-        assert 0.8 * report.rho < report.exact_rho <= report.rho * (1 + 1e-9)
+def test_the_exact_figure_is_near_the_claim(mechanism):
+    """So that a claim of half as much would fail. That every example passes, with its twins, is for `make audit`."""
+    case = registry.case_of(mechanism)
+    made = case.prepare(mechanism)
+    found = {quantity: [] for quantity in ("rho", "delta")}
+    for finding in case.exact(made, FAST):
+        found.setdefault(finding.quantity, []).append(finding.measured)
+    assert found["rho"] or found["delta"]
+    if (rho := made.guarantee.rho) is not None:
+        assert 0.8 * rho < max(found["rho"]) <= rho * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The audit of multiparty protocols: every example and unusual ones pass, twins do not, and losses are what is written.
+"""The audit of multiparty protocols: unusual configurations pass, twins do not, and losses are what is written.
 
 Runs use the system's source: each protocol raises a false alarm with probability below 1e-7.
 """

@@ -1,5 +1,9 @@
 """The reports and the exit code when something fails."""
 
+import dataclasses
+import json
+import math
+
 import discreet as dc
 from discreet.cli import audit as command
 from discreet_audit import AuditReport, Finding, TwinResult, running
@@ -23,6 +27,12 @@ def test_a_failure_is_shown():
     page = html_report([FAILING], "quick")
     assert "<td class='FAILED'>FAILED</td>" in page
     assert "a &lt;leaky&gt; one" in page
+
+
+def test_numbers_that_json_does_not_have():
+    odd = tuple(Finding("exact", "worst", "delta", 1e-9, measured) for measured in (math.inf, math.nan))
+    report = dataclasses.replace(FAILING, findings=odd)
+    json.dumps(report.to_dict(), allow_nan=False)
 
 
 def test_the_command_fails_with_exit_code_1(monkeypatch, capsys):
