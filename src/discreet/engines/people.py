@@ -29,7 +29,7 @@ __all__ = ["Memory", "MemoryPeople", "OpenPeople", "columns_of_table", "people_o
 _ROWS_AT_ONCE = 1 << 16
 _SIZES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _OTHERS = 250 * 10**6  # of the memory: for the interpreter, the libraries and what is being read
-_LEAST_MEMORY = 200 * 10**6
+_LEAST_MEMORY = 400 * 10**6  # below, the libraries and DuckDB alone take more than the limit
 
 
 class OpenPeople(People):

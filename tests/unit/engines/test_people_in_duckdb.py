@@ -63,7 +63,7 @@ def test_neither_order_nor_threads_nor_memory_matter():
     table = made_up()
     shuffled = table.take(np.random.default_rng(1).permutation(len(table)))
     results, releases = [], []
-    for data, threads, memory in ((table, 1, None), (shuffled, 8, None), (shuffled.to_reader(17), 2, "200MB")):
+    for data, threads, memory in ((table, 1, None), (shuffled, 8, None), (shuffled.to_reader(17), 2, "400MB")):
         with people_of_table(data, "what", "who", threads=threads, memory=memory) as people:
             results.append(everything(people, False))
         data = table if threads == 1 else table.to_reader(19 * threads)
@@ -248,21 +248,21 @@ def test_memory_must_be_a_size(memory):
         people_of_table(made_up(10), "what", "who", memory=memory)
 
 
-@pytest.mark.parametrize("memory", ["1MB", "10MB", "199MB"])
+@pytest.mark.parametrize("memory", ["1MB", "10MB", "200MB", "399MB"])
 def test_too_little_memory_is_said_before_anything_is_read(memory):
     def batches():
         raise AssertionError("read")
         yield
 
     reader = pa.RecordBatchReader.from_batches(made_up(1).schema, batches())
-    with pytest.raises(dc.ParameterError, match=f"memory limit of {memory} is too small: .* at least 200MB"):
+    with pytest.raises(dc.ParameterError, match=f"memory limit of {memory} is too small: .* at least 400MB"):
         people_of_table(reader, "what", "who", memory=memory)
 
 
 def test_names_that_do_not_fit_are_said():
-    names = pa.table({"who": [f"{number:0500}" for number in range(100_000)], "what": [1] * 100_000})
-    with pytest.raises(dc.DiscreetError, match="memory limit of 200MB is too small: the names"):
-        people_of_table(names, "what", "who", memory="200MB")
+    names = pa.table({"who": [f"{number:0500}" for number in range(150_000)], "what": [1] * 150_000})
+    with pytest.raises(dc.DiscreetError, match="memory limit of 400MB is too small: the names"):
+        people_of_table(names, "what", "who", memory="400MB")
 
 
 @pytest.mark.parametrize("rows", [False, True])
