@@ -51,7 +51,7 @@ def top_k_of_files(
         value_range: With `users`: sum the column "value" within these bounds.
         memory: As in `top_k`.
         nulls: As the batches were read.
-        mechanism: As in `top_k`; one of your own for `users` takes the first `max_items` items of each.
+        mechanism: As in `top_k`; one of your own for `users` takes a sample of `max_items` items of each.
         workers: As in `top_k`.
         when_read: Called when all is read and nothing is charged yet.
         ledger: As in `top_k`.

@@ -1,6 +1,7 @@
 """Capping users: what is kept depends on the user alone."""
 
 import random
+from collections import Counter
 
 import pyarrow as pa
 import pytest
@@ -9,19 +10,40 @@ import discreet as dc
 from discreet.events.users import UserSets
 
 
-def capped(events, max_items, batch=3):
+def capped(events, max_items, batch=3, key=bytes(16)):
     sets = UserSets(max_items)
+    sets._key = key
     for start in range(0, len(events), batch):
         users, items = zip(*events[start : start + batch], strict=True)
         sets.add(pa.array(users), pa.array(items))
     return [items for batch in sets.lists() for items in batch.to_pylist()]
 
 
-def test_the_first_distinct_items_are_kept():
+def test_so_many_distinct_items_are_kept_whatever_their_order_and_the_batches():
     events = [("u", "a"), ("v", "a"), ("u", "a"), ("u", "b"), ("u", "c"), ("v", "b"), ("u", "a")]
-    assert capped(events, 2) == [["a", "b"], ["a", "b"]]
-    assert capped(events, 1) == [["a"], ["a"]]
-    assert capped(events, 9) == [["a", "b", "c"], ["a", "b"]]
+    assert [sorted(items) for items in capped(events, 9)] == [["a", "b", "c"], ["a", "b"]]
+    for most in (1, 2):
+        kept = capped(events, most)
+        assert [len({*items}) for items in kept] == [most, most]
+        assert {*kept[0]} <= {*"abc"}
+        assert {*kept[1]} <= {*"ab"}
+        for batch in (1, 2, 7):
+            assert capped(events, most, batch) == kept
+        assert capped([*events[:2], *reversed(events)], most) == kept
+
+
+def test_the_sample_is_uniform_and_users_have_samples_of_their_own():
+    """2 of 5 items: each of the 10 sets of 2 for a tenth of 4000 users, under a key that is drawn."""
+    sets = UserSets(2)
+    sets.add(pa.array([user for user in range(4000) for _ in range(5)]), pa.array([*"abcde"] * 4000))
+    found = Counter("".join(sorted(items)) for batch in sets.lists() for items in batch.to_pylist())
+    assert len(found) == 10
+    assert all(abs(times - 400) < 6 * 19 for times in found.values())
+    other = UserSets(2)
+    other.add(pa.array(["u"] * 500), pa.array([*map(str, range(500))]))
+    again = UserSets(2)
+    again.add(pa.array(["u"] * 500), pa.array([*map(str, range(500))]))
+    assert [batch.to_pylist() for batch in other.lists()] != [batch.to_pylist() for batch in again.lists()]
 
 
 def test_removing_a_user_removes_one_set_and_changes_no_other():
@@ -38,7 +60,7 @@ def test_removing_a_user_removes_one_set_and_changes_no_other():
 def test_dictionaries_and_bad_parameters():
     sets = UserSets(2)
     sets.add(pa.array([1, 1, 2]), pa.array(["a", "b", "a"]).dictionary_encode())
-    assert [s for batch in sets.lists() for s in batch.to_pylist()] == [["a", "b"], ["a"]]
+    assert [sorted(s) for batch in sets.lists() for s in batch.to_pylist()] == [["a", "b"], ["a"]]
     assert "a" not in repr(sets).replace("max_items", "").replace("PRIVATE", "").replace("UserSets", "")
     with pytest.raises(dc.ParameterError):
         UserSets(0)
