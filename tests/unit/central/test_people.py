@@ -50,6 +50,8 @@ def test_intervals_hold_and_say_for_what(data):
         held += bool((lower <= truth[release.items]).all())
         assert release.left_out is not None
         assert 0.0 <= release.left_out.lower <= release.left_out.value <= release.left_out.upper <= 1.0
+        assert release.left_out.guarantee is not None
+        assert release.left_out.guarantee.seeded  # what is not private says so
     assert held >= 160
     assert (upper - lower).min() > 0
 

@@ -347,6 +347,9 @@ def test_stored_releases_can_be_exported(ledger, account):
     account.store("day 1", b"\x00release\xff")
     grant, _, release = ledger.history()
     assert ledger.release_payload(release) == b"\x00release\xff"
+    exported = list(ledger.export("searches"))
+    assert [line["kind"] for line in exported] == kinds(account)
+    assert exported[-1]["release"] == {"base64": "AHJlbGVhc2X/"}
     with pytest.raises(dc.LedgerError):
         ledger.release_payload(grant)
 
