@@ -176,7 +176,7 @@ def prepare_people(
     if budget.delta == 0.0:
         raise ParameterError(
             f"items of people are found by what passes a cut, which takes a delta: got {budget}. Give a delta, such as "
-            "1e-6; dc.histogram (`discreet histogram`) counts every item of a public list, which needs none"
+            "1e-6. Over a known universe none is needed: dc.histogram (`discreet histogram`) counts each item of a list"
         )
     mechanism = PeopleRelease(budget, k, User(max_items), rows=count == "rows", lists=lists, values=values)
     of = mechanism.counted if values is None else f"sums of values from {values.low:g} to {values.high:g}"

@@ -35,9 +35,10 @@ def count(
     as_json: bool,
     paying: Paying,
 ) -> None:
-    """Publish how many rows files have, or with --user-column how many different people, privately.
+    """Publish how many rows or people files have, privately.
 
-    Rows are those with a value in --column. One row, or one person with all of their rows, is hidden.
+    Rows are those with a value in --column, and one of them is hidden. With --user-column people are counted, and a
+    person is hidden with all of their rows.
     """
     from discreet.api.counting import different_items
     from discreet.central.count_release import CountRelease

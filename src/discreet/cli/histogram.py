@@ -42,10 +42,10 @@ def histogram(
     place: Place,
     paying: Paying,
 ) -> None:
-    """Publish the count of every item of a public list, also of those that did not occur, privately.
+    """Publish the count of every item of a public list, privately.
 
-    No delta is needed: --epsilon alone will do, or --rho. With --user-column people are counted, and a person is hidden
-    with all of their rows.
+    Items of the list that did not occur are published, too. No delta is needed: --epsilon alone will do, or --rho. With
+    --user-column people are counted, and a person is hidden with all of their rows.
     """
     from discreet.api.counting import histogram_of_columns, histogram_of_people, histogram_prepared
     from discreet.events.written import as_written, universe_written

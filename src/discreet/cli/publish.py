@@ -110,8 +110,7 @@ def publish(
 
         def reading_is_over() -> None:
             """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
-            if charge_id is not None:
-                remark(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
+            _tell_charge_id(charge_id)
             protected.enter_context(uninterrupted())
 
         release = draw(reading_is_over)
@@ -123,6 +122,12 @@ def publish(
                 picture.fill(lambda file: release.plot(file, confidence=place.confidence))
             if place.explain:
                 _explain(release, is_text)
+
+
+def _tell_charge_id(charge_id: str | None) -> None:
+    """Before the charge is made, for a command that is killed."""
+    if charge_id is not None:
+        remark(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
 
 
 def publish_count(
@@ -151,12 +156,13 @@ def publish_count(
     if paying.payer is not None and paying.given_id is None:
         paying.payer.check(mechanism.budget)  # before reading, which may take long
     found, charge_id = read(), paying.charge_id
+    _tell_charge_id(charge_id)
     with uninterrupted():
         estimate, payment = pay_for_count(mechanism, found, request, paying.payer, charge_id)
         paying.told(_PAYMENTS[payment], mechanism.budget)
         with _kept_for_later(charge_id):
             if as_json:
-                text = json.dumps({"counted": what, **describe_estimate(estimate, confidence)}) + "\n"
+                text = json.dumps({"number_of": what, **describe_estimate(estimate, confidence)}) + "\n"
             else:
                 row = what, f"{int(estimate.value):,}", intervals([estimate.lower], [estimate.upper])[0]
                 headings = ["counted", "estimate", f"{100 * confidence:g}% interval"]

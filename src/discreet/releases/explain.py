@@ -137,6 +137,16 @@ def _counts(guarantee: dict[str, Any]) -> str:
             "say how close. Where the items were listed beforehand, one may be shown that never occurred; where they "
             "were not, one that is shown did occur, and one that is too rare is left out."
         )
+    elif guarantee["mechanism"].startswith("noisy count of"):
+        changed = (
+            "random noise was added to one number, which is therefore close to the truth but not exact; the interval "
+            "says how close. Where values are credited to people, some may not be counted."
+        )
+    elif guarantee["mechanism"] == "histogram over a public list":
+        changed = (
+            "random noise was added to every count, which is therefore close to the truth but not exact; the intervals "
+            "say how close. Every item of a public list is shown, whether it occurred or not; others are left out."
+        )
     else:
         # Without a delta nothing may be certain: then an item may be listed that never occurred.
         listed = "is listed did occur" if guarantee["delta"] else "is listed may, rarely, not have occurred at all"

@@ -27,10 +27,10 @@ def value(*arguments):
 def test_counts(table):
     assert value("count", table, "--column", "what")["value"] == 4
     assert value("count", table, "--user-column", "who") | {"guarantee": 0} == {
-        **{"counted": "people", "value": 3, "lower": 3.0, "upper": 3.0, "confidence": 0.95, "guarantee": 0}
+        **{"number_of": "people", "value": 3, "lower": 3.0, "upper": 3.0, "confidence": 0.95, "guarantee": 0}
     }
     assert value("distinct", table, "--column", "what")["value"] == 3
-    assert value("distinct", table, "--column", "who", "--user-column", "who")["counted"] == "people"
+    assert value("distinct", table, "--column", "who", "--user-column", "who")["number_of"] == "people"
     credited = value("distinct", table, "--column", "what", "--user-column", "who", "--max-items-per-user", 2)
     assert (credited["value"], credited["upper"]) == (3, None)
 
@@ -84,3 +84,17 @@ def test_what_is_refused(table, arguments, code, told):
     assert done.returncode == code
     assert told in done.stderr
     assert not done.stdout
+
+
+def test_explanations_say_what_was_done_here(table, tmp_path):
+    path = tmp_path / "release.json"
+    for arguments, told in (
+        (("count", "--user-column", "who"), "noise was added to one number"),
+        (("distinct", "--column", "what", "--user-column", "who"), "credited to people"),
+        (("histogram", "--column", "n", "--universe", 3), "Every item of a public list is shown"),
+    ):
+        command, *rest = arguments
+        path.write_text(run_here(command, table, *rest, *SURE, "--format", "json").stdout)
+        said = " ".join(run_here("explain", path).stdout.split())
+        assert told in said
+        assert "too rare" not in said
