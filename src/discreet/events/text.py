@@ -11,7 +11,7 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -230,7 +230,7 @@ class JsonLines(TextReader):
                     yield value
 
 
-def typed_runs(rows: Rows) -> list[tuple[pa.Array, ...]]:
+def typed_runs(rows: Rows) -> Iterable[tuple[pa.Array, ...]]:
     """The columns as what their values are. Rows stay in their order, and a column of a run is of one kind."""
     if rows.values is None:
         return [tuple(rows.columns)]
@@ -239,11 +239,11 @@ def typed_runs(rows: Rows) -> list[tuple[pa.Array, ...]]:
     for kinds in known:
         changes |= kinds[1:] != kinds[:-1]
     starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
-    return [
+    return (  # one after the other: there may be as many as rows
         tuple(_typed(column[first:last], int(kinds[first])) for column, kinds in zip(rows.columns, known, strict=True))
         for first, last in zip(starts, [*starts[1:], len(known[0])], strict=True)
         if first < last
-    ]
+    )
 
 
 def _filled(kinds: Kinds) -> Kinds:
