@@ -2,14 +2,12 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import run_here
 
 HERE = Path(__file__).parent / "watch"
-COMMAND = [sys.executable, "-c", "import discreet.cli; discreet.cli.main()", "watch"]
 # What the state was made with: 9 rows, a b a b ..., 4 a tick. Tick 2 is published, and a row of tick 3 was seen.
 WRITTEN = {
     "heavy_hitters-v1": ["--epsilon", "400", "--delta", "0.01", "--capacity", "8"],
@@ -25,8 +23,8 @@ def state(request, tmp_path):
 
 
 def watch(state, options):
-    command = [*COMMAND, "rows.txt", "--state", "state", "--rows", "4", "--horizon", "5", "--once", *options]
-    return subprocess.run(command, cwd=state.parent, capture_output=True, text=True, check=False, timeout=120)
+    command = ["watch", "rows.txt", "--state", "state", "--rows", "4", "--horizon", "5", "--once", *options]
+    return run_here(*command, cwd=state.parent)
 
 
 def shown(line):
