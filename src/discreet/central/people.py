@@ -196,11 +196,11 @@ class PeopleRelease(Mechanism):
         least, most = 1, MOST_ROWS if self.rows else 1
         if self.values is not None:
             least, most = max(1, int(self.values.steps(np.array([self.values.low]))[0])), MOST_STEPS
-        edges = _edges(weights, least, most, 4.0 if self.rows else 2.0)
+        edges = _edges(weights, least, most, 4.0 if self.rows else math.sqrt(2.0))
         squared, times = people.lengths(places, weights)
-        true = np.bincount(np.searchsorted(edges, squared), times, len(edges) + 1)[: len(edges)].astype(np.int64)
+        true = _binned(edges, squared, times) if most > 1 else _shared_out(edges, squared, times)
         spread = float(self.calibration.sigma_of(SIZES)) / LENGTH
-        noisy = (LENGTH * true + source.discrete_gaussian(self.calibration.sigma_of(SIZES), len(edges))) / LENGTH
+        noisy = (true + source.discrete_gaussian(self.calibration.sigma_of(SIZES), len(edges))) / LENGTH
         sizes_law = Sizes(edges, noisy, spread, float(np.mean(weights)), most > 1)
         assert isinstance(self.unit, User)
         if self.unit.max_items is not None:
@@ -236,12 +236,36 @@ def _edges(weights: Counts, least: int, most: int, factor: float) -> Array:
     return np.array(edges)
 
 
+def _binned(edges: Array, squared: Array, times: Counts) -> Counts:
+    """How many people are in each bin, in steps of the lattice."""
+    return LENGTH * np.bincount(np.searchsorted(edges, squared), times, len(edges) + 1)[: len(edges)].astype(np.int64)
+
+
+def _shared_out(edges: Array, squared: Array, times: Counts) -> Counts:
+    """The same with every person shared out to the edges on both sides, more to the nearer one.
+
+    A person at e_i + u (e_(i+1) - e_i) adds 1 - u and u, which is no longer than 1 in l2, so it costs what a bin costs.
+    But sums of what is linear in the squared length are exact, wherever in a bin people are.
+    """
+    upper = np.clip(np.searchsorted(edges, squared), 1, max(len(edges) - 1, 1))
+    if len(edges) == 1:
+        return np.array([LENGTH * int(times.sum())])
+    low, high = edges[upper - 1], edges[upper]
+    part = np.rint(LENGTH * np.clip((squared - low) / (high - low), 0.0, 1.0)).astype(np.int64)
+    shared = np.zeros(len(edges), np.int64)
+    np.add.at(shared, upper, part * times)
+    np.add.at(shared, upper - 1, (LENGTH - part) * times)
+    return shared
+
+
 @dataclass(frozen=True)
 class Sizes:
     """A private histogram of the lengths of people's vectors: noisy counts with the standard deviation `spread`.
 
-    `mass` of a bin is how many (person, item) pairs one person in it has; of rows or values, what they add up to at
-    least.
+    `mass` of a place is how many (person, item) pairs one person there has; of rows or values, what they add up to at
+    least. Rows and values are in bins, and where in a bin somebody is is not known. People are shared out to the edges
+    (`_shared_out`), so that what they have is the sum over the edges, exactly, and what scaling to C leaves out of it,
+    s - C sqrt(s) of a squared length s above C^2, which is convex, is at most that sum and at least that less `gaps`.
     """
 
     edges: Array
@@ -256,8 +280,8 @@ class Sizes:
 
     @property
     def lengths(self) -> Array:
-        """A typical length of each bin: in the middle of its logarithms."""
-        return np.asarray(np.sqrt(self.edges / math.sqrt(self._factor)))
+        """That of each edge; of a bin a typical one, in the middle of its logarithms."""
+        return np.asarray(np.sqrt(self.edges / math.sqrt(self._factor)) if self.rows else np.sqrt(self.edges))
 
     @property
     def mass(self) -> Array:
@@ -269,15 +293,33 @@ class Sizes:
 
     @property
     def people(self) -> Array:
-        """The bins that stand out of the noise; the others count as empty, or noise would invent long vectors."""
+        """What stands out of the noise, by itself or two beside each other; the rest counts as empty, or noise would
+        invent long vectors."""
         from scipy.special import ndtri
 
-        stand_out = -ndtri(0.003 / len(self.edges)) * self.spread
-        return np.where(self.noisy >= stand_out, self.noisy, 0.0)
+        stand_out = -ndtri(0.0015 / len(self.edges)) * self.spread
+        pairs = self.noisy[:-1] + self.noisy[1:] >= math.sqrt(2.0) * stand_out
+        shown = (self.noisy >= stand_out) | np.append(pairs, False) | np.append(False, pairs)
+        return np.where(shown, np.maximum(self.noisy, 0.0), 0.0)
 
     def kept(self, longest: float) -> Array:
         """The share of a person's vector that is left, for each bin."""
         return np.asarray(np.minimum(1.0, longest / self.lengths))
+
+    def gaps(self, longest: float) -> Array:
+        """How much less than the sum over the edges scaling may leave out, for one person shared out to an edge."""
+        if self.rows or len(self.edges) == 1:
+            return np.zeros(len(self.edges))
+        parts = np.linspace(0.0, 1.0, 65)[:, None]
+        inside = self.edges[:-1] + parts * np.diff(self.edges)
+
+        def lost(squared: Array) -> Array:
+            lengths = np.sqrt(squared)
+            return self._mass(lengths) * (1.0 - np.minimum(1.0, longest / lengths))
+
+        ends = (1.0 - parts) * lost(self.edges[:-1]) + parts * lost(self.edges[1:])
+        most = np.max(ends - lost(inside), axis=0) * 1.01  # between two of the parts
+        return np.asarray(np.maximum(np.append(most, 0.0), np.append(0.0, most)))
 
     def best_length(self, noise: float, weights: Counts, sizes: Counts, k: int, default: float | None = None) -> float:
         """The C that makes (what scaling loses) + (mean noise) least, both relative to the counts of the first k.
@@ -291,11 +333,11 @@ class Sizes:
         relative = sizes[:k] / np.sum(sizes)
         best, least = 0.0, math.inf
         for longest in math.sqrt(float(self.edges[0])) * 2.0 ** np.arange(0.0, 64.0, 0.125):
-            loses = 1.0 - float(np.sum(people * self.mass * self.kept(longest))) / total
+            loses = 1.0 - float(np.sum(people * (self.mass * self.kept(longest) + self.gaps(longest) / 3))) / total
             mean = math.sqrt(2.0 / math.pi) * noise * float(np.mean(longest / weights[:k] / (relative * total)))
             if loses + mean < least:
                 best, least = longest, loses + mean
-            if loses == 0.0:
+            if loses <= 0.0:
                 break
         return best
 
@@ -311,15 +353,17 @@ class Sizes:
         noisy = self.noisy[:seen]
         normal = -float(ndtri((1.0 - confidence) / 2.0))
 
-        def share(lengths: Array, side: int) -> float:
+        def share(lengths: Array, side: int, gaps: float = 0.0) -> float:
             mass = self._mass(lengths)[:seen]
-            lost = mass * (1.0 - np.minimum(1.0, longest / lengths[:seen]))
+            lost = mass * (1.0 - np.minimum(1.0, longest / lengths[:seen])) - gaps * self.gaps(longest)[:seen]
             everything = max(float(np.sum(np.maximum(noisy, 0.0) * mass)), 1e-9)
             half = normal * self.spread * math.sqrt(float(np.sum(lost**2)))
             return min(max((float(np.sum(noisy * lost)) + side * half) / everything, 0.0), 1.0)
 
+        if not self.rows:
+            return Estimate(share(self.lengths, 0, 1 / 3), share(self.lengths, -1, 1.0), share(self.lengths, 1))
         # How many rows or what values people have may be the same for all: the whole crowd is at one end of a bin then.
-        ends = (np.sqrt(self.edges / self._factor), np.sqrt(self.edges)) if self.rows else (self.lengths, self.lengths)
+        ends = np.sqrt(self.edges / self._factor), np.sqrt(self.edges)
         return Estimate(share(self.lengths, 0), share(ends[0], -1), share(ends[1], 1))
 
 
@@ -383,7 +427,7 @@ def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
     Noise is discrete: on the N coordinates that one person touches its law is within a factor
     exp(N (200 + 1/8)/sigma^2) of that of rounded continuous noise (docs/privacy/people.md), which is taken off epsilon.
     """
-    touched = 2 * MOST_ITEMS + 1 + candidates
+    touched = 2 * MOST_ITEMS + 2 + candidates
 
     def passes(mu: float) -> bool:
         lattice = touched * 201.0 * (mu / LENGTH) ** 2
