@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from discreet.central import CountRelease, DistinctRelease, UniverseHistogram
-from discreet.central._base import Drawn
 from discreet.noise import fresh_source, seeded_source
 from discreet.privacy import Budget, Event, User
 from discreet.summaries import ExactCounts
@@ -201,7 +200,7 @@ class UniverseAudit:
         m, source = mechanism.changes, fresh_source()
         own = list(range(m))
 
-        def score(drawn: Drawn) -> float:
+        def score(drawn: Any) -> float:
             return float(drawn.noisy[:m].sum())
 
         pair = ScoredPair("one unit more", self.filled(mechanism, own), self.filled(mechanism, []), score)
@@ -224,9 +223,9 @@ class UniverseAudit:
 def _histogram_twins(mechanism: UniverseHistogram) -> Sequence[Twin]:
     draw = type(mechanism).draw
 
-    def bare_zeros(self: Any, summary: Any, source: Any) -> Drawn:
+    def bare_zeros(self: Any, summary: Any, source: Any) -> Any:
         drawn = draw(self, summary, source)
-        return drawn._replace(noisy=np.where(drawn.raw.counts > 0, drawn.noisy, 0))
+        return type(drawn)(drawn.raw, np.where(drawn.raw.counts > 0, drawn.noisy, 0), drawn.keep)
 
     twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=bare_zeros)]
     if mechanism.changes > 1:

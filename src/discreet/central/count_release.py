@@ -104,6 +104,11 @@ class CountRelease:
         """With probability 1 - beta the noise moves the count by no more than this."""
         return self.error_model.noise_bound(beta)
 
+    @cached_property
+    def margin(self) -> float:
+        """Half of the interval."""
+        return self.error_bound(1.0 - self.confidence)
+
     def draw(self, count: int, source: RandomSource) -> int:
         """The count with its noise: all that is random, and the seam of the audit."""
         return count + dataclasses.replace(self.noise, scale=self.scale).draw(source)
@@ -112,7 +117,7 @@ class CountRelease:
         """Draw the noise and publish. `source` is for tests and audits: a seeded one makes the count not private."""
         count = whole_number("count", count, 0)
         source = system_source() if source is None else source
-        noisy, around = self.draw(count, source), self.error_bound(1.0 - self.confidence)
+        noisy, around = self.draw(count, source), self.margin
         return Estimate(
             max(noisy, 0),
             max(noisy - around, 0.0),
