@@ -179,6 +179,8 @@ def prepare_people(
             "1e-6. Over a known universe none is needed: dc.histogram (`discreet histogram`) counts each item of a list"
         )
     mechanism = PeopleRelease(budget, k, User(max_items), rows=count == "rows", lists=lists, values=values)
-    of = mechanism.counted if values is None else f"sums of values from {values.low:g} to {values.high:g}"
+    of = mechanism.counted
+    if values is not None:  # in full: a charge id stands for one range
+        of = f"sums of values from {float(values.low)!r} to {float(values.high)!r}"
     described = f"{mechanism.name}, {of}, k={k}"
     return Prepared(mechanism, budget, ledger=ledger, charge_id=charge_id, source=source, described=described)

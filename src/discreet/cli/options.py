@@ -261,7 +261,7 @@ paying_by_name = gathers(  # where a release can be had again by the name of its
     Paying,
     LEDGER,
     ACCOUNT,
-    option("--charge-id", "Name the charge: repeating it returns the same release at no cost."),
+    option("--charge-id", "Name the charge: repeating it returns the same release at no cost (of `pan`: an error)."),
 )
 
 

@@ -103,6 +103,19 @@ def test_a_stored_release_is_the_same(tmp_path):
         dc.top_k(table, 5, BUDGET, **{**asked, "charge_id": "two"})
 
 
+def test_a_charge_id_stands_for_one_range_of_values(tmp_path):
+    """Also where six digits of its ends do not differ."""
+    table = pa.table({"who": [str(i) for i in range(500)], "what": ["a", "b"] * 250, "worth": [2.0] * 500})
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("visits", dc.Budget(5.0, 1e-5))
+    paid = {"ledger": ledger.account("visits"), "charge_id": "one"}
+    asked = {"column": "what", "user": "who", "values": "worth", **paid}
+    for payment in ("charged", "replayed"):
+        assert dc.top_k(table, 5, BUDGET, **asked, value_range=(0, 10_000_000)).payment == payment
+    with pytest.raises(dc.LedgerError, match="another"):
+        dc.top_k(table, 5, BUDGET, **asked, value_range=(0, 10_000_001))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -1,0 +1,78 @@
+"""What is asked for under the charge ids of requests-v2.db, which the code before `releases` paid for.
+
+    python tests/golden/make_requests.py requests-v2.db      # writes it anew: only with the code of that time
+
+A charge id stands for one request, by a digest: a request that is described in another way cannot be had again.
+"""
+
+import sys
+
+import pyarrow as pa
+
+import discreet as dc
+
+BUDGET, PURE, RHO = dc.Budget(1.0, 1e-6), dc.Budget(1.0), dc.Budget.zcdp(0.5)
+ITEMS = ["a", "b", "c", "a"] * 250
+TABLE = pa.table({"who": [str(i // 2) for i in range(1000)], "what": ITEMS})
+
+
+def _filled(summary, items=ITEMS):
+    summary.update(items)
+    return summary
+
+
+def _sets():
+    return _filled(dc.UserMisraGries(8, 4), [["a", "b"]] * 500)
+
+
+def _reduced(budget):
+    return dc.central.ReducedMisraGries(budget, 8, universe=["a", "b", "c", "d"])
+
+
+REQUESTS = {
+    "rows": {
+        "sketch": lambda **pay: dc.release(_filled(dc.MisraGries(8)), BUDGET, **pay),
+        "total": lambda **pay: dc.release(_filled(dc.MisraGries(8)), BUDGET, total_share=0.25, **pay),
+        "named": lambda **pay: dc.release(_filled(dc.MisraGries(8)), BUDGET, "pmg", request="monday", **pay),
+        "parts": lambda **pay: dc.release([_filled(dc.MisraGries(8)) for _ in "12"], BUDGET, **pay),
+        "saving": lambda **pay: dc.release(_filled(dc.SpaceSaving(8)), BUDGET, stream_length=1000, **pay),
+        "exact": lambda **pay: dc.release(_filled(dc.ExactCounts()), BUDGET, **pay),
+        "known": lambda **pay: dc.release(_filled(dc.MisraGries(8)), PURE, _reduced(PURE), **pay),
+        "top": lambda **pay: dc.top_k(ITEMS, 2, BUDGET, **pay),
+        "top of a column": lambda **pay: dc.top_k(TABLE, 2, BUDGET, column="what", nulls="skip", **pay),
+        "top in parts": lambda **pay: dc.top_k(ITEMS, 2, BUDGET, workers=2, stream_length=1000, **pay),
+    },
+    "people": {
+        "users": lambda **pay: dc.top_k(TABLE, 2, BUDGET, column="what", user="who", **pay),
+        "their rows": lambda **pay: dc.top_k(TABLE, 2, BUDGET, column="what", user="who", count="rows", **pay),
+    },
+    "fours": {
+        "sets": lambda **pay: dc.release(_sets(), BUDGET, unit=dc.User(4), **pay),
+        "lists": lambda **pay: dc.top_k([["a", "b"]] * 500, 2, BUDGET, unit=dc.User(4), **pay),
+    },
+    "rhos": {"known": lambda **pay: dc.release(_filled(dc.MisraGries(8)), RHO, _reduced(RHO), **pay)},
+}
+
+
+def protocols():
+    """Of a party, which had a message under the id of the round, the parameters and its number."""
+    kinds = ("IndependentSketches", "Separation", "HadamardResponse", "LocalHashing", "MergedMisraGries")
+    return [getattr(dc.multiparty, kind)("golden", PURE, 4) for kind in kinds]
+
+
+def _pay_for_all(path):
+    ledger = dc.Ledger(path)
+    for account in (*REQUESTS, "parties"):
+        ledger.grant(account, dc.Budget.zcdp(10.0) if account == "rhos" else dc.Budget(100.0, 1e-3))
+    for account, requests in REQUESTS.items():
+        for charge_id, ask in requests.items():
+            assert ask(ledger=ledger.account(account), charge_id=charge_id).payment == "charged"
+    account = ledger.account("parties")
+    for protocol in protocols():  # as the command line did it
+        charge_id = f"{protocol.round_digest.hex()}-{protocol.digest.hex()}-7"
+        account.begin(charge_id, protocol.budget, mechanism=protocol.name, unit=protocol.guarantee.unit)
+        account.store(charge_id, protocol.party(7).encode([0, 1, 1, 3]))
+
+
+if __name__ == "__main__":
+    _pay_for_all(sys.argv[1])
