@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         IncompatibleSummaryError,
         LedgerError,
         MessageError,
+        NotPublishedError,
         OldStateError,
         ParameterError,
     )
@@ -59,6 +60,7 @@ _WHERE = {
             "IncompatibleSummaryError",
             "LedgerError",
             "MessageError",
+            "NotPublishedError",
             "OldStateError",
             "ParameterError",
         ],
@@ -87,6 +89,7 @@ __all__ = [
     "LedgerError",
     "MessageError",
     "MisraGries",
+    "NotPublishedError",
     "OldStateError",
     "ParameterError",
     "PeoplePlan",

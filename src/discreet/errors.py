@@ -4,6 +4,7 @@ DiscreetError
 ├── ParameterError (ValueError)      a parameter outside what is allowed
 ├── DataError (ValueError)           input the summary or reader cannot take
 │   └── MessageError                 a party's message that the aggregator does not take; `reason` says why
+├── NotPublishedError (KeyError)     a release was asked for an item that it does not list
 ├── BudgetExceededError              the ledger refuses a charge
 ├── IncompatibleSummaryError         summaries that cannot be merged, or a summary a mechanism's proof does not cover
 ├── CorruptStateError                bytes that are not a state this version can read
@@ -25,6 +26,7 @@ __all__ = [
     "IncompatibleSummaryError",
     "LedgerError",
     "MessageError",
+    "NotPublishedError",
     "OldStateError",
     "ParameterError",
 ]
@@ -54,6 +56,12 @@ class MessageError(DataError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (str(self), self.reason))
+
+
+class NotPublishedError(DiscreetError, KeyError):
+    """A release does not list the item. That says nothing of whether it occurred."""
+
+    __str__ = Exception.__str__  # a KeyError shows its message in quotation marks
 
 
 class BudgetExceededError(DiscreetError):

@@ -79,7 +79,8 @@ def release(
         summary, budget, mechanism, unit, total_share, stream_length, parts_per_user,
         ledger=ledger, charge_id=charge_id, source=source,
     )  # fmt: skip
-    return prepared.release(summary, asked_of_summary(summary, stream_length, request, parts_per_user))
+    asked = asked_of_summary(summary, stream_length, request, parts_per_user)
+    return prepared.release(summary, asked, parts_per_user=parts_per_user)
 
 
 def asked_of_summary(

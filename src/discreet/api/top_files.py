@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DataError, ParameterError
@@ -34,6 +34,7 @@ def top_k_of_files(
     when_read: Callable[[], None] = lambda: None,
     ledger: Account | None = None,
     charge_id: str | None = None,
+    columns: Mapping[str, Any] | None = None,
     request: str | None = None,
     **sketch: Any,
 ) -> Release:
@@ -56,10 +57,12 @@ def top_k_of_files(
         when_read: Called when all is read and nothing is charged yet.
         ledger: As in `top_k`.
         charge_id: As in `top_k`.
+        columns: The names that the columns have in the files, for what the release says of itself.
         request: As in `top_k`.
         sketch: Further arguments of `top_k`, for rows.
     """
     if lists or (users and mechanism == "auto"):
+        from discreet.api.top_people import asked_of_people
         from discreet.central.prepared import prepare_people
         from discreet.engines.people import Memory, people_of_batches
         from discreet.summaries.people import ValueRange
@@ -73,7 +76,8 @@ def top_k_of_files(
         found = people_of_batches(batches, rows=rows, value_range=within, nulls=nulls, memory=memory, threads=workers)
         try:
             when_read()
-            return prepared.release(found, {"request": request})
+            asked = asked_of_people(k, columns, nulls, max_items, count, within)
+            return prepared.release(found, {"request": request}, **asked)
         finally:
             found.close()
     from discreet.api.top_rows import top_k
@@ -81,12 +85,12 @@ def top_k_of_files(
     if users and max_items is None:
         raise ParameterError("users with a mechanism of your own need max_items")
 
-    def columns() -> Iterator[Any]:
+    def read() -> Iterator[Any]:
         yield from _columns(batches, users, max_items)
         when_read()
 
     return top_k(
-        columns(),
+        read(),
         k,
         budget,
         unit=None if max_items is None else User(max_items),
@@ -95,6 +99,7 @@ def top_k_of_files(
         workers=workers,
         ledger=ledger,
         charge_id=charge_id,
+        columns=columns,
         request=request,
         **sketch,
     )

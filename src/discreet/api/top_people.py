@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.api.releasing import asked_of_top
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
     from discreet.summaries.people import ValueRange
 
-__all__ = ["range_of_values", "refuse_for_people", "top_k_of_people"]
+__all__ = ["asked_of_people", "range_of_values", "refuse_for_people", "top_k_of_people"]
 
 
 def refuse_for_people(**options: object) -> None:
@@ -45,6 +45,7 @@ def top_k_of_people(
     request: str | None = None,
     source: RandomSource | None = None,
     lists: bool = False,
+    columns: Mapping[str, Any] | None = None,
 ) -> Release:
     """What people of a table have; see `top_k`. Of `lists` nothing says whose they are: each is a person."""
     within = range_of_values(values, value_range)
@@ -59,7 +60,24 @@ def top_k_of_people(
         threads=workers,
     ) as people:  # fmt: skip
         asked = asked_of_top(k, nulls, request, column=column, user=user, values=values)
-        return prepared.release(people, {"request": asked})
+        told = {"item": column, "user": user, "value": values} if columns is None else columns
+        return prepared.release(people, {"request": asked}, **asked_of_people(k, told, nulls, max_items, count, within))
+
+
+def asked_of_people(
+    k: int,
+    columns: Mapping[str, Any] | None,
+    nulls: str,
+    max_items: int | None,
+    count: str,
+    within: ValueRange | None,
+) -> dict[str, Any]:
+    """What a release of people says of the question, see `Asked`."""
+    ends = None if within is None else [within.low, within.high]
+    counted = "sums" if within is not None else count
+    return {
+        "k": k, "columns": columns, "nulls": nulls, "max_items": max_items, "count": counted, "value_range": ends
+    }  # fmt: skip
 
 
 def range_of_values(values: str | None, value_range: Sequence[float] | None) -> ValueRange | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.api.choosing import empty_summary, prepare
@@ -48,6 +48,7 @@ def top_k(
     stream_length: int | None = None,
     grouped: bool | None = None,
     workers: int | None = None,
+    columns: Mapping[str, Any] | None = None,
     request: str | None = None,
     source: RandomSource | None = None,
 ) -> Release:
@@ -108,6 +109,7 @@ def top_k(
             counters for them, and is released with the whole budget, since one event concerns one of them (parallel
             composition, docs/privacy/shards.md): as private as one thread, as accurate or better, with more memory.
             For the offset release, under `Event()` and `User(m)`. Best with an Arrow column or batches.
+        columns: What the release says of where the items are from, {"item": NAME}, when `column` does not.
         request: As for `release`.
         source: For tests and audits only.
     """
@@ -134,6 +136,7 @@ def top_k(
             "max_items, count, values and memory are for people: give user, the column that says whose row it is (for "
             "lists, one row a person: unit=dc.User(), and no values)"
         )
+    told = {"item": column, **(columns or {})}
     if column is not None:
         data = column_of(data, column)
     if unit is None:
@@ -154,7 +157,7 @@ def top_k(
         return top_k_of_people(
             table, k, budget, column="item", user=persons, max_items=max_items, count=count, nulls=nulls, memory=memory,
             workers=workers, ledger=ledger, charge_id=charge_id,
-            request=asked_of_top(k, nulls, request, column=column), source=source, lists=True,
+            request=asked_of_top(k, nulls, request, column=column), source=source, lists=True, columns=told,
         )  # fmt: skip
     summary = empty_summary(grouped, k, budget, unit, capacity, mechanism, stream_length, workers)
     # An hour of reading must not end in a parameter that could have been refused before.
@@ -176,7 +179,10 @@ def top_k(
         k, nulls, request, column=column, grouped=grouped, stream_length=stream_length, bad_items=strict
     )
     # Nobody else has the summary, so it is not copied.
-    return prepared.release(summary, asked_of_summary(summary, prepared.stream_length, asked)).head(k)
+    request_of_all = asked_of_summary(summary, prepared.stream_length, asked)
+    return prepared.release(
+        summary, request_of_all, k=k, columns=told, nulls=nulls, bad_items=bad_items, workers=workers
+    ).head(k)
 
 
 def column_of(table: Any, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number
+from discreet.releases.asked import Asked, now
 from discreet.releases.error_model import Noise
 from discreet.releases.paying import Bill, check_payer, pay_for_release
 from discreet.releases.release import Release
@@ -44,6 +45,7 @@ class Prepared:
         source: For tests and audits only.
         stream_length: The public length that the mechanism was made with, if it takes one.
         described: What the ledger writes down, where the mechanism's name does not say it all.
+        time: When it was asked for. Reading comes later, and how long it takes depends on the data.
     """
 
     mechanism: Mechanism
@@ -56,6 +58,7 @@ class Prepared:
     source: RandomSource | None = None
     stream_length: int | None = None
     described: str = ""
+    time: str = field(default_factory=now)
 
     def __post_init__(self) -> None:
         check_payer(self.ledger, self.charge_id, self.source)
@@ -75,18 +78,26 @@ class Prepared:
             return name
         return f"{name}, and the total for a share of {self.total_share:g}"
 
-    def release(self, summary: Any, request: Mapping[str, object]) -> Release:
+    def release(self, summary: Any, request: Mapping[str, object], **asked: Any) -> Release:
         """Charge, draw, store, return. Nobody may add to the summary meanwhile: what is checked is what is published.
 
-        `request` is what else was asked for and is public, see `Bill`.
+        `request` is what else was asked for and is public, see `Bill`; `asked` is what the release says of it, `Asked`.
         """
         self.mechanism.check(summary)
-        return self.paid(lambda: self._draw(summary), request)
+        return self.paid(lambda: self._draw(summary), request, **asked)
 
-    def paid(self, draw: Callable[[], Release], request: Mapping[str, object], also: str = "") -> Release:
+    def paid(self, draw: Callable[[], Release], request: Mapping[str, object], also: str = "", **asked: Any) -> Release:
         """The same for what is drawn in another way; `also` is added to the description."""
         bill = Bill(self.budget, self.description + also, self.mechanism.unit, request)
-        return pay_for_release(self.ledger, self.charge_id, bill, draw)
+        capacity = getattr(self.mechanism, "capacity", None)
+        told = {"capacity": capacity, "stream_length": self.stream_length, "total_share": self.total_share, **asked}
+
+        def drawn() -> Release:
+            release = draw()
+            release.asked = Asked.of(self.time, **told)
+            return release
+
+        return pay_for_release(self.ledger, self.charge_id, bill, drawn)
 
     @property
     def drawn_from(self) -> RandomSource:

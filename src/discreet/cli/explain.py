@@ -21,15 +21,14 @@ def explain(release: str) -> None:
 
     What it protects, against whom, and what its epsilon means.
     """
-    from discreet.releases.explain import explanation
-    from discreet.releases.formats import paragraph
+    from discreet.releases.explain import explained
 
     try:
         text = sys.stdin.read() if release == "-" else Path(release).read_text(encoding="utf-8")
         told = json.loads(text)
-        paragraphs = explanation(told["guarantee"], told.get("counted", "events"))
+        words = explained(told["guarantee"], told.get("counted", "events"))
     except OSError as error:
         raise DataError(f"{release} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{release} is not a release in JSON with a guarantee") from None
-    print("\n\n".join(map(paragraph, paragraphs)))
+    print(words)

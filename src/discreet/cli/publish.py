@@ -211,10 +211,7 @@ def _picture(path: Path) -> AtomicFile:
 
 
 def _explain(release: Release, to_output: bool) -> None:
-    from discreet.releases.explain import explanation
-    from discreet.releases.formats import paragraph
-
-    text = "\n" + "\n\n".join(map(paragraph, explanation(release.guarantee.to_dict(), release.counted)))
+    text = "\n" + release.explain()
     if to_output:
         write_standard_output(f"{text}\n".encode())
     else:

@@ -135,6 +135,7 @@ def top(
             when_read=reading_is_over,
             ledger=payer,
             charge_id=paying.charge_id,
+            columns={"item": source.column, "user": user_column, "value": value_column},
             request=request,
             stream_length=length,
             **sketch,

@@ -144,7 +144,10 @@ def _top_k_of_people(
     rows_of = dataframe.select(F.col(_quoted(user)).alias("u"), F.col(_quoted(column)).cast(kind).alias("i"))
     request = f"spark, column {column}, user {user}, nulls {nulls}"
     with SparkPeople(rows_of, _KINDS[kind], nulls, rows=count == "rows") as people:
-        return prepared.release(people, {"request": request})
+        return prepared.release(
+            people, {"request": request}, k=k, columns={"item": column, "user": user}, nulls=nulls, count=count,
+            max_items=max_items,
+        )  # fmt: skip
 
 
 def release(
@@ -255,7 +258,11 @@ class _Request:
         held = self._held().persist(self._storage())
         try:
             withheld = Withheld.collected(held, self.plan)
-            return prepared.paid(lambda: self._published(held, withheld, prepared.drawn_from, k), self._asked(), also)
+            columns = {"item": self.column, "user": self.user_column}
+            return prepared.paid(
+                lambda: self._published(held, withheld, prepared.drawn_from, k), self._asked(), also,
+                k=k, columns=columns, nulls=self.nulls, partitions=self.plan.partitions,
+            )  # fmt: skip
         finally:
             held.unpersist()
 

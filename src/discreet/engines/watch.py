@@ -78,7 +78,7 @@ class Task:
 
     def shown(self, mechanism: Any, release: Any) -> dict[str, Any]:
         """The latest release, as it is printed."""
-        return dict(release.to_dict())
+        return dict(release.described())
 
 
 @dataclass(frozen=True)

@@ -30,3 +30,16 @@ class Estimate:
         if self.guarantee is None:
             return "Estimate(NOT PRIVATE; read .value, .lower, .upper)"
         return f"Estimate(value={self.value!r}, lower={self.lower!r}, upper={self.upper!r})"
+
+    def _repr_html_(self) -> str:
+        from discreet.privacy.bars import amount, between, guarantee_html, interval_bar, reach
+
+        if self.guarantee is None:
+            return "<div>Estimate, <b>NOT PRIVATE</b>: read .value, .lower, .upper</div>"
+        bar = interval_bar(self.value, self.lower, self.upper, reach([self.value], [self.upper]))
+        return (
+            f'<div style="color:inherit;line-height:1.4"><b style="font-size:140%">{amount(self.value)}</b>'
+            f'<span style="opacity:.8;margin-left:.7em">{between(self.lower, self.upper)}</span>'
+            f'<div style="max-width:24em">{bar}</div>'
+            f"{guarantee_html(self.guarantee.sentence(), self.guarantee.seeded)}</div>"
+        )

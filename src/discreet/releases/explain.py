@@ -6,7 +6,7 @@ import math
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
-__all__ = ["COUNTED", "explanation"]
+__all__ = ["COUNTED", "explained", "explanation"]
 
 COUNTED = {
     "events": "of events",
@@ -26,6 +26,13 @@ _TRUST = {
     "multiparty": "Nobody is trusted with somebody else's data: what each party sends is already private. The promise "
     "is about everybody who sees any message, the collector included.",
 }
+
+
+def explained(guarantee: dict[str, Any], counted: str = "events") -> str:
+    """The paragraphs as one text, in lines of at most 100 characters."""
+    from discreet.releases.formats import paragraph
+
+    return "\n\n".join(map(paragraph, explanation(guarantee, counted)))
 
 
 def explanation(guarantee: dict[str, Any], counted: str = "events") -> list[str]:

@@ -10,12 +10,15 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from discreet.releases.labels import cut, readable
+
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
     from discreet.releases.release import Release
 
 __all__ = [
     "FORMATS",
+    "as_text",
     "describe_estimate",
     "estimate_table",
     "intervals",
@@ -39,6 +42,22 @@ def as_table(release: Release, confidence: float = 0.95, width: int | None = Non
     counted = {"events": "estimate"}.get(release.counted, release.counted)
     headings = ["item", counted, f"{100 * confidence:g}% interval"]
     return f"{table_text(headings, rows, (1, 2), width)}{paragraph(release.guarantee.sentence())}\n"
+
+
+def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
+    """How many rows there are and what is promised, and the first rows: what Python shows."""
+    of = "items" if release.counted == "events" else f"items, counts of {release.counted}"
+    first = f"Release({len(release):,} {of}; {release.guarantee.sentence()})"
+    if not len(release):
+        return first
+    shown = release.head(most).rows(confidence)
+    names = cut([readable(row.item) for row in shown], 60)
+    between = intervals([row.lower for row in shown], [row.upper for row in shown])
+    rows = list(zip(names, [f"{row.count:,}" for row in shown], between, strict=True))
+    counted = {"events": "estimate"}.get(release.counted, release.counted)
+    table = table_text(["item", counted, f"{100 * confidence:g}% interval"], rows, (1, 2))
+    more = f"... and {len(release) - len(shown):,} more" if len(release) > len(shown) else ""
+    return f"{first}\n{table}{more}".rstrip("\n")
 
 
 def as_json(release: Release, confidence: float = 0.95, width: int | None = None) -> str:

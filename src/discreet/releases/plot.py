@@ -2,67 +2,277 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.errors import DiscreetError, ParameterError
 from discreet.privacy.checks import whole_number
+from discreet.releases.labels import cut, readable
 
 if TYPE_CHECKING:
     from discreet.releases.release import Release
 
-__all__ = ["plot_histogram"]
+__all__ = ["plot_histogram", "plot_over_time"]
+
+_BAR, _INK, _MUTED = "#4a86c5", "#222222", "#666666"
+_LINES = ("#4477aa", "#cc6677", "#228833", "#aa7722", "#66ccee", "#aa3377", "#777777", "#224466")
+_LONGEST = 40
+_COUNTED = {"events": "count", "people": "number of people", "rows": "number of rows", "sums": "sum of values"}
+_OF_EMOJI = "\ufe0e\ufe0f\u200d"  # say how their neighbours look, which are spelled
+_NEVER = ("Last Resort", "STIX", "cm", "DejaVu Math")  # boxes, and mathematics under other names
 
 
-def plot_histogram(histogram: Release, path: str | os.PathLike[str] | None, *, confidence: float, most: int) -> Any:
-    """Bars with intervals for the first `most` items, the guarantee below."""
+def plot_histogram(
+    histogram: Release,
+    path: str | os.PathLike[str] | None,
+    *,
+    ax: Any = None,
+    kind: str = "bars",
+    confidence: float,
+    most: int,
+) -> Any:
+    """The first `most` items with intervals, as bars or as a line with a band; the guarantee above."""
+    if kind not in ("bars", "lines"):
+        raise ParameterError(f"kind must be 'bars' or 'lines', not {kind!r}")
+    shown = histogram.head(whole_number("most", most))
+    long = 0.28 * max(len(shown), 3)
+    axes = _axes(ax, (8.0, 1.6 + long) if kind == "bars" else (min(max(4.0 + long, 6.0), 12.0), 4.8), path)
+    counted = (
+        f"private {_COUNTED[histogram.counted]}",
+        f"intervals that hold together at {100 * confidence:g}% confidence",
+    )
+    if not len(shown):
+        _sentence(axes, "No item passed the threshold.")
+    elif kind == "bars":
+        _bars(axes, shown, confidence)
+        axes.set_xlabel(", with ".join(counted), fontsize=9)
+    else:
+        _sorted_line(axes, shown, confidence)
+        axes.set_ylabel(counted[0])
+        axes.set_xlabel(f"with {counted[1]}", fontsize=9)
+    rest = histogram.head(len(shown)).rest(confidence)
+    if rest is not None:
+        text = f"everything else: {rest.value:,.0f} ({rest.lower:,.0f} to {rest.upper:,.0f})"
+        place = (1.0, 0.02, "bottom") if kind == "bars" else (1.0, 0.98, "top")
+        drawn = axes.text(*place[:2], text, ha="right", va=place[2], fontsize=8, color=_MUTED, transform=axes.transAxes)
+        drawn.set_in_layout(False)
+    return _finished(axes, ax, path, histogram)
+
+
+def plot_over_time(
+    releases: Iterable[Release],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    ax: Any = None,
+    times: Sequence[Any] | None = None,
+    confidence: float = 0.95,
+    most: int = 5,
+) -> Any:
+    """Lines with bands for the items of several releases, one a tick, as `dc.continual` makes them.
+
+    The items are the first `most` of the latest release. Where an item is not published its line has a gap: it says
+    nothing of the item. Each tick's intervals hold together; those of different ticks do not.
+
+    Args:
+        releases: One a tick, oldest first.
+        path: As for `Release.plot`.
+        ax: As for `Release.plot`.
+        times: What stands below the ticks, such as dates; 1, 2, 3 and so on by default.
+        confidence: As for `Release.plot`.
+        most: How many items to draw at most, up to 8.
+    """
+    ticks = list(releases)
+    if not ticks:
+        raise ParameterError("a picture over time needs one release at least")
+    if len({release.counted for release in ticks}) > 1:
+        raise ParameterError("the releases count different things")
+    places = list(range(1, len(ticks) + 1)) if times is None else list(times)
+    if len(places) != len(ticks):
+        raise ParameterError(f"there are {len(ticks)} releases and {len(places)} times")
+    items = ticks[-1].head(min(whole_number("most", most), len(_LINES))).items
+    axes = _axes(ax, (8.0, 4.8), path)
+    rows = [{row.item: row for row in release.rows(confidence)} for release in ticks]
+    missing = (None, np.nan, np.nan, np.nan)
+    labels, families = _labels(items)
+    for item, label, color in zip(items, labels, _LINES, strict=False):
+        _, counts, lower, upper = zip(*(found.get(item, missing) for found in rows), strict=True)
+        _band(axes, places, np.array(counts, float), np.array(lower), np.array(upper), color, label)
+    if items:
+        axes.set_ylabel(f"private {_COUNTED[ticks[-1].counted]}, intervals at {100 * confidence:g}%")
+        if times is None:
+            axes.set_xlabel("tick")
+            axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.set_ylim(bottom=0)
+        drawn = axes.legend(frameon=False, fontsize=9, prop={"family": families, "size": 9})
+        for text in drawn.get_texts():
+            text.set_parse_math(False)
+    else:
+        _sentence(axes, "No item passed the threshold.")
+    return _finished(axes, ax, path, ticks[-1])
+
+
+def _axes(ax: Any, size: tuple[float, float], path: str | os.PathLike[str] | None) -> Any:
+    """The axes to draw in. What cannot be written is refused before anything is drawn."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise DiscreetError("plots need matplotlib: install discreet[plot]") from error
-
-    shown = histogram.head(whole_number("most", most))
-    lower, upper = shown.bounds(confidence)
-    labels = [_label(item) for item in shown.items]
-    places = np.arange(len(shown))[::-1]
-    height = 1.6 + 0.28 * max(len(shown), 3)
-    figure = Figure(figsize=(8.0, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.barh(places, shown.counts, color="#4477aa", height=0.7)
-    below = np.clip(shown.counts - lower, 0.0, None)
-    above = np.where(np.isfinite(upper), np.clip(upper - shown.counts, 0.0, None), 0.0)
-    axes.errorbar(shown.counts, places, xerr=[below, above], fmt="none", ecolor="#222222", elinewidth=1, capsize=2)
-    axes.set_yticks(places, labels)
-    counted = {"events": "count", "people": "number of people", "rows": "number of rows", "sums": "sum of values"}[
-        histogram.counted
-    ]
-    axes.set_xlabel(f"private {counted}, with intervals that hold together at {confidence:.0%} confidence")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.set_xlim(left=0)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    if not len(shown):
-        axes.text(0.5, 0.5, "no item passed the threshold", ha="center", va="center", transform=axes.transAxes)
-    figure.suptitle(histogram.guarantee.sentence(), fontsize=8, wrap=True)
-    rest = histogram.head(len(shown)).rest(confidence)
-    if rest is not None:
-        text = f"everything else: {rest.value:,.0f} ({rest.lower:,.0f} to {rest.upper:,.0f})"
-        axes.text(1.0, 0.0, text, ha="right", va="bottom", fontsize=8, transform=axes.transAxes)
+    if ax is None:
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        ax = figure.add_subplot()
     if path is not None:
         suffix = os.path.splitext(os.fspath(path))[1].lstrip(".").lower()
-        known = figure.canvas.get_supported_filetypes()
+        known = ax.figure.canvas.get_supported_filetypes()
         if suffix not in known:
             raise ParameterError(f"a plot is written as {', '.join(sorted(known))}, not {suffix!r}")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    return ax
+
+
+def _finished(axes: Any, given: Any, path: str | os.PathLike[str] | None, release: Release) -> Any:
+    """The guarantee above, and the file."""
+    figure = axes.figure
+    color = "#b00020" if release.guarantee.seeded else _MUTED
+    if given is None:
+        figure.suptitle(release.guarantee.sentence(), fontsize=8, wrap=True, color=color)
+    else:
+        axes.set_title(release.guarantee.sentence(), fontsize=7, wrap=True, color=color)
+    if path is not None:
         figure.savefig(os.fspath(path), dpi=150)
     return figure
 
 
-def _label(item: Any) -> str:
-    text = item.hex() if isinstance(item, bytes) else str(item)
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    text = text if len(text) <= 40 else text[:39] + "…"
-    return text.replace("$", r"\$")
+def _sentence(axes: Any, text: str) -> None:
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=12, transform=axes.transAxes)
+
+
+def _bars(axes: Any, shown: Release, confidence: float) -> None:
+    lower, upper = shown.bounds(confidence)
+    places = np.arange(len(shown))[::-1]
+    axes.barh(places, shown.counts, color=_BAR, height=0.7)
+    right, ends = _ends(shown.counts, lower, upper)
+    axes.hlines(places, lower, ends, color=_INK, linewidth=1)
+    axes.plot(lower, places, "|", color=_INK, markersize=6)
+    known = np.isfinite(upper)
+    axes.plot(ends[known], places[known], "|", color=_INK, markersize=6)
+    axes.plot(ends[~known], places[~known], ">", color=_INK, markersize=6, clip_on=False)
+    labels, families = _labels(shown.items)
+    axes.set_yticks(places, labels, fontfamily=families, parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(-0.7, len(shown) - 0.3)
+    axes.set_xlim(0, right)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+
+
+def _sorted_line(axes: Any, shown: Release, confidence: float) -> None:
+    lower, upper = shown.bounds(confidence)
+    places = np.arange(len(shown))
+    _band(axes, places, shown.counts.astype(float), lower, upper, _LINES[0], None)
+    labels, families = _labels(shown.items, 22)
+    axes.set_xticks(
+        places,
+        labels,
+        rotation=50,
+        ha="right",
+        rotation_mode="anchor",
+        fontsize=9,
+        fontfamily=families,
+        parse_math=False,
+    )
+    top, _ = _ends(shown.counts, lower, upper)
+    axes.set_ylim(0, top)
+    axes.set_xlim(-0.5, len(shown) - 0.5)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+
+
+def _band(axes: Any, places: Any, counts: Any, lower: Any, upper: Any, color: str, label: str | None) -> None:
+    """A line and its band; from the line upwards an arrow stands where the upper bound is not known."""
+    unknown = np.isinf(upper)
+    axes.fill_between(places, lower, np.where(unknown, counts, upper), color=color, alpha=0.2, linewidth=0)
+    # A label that begins with an underscore would not be in the legend.
+    axes.plot(places, counts, color=color, marker="o", markersize=3, linewidth=1.5)
+    if label is not None:
+        axes.plot([], [], color=color, linewidth=3, label="\u200b" + label if label.startswith("_") else label)
+    for place, count, above in zip(places, counts, unknown, strict=True):
+        if above:
+            axes.annotate(
+                "", (place, count), (0, 16), textcoords="offset points",
+                arrowprops={"arrowstyle": "<-", "color": color, "shrinkA": 0, "shrinkB": 2},
+            )  # fmt: skip
+
+
+def _ends(counts: Any, lower: Any, upper: Any) -> tuple[float, Any]:
+    """Where the axis ends, and where each interval does: that of an unknown bound goes a little beyond its count."""
+    known = np.isfinite(upper)
+    most = max(float(np.max(np.concatenate([counts, lower, upper[known]]))), 1.0)
+    return most * (1.04 if known.all() else 1.12), np.where(known, upper, np.maximum(counts, lower) + 0.07 * most)
+
+
+# ---- labels that can be drawn ----------------------------------------------------------------------------------------
+
+
+def _labels(items: Sequence[Any], most: int = _LONGEST) -> tuple[list[str], list[str]]:
+    """Labels for the items, all different, of characters that there are fonts for; and the fonts."""
+    texts = [readable(item) for item in items]
+    families, drawable = _fonts(frozenset("".join(texts)))
+    return cut([_spelled(text, drawable) for text in texts], most), families
+
+
+def _spelled(text: str, drawable: frozenset[str]) -> str:
+    """Characters that no font has by name (symbols) or by number (letters)."""
+    runs = groupby(text, lambda c: c in drawable)
+    return "".join("".join(run) if drawn else f"<{' '.join(filter(None, map(_spelling, run)))}>" for drawn, run in runs)
+
+
+def _spelling(character: str) -> str:
+    if character in _OF_EMOJI:
+        return ""
+    name = unicodedata.name(character, "")
+    return name.lower() if unicodedata.category(character) == "So" and name else f"{ord(character):04X}"
+
+
+@functools.lru_cache(maxsize=16)
+def _fonts(characters: frozenset[str]) -> tuple[list[str], frozenset[str]]:
+    """Fonts that have as many of the characters as can be had, matplotlib's own first; and the characters they have."""
+    from matplotlib import font_manager
+
+    default = font_manager.FontProperties()
+    families = [default.get_name()]
+    drawable = characters & _glyphs(font_manager.findfont(default))
+    if missing := characters - drawable:
+        others = {font.name: font.fname for font in font_manager.fontManager.ttflist if _is_plain(font)}
+        for name, file in sorted(others.items()):
+            if found := missing & _glyphs(file):
+                families.append(name)
+                missing -= found
+                if not missing:
+                    break
+    return families, characters - missing
+
+
+def _is_plain(font: Any) -> bool:
+    upright = font.style == "normal" and font.weight in (400, "normal", "regular", "book", "roman")
+    return upright and not font.name.startswith(_NEVER)
+
+
+@functools.lru_cache(maxsize=256)
+def _glyphs(file: str) -> frozenset[str]:
+    """The characters of a font; none of one that has pictures only, which cannot be drawn at every size."""
+    from matplotlib.font_manager import get_font
+
+    try:
+        font = get_font(file)
+        return frozenset(map(chr, font.get_charmap())) if font.scalable else frozenset()
+    except (OSError, RuntimeError, ValueError):
+        return frozenset()

@@ -6,32 +6,61 @@ import copy
 import json
 import math
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import CorruptStateError, ParameterError
+from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
 from discreet.events.published import item_order, items_array
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
+from discreet.releases.asked import Asked
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.explain import COUNTED
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
-__all__ = ["Histogram", "Release"]
+__all__ = ["Histogram", "Release", "Row"]
 
 Counts = npt.NDArray[np.int64]
 
 PAYLOAD_VERSION = 1
 PEOPLE_VERSION = 3  # with what was counted, what bounding left out, and noise of every item's own size
+ASKED_VERSION = 4  # with what was asked for, and with those of the others that there are
 SHARDED_VERSION = 2  # with the shards and their offsets; a histogram without them is written as version 1
+_OF_VERSION = {
+    SHARDED_VERSION: {"shards", "shard_offsets"},
+    PEOPLE_VERSION: {"counted", "steps", "left_out"},
+    ASKED_VERSION: {"asked"},
+}
 _ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary", "mixed")
+
+
+class Row(NamedTuple):
+    """A published item, its noisy count, and bounds that hold together with those of all other rows."""
+
+    item: Any
+    count: int  # type: ignore[assignment]  # tuple.count, which nobody needs of a row
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """The intervals of a release that was written without the laws they follow from."""
+
+    confidence: float
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+    rest: Estimate | None = None
 
 
 class Release:
@@ -40,6 +69,10 @@ class Release:
     Every item with a count well above the threshold is there with high probability; there may be fewer items than
     were asked for; an item that did not occur is never there (except by a mechanism over a known universe, which says
     so in its guarantee). `guarantee` says what the release promises and hides.
+
+    It is a collection of rows: `len(release)`, `for item, count, lower, upper in release`, `release["cats"]` and
+    `"cats" in release`. What is not published is not there, whether it occurred or not. A notebook shows it as a table
+    with bars.
 
     Attributes:
         counts: The noisy counts, int64, read-only.
@@ -57,6 +90,8 @@ class Release:
         left_out: Where contributions of people were bounded: the share of them that is missing in the counts, an
             `Estimate`. The bounds are for what was counted; the lower one holds for the truth, too. Otherwise None.
         error_model: The laws from which `bounds` follow. All of it is public.
+        asked: What was asked for, and when: columns, k, public parameters. None where nothing says it, as for a
+            release over time.
     """
 
     def __init__(
@@ -75,6 +110,7 @@ class Release:
         steps: npt.NDArray[np.float64] | None = None,
         counted: str = "events",
         left_out: Estimate | None = None,
+        asked: Asked | None = None,
     ) -> None:
         if len(items) != len(counts):
             raise ParameterError("items and counts must have one length")
@@ -93,6 +129,8 @@ class Release:
         order = _sorted(items, counts)
         self._items = items.take(order)
         self._values: list[Any] | None = None
+        self._rows: dict[Any, Row] | None = None
+        self._stated: _Stated | None = None
         self.counts: Counts = counts[order]
         self.counts.setflags(write=False)
         self.guarantee = guarantee
@@ -110,6 +148,7 @@ class Release:
             self.steps.setflags(write=False)
         self.counted = counted
         self.left_out = left_out
+        self.asked = asked
         # How a ledger paid for it: "charged", "charged before" (and drawn now), "replayed" (and not drawn again), or
         # None without a ledger. It is about this process, not part of what is published.
         self.payment: str | None = None
@@ -123,6 +162,35 @@ class Release:
 
     def __len__(self) -> int:
         return len(self.counts)
+
+    def rows(self, confidence: float = 0.95) -> list[Row]:
+        """(item, count, lower, upper), largest count first; see `bounds`."""
+        lower, upper = self.bounds(confidence)
+        columns = (self.items, self.counts.tolist(), lower.tolist(), upper.tolist())
+        return [Row(*row) for row in zip(*columns, strict=True)]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows())
+
+    def __getitem__(self, item: Any) -> Row:
+        """The row of a published item; `NotPublishedError`, a KeyError, for any other."""
+        if isinstance(item, slice):
+            raise ParameterError("a release is asked for an item, not for places: head(k) has the first ones")
+        row = self._row(item)
+        if row is None:
+            raise NotPublishedError("no such item is published here, whether it occurred or not")
+        return row
+
+    def __contains__(self, item: object) -> bool:
+        return self._row(item) is not None
+
+    def _row(self, item: object) -> Row | None:
+        if self._rows is None:
+            self._rows = {row.item: row for row in self.rows()}
+        try:
+            return None if isinstance(item, (bool, float)) else self._rows.get(item)
+        except TypeError:  # a list, which is no item
+            return None
 
     @property
     def offsets(self) -> Counts | None:
@@ -158,7 +226,10 @@ class Release:
         """Some of the rows, or all in another order."""
         taken = copy.copy(self)
         taken._items = self._items[rows] if isinstance(rows, slice) else self._items.take(rows)
-        taken._values = None
+        taken._values = taken._rows = None
+        if self._stated is not None:
+            stated = self._stated
+            taken._stated = _Stated(stated.confidence, stated.lower[rows], stated.upper[rows])
         for name in ("counts", "shards", "steps"):
             column = getattr(self, name)
             if column is not None:
@@ -173,6 +244,10 @@ class Release:
         selected by their noisy counts. An upper bound is infinite where nothing finite can be published. An item that
         is listed occurred at least once (unless the mechanism lists items of a known universe).
         """
+        if self._stated is not None:
+            if probability("confidence", confidence) <= self._stated.confidence:
+                return self._stated.lower.copy(), self._stated.upper.copy()
+            return np.zeros(len(self)), np.full(len(self), math.inf)
         below: Any
         above: Any
         if self.shards is not None and self.shard_offsets is not None:
@@ -201,6 +276,8 @@ class Release:
         interval holds by itself with probability `confidence`: half of what may fail goes to the total's noise, half
         to the bounds of the listed items.
         """
+        if self._stated is not None and probability("confidence", confidence) <= self._stated.confidence:
+            return self._stated.rest
         if self.total is None or self.total_noise is None:
             return None
         half = (1.0 - probability("confidence", confidence)) / 2.0
@@ -244,6 +321,32 @@ class Release:
         """A data frame with item, count, lower and upper."""
         return self.to_arrow(confidence).to_pandas()
 
+    def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
+        """A polars data frame with item, count, lower and upper."""
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise DiscreetError("to_polars needs polars: install it") from error
+        frame = pl.from_arrow(self.to_arrow(confidence))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None, confidence: float = 0.95) -> str:
+        """item, count, lower and upper as CSV, also written to `path` when given. An unknown bound is empty."""
+        from discreet.releases.formats import as_csv
+
+        text = as_csv(self, confidence)
+        if path is not None:
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+        return text
+
+    def explain(self) -> str:
+        """What the release promises, in words for people who do not know the field; as `discreet explain` prints it."""
+        from discreet.releases.explain import explained
+
+        return explained(self.guarantee.to_dict(), self.counted)
+
     def columns(self, confidence: float = 0.95) -> dict[str, list[Any]]:
         """item, count, lower and upper, JSON-ready. Bytes are written as hexadecimal; an infinite bound is None."""
         lower, upper = self.bounds(confidence)
@@ -255,7 +358,19 @@ class Release:
         }
 
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
-        """A JSON-ready description. Bytes items are written as hexadecimal; an infinite bound as null."""
+        """A JSON-ready description, with all that `from_json` needs.
+
+        Bytes items are written as hexadecimal; an infinite bound as null.
+        """
+        described = self.described(confidence)
+        if self._stated is None:
+            fields = self._fields()
+            needed = ("error_model", "total_noise", "item_type", "item_kinds", "steps")
+            described.update({name: fields[name] for name in needed if fields.get(name) is not None})
+        return described
+
+    def described(self, confidence: float = 0.95) -> dict[str, Any]:
+        """The same without the laws of the noise: what a tick of many says."""
         columns = self.columns(confidence)
         if self.shards is not None:
             columns["shard"] = self.shards.tolist()
@@ -277,24 +392,78 @@ class Release:
             lower, upper = _numbers(np.array([rest.lower, rest.upper]))
             out["total"] = self.total
             out["everything_else"] = {"count": int(rest.value), "lower": lower, "upper": upper}
+        if self.asked is not None:
+            out.update(self.asked.to_dict())
         return out
 
     def to_json(self, confidence: float = 0.95) -> str:
-        """The description as JSON text."""
+        """The description as JSON text, of which `from_json` makes an equal release."""
         return json.dumps(self.to_dict(confidence), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Release:
+        """The release of a JSON text that `to_json` or `discreet top --format json` wrote.
+
+        JSON of earlier versions has intervals without the laws they follow from. Then `bounds` has these for every
+        confidence up to theirs, and knows nothing for a higher one.
+        """
+        try:
+            read = json.loads(text)
+            rows = read["items"]
+            fields = {
+                **{name: read.get(name) for name in ("steps", "left_out", "total_noise", "shard_offsets")},
+                **{name: read[name] for name in ("guarantee", "threshold", "offset")},
+                "counted": read.get("counted", "events"),
+                "asked": {name: read[name] for name in Asked("").to_dict()} if "time" in read else None,
+                "items": [row["item"] for row in rows],
+                "counts": [row["count"] for row in rows],
+                "shards": [row["shard"] for row in rows] if "shard_offsets" in read else None,
+            }
+            if "error_model" not in read:
+                return cls._of_stated(read, fields)
+            kinds = {"item_kinds": read["item_kinds"]} if "item_kinds" in read else {}
+            more = {"error_model": read["error_model"], "item_type": read["item_type"], "total": read.get("total")}
+            return cls._of_fields({**fields, **kinds, **more})
+        except _unreadable():
+            # Without the cause: it may quote an item.
+            raise DataError("the text is not a release in JSON that this version can read") from None
+
+    @classmethod
+    def _of_stated(cls, read: dict[str, Any], fields: dict[str, Any]) -> Release:
+        """A release whose intervals are known and their laws are not. Bytes are the hexadecimal text they were."""
+        values, kind = fields["items"], "mixed"
+        kinds = [type(value).__name__ for value in values]
+        unknown = ErrorModel(Noise("laplace", Fraction(1)), None, None, math.inf, math.inf, 0).to_dict()
+        fields |= {"item_type": kind, "item_kinds": kinds, "error_model": unknown, "total": None}
+        order = _sorted(items_array(values), np.array(fields["counts"], np.int64))
+        sides = ([row[side] for row in read["items"]] for side in ("lower", "upper"))
+        lower, upper = (np.array([math.inf if end is None else end for end in side], np.float64) for side in sides)
+        release, rest = cls._of_fields(fields), None
+        if "everything_else" in read:
+            low, high = read["everything_else"]["lower"], read["everything_else"]["upper"]
+            count = read["everything_else"]["count"]
+            rest = Estimate(count, float(low), math.inf if high is None else float(high), release.guarantee)
+        release._stated = _Stated(probability("confidence", read["confidence"]), lower[order], upper[order], rest)
+        release.total = read.get("total")
+        return release
 
     def to_payload(self) -> bytes:
         """Everything that was published, as bytes from which `from_payload` makes an equal histogram.
 
         This is what a ledger stores. Equal histograms have equal payloads.
         """
+        if self._stated is not None:
+            raise ParameterError("this release was read from JSON without the laws of its noise: keep the JSON")
+        return json.dumps(self._fields(), separators=(",", ":"), allow_nan=False).encode("ascii")
+
+    def _fields(self) -> dict[str, Any]:
         import pyarrow as pa
 
         kind = "mixed" if pa.types.is_union(self._items.type) else str(self._items.type)
         if kind not in _ITEM_TYPES:
             raise ParameterError(f"items must be of type {', '.join(_ITEM_TYPES)}, not {kind}")
         values = self.items
-        fields = {
+        fields: dict[str, Any] = {
             "release": "histogram",
             "version": PAYLOAD_VERSION,
             "guarantee": self.guarantee.to_dict(),
@@ -310,79 +479,119 @@ class Release:
         if kind == "mixed":
             fields["item_kinds"] = [type(value).__name__ for value in values]
         if self.shards is not None and self.shard_offsets is not None:
-            more = {"shards": self.shards.tolist(), "shard_offsets": list(self.shard_offsets)}
-            fields = {**fields, "version": SHARDED_VERSION, **more}
+            fields["version"] = SHARDED_VERSION
+            fields |= {"shards": self.shards.tolist(), "shard_offsets": list(self.shard_offsets)}
         if self.counted != "events":
-            more = {
+            fields["version"] = PEOPLE_VERSION
+            fields |= {
                 "counted": self.counted,
                 "steps": None if self.steps is None else self.steps.tolist(),
                 "left_out": None if self.left_out is None else _estimate_to_dict(self.left_out),
             }
-            fields = {**fields, "version": PEOPLE_VERSION, **more}
-        return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode("ascii")
+        if self.asked is not None:
+            fields |= {"version": ASKED_VERSION, "asked": self.asked.to_dict()}
+        return fields
 
     @classmethod
     def from_payload(cls, payload: bytes) -> Release:
         """The histogram of a payload; `CorruptStateError` for anything else."""
-        import pyarrow as pa
-
         try:
             fields = json.loads(payload)
             version = fields["version"]
-            sharded, people = version == SHARDED_VERSION, version == PEOPLE_VERSION
-            if fields["release"] != "histogram" or version not in (PAYLOAD_VERSION, SHARDED_VERSION, PEOPLE_VERSION):
+            if fields["release"] != "histogram" or version not in range(PAYLOAD_VERSION, ASKED_VERSION + 1):
                 raise CorruptStateError(
-                    f"the payload is not a histogram of version {PAYLOAD_VERSION} to {PEOPLE_VERSION}"
+                    f"the payload is not a histogram of version {PAYLOAD_VERSION} to {ASKED_VERSION}"
                 )
-            kind = fields["item_type"]
-            if kind not in _ITEM_TYPES:
-                raise CorruptStateError("the payload has items of an unknown type")
-            values = fields["items"]
-            if kind == "large_binary":
-                values = [bytes.fromhex(value) for value in values]
-            guarantee = Guarantee.from_dict(fields["guarantee"])
-            left_out = fields["left_out"] if people else None
-            if kind == "mixed":
-                kinds = fields["item_kinds"]
-                array = items_array(
-                    bytes.fromhex(value) if of == "bytes" else value for value, of in zip(values, kinds, strict=True)
-                )
-            else:
-                array = pa.array(values, type=getattr(pa, kind)())
-            return cls(
-                array,
-                np.array(fields["counts"], dtype=np.int64),
-                guarantee,
-                ErrorModel.from_dict(fields["error_model"]),
-                threshold=fields["threshold"],
-                offset=fields["offset"],
-                shards=np.array(fields["shards"], dtype=np.int32) if sharded else None,
-                shard_offsets=fields["shard_offsets"] if sharded else None,
-                total=fields["total"],
-                total_noise=None if fields["total_noise"] is None else Noise.from_dict(fields["total_noise"]),
-                steps=np.array(fields["steps"], dtype=np.float64) if people and fields["steps"] is not None else None,
-                counted=fields["counted"] if people else "events",
-                left_out=None if left_out is None else Estimate(**left_out, guarantee=guarantee),
-            )
-        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, pa.ArrowException):
+            # What a version has must be there.
+            for needed, names in _OF_VERSION.items():
+                if needed == version and not fields.keys() >= names:
+                    raise CorruptStateError(f"the payload lacks what version {version} has")
+                if version not in (needed, ASKED_VERSION) and not fields.keys().isdisjoint(names):
+                    raise CorruptStateError(f"the payload has what version {version} has not")
+            return cls._of_fields(fields)
+        except _unreadable():
             # Without the cause: it may quote an item.
             raise CorruptStateError("the payload is not a histogram this version can read") from None
 
-    def plot(self, path: str | os.PathLike[str] | None = None, *, confidence: float = 0.95, most: int = 30) -> Any:
-        """Bars with intervals for the first `most` items; written to `path` (png, svg, pdf) when given.
+    @classmethod
+    def _of_fields(cls, fields: dict[str, Any]) -> Release:
+        import pyarrow as pa
 
-        Returns the matplotlib figure. Needs the `plot` extra.
+        kind, values = fields["item_type"], fields["items"]
+        if kind not in _ITEM_TYPES:
+            raise CorruptStateError("the items are of an unknown type")
+        if kind == "large_binary":
+            values = [bytes.fromhex(value) for value in values]
+        if kind == "mixed":
+            kinds = fields["item_kinds"]
+            array = items_array(
+                bytes.fromhex(value) if of == "bytes" else value for value, of in zip(values, kinds, strict=True)
+            )
+        else:
+            array = pa.array(values, type=getattr(pa, kind)())
+        guarantee = Guarantee.from_dict(fields["guarantee"])
+        left_out, steps, shards = (fields.get(name) for name in ("left_out", "steps", "shards"))
+        return cls(
+            array,
+            np.array(fields["counts"], dtype=np.int64),
+            guarantee,
+            ErrorModel.from_dict(fields["error_model"]),
+            threshold=fields["threshold"],
+            offset=fields["offset"],
+            shards=None if shards is None else np.array(shards, dtype=np.int32),
+            shard_offsets=fields.get("shard_offsets"),
+            total=fields["total"],
+            total_noise=None if fields["total_noise"] is None else Noise.from_dict(fields["total_noise"]),
+            steps=None if steps is None else np.array(steps, dtype=np.float64),
+            counted=fields.get("counted", "events"),
+            left_out=None if left_out is None else Estimate(**left_out, guarantee=guarantee),
+            asked=None if fields.get("asked") is None else Asked.from_dict(fields["asked"]),
+        )
+
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        ax: Any = None,
+        kind: str = "bars",
+        confidence: float = 0.95,
+        most: int = 30,
+    ) -> Any:
+        """A picture of the first `most` items with their intervals; written to `path` (png, svg, pdf) when given.
+
+        An arrow in place of an end says that the bound is not known. Returns the matplotlib figure. Needs the `plot`
+        extra. `releases.plot_over_time` draws several releases, one a tick.
+
+        Args:
+            path: Where to write it.
+            ax: Matplotlib's axes to draw in; by default a new figure.
+            kind: "bars", one an item, or "lines": the counts from the largest to the smallest, with a band.
+            confidence: Of the intervals, all together.
+            most: How many items to draw at most.
         """
         from discreet.releases.plot import plot_histogram
 
-        return plot_histogram(self, path, confidence=confidence, most=most)
+        return plot_histogram(self, path, ax=ax, kind=kind, confidence=confidence, most=most)
 
     def __repr__(self) -> str:
-        of = "items" if self.counted == "events" else f"items, counts of {self.counted}"
-        return f"Release({len(self)} {of}; {self.guarantee.sentence()})"
+        from discreet.releases.formats import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from discreet.releases.html import as_html
+
+        return as_html(self)
 
 
 Histogram = Release  # its name before there were histograms over time
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """What reading something that is no release may raise."""
+    import pyarrow as pa
+
+    return (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, CorruptStateError, pa.ArrowException)
 
 
 def _estimate_to_dict(estimate: Estimate) -> dict[str, float]:

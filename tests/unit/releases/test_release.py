@@ -163,9 +163,15 @@ def test_a_damaged_payload_is_refused_without_quoting_it(damage):
     assert caught.value.__cause__ is None
 
 
-def test_repr_has_the_guarantee_and_no_item():
-    assert "epsilon=0.5" in repr(histogram(items=("secret", "b", "c")))
-    assert "secret" not in repr(histogram(items=("secret", "b", "c")))
+def test_repr_has_the_guarantee_and_the_first_rows():
+    lines = repr(histogram(items=("cats", "b", "c"))).splitlines()
+    assert "epsilon=0.5" in lines[0]
+    assert [line.split()[:2] for line in lines[3:]] == [["c", "9"], ["b", "5"], ["cats", "5"]]
+    many = repr(histogram(items=[f"item {i}" for i in range(30)], counts=range(100, 130)))
+    assert len(many.splitlines()) == 14
+    assert many.endswith("... and 20 more")
+    assert "\n" not in repr(histogram(items=(), counts=()))
+    assert "\x1b" not in repr(histogram(items=("\x1b[31m", "b", "c")))
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
