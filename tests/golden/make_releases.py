@@ -1,9 +1,10 @@
 """Write the releases that test_release_golden.py reads, with the version of discreet that is installed.
 
 Payloads (what a ledger stores) and JSON of versions 1 to 3 were written before a release said what was asked for, and
-JSON "v1" before it could be read back in full. Files of an older version are never written again: this refuses to.
+JSON "v1" before it could be read back in full. Files that are there are never written again.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
+from discreet.releases.asked import Asked
 from discreet.releases.error_model import ErrorModel, Noise
 
 HERE = Path(__file__).with_name("releases")
@@ -37,12 +39,13 @@ def releases():
 
 
 def write(path, text):
-    if path.exists():
-        raise SystemExit(f"{path.name} is there, and stays as it is")
-    path.write_text(text, encoding="utf-8")
+    if not path.exists():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    for number, (name, release) in enumerate(releases(), 1):
-        write(HERE / f"{name}-v{number}.payload", release.to_payload().decode("ascii"))
-        write(HERE / f"{name}-v1.json", release.to_json())
+    for name, release in releases():
+        columns = {"item": "url", "user": "visitor" if name == "people" else None}
+        release.asked = replace(Asked.of("2026-11-15T21:00:00Z", k=10, columns=columns, nulls="skip"), version="0.1.0")
+        write(HERE / f"{name}-v4.payload", release.to_payload().decode("ascii"))
+        write(HERE / f"{name}-v2.json", release.to_json())

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet.privacy.estimate import Estimate
     from discreet.releases.error_model import ErrorModel, Noise
-    from discreet.releases.release import Histogram, Release
+    from discreet.releases.plot import plot_over_time
+    from discreet.releases.release import Histogram, Release, Row
 
 _WHERE = {
     "ErrorModel": "releases.error_model",
@@ -19,9 +20,11 @@ _WHERE = {
     "Histogram": "releases.release",
     "Noise": "releases.error_model",
     "Release": "releases.release",
+    "Row": "releases.release",
+    "plot_over_time": "releases.plot",
 }
 
-__all__ = ["ErrorModel", "Estimate", "Histogram", "Noise", "Release"]
+__all__ = ["ErrorModel", "Estimate", "Histogram", "Noise", "Release", "Row", "plot_over_time"]
 
 
 def __getattr__(name: str) -> Any:
