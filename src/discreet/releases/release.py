@@ -502,12 +502,12 @@ class Release:
                 raise CorruptStateError(
                     f"the payload is not a histogram of version {PAYLOAD_VERSION} to {ASKED_VERSION}"
                 )
-            # What a version has must be there.
-            for needed, names in _OF_VERSION.items():
-                if needed == version and not fields.keys() >= names:
+            # What a version has must be there, and what it has not says nothing.
+            for known, names in _OF_VERSION.items():
+                if known == version and not fields.keys() >= names:
                     raise CorruptStateError(f"the payload lacks what version {version} has")
-                if version not in (needed, ASKED_VERSION) and not fields.keys().isdisjoint(names):
-                    raise CorruptStateError(f"the payload has what version {version} has not")
+                if version not in (known, ASKED_VERSION):
+                    fields = {name: value for name, value in fields.items() if name not in names}
             return cls._of_fields(fields)
         except _unreadable():
             # Without the cause: it may quote an item.
