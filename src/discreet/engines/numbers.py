@@ -90,7 +90,7 @@ class Numbers:
     def __init__(self, role: str, *, tagged: bool = False) -> None:
         self._role = role
         self._seed = secrets.randbits(64)
-        self._texts = _native.Interner(DEFAULT_MAX_KEY_BYTES, self._seed)
+        self._texts = _native.Interner(DEFAULT_MAX_KEY_BYTES + tagged, self._seed)  # a kind takes a byte
         self._whole = _native.IntegerInterner(self._seed)
         self._integers: pa.DataType | None = None
         self._as_they_are = False

@@ -19,9 +19,10 @@ import pyarrow as pa
 from discreet import _native
 from discreet.engines.numbers import Columns, Numbers, Rows, numbered
 from discreet.engines.private_folder import remove_left_over
-from discreet.engines.tables import TAGGED, as_arrow, names_of_objects, objects_as_arrow
+from discreet.engines.tables import TAGGED, as_arrow, names_of_objects, objects_as_arrow, with_kinds
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import read, without_list_views
+from discreet.events.stream import OF_KINDS
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 
 __all__ = ["Memory", "MemoryPeople", "OpenPeople", "columns_of_table", "people_of_batches", "people_of_table"]
@@ -196,7 +197,7 @@ def people_of_batches(
     user = "user" if "user" in first.schema.names else None
     values = None if value_range is None else "value"
     columns = (_columns(batch, "item", user, values) for batch in chain([first], batches))
-    return counting.people(columns, lists=user is None)
+    return counting.people(columns, user is None, of_kinds=first.schema.metadata == OF_KINDS)
 
 
 def _batches_of(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -219,10 +220,15 @@ class _Counting:
     memory: Memory
     threads: int | None
 
-    def people(self, columns: Iterator[Columns], lists: bool, *, tagged: bool = False) -> OpenPeople:
+    def people(
+        self, columns: Iterator[Columns], lists: bool, *, tagged: bool = False, of_kinds: bool = False
+    ) -> OpenPeople:
         remove_left_over()
-        users, items = Numbers("people"), Numbers("items", tagged=tagged)
+        users, items = Numbers("people", tagged=of_kinds), Numbers("items", tagged=tagged or of_kinds)
         columns = _of_lists(columns, self.nulls) if lists else columns
+        if of_kinds:  # one row of another kind must not stop the others
+            plain = columns
+            columns = ((who if lists else with_kinds(who), with_kinds(what), of) for who, what, of in plain)
         coming = numbered(columns, users, items, self.nulls, self.values)
         # A row takes 8 bytes as it came, 8 as a pair, and 16 while pairs are sorted; more with what it adds up to.
         entry = _native.Pairs.Entry

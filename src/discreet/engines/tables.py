@@ -12,7 +12,7 @@ from discreet.errors import DataError
 from discreet.events.items import Item, is_polars_objects, item_of, library, read
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES
 
-__all__ = ["TAGGED", "as_arrow", "names_of_objects", "objects_as_arrow", "untagged"]
+__all__ = ["TAGGED", "as_arrow", "names_of_objects", "objects_as_arrow", "untagged", "with_kinds"]
 
 TAGGED = {b"discreet": b"with kinds"}
 """The metadata of a column whose values are written with their kinds."""
@@ -118,6 +118,20 @@ def _tag(value: Any) -> bytes | None:
     if text is None or len(text) > DEFAULT_MAX_KEY_BYTES:
         return None
     return (b"t" if isinstance(item, str) else b"b") + text
+
+
+def with_kinds(column: pa.Array) -> pa.Array:
+    """A column of texts, bytes or whole numbers with the kind in front of each, as `objects_as_arrow` writes them."""
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_integer(column.type):
+        kind, column = b"i", column.cast(pa.string())
+    else:
+        kind = b"t" if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else b"b"
+    binary = pa.large_binary()
+    return pc.binary_join_element_wise(pa.scalar(kind, binary), column.cast(binary), pa.scalar(b"", binary))
 
 
 def untagged(value: bytes) -> Item:

@@ -13,9 +13,12 @@ import pyarrow as pa
 from discreet.errors import DataError, ParameterError
 from discreet.events import columns
 from discreet.events.items import item_of
-from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand
+from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand, format_named
 
-__all__ = ["FORMATS", "ItemBatches", "open_stream"]
+__all__ = ["FORMATS", "OF_KINDS", "ItemBatches", "open_stream"]
+
+OF_KINDS = {b"discreet": b"rows of kinds of their own"}
+"""The metadata of batches where files may be JSON lines: there every row has a kind of its own."""
 
 
 class ItemBatches:
@@ -45,6 +48,8 @@ class ItemBatches:
         self._made = columns.ItemColumns(names, skip_nulls, skip_bad_rows)
         self._format = format
         self._lists = lists
+        # By what is public, the names: which rows come must not decide how those before them were taken.
+        self._of_kinds = any((format or format_named(file)[0] or "jsonl") == "jsonl" for file in files)
         self._bytes_before = 0
         self._source: ByteSource | None = None
         sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in files]
@@ -67,7 +72,7 @@ class ItemBatches:
                 for arrays in self._arrays(source):
                     batch = self._made.batch(arrays, source.name)
                     if batch.num_rows:
-                        yield batch
+                        yield batch.replace_schema_metadata(OF_KINDS) if self._of_kinds else batch
                 self._bytes_before += source.bytes_read if source.size is None else source.size
             finally:
                 self._source = None
