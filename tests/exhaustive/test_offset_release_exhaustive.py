@@ -6,7 +6,7 @@ to 1e-12. The sabotaged releases run through the same check and must be caught.
 
 import itertools
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pytest
@@ -73,6 +73,7 @@ def exact_delta(pair, epsilon, t, noise_factor=1.0, strict=False):
     return total
 
 
+@cache
 def worst(k, epsilon, t, order=paper_order, **sabotage):
     pairs = {differing(pair) for pair in pairs_of(k, order)}
     return max(exact_delta(pair, epsilon, t, **sabotage) for pair in directions(pairs))
