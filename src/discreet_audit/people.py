@@ -25,14 +25,14 @@ from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource
 from discreet_audit.statistical import clopper_pearson
 
-__all__ = ["Step", "steps_of"]
+__all__ = ["NoisySums", "steps_of"]
 
 _NEVER = -(10**15)
 _SIZES = (1, 2, 3, 16, 256, 300)
 _COMMON = [f"common {index:03d}" for index in range(3)]
 
 
-class Step(NamedTuple):
+class NoisySums(NamedTuple):
     """Noise of one size, and the sums that it was added to."""
 
     sigma: float
@@ -46,15 +46,15 @@ class _Noted(np.ndarray[Any, np.dtype[np.int64]]):
     earlier answers, and what a step costs is its shift given those.
     """
 
-    step: list[Step]
+    step: list[NoisySums]
     sigma: float
-    again: list[Step]
+    again: list[NoisySums]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         plain = [np.asarray(part) for part in inputs]
         if ufunc is np.add and method == "__call__":
             (sums,) = (part for part, given in zip(plain, inputs, strict=True) if given is not self)
-            self.step.append(Step(self.sigma, np.array(sums, np.int64)))
+            self.step.append(NoisySums(self.sigma, np.array(sums, np.int64)))
             if len(self.again) >= len(self.step):
                 earlier = self.again[len(self.step) - 1].sums
                 answer = np.array(sums, np.int64)
@@ -66,11 +66,11 @@ class _Noted(np.ndarray[Any, np.dtype[np.int64]]):
 class _GivenNoise(ScriptedSource):
     """A source whose noise is given for each time it is asked; afterwards 0. It notes what its noise is added to."""
 
-    def __init__(self, again: Sequence[Step] = ()) -> None:
+    def __init__(self, again: Sequence[NoisySums] = ()) -> None:
         super().__init__()
         self.levels: list[int] = []
         self.again = [*again]
-        self.steps: list[Step] = []
+        self.steps: list[NoisySums] = []
 
     def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
         """The noise that comes next."""
@@ -130,8 +130,8 @@ def _crowd(mechanism: PeopleRelease) -> list[list[str]]:
 
 
 def steps_of(
-    mechanism: PeopleRelease, people: Sequence[Sequence[str]], again: Sequence[Step] = ()
-) -> tuple[list[Step], int]:
+    mechanism: PeopleRelease, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()
+) -> tuple[list[NoisySums], int]:
     """The steps of a release without noise (or with the answers of earlier ones), and how many answers have no noise.
 
     Places follow the first appearance of items, so that a person who comes last has their own items at the end.
@@ -143,7 +143,7 @@ def steps_of(
     return source.steps, sum(later <= earlier for earlier, later in pairwise([*asked, len(source.draws)]))
 
 
-def _shift(first: Step, second: Step) -> float:
+def _shift(first: NoisySums, second: NoisySums) -> float:
     """(euclidean distance of the sums)/sigma, without a person's own items, which come last."""
     length = min(len(first.sums), len(second.sums))
     difference = first.sums[:length].astype(float) - second.sums[:length].astype(float)
@@ -208,7 +208,7 @@ class _PeopleAudit:
                 pairs += 1
         yield Finding("exact", "all steps together", "delta", mechanism.budget.delta, worst, pairs)
 
-    def _delta(self, mechanism: PeopleRelease, mu: float, steps: list[Step], own: list[str]) -> float:
+    def _delta(self, mechanism: PeopleRelease, mu: float, steps: list[NoisySums], own: list[str]) -> float:
         """The larger of both directions; own items are what only the data with the person can show."""
         none, epsilon = 1.0, mechanism.guarantee.epsilon or 0.0
         if own:

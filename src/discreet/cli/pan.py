@@ -33,7 +33,7 @@ def pan() -> None:
 
 
 @dataclass(frozen=True)
-class Kind:
+class PanCommand:
     """An estimator on the command line."""
 
     command: str
@@ -45,22 +45,22 @@ class Kind:
 
 
 KINDS = (
-    Kind("density", "Density", "The fraction of a universe that occurs."),
-    Kind(
+    PanCommand("density", "Density", "The fraction of a universe that occurs."),
+    PanCommand(
         "distinct",
         "DistinctCount",
         "The number of distinct items, of any universe.",
         (option("--buckets", "Buckets of a level; more are more accurate. By default 16384.", int),),
         sampled=False,
     ),
-    Kind(
+    PanCommand(
         "cropped-mean",
         "CroppedMean",
         "How often elements occur on average, cropped at t times.",
         (option("-t --t", "Where a count is cropped.", int),),
         needed=("t",),
     ),
-    Kind(
+    PanCommand(
         "heavy-fraction",
         "HeavyFraction",
         "The fraction of a universe that occurs k times or more.",
@@ -70,14 +70,14 @@ KINDS = (
         ),
         needed=("k",),
     ),
-    Kind(
+    PanCommand(
         "incidence",
         "Incidence",
         "The fraction of a universe that occurs exactly t times.",
         (option("-t --t", "How often exactly.", int),),
         needed=("t",),
     ),
-    Kind(
+    PanCommand(
         "modular-incidence",
         "ModularIncidence",
         "The fractions of a universe by occurrences modulo k.",
@@ -104,7 +104,7 @@ _USE = (
 
 
 def _run(
-    kind: Kind,
+    kind: PanCommand,
     files: tuple[str, ...],
     source: Source,
     state: Path | None,
@@ -161,7 +161,7 @@ def _run(
     return None
 
 
-def _check_start(kind: Kind, asked: dict[str, Any]) -> None:
+def _check_start(kind: PanCommand, asked: dict[str, Any]) -> None:
     if kind.sampled and "universe" not in asked:
         raise ParameterError("--universe is needed to start: N, A:B or a file with one element a line")
     for name in ("epsilon", *kind.needed):
@@ -169,7 +169,7 @@ def _check_start(kind: Kind, asked: dict[str, Any]) -> None:
             raise ParameterError(f"--{name} is needed to start")
 
 
-def _estimator(kind: Kind, data: bytes | None, asked: dict[str, Any], paying: Paying) -> Any:
+def _estimator(kind: PanCommand, data: bytes | None, asked: dict[str, Any], paying: Paying) -> Any:
     """The estimator of a state, or a new one: charged before it is drawn."""
     import discreet.pan
 
@@ -193,7 +193,7 @@ def _estimator(kind: Kind, data: bytes | None, asked: dict[str, Any], paying: Pa
     return made
 
 
-def _show(kind: Kind, estimate: Any, confidence: float, as_json: bool) -> None:
+def _show(kind: PanCommand, estimate: Any, confidence: float, as_json: bool) -> None:
     from discreet.releases.formats import describe_estimate, estimate_table
 
     if as_json:
@@ -202,7 +202,7 @@ def _show(kind: Kind, estimate: Any, confidence: float, as_json: bool) -> None:
         sys.stdout.write(estimate_table(kind.estimator, estimate, confidence, table_width()))
 
 
-def _add(kind: Kind) -> None:
+def _add(kind: PanCommand) -> None:
     run = options.text_format("the estimate")(options.quiet(partial(_run, kind)))
     run = options.paying_by_name(run)
     run = options.takes(*kind.own, *(_SAMPLED if kind.sampled else ()), *_EVERY, *_USE)(run)

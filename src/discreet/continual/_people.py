@@ -22,7 +22,7 @@ from discreet.errors import CorruptStateError, DataError
 from discreet.events.items import arrow_chunks, is_arrow, is_several, item_of, listed, prepare_column, skip_nulls
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
 
-__all__ = ["Numbers", "People", "person_rows"]
+__all__ = ["PeopleSeen", "ValuesSeen", "person_rows"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -31,7 +31,7 @@ _MOST_ITEMS = 2**_ITEM_BITS
 _KINDS = ("none", "int64", "uint64", "string", "binary", "mixed")
 
 
-class Numbers:
+class ValuesSeen:
     """Values of any kind that may be an item, by numbers in the order of their first appearance. NOT private."""
 
     def __init__(self, role: str) -> None:
@@ -64,7 +64,7 @@ class Numbers:
         return list(wrap_counters(self.raw()).items.to_pylist())
 
 
-class People:
+class PeopleSeen:
     """Which items count of whom. NOT private: it holds the ids of all people.
 
     Args:
@@ -73,7 +73,7 @@ class People:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._ids = Numbers("users")
+        self._ids = ValuesSeen("users")
         self._held = np.zeros(0, np.int64)  # by person: how many of their items have counted
         # Of people who may still bring items: person and item in one number, in order. Of others nothing more counts.
         self._pairs = np.zeros(0, np.int64)
@@ -140,7 +140,7 @@ class People:
     @classmethod
     def loaded(
         cls, header: dict[str, Any], arrays: dict[str, Integers], blobs: dict[str, bytes], most: int, items: int
-    ) -> People:
+    ) -> PeopleSeen:
         """The inverse of `saved`, for the `most` and the number of items of the mechanism."""
         people, number = cls(most), header["number"]
         if header["most"] != most or not isinstance(number, int) or header["kind"] not in _KINDS:
@@ -179,7 +179,7 @@ def _within(known: Integers, asked: Integers) -> npt.NDArray[np.bool_]:
 
 
 def person_rows(items: Any) -> tuple[Any, Integers | None, int | None]:
-    """(items, rows, length): a column for `Numbers`, and of lists which of their `length` rows each item is of."""
+    """(items, rows, length): a column for `ValuesSeen`, and of lists which of their `length` rows each item is of."""
     from discreet.continual._events import flattened
 
     column = prepare_column(items)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from discreet.continual._people import People
+from discreet.continual._people import PeopleSeen
 from discreet.continual.counter import Counter, Integers
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Unit, User
@@ -56,7 +56,7 @@ class DistinctCount(Counter):
         source: RandomSource | None = None,
     ) -> None:
         super().__init__(horizon, budget, method=method, base=base, ledger=ledger, charge_id=charge_id, source=source)
-        self._people = People(1)
+        self._people = PeopleSeen(1)
         self._added = 0  # people who came first in the open tick
 
     def add(self, users: Any, *, nulls: str = "error") -> None:
@@ -111,7 +111,7 @@ class DistinctCount(Counter):
         source: RandomSource | None,
     ) -> Self:
         counter = super()._rebuilt(header, arrays, blobs, ledger, source)
-        counter._people = People.loaded(header["people"], arrays, blobs, 1, 1)
+        counter._people = PeopleSeen.loaded(header["people"], arrays, blobs, 1, 1)
         counter._added = int(header["added"])
         return counter
 

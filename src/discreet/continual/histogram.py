@@ -14,7 +14,7 @@ import numpy.typing as npt
 from discreet.continual import one_shot
 from discreet.continual._base import ListedOverTime
 from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
-from discreet.continual._people import Numbers, People, person_rows
+from discreet.continual._people import PeopleSeen, ValuesSeen, person_rows
 from discreet.continual._schemes import Factored, Hidden, Meta, Scheme, Sparse
 from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, DataError, ParameterError
@@ -133,13 +133,13 @@ class Histogram(ListedOverTime):
         )
         self.k = None if k is None else whole_number("k", k)
         self.unit = Event() if unit is None else unit
-        self._people: People | None = None
+        self._people: PeopleSeen | None = None
         self._most = self.max_items_per_event
         allowed = MECHANISMS[self._domain is not None, self.max_items_per_event is not None]
         if isinstance(self.unit, User):
             _refuse_for_people(max_items_per_event=max_items_per_event, limit=limit)
             self._most, allowed = self.unit.limit, OF_PEOPLE
-            self._people = People(self._most)
+            self._people = PeopleSeen(self._most)
         elif self.unit != Event():
             raise ParameterError(f"unit must be dc.Event() or dc.User(max_items), not {unit!r}")
         self.mechanism = allowed[0] if mechanism == "auto" else mechanism
@@ -322,7 +322,7 @@ class Histogram(ListedOverTime):
         if users is None:
             raise ParameterError("this histogram protects people: say whose the rows are, step(items, users=users)")
         column, parents, length = person_rows(events)
-        numbers = Numbers("items")
+        numbers = ValuesSeen("items")
         rows, people = numbers.of(column, nulls), self._people.number(users, nulls)
         if len(people) != (len(rows) if length is None else length):
             raise DataError("items and users must have one length: say of every row whose it is")
@@ -463,7 +463,7 @@ class Histogram(ListedOverTime):
             raise CorruptStateError("the state has arrays of another size")
         if histogram._people is not None:
             pieces = {name.removeprefix("people."): piece for name, piece in blobs.items()}
-            histogram._people = People.loaded(
+            histogram._people = PeopleSeen.loaded(
                 header["people"], parts["people"], pieces, histogram._people.most, len(items)
             )
         histogram._scheme.load(parts["engine"], len(histogram._total))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.engines.numbers import Numbers, Rows
+from discreet.engines.numbers import NumberedRows, Numbers
 from discreet.engines.people import Memory, OpenPeople
 from discreet.engines.private_folder import PrivateFolder
 from discreet.errors import DataError, DiscreetError
@@ -78,7 +78,7 @@ class DuckPeople(OpenPeople):
     def _first(self, sql: str) -> Any:
         return self._run(sql).fetchall()[0][0]
 
-    def read(self, taken: deque[Rows], coming: Iterator[Rows]) -> None:
+    def read(self, taken: deque[NumberedRows], coming: Iterator[NumberedRows]) -> None:
         """Group rows: those that were taken already, and those that are still to come."""
         self._users.keep_integers()
         self._items.keep_integers()
@@ -203,7 +203,7 @@ class DuckPeople(OpenPeople):
             self._connection.unregister("wanted")
 
 
-def _popped(taken: deque[Rows]) -> Iterator[Rows]:
+def _popped(taken: deque[NumberedRows]) -> Iterator[NumberedRows]:
     while taken:
         yield taken.popleft()
 

@@ -20,7 +20,7 @@ from discreet.events.published import items_array
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
 from discreet.summaries.people import Counts, ValueRange
 
-__all__ = ["Columns", "Numbers", "Rows"]
+__all__ = ["Columns", "NumberedRows", "Numbers", "numbered"]
 
 Columns = tuple[pa.Array, pa.Array, "pa.Array | None"]
 """People, items, and what is to be summed."""
@@ -29,7 +29,7 @@ Numbered = npt.NDArray[np.int32]
 _AHEAD = 1 << 18  # rows that are read while those before are numbered
 
 
-class Rows(NamedTuple):
+class NumberedRows(NamedTuple):
     """Rows in numbers. A negative number is a row to leave out; integers may come as they are, in Arrow."""
 
     users: Numbered | pa.Array
@@ -42,13 +42,13 @@ class Rows(NamedTuple):
 
 def numbered(
     columns: Iterator[Columns], users: Numbers, items: Numbers, nulls: str, values: ValueRange | None
-) -> Iterator[Rows]:
+) -> Iterator[NumberedRows]:
     """The columns in numbers, in their order: one thread for people, one for items, while this one reads."""
     waiting: deque[tuple[object, ...]] = deque()
 
-    def first() -> Rows:
+    def first() -> NumberedRows:
         u, i, steps = waiting.popleft()
-        return Rows(u.result(), i.result(), steps)  # type: ignore[attr-defined,arg-type]
+        return NumberedRows(u.result(), i.result(), steps)  # type: ignore[attr-defined,arg-type]
 
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
         for who, what, amounts in columns:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
-from discreet.engines.numbers import Columns, Numbers, Rows, numbered
+from discreet.engines.numbers import Columns, NumberedRows, Numbers, numbered
 from discreet.engines.private_folder import remove_left_over
 from discreet.engines.tables import TAGGED, as_arrow, names_of_objects, objects_as_arrow, with_kinds
 from discreet.errors import DataError, ParameterError
@@ -52,7 +52,7 @@ class MemoryPeople(OpenPeople):
     Rows may come in any order; what is returned depends neither on it nor on the number of threads.
     """
 
-    def __init__(self, rows: deque[Rows], items: Numbers, entry: _native.Pairs.Entry, most: int) -> None:
+    def __init__(self, rows: deque[NumberedRows], items: Numbers, entry: _native.Pairs.Entry, most: int) -> None:
         self._items = items
         self._pairs = _native.Pairs(entry, LENGTH, most)
         while rows:
@@ -235,7 +235,7 @@ class _Counting:
         kind, most, each = (entry.present, 1, 32) if not self.rows else (entry.times, MOST_ROWS, 40)
         if self.values is not None:
             kind, most, each = entry.sums, MOST_STEPS, 64
-        taken: deque[Rows] = deque()
+        taken: deque[NumberedRows] = deque()
         count = 0
         fits = self.memory.room > 0
         while fits and (rows := next(coming, None)) is not None:

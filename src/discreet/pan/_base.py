@@ -27,7 +27,7 @@ from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import prepare_column, skip_nulls
 from discreet.noise import RandomSource, fresh_source
 from discreet.noise.source import MAX_SCALE
-from discreet.pan.charge import Charge, saved_charge
+from discreet.pan.charge import StateCharge, saved_charge
 from discreet.pan.responses import Response
 from discreet.pan.seam import BitCell, ElementLaw
 from discreet.pan.settings import Options, Settings
@@ -73,7 +73,7 @@ class PanEstimator:
     _seeded: bool
     _released: int
     _last: Any
-    _charge: Charge | None
+    _charge: StateCharge | None
 
     # ---- making one ----------------------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ class PanEstimator:
         _ = self.response  # which has to exist
         if self._sensitivity(1) > MAX_SCALE * self._settings.epsilon_output:
             raise ParameterError("epsilon is too small: the noise of a release would have a scale above 2**50")
-        self._charge = Charge.begin(account, charge_id, self._bill(self._settings.epsilon), self._draw)
+        self._charge = StateCharge.begin(account, charge_id, self._bill(self._settings.epsilon), self._draw)
 
     def _draw(self) -> None:
         self._table = self._build(self._source or fresh_source())
@@ -264,7 +264,7 @@ class PanEstimator:
             raise CorruptStateError(f"state of {cls.__name__} cannot be read ({type(error).__name__})") from None
         made._source, made._lock = None, threading.Lock()
         bill, more = made._bill(made._settings.epsilon), made._beyond_the_plan(made.intrusions)
-        made._charge = Charge.restored(saved, ledger, bill, made._seeded, more)
+        made._charge = StateCharge.restored(saved, ledger, bill, made._seeded, more)
         return made
 
     def _check_table(self) -> None:

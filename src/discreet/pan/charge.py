@@ -13,11 +13,11 @@ from discreet.releases.paying import Bill, begin, check_payer
 if TYPE_CHECKING:  # what nobody pays for needs no ledger
     from discreet.privacy.ledger import Account
 
-__all__ = ["Charge", "saved_charge"]
+__all__ = ["StateCharge", "saved_charge"]
 
 
 @dataclass(frozen=True)
-class Charge:
+class StateCharge:
     """The charge that pays for a state and for those that go on from it.
 
     The ledger keeps the token, which is drawn with the state: a second state under the same id is refused. It would be
@@ -31,7 +31,7 @@ class Charge:
     @classmethod
     def begin(
         cls, account: Account | None, charge_id: str | None, bill: Bill, draw: Callable[[], None]
-    ) -> Charge | None:
+    ) -> StateCharge | None:
         """Charge durably, then draw the state; without an account, draw it.
 
         The charge counts as used when the state is drawn. Before that nothing of it saw any data, so after a crash in
@@ -52,7 +52,7 @@ class Charge:
         bill: Bill,
         seeded: bool,
         more: Mapping[str, Bill] | None = None,
-    ) -> Charge | None:
+    ) -> StateCharge | None:
         """That of a state that is read. An account that did not pay for it, or nothing so far, is charged now.
 
         `more` is what the state has cost beyond the bill, by the names of `add`.

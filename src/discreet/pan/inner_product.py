@@ -13,7 +13,7 @@ import numpy.typing as npt
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.noise import RandomSource, fresh_source
 from discreet.pan._base import PanEstimate
-from discreet.pan.charge import Charge, saved_charge
+from discreet.pan.charge import StateCharge, saved_charge
 from discreet.pan.responses import ONE, Response
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.privacy.budget import as_budget
@@ -77,7 +77,7 @@ class InnerProductCounter:
         self._vector: Bits | None = None
         self._count = self._vectors = 0
         self._lock = threading.Lock()
-        self._charge = Charge.begin(ledger, charge_id, self._bill, lambda: None)
+        self._charge = StateCharge.begin(ledger, charge_id, self._bill, lambda: None)
 
     @property
     def _bill(self) -> Bill:
@@ -210,7 +210,7 @@ class InnerProductCounter:
             saved = saved_charge(state.get("charge"))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CorruptStateError(f"state of {cls.__name__} cannot be read ({type(error).__name__})") from None
-        counter._charge = Charge.restored(saved, ledger, counter._bill, counter._seeded)
+        counter._charge = StateCharge.restored(saved, ledger, counter._bill, counter._seeded)
         return counter
 
     def __repr__(self) -> str:

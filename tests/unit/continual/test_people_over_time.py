@@ -12,7 +12,7 @@ import pytest
 import discreet as dc
 from discreet import _native
 from discreet.continual import DistinctCount, Histogram
-from discreet.continual._people import People
+from discreet.continual._people import PeopleSeen
 from discreet.noise import seeded_source
 from discreet.storage import open_state, seal_state
 
@@ -310,7 +310,7 @@ def test_the_state_has_the_size_that_it_says():
 
 
 def test_of_people_with_all_their_items_only_the_id_is_kept():
-    people = People(2)
+    people = PeopleSeen(2)
     numbers = people.number(["u", "v"], "error")
     people.take(*people.fresh(numbers[[0, 0, 0, 1]], np.array([5, 6, 7, 5])))
     assert people._held.tolist() == [2, 1]

@@ -1,0 +1,21 @@
+"""A name means one thing: no two classes share one, and no function is called `_`."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[2] / "src"
+# How many different people (or items) there are: the same question to two trust models, public in both.
+SHARED = {"DistinctCount": {"discreet/continual/distinct_count.py", "discreet/pan/distinct_count.py"}}
+
+
+def test_a_name_is_one_class_and_every_function_has_one():
+    places = defaultdict(list)
+    for path in sorted(SOURCES.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path.relative_to(SOURCES).as_posix())
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                assert node.name.strip("_"), path
+    assert len(places) > 100
+    assert {name: set(where) for name, where in places.items() if len(where) > 1} == SHARED
