@@ -15,7 +15,7 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import new_charge_id
 from discreet.privacy.steps import Steps
-from discreet.releases.paying import Bill, begin
+from discreet.releases.paying import Bill, begin, check_payer
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Continual(abc.ABC):
         charge_id: str | None,
         source: RandomSource | None,
     ) -> None:
+        if ledger is not None:
+            check_payer(ledger, charge_id, source)
         self.horizon = None if horizon is None else whole_number("horizon", horizon, 1, MAX_HORIZON)
         self.budget = as_budget(budget)
         self.tick = 0
@@ -195,6 +197,8 @@ class Continual(abc.ABC):
 
     def _resume(self, restored: bool) -> None:
         """Check a state that was read against the ledger; a second run begins here, if that is what is wanted."""
+        if self._ledger is not None and self._seeded:
+            raise ParameterError("a ledger keeps private releases; a state from a seeded source is not private")
         if self._ledger is None:
             if restored:
                 raise ParameterError("a restored state pays for a second run: give the ledger's account")
@@ -258,6 +262,8 @@ class Continual(abc.ABC):
         run, charged once more at the next step: ticks that were published are returned as they were, whatever their
         events are, and new ones are drawn after the last of them.
         """
+        if ledger is not None:
+            check_payer(ledger, None, source)
         header, arrays, blobs = load_state(data, cls.family, cls.newest)
         try:
             made = cls._rebuilt(header, arrays, blobs, ledger, source)

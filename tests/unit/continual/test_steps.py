@@ -266,3 +266,20 @@ def test_the_noise_of_a_second_run_has_the_law_of_the_first_and_none_of_its_nois
     assert len(after) == 1000
     assert abs(after.std() / made.error(6) - 1) < 0.15
     assert abs(np.corrcoef(before, after)[0, 1]) < 0.18
+
+
+def test_a_ledger_keeps_no_release_that_is_not_private(make, account):
+    for wrong in ({"source": seeded_source(1), "ledger": account}, {"ledger": "ledger.sqlite"}):
+        with pytest.raises(dc.ParameterError, match=r"seeded|account"):
+            make(**wrong)
+    made, seeded = make(), make(source=seeded_source(1))
+    for each in (made, seeded):
+        each.step(events(each))
+    for data, wrong in (
+        (made.to_bytes(), {"source": seeded_source(1), "ledger": account}),
+        (made.to_bytes(), {"ledger": "ledger.sqlite"}),
+        (seeded.to_bytes(), {"ledger": account}),
+    ):
+        with pytest.raises(dc.ParameterError, match=r"seeded|account"):
+            type(made).from_bytes(data, **wrong)
+    assert not charges(account)
