@@ -16,6 +16,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
+from discreet.releases.asked import now
 from discreet.releases.release import Release
 from discreet.summaries import ShardedMisraGries, UserMisraGries
 
@@ -137,6 +138,7 @@ def top_k(
             "lists, one row a person: unit=dc.User(), and no values)"
         )
     told = {"item": column, **(columns or {})}
+    began = now()  # a table may be read when its column is taken
     if column is not None:
         data = column_of(data, column)
     if unit is None:
@@ -181,7 +183,7 @@ def top_k(
     # Nobody else has the summary, so it is not copied.
     request_of_all = asked_of_summary(summary, prepared.stream_length, asked)
     return prepared.release(
-        summary, request_of_all, k=k, columns=told, nulls=nulls, bad_items=bad_items, workers=workers
+        summary, request_of_all, time=began, k=k, columns=told, nulls=nulls, bad_items=bad_items, workers=workers
     ).head(k)
 
 

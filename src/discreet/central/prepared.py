@@ -90,11 +90,12 @@ class Prepared:
         """The same for what is drawn in another way; `also` is added to the description."""
         bill = Bill(self.budget, self.description + also, self.mechanism.unit, request)
         capacity = getattr(self.mechanism, "capacity", None)
-        told = {"capacity": capacity, "stream_length": self.stream_length, "total_share": self.total_share, **asked}
+        chosen = {"capacity": capacity, "stream_length": self.stream_length, "total_share": self.total_share}
+        told: dict[str, Any] = {"time": self.time, **chosen, **asked}
 
         def drawn() -> Release:
             release = draw()
-            release.asked = Asked.of(self.time, **told)
+            release.asked = Asked.of(**told)
             return release
 
         return pay_for_release(self.ledger, self.charge_id, bill, drawn)

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import warnings
+from datetime import datetime
 from fractions import Fraction
 from html.parser import HTMLParser
 
@@ -171,13 +172,28 @@ def test_nothing_of_the_data_is_in_what_a_release_says_was_asked_for():
 def test_the_time_is_that_of_the_question_and_not_of_the_end_of_reading(monkeypatch):
     from discreet.releases import asked
 
-    began = asked.now()
+    class Later:
+        @staticmethod
+        def now(zone):
+            return datetime(2999, 1, 1, tzinfo=zone)
 
     def column():
-        monkeypatch.setattr(asked, "datetime", None)  # nobody may look at the clock from here on
+        monkeypatch.setattr(asked, "datetime", Later)
         yield pa.array(["a"] * 100)
 
-    assert dc.top_k(column(), 3, dc.Budget(1.0, 1e-6)).asked.time >= began
+    class Table:
+        def __arrow_c_stream__(self, schema=None):
+            monkeypatch.setattr(asked, "datetime", Later)
+            return pa.table({"url": ["a"] * 100, "user": list(range(100))}).__arrow_c_stream__(schema)
+
+    for data, options in (
+        (column(), {}),
+        (Table(), {"column": "url"}),
+        (Table(), {"column": "url", "user": "user"}),
+    ):
+        assert dc.top_k(data, 3, dc.Budget(1.0, 1e-6), **options).asked.time < "2999"
+        assert asked.now() > "2999"
+        monkeypatch.undo()
 
 
 def test_a_replayed_release_has_the_time_it_was_first_asked_for(tmp_path):
