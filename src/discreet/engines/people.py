@@ -164,7 +164,7 @@ def columns_of_table(
     wanted = [name for name in (column, user) if name is not None]
     if len({*wanted, values}) < len(wanted) + 1:
         raise ParameterError("the columns of the items, the people and the values must be different columns")
-    data = objects_as_arrow(table, wanted) if user is not None and values is None else None
+    data = objects_as_arrow(table, wanted, values) if user is not None else None
     if values is not None and all(names_of_objects(table).count(name) == 1 for name in (*wanted, values)):
         # Without the other columns, whose objects may be anything.
         chosen = [*wanted, values]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -49,17 +52,20 @@ def names_of_objects(table: Any) -> list[Any]:
     return list(table.columns) if frame else []
 
 
-def objects_as_arrow(table: Any, wanted: Sequence[str]) -> pa.Table | None:
+def objects_as_arrow(table: Any, wanted: Sequence[str], amounts: str | None = None) -> pa.Table | None:
     """The wanted columns of a data frame or dict of Python objects of several kinds; None for any other table.
+    `amounts` is a further column, of numbers.
 
     What Arrow makes of objects depends on each of them: one of bytes makes all text bytes, one float all numbers
     floats. So each is written with its kind. Rows that cannot be items are left out (docs/privacy/errors.md).
     """
     names = names_of_objects(table)
+    items, wanted = wanted, wanted if amounts is None else [*wanted, amounts]
     if any(names.count(name) != 1 for name in wanted):
         return None
     columns = [_objects_of(table[name]) for name in wanted]
-    tagged = [None if values is None else _tags(values) for values in columns]
+    makes = [*(_tags for _ in items), *(_floats for _ in wanted[len(items) :])]
+    tagged = [None if values is None else make(values) for make, values in zip(makes, columns, strict=True)]
     if all(tags is None for tags in tagged):
         # Without the other columns, whose objects may be anything.
         if library(table) == "pandas":
@@ -76,8 +82,8 @@ def objects_as_arrow(table: Any, wanted: Sequence[str]) -> pa.Table | None:
                 [value is None or tag is not None for value, tag in zip(values or (), tags, strict=True)], bool
             )
             kept = there if kept is None or len(kept) != len(there) else kept & there
-            array = pa.array(tags, pa.large_binary())
-            fields.append(pa.field(name, array.type, metadata=TAGGED))
+            array = pa.array(tags, pa.float64() if name == amounts else pa.large_binary())
+            fields.append(pa.field(name, array.type, metadata=None if name == amounts else TAGGED))
         arrays.append(array)
     assert kept is not None
     if len({len(array) for array in arrays}) > 1:
@@ -107,6 +113,26 @@ def _tags(values: list[Any]) -> list[bytes | None] | None:
     odd = any(tag is None and value is not None for value, tag in zip(values, tags, strict=True))
     large = kinds == {b"i"} and any(isinstance(item := item_of(value), int) and item >= 2**63 for value in values)
     return tags if odd or large or len(kinds) > 1 else None
+
+
+def _floats(values: list[Any]) -> list[float | None] | None:
+    """The objects as numbers, None where one is none; None if all are such that Arrow reads them as they are."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {float} or (kinds == {int} and all(value is None or abs(value) < 2**63 for value in values)):
+        return None
+    return [_float(value) for value in values]
+
+
+def _float(value: Any) -> float | None:
+    number: Any = value if isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.bool_)) else None
+    if number is None:
+        return None
+    try:
+        return float(number)
+    except OverflowError:  # a whole number beyond all floats
+        return math.inf if number > 0 else -math.inf
+    except ValueError:  # a signal that it is not a number
+        return None
 
 
 def _tag(value: Any) -> bytes | None:

@@ -1,12 +1,13 @@
-"""People in JSON lines: a row of another kind is another person, or another item, and stops nobody else's release."""
+"""A row of another kind, in JSON lines or among objects, is another person or item, and stops nobody else's release."""
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.engines.people import people_of_batches
+from discreet.engines.people import columns_of_table, people_of_batches
 from discreet.engines.tables import untagged, with_kinds
 from discreet.events.stream import open_stream
 
@@ -78,3 +79,25 @@ def test_kinds_can_be_taken_off_again(column):
     back = [None if value is None else untagged(value) for value in with_kinds(column).to_pylist()]
     assert back == column.to_pylist()
     assert [type(value) for value in back] == [type(value) for value in column.to_pylist()]
+
+
+def summed(users, values, make=dict):
+    """What the items of a table of objects add up to, before noise and unbounded, and how many rows have a sum."""
+    table = make({"user": users, "item": ["a"] * len(users), "value": values})
+    columns, _ = columns_of_table(table, "item", "user", "value")
+    return [amount for _, _, amounts in columns for amount in amounts.cast(pa.float64()).to_pylist()]
+
+
+@pytest.mark.parametrize("make", [dict, pytest.param("pandas", id="pandas")])
+@pytest.mark.parametrize(
+    ("user", "value", "kept"),
+    [
+        *((7, 5.0, [5.0]), (b"x", 5.0, [5.0]), (1.5, 5.0, []), ("v", "x", []), ("v", True, []), ("v", [1], [])),
+        *(("v", 2**80, [2.0**80]), ("v", 10**400, [float("inf")]), ("v", Decimal("0.5"), [0.5]), ("v", 3, [3.0])),
+    ],
+)
+def test_an_odd_object_beside_values_leaves_out_itself_alone(make, user, value, kept):
+    make = pytest.importorskip("pandas").DataFrame if make == "pandas" else make
+    names = [f"u{number}" for number in range(20)]
+    assert summed([*names, user], [1.0] * 20 + [value], make) == [1.0] * 20 + kept
+    assert summed(names, [1.0] * 20, make) == [1.0] * 20
