@@ -50,6 +50,13 @@ inline void short_words(const char* p, uint32_t n, uint64_t& a, uint64_t& b) {
   }
 }
 
+// SplitMix64: a bijection whose outputs for the multiples of an odd number look independent.
+inline uint64_t splitmix(uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+  return x ^ x >> 31;
+}
+
 // What a summary hashes under: the words that its seed becomes, and which hash of bytes it was begun with.
 struct HashKey {
   uint64_t seed;
@@ -57,15 +64,7 @@ struct HashKey {
   bool first_version;  // of a state of version 1, which goes on with the order it began with
 
   explicit HashKey(uint64_t seed, bool first_version = false)
-      : seed(seed), second(word(seed + kMixA)), third(word(seed + 2 * kMixA)), first_version(first_version) {}
-
- private:
-  // SplitMix64: a bijection whose outputs for the multiples of an odd number look independent.
-  static uint64_t word(uint64_t x) {
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-    return x ^ x >> 31;
-  }
+      : seed(seed), second(splitmix(seed + kMixA)), third(splitmix(seed + 2 * kMixA)), first_version(first_version) {}
 };
 
 // The hash of bytes in states of version 1, and the checksum of states. The two factors of its product are keyed with

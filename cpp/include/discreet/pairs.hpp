@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "discreet/hash.hpp"
+
 namespace discreet {
 
 // One pair for every person and item, in the order of the persons, with how often it occurred or what its rows add up
@@ -54,7 +56,8 @@ class Pairs {
   }
 
   // The sum over people of what each gives its items: trunc(length/sqrt(d)) for d of them. Of more than `most_items`
-  // those take part that have the smallest `keys`, which must depend on the item alone.
+  // a random choice takes part: by a hash of the item's key, which must depend on the item alone, and of all keys of
+  // the person. So a choice depends on this person alone, and people with other items choose anew.
   std::vector<int64_t> discovery(uint64_t most_items, const uint64_t* keys) const {
     std::vector<int64_t> sums(items_, 0);
     std::vector<int64_t> weights(most_items + 1, 0);
@@ -68,7 +71,9 @@ class Pairs {
         return;
       }
       choice.clear();
-      for (size_t at = begin; at < end; ++at) choice.emplace_back(keys[item(at)], item(at));
+      uint64_t all = 0;
+      for (size_t at = begin; at < end; ++at) all ^= keys[item(at)];
+      for (size_t at = begin; at < end; ++at) choice.emplace_back(splitmix(keys[item(at)] ^ splitmix(all)), item(at));
       std::nth_element(choice.begin(), choice.begin() + static_cast<int64_t>(most_items), choice.end());
       for (uint64_t i = 0; i < most_items; ++i) sums[choice[i].second] += weights[most_items];
     });

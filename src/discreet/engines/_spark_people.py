@@ -65,10 +65,12 @@ class SparkPeople(People):
         return kept
 
     def discovery_weights(self, most_items: int) -> Counts:
-        owners = self._pairs.groupBy("u").agg(F.count("*").alias("d"))
-        sized = self._pairs.join(owners, "u")
+        # A hash of the item, and of all of the person's: people with other items choose anew.
+        keyed = self._pairs.withColumn("h", F.xxhash64("i", F.lit(self._key)))
+        owners = keyed.groupBy("u").agg(F.count("*").alias("d"), F.expr("bit_xor(h)").alias("own"))
+        sized = keyed.join(owners, "u")
         ranked = sized.filter(F.col("d") > most_items).withColumn(
-            "r", F.row_number().over(Window.partitionBy("u").orderBy(F.xxhash64("i", F.lit(self._key)), "i"))
+            "r", F.row_number().over(Window.partitionBy("u").orderBy(F.xxhash64("h", "own"), "i"))
         )
         part = (
             sized.filter(F.col("d") <= most_items)

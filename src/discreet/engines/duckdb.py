@@ -137,10 +137,10 @@ class DuckPeople(OpenPeople):
                     self._run("CREATE OR REPLACE TEMP TABLE item_key AS SELECT * FROM keys")
                     self._connection.unregister("keys")
                     key, joined = "key", "JOIN item_key USING (i)"
-                ranked = (
-                    f"SELECT i, row_number() OVER (PARTITION BY u ORDER BY {key}, i) AS r FROM pairs "
-                    f"JOIN person USING (u) {joined} WHERE d > {most_items}"
-                )
+                # With what the person's items hash to together: people with other items choose anew.
+                keyed = f"SELECT u, i, {key} AS key FROM pairs JOIN person USING (u) {joined} WHERE d > {most_items}"
+                salted = f"SELECT *, bit_xor(key) OVER (PARTITION BY u) AS own FROM ({keyed})"
+                ranked = f"SELECT i, row_number() OVER (PARTITION BY u ORDER BY hash(key, own), i) AS r FROM ({salted})"
                 parts.append(
                     f"SELECT i, {weight.format(f'{most_items}::DOUBLE')} AS w FROM ({ranked}) WHERE r <= {most_items}"
                 )

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from discreet.privacy.checks import whole_number
 
-__all__ = ["UserSets"]
+__all__ = ["UserSets", "mixed"]
 
 _USERS_IN_A_BATCH = 1 << 14
 
@@ -43,7 +43,7 @@ class UserSets:
         first.sort()
         user_index, item_index = user_index[first], item_index[first]
         shared = [self._items.setdefault(item, item) for item in item_names]
-        ranks = _mixed(self._hashes(user_names, b"user")[user_index], self._hashes(item_names, b"item")[item_index])
+        ranks = mixed(self._hashes(user_names, b"user")[user_index], self._hashes(item_names, b"item")[item_index])
         for u, i, rank in zip(user_index.tolist(), item_index.tolist(), ranks.tolist(), strict=True):
             user, pair = user_names[u], (rank, shared[i])
             kept = self._sets.get(user, ())
@@ -73,14 +73,14 @@ def _rank(pair: tuple[int, Any]) -> int:
     return pair[0]
 
 
-def _mixed(
+def mixed(
     users: np.ndarray[Any, np.dtype[np.uint64]], items: np.ndarray[Any, np.dtype[np.uint64]]
 ) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """One hash of two: the finaliser of SplitMix64, after which users have their items in unrelated orders."""
-    mixed = users + np.uint64(0x9E3779B97F4A7C15) * items
+    both = users + np.uint64(0x9E3779B97F4A7C15) * items
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+        both = (both ^ (both >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(both ^ (both >> np.uint64(31)))
 
 
 def _encoded(array: pa.Array) -> tuple[list[Any], np.ndarray[Any, np.dtype[np.int64]]]:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
+from discreet.events.users import mixed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,11 +156,15 @@ class ListedPeople(People):
 
     def discovery_weights(self, most_items: int) -> Counts:
         d = np.bincount(self._owner) if len(self._owner) else np.zeros(0, np.int64)
-        # Which of too many take part is decided by the items themselves: nobody else's items may matter.
+        # Which of too many take part is decided by this person's items together: nobody else's may matter, and people
+        # with other items choose anew.
         keys = [
-            blake2b(repr((self._choice, name)).encode(), digest_size=7).digest() for name in self._names.to_pylist()
+            blake2b(repr((self._choice, name)).encode(), digest_size=8).digest() for name in self._names.to_pylist()
         ]
-        key = np.array([int.from_bytes(digest, "big") for digest in keys], np.int64)[self._place]
+        key = np.frombuffer(b"".join(keys), np.uint64)[self._place]
+        own = np.zeros(len(d), np.uint64)
+        np.bitwise_xor.at(own, self._owner, key)
+        key = mixed(own[self._owner], key)
         order = np.lexsort((key, self._owner))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(d) - d, d)

@@ -6,6 +6,7 @@ import datetime
 import os
 import tempfile
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
 
 import duckdb
@@ -79,6 +80,21 @@ def test_of_a_person_with_many_items_256_take_part():
         weights = people.discovery_weights(256)
         assert len(weights) == 256
         assert {*weights.tolist()} == {(2**24 - 1) // 16}
+
+
+@pytest.mark.parametrize("engine", ["lists", "memory", "disk"])
+def test_people_with_many_items_choose_anew(engine, monkeypatch):
+    """200 people have 400 to 599 of 600 items. Were the choice the same for all, most items would have no part."""
+    sets = [[item for item in range(600) if (item - person) % 600 < 400 + person] for person in range(200)]
+    if engine == "disk":
+        monkeypatch.setattr("discreet.engines.people.Memory.room", 0)
+    table = pa.table({"who": np.repeat(range(200), [*map(len, sets)]), "what": [item for own in sets for item in own]})
+    with nullcontext(ListedPeople(sets)) if engine == "lists" else people_of_table(table, "what", "who") as people:
+        weights = people.discovery_weights(256)
+    # An item of n people has about 256/500 n of them: 66 to 128, give or take 7.
+    assert len(weights) == 600
+    assert weights.min() * 16 / 2**24 > 66 - 42
+    assert weights.max() * 16 / 2**24 < 128 + 42
 
 
 @pytest.mark.parametrize("texts", [True, False])
