@@ -46,6 +46,7 @@ def top_k_of_people(
     source: RandomSource | None = None,
     lists: bool = False,
     columns: Mapping[str, Any] | None = None,
+    time: str | None = None,
 ) -> Release:
     """What people of a table have; see `top_k`. Of `lists` nothing says whose they are: each is a person."""
     within = range_of_values(values, value_range)
@@ -61,7 +62,8 @@ def top_k_of_people(
     ) as people:  # fmt: skip
         asked = asked_of_top(k, nulls, request, column=column, user=user, values=values)
         told = {"item": column, "user": user, "value": values} if columns is None else columns
-        return prepared.release(people, {"request": asked}, **asked_of_people(k, told, nulls, max_items, count, within))
+        said = asked_of_people(k, told, nulls, max_items, count, within)
+        return prepared.release(people, {"request": asked}, **said, time=time or prepared.time)
 
 
 def asked_of_people(

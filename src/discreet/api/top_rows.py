@@ -160,6 +160,7 @@ def top_k(
             table, k, budget, column="item", user=persons, max_items=max_items, count=count, nulls=nulls, memory=memory,
             workers=workers, ledger=ledger, charge_id=charge_id,
             request=asked_of_top(k, nulls, request, column=column), source=source, lists=True, columns=told,
+            time=began,
         )  # fmt: skip
     summary = empty_summary(grouped, k, budget, unit, capacity, mechanism, stream_length, workers)
     # An hour of reading must not end in a parameter that could have been refused before.

@@ -177,9 +177,9 @@ def test_the_time_is_that_of_the_question_and_not_of_the_end_of_reading(monkeypa
         def now(zone):
             return datetime(2999, 1, 1, tzinfo=zone)
 
-    def column():
+    def column(lists=False):
         monkeypatch.setattr(asked, "datetime", Later)
-        yield pa.array(["a"] * 100)
+        yield pa.array([["a"]] * 100 if lists else ["a"] * 100)
 
     class Table:
         def __arrow_c_stream__(self, schema=None):
@@ -188,6 +188,7 @@ def test_the_time_is_that_of_the_question_and_not_of_the_end_of_reading(monkeypa
 
     for data, options in (
         (column(), {}),
+        (column(lists=True), {"unit": dc.User()}),
         (Table(), {"column": "url"}),
         (Table(), {"column": "url", "user": "user"}),
     ):
