@@ -21,7 +21,12 @@ import os, sys
 import discreet as dc
 
 path, children = sys.argv[1], int(sys.argv[2])
-dc.Ledger(path).account("searches").remaining()   # load everything once, before forking
+warm = dc.Ledger(path + ".warm")                  # load everything once, before forking: a refusal needs most
+warm.grant("searches", dc.Budget(0.125))
+try:
+    warm.account("searches").charge(dc.Budget(1.0))
+except dc.BudgetExceededError:
+    pass
 go = os.pipe()
 for child in range(children):
     if os.fork() == 0:

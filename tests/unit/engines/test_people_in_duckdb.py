@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import os
+import subprocess
+import sys
 import tempfile
 import traceback
 from contextlib import nullcontext
@@ -316,11 +318,16 @@ def test_rows_that_stop_fitting_go_out_of_core(kind, monkeypatch):
 def test_the_private_folder_goes_also_after_a_crash(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("discreet.engines.people.Memory.room", 0)  # all is counted out of core
-    child = os.fork()
-    if child == 0:
-        people_of_table(made_up(10), "what", "who")
-        os._exit(9)  # no clean-up
-    os.waitpid(child, 0)
+    # A process of its own: a copy of this one would wait for threads of DuckDB and pyarrow that it does not have.
+    program = """
+import os, pyarrow as pa
+from discreet.engines.people import Memory, people_of_table
+Memory.room = 0
+people = people_of_table(pa.table({"who": [1, 2, 3], "what": ["a", "b", "a"]}), "what", "who")
+os._exit(9)  # no clean-up
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, timeout=120).returncode == 9
     (left,) = tmp_path.iterdir()
     assert left.stat().st_mode & 0o077 == 0
     with people_of_table(made_up(10), "what", "who"):
