@@ -14,7 +14,7 @@ import pytest
 
 import discreet as dc
 from discreet.continual import DistinctCount, Histogram
-from discreet.continual._people import People
+from discreet.continual._people import PeopleSeen as People
 from discreet.continual._schemes import Hidden
 
 BUDGET = dc.Budget(2.0, 0.1)
