@@ -145,7 +145,8 @@ def stream(length=20_000, seed=3):
 
 def test_every_mechanism_of_the_package_is_here():
     tried = {type(case.make(8)) for case in CASES.values()}
-    assert tried == all_mechanisms() - {Mechanism}
+    # One that lists all of a public list, whatever occurs, has its own tests: tests/unit/test_counting.py.
+    assert tried == all_mechanisms() - {Mechanism, central.UniverseHistogram}
 
 
 def test_it_declares_what_it_promises(each):
@@ -220,7 +221,17 @@ def test_an_empty_release_does_not_tell_an_empty_stream_from_one_event(each):
     nothing, one = (mechanism(each.fill(s, 4), seeded_source(5)) for s in (stream(0), np.array([7])))
     assert len(nothing) == len(one) == 0
     assert nothing.to_arrow().schema == one.to_arrow().schema
-    assert {**nothing.to_dict(), "offset": 0} == {**one.to_dict(), "offset": 0}
+    assert without_noisy_numbers(nothing) == without_noisy_numbers(one)
+
+
+def without_noisy_numbers(release):
+    """What is stored and printed, but for what has noise: offsets, and the length that cell sketches publish."""
+    fields = {**release.to_dict(), "offset": 0}
+    collisions = fields["error_model"].get("collisions")
+    if collisions:
+        assert collisions["length"] > 50  # of no events, or one: it is the noise
+        collisions.update(length=0, items=0)
+    return fields
 
 
 def test_one_counter(each):
@@ -282,9 +293,9 @@ def test_a_seeded_release_says_that_it_is_not_private(each):
 
 def test_equal_seeds_give_equal_releases_and_others_do_not(each):
     summary, mechanism = each.fill(stream(), 32), each.make(32)
-    one, same, other = (mechanism(summary, seeded_source(seed)) for seed in (9, 9, 10))
-    assert one.to_payload() == same.to_payload()
-    assert one.to_payload() != other.to_payload()
+    one, same, *others = (mechanism(summary, seeded_source(seed)).to_payload() for seed in (9, 9, *range(10, 20)))
+    assert one == same
+    assert any(one != other for other in others)  # one other may be equal by chance: 3 of 300 are, where noise is small
 
 
 def test_the_system_source_is_the_default(each, monkeypatch):
