@@ -11,6 +11,7 @@ from discreet.continual._people import PeopleSeen
 from discreet.continual.counter import Counter, Integers
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Unit, User
+from discreet.privacy.checks import whole_number
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -112,7 +113,7 @@ class DistinctCount(Counter):
     ) -> Self:
         counter = super()._rebuilt(header, arrays, blobs, ledger, source)
         counter._people = PeopleSeen.loaded(header["people"], arrays, blobs, 1, 1)
-        counter._added = int(header["added"])
+        counter._added = whole_number("added", header["added"], 0, header["people"]["number"])
         return counter
 
     def __repr__(self) -> str:
