@@ -26,7 +26,7 @@ def explain(release: str) -> None:
     try:
         text = sys.stdin.read() if release == "-" else Path(release).read_text(encoding="utf-8")
         told = json.loads(text)
-        words = explained(told["guarantee"], told.get("counted", "events"))
+        words = explained(told["guarantee"], told.get("counted", "events"), told.get("left_out"))
     except OSError as error:
         raise DataError(f"{release} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -6,7 +6,7 @@ import math
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
-__all__ = ["COUNTED", "explained", "explanation"]
+__all__ = ["COUNTED", "explained", "explanation", "missing"]
 
 COUNTED = {
     "events": "of events",
@@ -28,17 +28,27 @@ _TRUST = {
 }
 
 
-def explained(guarantee: dict[str, Any], counted: str = "events") -> str:
+def explained(guarantee: dict[str, Any], counted: str = "events", left_out: dict[str, float] | None = None) -> str:
     """The paragraphs as one text, in lines of at most 100 characters."""
     from discreet.releases.formats import paragraph
 
-    return "\n\n".join(map(paragraph, explanation(guarantee, counted)))
+    return "\n\n".join(map(paragraph, explanation(guarantee, counted, left_out)))
 
 
-def explanation(guarantee: dict[str, Any], counted: str = "events") -> list[str]:
+def missing(value: float, lower: float, upper: float) -> str:
+    """How much lower than the truth counts of people are, in a sentence."""
+    low, high = math.floor(100 * lower), math.ceil(100 * upper)
+    about = "less than 1" if value < 0.01 else f"about {100 * value:.0f}"
+    span = f" ({low} to {high} %)" if high > 1 else ""
+    return f"Counts are low by {about} %{span}: people with many items are counted in part."
+
+
+def explanation(
+    guarantee: dict[str, Any], counted: str = "events", left_out: dict[str, float] | None = None
+) -> list[str]:
     """The paragraphs about a guarantee: what is protected, against whom, what epsilon means, what is assumed.
 
-    `counted` is what the release says that its counts are of.
+    `counted` is what the release says that its counts are of, `left_out` its share of what they lack.
     """
     if guarantee["seeded"]:
         return [
@@ -47,7 +57,8 @@ def explanation(guarantee: dict[str, Any], counted: str = "events") -> list[str]
         ]
     paragraphs = [_protected(guarantee), _against(guarantee), _epsilon(guarantee), _counts(guarantee)]
     if counted != "events":
-        paragraphs.insert(1, f"What was counted: counts are {COUNTED[counted]}.")
+        lacks = "" if left_out is None else f" {missing(left_out['value'], left_out['lower'], left_out['upper'])}"
+        paragraphs.insert(1, f"What was counted: counts are {COUNTED[counted]}.{lacks}")
     if guarantee["assumptions"]:
         paragraphs.append("This rests on: " + "; ".join(guarantee["assumptions"]) + ".")
     reference = f" ({guarantee['reference']})" if guarantee["reference"] else ""

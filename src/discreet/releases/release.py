@@ -21,7 +21,7 @@ from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
 from discreet.releases.asked import Asked
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.explain import COUNTED
+from discreet.releases.explain import COUNTED, missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -298,10 +298,7 @@ class Release:
         of = COUNTED[self.counted]
         told = [f"Counts are {of}. The intervals are for what was counted; their lower ends hold for the truth, too."]
         if self.left_out is not None:
-            low, high = math.floor(100 * self.left_out.lower), math.ceil(100 * self.left_out.upper)
-            about = "less than 1" if self.left_out.value < 0.01 else f"about {100 * self.left_out.value:.0f}"
-            span = f" ({low} to {high} %)" if high > 1 else ""
-            told.append(f"Counts are low by {about} %{span}: people with many items are counted in part.")
+            told.append(missing(self.left_out.value, self.left_out.lower, self.left_out.upper))
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
@@ -345,7 +342,8 @@ class Release:
         """What the release promises, in words for people who do not know the field; as `discreet explain` prints it."""
         from discreet.releases.explain import explained
 
-        return explained(self.guarantee.to_dict(), self.counted)
+        lacks = None if self.left_out is None else _estimate_to_dict(self.left_out)
+        return explained(self.guarantee.to_dict(), self.counted, lacks)
 
     def columns(self, confidence: float = 0.95) -> dict[str, list[Any]]:
         """item, count, lower and upper, JSON-ready. Bytes are written as hexadecimal; an infinite bound is None."""

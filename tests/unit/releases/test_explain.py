@@ -126,3 +126,9 @@ def test_every_trust_model_has_words(trust):
 def test_what_was_counted_is_said(counted, says):
     assert says in explanation(guarantee(dc.User()), counted)[1]
     assert not any("What was counted" in told for told in explanation(guarantee(dc.User())))
+
+
+def test_what_people_lack_is_said():
+    share = {"value": 0.03, "lower": 0.021, "upper": 0.038}
+    told = explanation(guarantee(dc.User()), "people", share)[1]
+    assert told.endswith("Counts are low by about 3 % (2 to 4 %): people with many items are counted in part.")
