@@ -11,6 +11,7 @@ from discreet.errors import ParameterError
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget
 from discreet.privacy.calibration.gaussian import discrete_gaussian_sigma, discrete_gaussian_sigma_any
+from discreet.privacy.calibration.zcdp import zcdp_sigma
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import Noise
 
@@ -28,7 +29,7 @@ def additive_noise(budget: Budget, changes: int = 1, height: int = 1, draws: int
     """
     m, h = whole_number("changes", changes), whole_number("height", height)
     if budget.rho is not None:
-        return _checked(Noise("gaussian", _sigma(m * h * h, budget.rho), draws))
+        return _checked(Noise("gaussian", zcdp_sigma(m * h * h, budget.rho), draws))
     assert budget.epsilon is not None
     laplace = Noise("laplace", laplace_scale(budget.epsilon, m * h), draws)
     if budget.delta == 0.0:
@@ -40,14 +41,6 @@ def additive_noise(budget: Budget, changes: int = 1, height: int = 1, draws: int
     # The variance of discrete Laplace noise of scale b is 2 q/(1-q)^2 = 1/(2 sinh(1/(2 b))^2), q = exp(-1/b).
     variance = 0.5 / math.sinh(min(0.5 / float(laplace.scale), 300.0)) ** 2
     return _checked(laplace if variance <= sigma * sigma else Noise("gaussian", Fraction(sigma), draws))
-
-
-def _sigma(squared: int, rho: float) -> Fraction:
-    """A float sigma with sigma^2 >= squared/(2 rho), exactly."""
-    sigma = math.sqrt(squared / (2.0 * rho))
-    while Fraction(sigma) ** 2 * 2 * Fraction(rho) < squared:
-        sigma = math.nextafter(sigma, math.inf)
-    return Fraction(sigma)
 
 
 def _checked(noise: Noise) -> Noise:

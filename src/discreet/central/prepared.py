@@ -14,6 +14,7 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
+from discreet.privacy.calibration.zcdp import zcdp_sigma
 from discreet.privacy.checks import whole_number
 from discreet.releases.asked import Asked, now
 from discreet.releases.error_model import Noise
@@ -144,7 +145,7 @@ def split_off_total(budget: Budget, share: float, unit: Unit, lists: int = 1) ->
     m = unit.limit * whole_number("parts_per_user", lists) if isinstance(unit, User) else 1
     if budget.rho is not None:
         rho = budget.rho * share
-        return Budget.zcdp(_remainder(budget.rho, rho)), Noise("gaussian", _sigma(m, rho))
+        return Budget.zcdp(_remainder(budget.rho, rho)), Noise("gaussian", zcdp_sigma(m * m, rho))
     assert budget.epsilon is not None
     epsilon = budget.epsilon * share
     return Budget(_remainder(budget.epsilon, epsilon), budget.delta), Noise("laplace", m / Fraction(epsilon))
@@ -156,14 +157,6 @@ def _remainder(whole: float, part: float) -> float:
     while Fraction(rest) + Fraction(part) > Fraction(whole):
         rest = math.nextafter(rest, 0.0)
     return rest
-
-
-def _sigma(m: int, rho: float) -> Fraction:
-    """A float sigma with sigma^2 >= m^2/(2 rho), exactly."""
-    sigma = m / math.sqrt(2.0 * rho)
-    while Fraction(sigma) ** 2 * 2 * Fraction(rho) < m * m:
-        sigma = math.nextafter(sigma, math.inf)
-    return Fraction(sigma)
 
 
 def prepare_people(

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.checks import positive_number, probability
 
-__all__ = ["gaussian_rho", "pure_rho", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
+__all__ = ["gaussian_rho", "pure_rho", "zcdp_delta", "zcdp_epsilon", "zcdp_rho", "zcdp_sigma"]
 
 
 def _smallest(function: Callable[[float], float], low: float, high: float) -> float:
@@ -104,3 +105,11 @@ def gaussian_rho(sigma: float, sensitivity: float) -> float:
     """
     ratio = positive_number("sensitivity", sensitivity) / positive_number("sigma", sigma)
     return ratio * ratio / 2.0 * (1.0 + SAFETY)
+
+
+def zcdp_sigma(squared: int, rho: float) -> Fraction:
+    """Noise for rho-zCDP when one unit changes squared length by this: a float, sigma^2 >= squared/(2 rho) exactly."""
+    sigma = math.sqrt(squared) / math.sqrt(2.0 * rho)
+    while Fraction(sigma) ** 2 * 2 * Fraction(rho) < squared:
+        sigma = math.nextafter(sigma, math.inf)
+    return Fraction(sigma)
