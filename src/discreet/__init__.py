@@ -7,12 +7,11 @@ Names are loaded on first use, so that importing the package costs little.
 
 from __future__ import annotations
 
+from discreet._names import on_first_use
 from discreet._version import __version__
 
 TYPE_CHECKING = False  # as typing's; loading typing takes longer than all that is needed here
 if TYPE_CHECKING:
-    from typing import Any
-
     from discreet import audit, central, continual, engines, multiparty, pan, privacy
     from discreet.api import PeoplePlan, Plan, count, distinct, histogram, plan, plan_people, release, top_k
     from discreet.errors import (
@@ -66,8 +65,8 @@ _WHERE = {
         ],
         "errors",
     ),
+    **dict.fromkeys(["audit", "central", "continual", "engines", "multiparty", "pan", "privacy"]),  # packages
 }
-_PACKAGES = ("audit", "central", "continual", "engines", "multiparty", "pan", "privacy")
 
 __all__ = [
     "Account",
@@ -118,19 +117,4 @@ __all__ = [
     "top_k",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name in _WHERE:
-        value = getattr(import_module(f"discreet.{_WHERE[name]}"), name)
-    elif name in _PACKAGES:
-        value = import_module(f"discreet.{name}")
-    else:
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = on_first_use(__name__, _WHERE)

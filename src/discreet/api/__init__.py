@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from discreet._names import on_first_use
 
 if TYPE_CHECKING:
     from discreet.api.choosing import MECHANISMS
@@ -14,18 +15,18 @@ if TYPE_CHECKING:
     from discreet.api.top_rows import top_k
 
 _WHERE = {
-    "MECHANISMS": "choosing",
-    "PeoplePlan": "plan_of_people",
-    "PeoplePlanRow": "plan_of_people",
-    "Plan": "plan_rows",
-    "PlanRow": "plan_rows",
-    "count": "counting",
-    "distinct": "counting",
-    "histogram": "counting",
-    "plan": "plan_rows",
-    "plan_people": "plan_of_people",
-    "release": "releasing",
-    "top_k": "top_rows",
+    "MECHANISMS": "api.choosing",
+    "PeoplePlan": "api.plan_of_people",
+    "PeoplePlanRow": "api.plan_of_people",
+    "Plan": "api.plan_rows",
+    "PlanRow": "api.plan_rows",
+    "count": "api.counting",
+    "distinct": "api.counting",
+    "histogram": "api.counting",
+    "plan": "api.plan_rows",
+    "plan_people": "api.plan_of_people",
+    "release": "api.releasing",
+    "top_k": "api.top_rows",
 }
 
 __all__ = [
@@ -43,14 +44,4 @@ __all__ = [
     "top_k",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'discreet.api' has no attribute {name!r}")
-    value = getattr(import_module(f"discreet.api.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = on_first_use(__name__, _WHERE)

@@ -5,8 +5,9 @@ Names are loaded on first use: a release needs one mechanism of many.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from discreet._names import on_first_use
 
 if TYPE_CHECKING:
     from discreet.central._base import Mechanism
@@ -72,14 +73,4 @@ __all__ = [
     "merge_releases",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'discreet.central' has no attribute {name!r}")
-    value = getattr(import_module(f"discreet.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = on_first_use(__name__, _WHERE)
