@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,14 +42,14 @@ class LocalHashing(LocalProtocol):
     name = "optimised local hashing (OLH)"
     reference = "Wang, Blocki, Li, Jha (2017): Locally differentially private protocols for frequency estimation"
 
-    @property
+    @cached_property
     def buckets(self) -> int:
         """g."""
         best = math.exp(min(self.epsilon, 20.0)) + 1
         near = {min(max(2, g), _MOST_BUCKETS) for g in (math.floor(best), math.ceil(best))}
         return min(sorted(near), key=lambda g: self._rates(g)[0])
 
-    @property
+    @cached_property
     def keep(self) -> Fraction:
         """The probability p that the item's own bucket is sent."""
         return keep_probability(self.buckets, self._exact_epsilon)
