@@ -15,7 +15,7 @@ import pytest
 import discreet as dc
 
 BUDGET = ["--epsilon", 1, "--delta", 1e-9]
-OUR_MAIN = re.compile(r"discreet[/\\]cli[/\\].*, in main\b")  # a frame of a traceback: the command had begun
+OUR_MAIN = re.compile(r"discreet[/\\]cli[/\\]app\.py.*, in main\b")  # a frame in which signals are handled
 
 
 @pytest.fixture
