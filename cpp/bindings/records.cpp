@@ -7,6 +7,7 @@
 
 #include "discreet/errors.hpp"
 #include "discreet/json_lines.hpp"
+#include "discreet/web_log.hpp"
 #include "module.hpp"
 
 namespace discreet {
@@ -32,33 +33,56 @@ std::string_view checked(const nb::bytes& text) {
   return {text.c_str(), text.size()};
 }
 
-char checked_delimiter(int delimiter) {
+CellMarks checked_marks(int delimiter, int quote) {
   if (delimiter < 1 || delimiter > 127) throw ParameterError("delimiter must be one character of ASCII");
-  return static_cast<char>(delimiter);
+  if (quote < 0 || quote > 127 || quote == delimiter) throw ParameterError("quote must be another character, or 0");
+  return {static_cast<char>(delimiter), static_cast<char>(quote)};
 }
 
-std::tuple<nb::bytes, int> ends_of(const nb::bytes& text, int delimiter, int cell) {
-  if (cell < 0 || cell > 3) throw ParameterError("cell must be 0 to 3");
-  std::vector<int64_t> ends;
-  const char mark = checked_delimiter(delimiter);
-  const Cell after = record_ends({text.c_str(), text.size()}, mark, static_cast<Cell>(cell), ends);
-  return {as_bytes(ends), static_cast<int>(after)};
-}
-
-Read delimited_rows(const nb::bytes& text, int delimiter, const std::vector<int>& columns) {
-  const std::string_view all = checked(text);
-  const DelimitedReader reader(checked_delimiter(delimiter), columns);
-  TextRows rows;
+// As many columns as there are different places, from 0 on.
+void make_columns(TextRows& rows, const std::vector<int>& places) {
   int last = -1;
-  for (const int place : columns) last = std::max(last, place);
+  for (const int place : places) last = std::max(last, place);
   rows.columns.resize(static_cast<size_t>(last + 1));
   std::vector<bool> seen(rows.columns.size());
-  for (const int place : columns) {
+  for (const int place : places) {
     if (place < 0) continue;
     if (seen[static_cast<size_t>(place)]) throw ParameterError("columns must be different");
     seen[static_cast<size_t>(place)] = true;
   }
   if (std::find(seen.begin(), seen.end(), false) != seen.end()) throw ParameterError("a column has no cell");
+}
+
+std::tuple<nb::bytes, int> ends_of(const nb::bytes& text, int delimiter, int cell, int quote) {
+  if (cell < 0 || cell > 3) throw ParameterError("cell must be 0 to 3");
+  std::vector<int64_t> ends;
+  const CellMarks marks = checked_marks(delimiter, quote);
+  const Cell after = record_ends({text.c_str(), text.size()}, marks, static_cast<Cell>(cell), ends);
+  return {as_bytes(ends), static_cast<int>(after)};
+}
+
+Read delimited_rows(const nb::bytes& text, int delimiter, const std::vector<int>& columns, int quote, bool more) {
+  const std::string_view all = checked(text);
+  const DelimitedReader reader(checked_marks(delimiter, quote), columns, more);
+  TextRows rows;
+  make_columns(rows, columns);
+  {
+    nb::gil_scoped_release release;
+    reader.read(all, rows);
+  }
+  return {as_bytes(rows.records), as_bytes(rows.ends), buffers(rows)};
+}
+
+Read web_log_rows(const nb::bytes& text, bool combined, const std::vector<int>& places) {
+  const std::string_view all = checked(text);
+  std::array<int, WebLogReader::kFields> at{};
+  if (places.size() != at.size()) throw ParameterError("a line of a web server has eight columns");
+  std::copy(places.begin(), places.end(), at.begin());
+  if (!combined && (at[WebLogReader::referrer] >= 0 || at[WebLogReader::agent] >= 0))
+    throw ParameterError("the common log format has no referrer and no agent");
+  WebLogReader reader(combined, at);
+  TextRows rows;
+  make_columns(rows, places);
   {
     nb::gil_scoped_release release;
     reader.read(all, rows);
@@ -83,16 +107,22 @@ std::tuple<nb::bytes, nb::bytes, std::vector<Buffers>, nb::bytes, nb::bytes> jso
 }  // namespace
 
 void bind_records(nb::module_& m) {
-  m.def("record_ends", &ends_of, nb::arg("text"), nb::arg("delimiter"), nb::arg("cell"),
+  m.def("record_ends", &ends_of, nb::arg("text"), nb::arg("delimiter"), nb::arg("cell"), nb::arg("quote") = '"' + 0,
         "The offsets (int64) after the records of delimited text, and how its last cell goes on: 0 at its start, 1 "
         "plain, 2 inside quotes, 3 after a quote that may have closed it.");
   m.def("delimited_rows", &delimited_rows, nb::arg("text"), nb::arg("delimiter"), nb::arg("columns"),
+        nb::arg("quote") = '"' + 0, nb::arg("more") = false,
         "The kind of every record (uint8: 0 a row, 1 blank, 2 another number of cells, 3 unreadable), the offset after "
         "it (int64), and of the rows the wanted columns as text: kinds (uint8: 0 an empty cell without quotes, 1 "
-        "text), offsets (int32) and bytes. columns[i] is the place of cell i among them, or -1.");
+        "text), offsets (int32) and bytes. columns[i] is the place of cell i among them, or -1; with more a "
+        "row may have cells after these. A quote of 0 is none.");
+  m.def("web_log_rows", &web_log_rows, nb::arg("text"), nb::arg("combined"), nb::arg("places"),
+        "The same of lines of the common or the combined log format. places are those of ip, time, method, path, "
+        "status, bytes, referrer and agent among the wanted columns, or -1.");
   m.def("json_rows", &json_rows, nb::arg("text"), nb::arg("wanted"), nb::arg("lists"),
         "The same of JSON lines. Kinds of values: 0 null, 1 text, 2 an integer of 64 bits with a sign, 3 without, 4 "
-        "another number, 5 something else. None is the only key beside the others. With lists the values of the first "
+        "another number, 5 something else (true and false have "
+        "their names as text). None is the only key beside the others. With lists the values of the first "
         "column are their elements, and two more buffers are the kinds (4 for a list without one) and offsets of the "
         "lists.");
 }

@@ -2,6 +2,9 @@
 //
 // What is JSON is what Python's parser takes: RFC 8259 and the words NaN, Infinity and -Infinity, integers of at most
 // 4,300 digits; of a key that comes twice the last value. Lines are valid UTF-8, and nesting goes 900 deep.
+//
+// A key inside of an object has the name of that object before it, and a dot: "user.id" is the key "id" of the object
+// "user", as well as a key that is written so.
 #pragma once
 
 #include <algorithm>
@@ -105,25 +108,49 @@ class JsonLinesReader {
     for (Slot& slot : slots_) clear(slot);
     other_key_.reset();
     several_ = false;
+    key_.clear();
     space();
-    if (!take('{')) return false;
-    space();
-    if (!take('}')) {
-      do {
-        space();
-        key_.clear();
-        bool unicode = true;
-        if (!read_string(&key_, unicode)) return false;
-        space();
-        if (!take(':')) return false;
-        Slot* const slot = slot_of(key_);
-        if (!(slot ? read_into(*slot) : skip_value(1))) return false;
-        space();
-      } while (take(','));
-      if (!take('}')) return false;
-    }
+    if (!read_object(1)) return false;
     space();
     return at_ == end_;
+  }
+
+  // An object whose keys follow what is in `key_`, which is as before afterwards.
+  bool read_object(int depth) {
+    const size_t before = key_.size();
+    if (depth > kDeepest || !take('{')) return false;
+    space();
+    if (take('}')) return true;
+    do {
+      space();
+      key_.resize(before);
+      bool unicode = true;
+      if (!read_string(&key_, unicode)) return false;
+      space();
+      if (!take(':')) return false;
+      space();
+      const bool around = holds_wanted(key_);
+      Slot* const slot = slot_of(key_, before == 0 && !around);
+      if (slot) {
+        if (!read_into(*slot)) return false;
+      } else if (around && at_ != end_ && *at_ == '{') {
+        key_.push_back('.');
+        if (!read_object(depth + 1)) return false;
+      } else if (!skip_value(depth)) {
+        return false;
+      }
+      space();
+    } while (take(','));
+    key_.resize(before);
+    return take('}');
+  }
+
+  // Whether a wanted key may be inside of this one.
+  bool holds_wanted(const std::string& key) const {
+    for (const auto& name : wanted_)
+      if (name && name->size() > key.size() && (*name)[key.size()] == '.' && name->compare(0, key.size(), key) == 0)
+        return true;
+    return false;
   }
 
   static void clear(Slot& slot) {
@@ -132,7 +159,7 @@ class JsonLinesReader {
     slot.kind = ValueKind::null;
   }
 
-  Slot* slot_of(const std::string& key) {
+  Slot* slot_of(const std::string& key, bool may_be_unnamed) {
     Slot* unnamed = nullptr;
     for (size_t i = 0; i < wanted_.size(); ++i) {
       if (!wanted_[i])
@@ -140,7 +167,7 @@ class JsonLinesReader {
       else if (*wanted_[i] == key)
         return &slots_[i];
     }
-    if (!unnamed) return nullptr;
+    if (!unnamed || !may_be_unnamed) return nullptr;
     if (!other_key_) other_key_ = key;
     several_ |= *other_key_ != key;
     if (!several_) return unnamed;
@@ -190,6 +217,7 @@ class JsonLinesReader {
     }
     if (!skip_value(1)) return false;
     kind = *start == 'n' ? ValueKind::null : ValueKind::other;
+    if (*start == 't' || *start == 'f') data.append(start, at_);
     return true;
   }
 

@@ -14,37 +14,47 @@ namespace discreet {
 // quoted cell two quotes in a row stand for one.
 enum class Cell : uint8_t { start = 0, plain = 1, quoted = 2, after_quote = 3 };
 
+// What stands between cells, and around one that may have it inside. Without a quote (0) a record is a line.
+struct CellMarks {
+  char delimiter;
+  char quote;
+
+  bool opens(char c) const { return c == quote && quote; }
+};
+
 // Where the record ends that goes on at `at`, in this cell; nullptr if it does not. Each byte is looked at once.
-inline const char* record_end(const char* at, const char* end, char delimiter, Cell& cell) {
+inline const char* record_end(const char* at, const char* end, CellMarks marks, Cell& cell) {
   for (; at != end; ++at) {
     if (cell == Cell::quoted) {
-      at = static_cast<const char*>(std::memchr(at, '"', static_cast<size_t>(end - at)));
+      at = static_cast<const char*>(std::memchr(at, marks.quote, static_cast<size_t>(end - at)));
       if (!at) return nullptr;
       cell = Cell::after_quote;
-    } else if (*at == '"' && cell != Cell::plain) {
+    } else if (marks.opens(*at) && cell != Cell::plain) {
       cell = Cell::quoted;
     } else if (*at == '\n') {
       cell = Cell::start;
       return at + 1;
     } else {
-      cell = *at == delimiter || *at == '\r' ? Cell::start : Cell::plain;
+      cell = *at == marks.delimiter || *at == '\r' ? Cell::start : Cell::plain;
     }
   }
   return nullptr;
 }
 
 // Reads text that goes on where the text before it left `cell`. Appends the offset after each record.
-inline Cell record_ends(std::string_view text, char delimiter, Cell cell, std::vector<int64_t>& ends) {
+inline Cell record_ends(std::string_view text, CellMarks marks, Cell cell, std::vector<int64_t>& ends) {
   const char* const end = text.data() + text.size();
-  for (const char* at = text.data(); (at = record_end(at, end, delimiter, cell));) ends.push_back(at - text.data());
+  for (const char* at = text.data(); (at = record_end(at, end, marks, cell));) ends.push_back(at - text.data());
   return cell;
 }
 
-// The cells of records. `columns[i]` is the place of cell i among the wanted columns, or -1.
+// The cells of records. `columns[i]` is the place of cell i among the wanted columns, or -1. A row has as many cells as
+// there are columns, or with `more` at least as many.
 class DelimitedReader {
  public:
-  DelimitedReader(char delimiter, std::vector<int> columns) : delimiter_(delimiter), columns_(std::move(columns)) {
-    stops_[static_cast<unsigned char>(delimiter)] = stops_['\n'] = stops_['\r'] = true;
+  DelimitedReader(CellMarks marks, std::vector<int> columns, bool more)
+      : marks_(marks), columns_(std::move(columns)), more_(more) {
+    stops_[static_cast<unsigned char>(marks.delimiter)] = stops_['\n'] = stops_['\r'] = true;
   }
 
   // All records of a text that ends where one does; the last may do without its newline.
@@ -65,7 +75,7 @@ class DelimitedReader {
     for (size_t cell = 0;; ++cell, ++at) {
       const int place = cell < columns_.size() ? columns_[cell] : -1;
       TextColumn* const column = place < 0 ? nullptr : &out[static_cast<size_t>(place)];
-      const bool quoted = at != end && *at == '"';
+      const bool quoted = at != end && marks_.opens(*at);
       if (quoted && !read_quoted(at, end, column)) return RecordKind::unreadable;
       const char* const start = at;
       while (at != end && !stops_[static_cast<unsigned char>(*at)]) ++at;
@@ -74,38 +84,40 @@ class DelimitedReader {
         const bool empty = column->data.size() == static_cast<size_t>(column->offsets.back());
         column->end_value(empty && !quoted ? ValueKind::null : ValueKind::text);
       }
-      if (at != end && *at == delimiter_) continue;
+      if (at != end && *at == marks_.delimiter) continue;
       const char* const line_end = at;
       while (at != end && *at == '\r') ++at;
       if (at != end && *at != '\n') {  // a carriage return inside of a record: nobody knows what it means
         Cell state = Cell::start;
-        at = record_end(line_end + 1, end, delimiter_, state);
+        at = record_end(line_end + 1, end, marks_, state);
         if (!at) at = end;
         return RecordKind::unreadable;
       }
       if (at != end) ++at;
-      return cell + 1 == columns_.size() ? RecordKind::row : RecordKind::other_cells;
+      const bool fits = more_ ? cell + 1 >= columns_.size() : cell + 1 == columns_.size();
+      return fits ? RecordKind::row : RecordKind::other_cells;
     }
   }
 
   // From a quote to after the one that closes the cell.
-  static bool read_quoted(const char*& at, const char* end, TextColumn* column) {
+  bool read_quoted(const char*& at, const char* end, TextColumn* column) const {
     do {
       const char* const start = ++at;
-      at = static_cast<const char*>(std::memchr(at, '"', static_cast<size_t>(end - at)));
+      at = static_cast<const char*>(std::memchr(at, marks_.quote, static_cast<size_t>(end - at)));
       if (!at) {
         at = end;
         return false;
       }
-      const bool doubled = at + 1 != end && at[1] == '"';
+      const bool doubled = at + 1 != end && at[1] == marks_.quote;
       if (column) column->data.append(start, at + doubled);
       at += 1;
-    } while (at != end && *at == '"');
+    } while (at != end && *at == marks_.quote);
     return true;
   }
 
-  char delimiter_;
+  CellMarks marks_;
   std::vector<int> columns_;
+  bool more_;
   bool stops_[256] = {};
 };
 

@@ -27,6 +27,7 @@ from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.events.stream import ItemBatches
+    from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
 
@@ -106,6 +107,7 @@ class Source:
     input_format: str | None
     nulls: str
     bad_rows: str
+    dialect: Dialect | None = None
 
     def open(self, files: tuple[str, ...], **more: Any) -> ItemBatches:
         """The files as a stream of batches."""
@@ -117,13 +119,20 @@ class Source:
             format=self.input_format,
             nulls=self.nulls,  # type: ignore[arg-type]
             bad_rows=self.bad_rows,  # type: ignore[arg-type]
+            dialect=self.dialect,
             **more,
         )
 
     @property
     def asked(self) -> dict[str, object]:
         """What was asked for, as a charge id stands for it."""
-        return {"column": self.column, "format": self.input_format, "nulls": self.nulls, "bad_rows": self.bad_rows}
+        usual = {"column": self.column, "format": self.input_format, "nulls": self.nulls, "bad_rows": self.bad_rows}
+        return usual | self.asked_more
+
+    @property
+    def asked_more(self) -> dict[str, object]:
+        """Of that, what is seldom said."""
+        return {} if self.dialect is None else self.dialect.asked
 
     def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
         """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
@@ -144,7 +153,7 @@ class Source:
                     fitting += len(part)
                     yield part
                 first.clear()
-            note_left_out(stream.bad_rows + rows - fitting)
+            note_left_out(stream.bad_rows + rows - fitting, stream.first_bad_row)
 
         return items
 
@@ -158,8 +167,26 @@ def files(required: bool = False, help: str = "Files or patterns; '-' is standar
 COLUMN = option("--column", "The column of the items; by default the only one.")
 USER_COLUMN = option("--user-column", "The column that says whose row it is: protects people, with all of their rows.")
 INPUT_FORMAT = option(
-    "--input-format", "csv, tsv, jsonl or text, and where nothing grows parquet or arrow; by default the file tells."
+    "--input-format",
+    "csv, tsv, jsonl, text, combined or common (logs of web servers), and where nothing grows parquet, arrow or "
+    "baskets (lines of items with blanks between them, one a person); by default the file tells.",
 )
+CELLS = (
+    flag("--no-header", "csv and tsv: there is no header line; columns are named by their numbers, 1 for the first."),
+    option("--delimiter", "csv and tsv: what is between cells, one character, 'tab' or 'space'."),
+    option("--quote", "csv and tsv: what is around cells with a delimiter inside, one character (\"), or 'none'."),
+)
+
+
+def dialect_of(no_header: bool = False, delimiter: str | None = None, quote: str | None = None) -> Dialect | None:
+    """How cells are written, where the options say anything about it."""
+    if not no_header and delimiter is None and quote is None:
+        return None
+    from discreet.events.text import Dialect
+
+    return Dialect(delimiter, '"' if quote is None else quote or "none", not no_header)
+
+
 BAD_ROWS = option(
     "--bad-rows",
     "Rows that cannot be read are left out (their number is told to you alone), or an error.",
@@ -176,8 +203,16 @@ def universe(what: str, more: str = "") -> click.Option:
 def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
     """How files are read, as `source`; with `every_row` none can be left out because it cannot be read."""
 
-    def make(skip_nulls: bool, bad_rows: str = "error", **values: Any) -> Source:
-        return Source(bad_rows=bad_rows, **{**values, **({"nulls": "skip"} if skip_nulls else {})})
+    def make(
+        skip_nulls: bool,
+        no_header: bool,
+        delimiter: str | None,
+        quote: str | None,
+        bad_rows: str = "error",
+        **values: Any,
+    ) -> Source:
+        dialect = dialect_of(no_header, delimiter, quote)
+        return Source(bad_rows=bad_rows, dialect=dialect, **{**values, **({"nulls": "skip"} if skip_nulls else {})})
 
     without_value = "Rows without a value are an error, or left out."
     return gathers(
@@ -188,6 +223,7 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
         flag("--skip-nulls", "The name of --nulls skip in older scripts.", hidden=True),
         *([] if every_row else [BAD_ROWS]),
         INPUT_FORMAT,
+        *CELLS,
     )
 
 

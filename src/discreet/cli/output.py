@@ -58,17 +58,19 @@ def remark(message: str) -> None:
         note(message)
 
 
-def note_left_out(rows: int) -> None:
-    """Tell the operator how many rows of the files could not be read."""
+def note_left_out(rows: int, first: str | None = None) -> None:
+    """Tell the operator how many rows of the files could not be read, and where the first of them is."""
     if rows:
         remark(f"{rows:,} rows could not be read and were left out (not private: for your eyes alone)")
+        if first is not None:
+            remark(f"the first of them is in {first}")
 
 
 def batches(stream: ItemBatches, tell: bool = True) -> Iterator[Any]:
     """The batches of a stream; on a terminal with progress. At the end, what was left out is told."""
     yield from _with_progress(stream) if progress_is_shown() else stream
     if tell:
-        note_left_out(stream.bad_rows)
+        note_left_out(stream.bad_rows, stream.first_bad_row)
 
 
 def _with_progress(stream: ItemBatches) -> Iterator[Any]:

@@ -92,7 +92,8 @@ def top(
     Every item well above the threshold is listed with high probability. There may be fewer than K. An item that did not
     occur is never listed.
     """
-    persons = unit == "person"
+    one_pass = user_column is not None or max_items_per_user is not None or sketch["mechanism"] != "auto"
+    persons = unit == "person" or (unit is None and source.input_format == "baskets" and not one_pass)
     if persons and (user_column is not None or value_column is not None or sketch["mechanism"] != "auto"):
         raise ParameterError("--unit person is for lists: it goes with no --user-column, --value-column or --mechanism")
     people = persons or (user_column is not None and sketch["mechanism"] == "auto")
@@ -116,7 +117,8 @@ def top(
     stream = source.open(files, user_column=user_column, value_column=value_column, lists=lists)
     place.check([*stream.files, paying.ledger])
     asked = [list(files), source.column, user_column, source.input_format, source.nulls, source.bad_rows]
-    request = json.dumps(asked if value_column is None else [*asked, value_column])
+    more = ([] if value_column is None else [value_column]) + ([source.asked_more] if source.asked_more else [])
+    request = json.dumps([*asked, *more])
 
     def draw(reading_is_over: Callable[[], None]) -> Release:
         from discreet.api.top_files import top_k_of_files

@@ -42,6 +42,7 @@ _MOST_LISTED = 10_000_000
     flag("--by-clock", "For live input: the clock ends the ticks of --time-column, not the rows."),
     options.BAD_ROWS,
     options.INPUT_FORMAT,
+    *options.CELLS,
     options.USER_COLUMN,
     option(
         "--max-items-per-user",
@@ -76,6 +77,9 @@ def watch(
     rows: int | None,
     bad_rows: str,
     input_format: str | None,
+    no_header: bool,
+    delimiter: str | None,
+    quote: str | None,
     user_column: str | None,
     max_items_per_user: int | None,
     universe: str | None,
@@ -114,6 +118,7 @@ def watch(
         skip_bad=bad_rows == "skip",
         remark=remark,
         user_column=None if distinct else user_column,
+        dialect=options.dialect_of(no_header, delimiter, quote),
     )
     from discreet.engines.watch import watching
 

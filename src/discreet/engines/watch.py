@@ -212,6 +212,7 @@ class Watcher:
             "format": reader.format,
             "bad_rows": "skip" if reader.skip_bad else "error",
             **({} if reader.user_column is None else {"user_column": reader.user_column}),
+            "cells": {} if reader.dialect is None else reader.dialect.asked,
         }
         if not kept.exists:
             watcher = cls(kept, task, settings, task.new(budget, payer), reader, Ticker(rule, kept.path.parent))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import reduce
 from typing import Any
@@ -232,6 +232,11 @@ def _without_null_elements(lists: pa.Array) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array(offsets), pc.list_flatten(lists).filter(valid))
 
 
+def _among(kept: Any, line_of: Callable[[int], int] | None) -> Callable[[int], int] | None:
+    """The lines of the rows that were kept."""
+    return None if line_of is None else lambda row: line_of(int(np.flatnonzero(kept)[row]))
+
+
 class ItemColumns:
     """Makes batches of items of the columns that a reader found, and leaves out the rows that are none.
 
@@ -241,19 +246,25 @@ class ItemColumns:
             one row must not decide for others.
         check_text: Whether the reader has not made sure yet that text is UTF-8.
         bad_rows: How many rows were left out. NOT PRIVATE.
+        first_bad: Where the first of them was, if that is known. NOT PRIVATE.
+        line_of: The line of a row of the next batch, where the reader reads lines.
     """
 
     def __init__(self, names: list[str], skip_nulls: bool, skip_bad_rows: bool) -> None:
         self.names = names
         self.has_schema, self.check_text = True, False
         self.bad_rows = 0
+        self.first_bad: str | None = None
+        self.line_of: Callable[[int], int] | None = None
         self._skip_nulls, self._skip_bad_rows = skip_nulls, skip_bad_rows
         self._kind: str | None = None
 
-    def found_bad(self, number: int, reason: str) -> None:
-        """Some rows are bad, for a reason that tells nothing about what is in them."""
+    def found_bad(self, number: int, reason: str, line: Callable[[], int] | None = None) -> None:
+        """Some rows are bad, for a reason that tells nothing about what is in them; the first of them in this line."""
         if number and not self._skip_bad_rows:
-            raise DataError(reason)
+            raise DataError(reason if line is None else f"{reason} (line {line():,})")
+        if number and not self.bad_rows and line is not None:
+            self.first_bad = f"line {line():,}: {reason}"
         self.bad_rows += number
 
     def batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
@@ -275,8 +286,9 @@ class ItemColumns:
                 raise DataError(f"{source} has items of type {kinds[0]}, after items of type {self._kind}")
         batch = pa.record_batch(list(arrays), names=self.names)
         if any(array.null_count for array in arrays):
-            self._found_nulls(1, source)
-            batch = batch.filter(reduce(pc.and_, (pc.is_valid(column) for column in batch.columns)))
+            there = reduce(pc.and_, (pc.is_valid(column) for column in batch.columns))
+            self._found_nulls(1, source, lambda: int(np.argmin(there)))
+            batch, self.line_of = batch.filter(there), _among(there, self.line_of)
         batch = self._with_amounts(self._readable(batch, source), source)
         if kinds[0] is not None and kinds[0].startswith("list"):
             lists = batch.column(0)
@@ -285,11 +297,21 @@ class ItemColumns:
                 batch = batch.set_column(0, "item", _without_null_elements(lists))
         return batch
 
-    def _found_nulls(self, number: int, source: str) -> None:
+    def _found_nulls(self, number: int, source: str, row: Callable[[], int] = lambda: 0) -> None:
         if number and not self._skip_nulls:
+            where = "" if self.line_of is None else f" (line {self.line_of(row()):,})"
             raise DataError(
-                f"{source} has rows without a value in the column wanted; nulls='skip' (--nulls skip) leaves those out"
+                f"{source} has rows without a value in the column wanted{where}; nulls='skip' (--nulls skip) leaves "
+                "those out"
             )
+
+    def _left_out(self, good: npt.NDArray[np.bool_], reason: str) -> pa.Array:
+        """Which rows stay, where those that are not good are bad."""
+        line_of = self.line_of
+        line = None if line_of is None else lambda: line_of(int(np.argmin(good)))
+        self.found_bad(len(good) - int(good.sum()), reason, line)
+        self.line_of = _among(good, line_of)
+        return pa.array(good)
 
     def _readable(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
         """The batch without its bad rows: items that are too long, text that is not UTF-8."""
@@ -300,10 +322,10 @@ class ItemColumns:
             good = readable(array, most if position == 0 else None, self.check_text)
             if good is not None:
                 reason = f"{source} has an item of more than {most} bytes, or text that is not valid UTF-8"
-                self.found_bad(len(good) - int(good.sum()), reason)
+                kept = self._left_out(good, reason)
                 if pa.types.is_dictionary(array.type):  # its values must be readable, too
                     batch = batch.set_column(position, batch.field(position).name, array.dictionary_decode())
-                batch = batch.filter(pa.array(good))
+                batch = batch.filter(kept)
         return batch
 
     def _with_amounts(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
@@ -314,5 +336,4 @@ class ItemColumns:
         batch = batch.set_column(batch.num_columns - 1, "value", values)
         if good is None or good.all():
             return batch
-        self.found_bad(len(good) - int(good.sum()), f"{source} has a value that is not a number")
-        return batch.filter(pa.array(good))
+        return batch.filter(self._left_out(good, f"{source} has a value that is not a number"))

@@ -16,23 +16,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.columns import choose, readable
+from discreet.events.columns import readable
 from discreet.events.follow import Followed, Piped, follow
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.records import Cut, Cutter
-from discreet.events.source import BLOCK_BYTES, format_named
+from discreet.events.source import BLOCK_BYTES, UTF_16, format_named
 from discreet.events.text import (
     BLANK,
     DELIMITERS,
+    LOG_COLUMNS,
     NO_TIME,
     NO_VALUE,
     ROW,
     TOO_LONG,
     Delimited,
+    Dialect,
     JsonLines,
     Lines,
     Rows,
     TextReader,
+    WebLog,
 )
 from discreet.events.times import seconds_of_column
 
@@ -108,8 +111,10 @@ class Growing:
         skip_bad: bool = True,
         remark: Callable[[str], None] = lambda message: None,
         user_column: str | None = None,
+        dialect: Dialect | None = None,
     ) -> None:
         self.file = file
+        self.dialect = dialect
         self.columns = (column, time_column)
         self.user_column = user_column
         self._time = time_column
@@ -124,17 +129,22 @@ class Growing:
         self.keep_blank = keep_blank
         self.skip_bad = skip_bad
         self.format = format or _format_of(file)
-        if self.format not in ("csv", "tsv", "jsonl", "text"):
+        if dialect is not None and format is None and self.format == "text":
+            self.format = "csv"  # what is said of cells says that there are some
+        if self.format not in ("csv", "tsv", "jsonl", "text", *LOG_COLUMNS):
             raise ParameterError(
-                f"the input must be csv, tsv, jsonl or text here (--input-format), not {self.format!r}"
+                f"the input must be csv, tsv, jsonl, text or a web server's log (combined, common) here "
+                f"(--input-format), not {self.format!r}"
             )
+        if dialect is not None and self.format not in DELIMITERS:
+            raise ParameterError(f"{file} is {self.format}: a header, delimiter and quote are for csv and tsv")
         if self.format == "text" and any([*self.columns, user_column]):
             raise ParameterError("text lines have no columns; give --input-format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
         self._source: Piped | Followed | None = None
         self._reader = self._new_reader()
-        self._cutter = Cutter(self._reader.delimiter)
+        self._cutter = Cutter(self._reader.delimiter, self._reader.quote)
         self._begins = True  # whether the next record is the first of a file
         self._first = b""  # what may be the beginning of a byte order mark
         self._ended_open = False  # whether the record before had no newline
@@ -143,20 +153,17 @@ class Growing:
         if self.format == "text":
             return Lines()
         if self.format in DELIMITERS:
-            return Delimited(self.format, self.file, self._choice)
+            return Delimited(self.format, self.file, self._wanted, self.dialect)
+        if self.format in LOG_COLUMNS:
+            return WebLog(self.format, self.file, self._wanted)
         return JsonLines(self._wanted, number=None if self._time is None else len(self._values))
-
-    def _choice(self, names: list[str]) -> list[str]:
-        """The columns that are wanted. One that is not there is the operator's mistake."""
-        others = [name for name in self._wanted[1:] if name is not None]
-        return choose(names, self._wanted[0], others, self.file, show_names=False) if self._wanted else []
 
     def open(self, position: int, saved: Any = None) -> None:
         """Go to a position, with what was saved for it; standard input goes on with what comes next."""
         saved = saved or {}
         self._source = follow(self.file, self._remark)
         self._source.open(position, saved.get("files"))
-        self._cutter = Cutter(self._reader.delimiter, position)
+        self._cutter = Cutter(self._reader.delimiter, self._reader.quote, position)
         before = self._source.before()
         self._begins, self._first = not before, b""
         self._ended_open = bool(before) and not before.endswith(b"\n")
@@ -202,6 +209,8 @@ class Growing:
                 if len(piece) < len(codecs.BOM_UTF8) and codecs.BOM_UTF8.startswith(piece):
                     self._first = piece
                     continue
+                if piece.startswith(UTF_16):
+                    raise DataError(f"{self.file} is written in UTF-16; what is followed as it grows must be UTF-8")
                 if piece.startswith(codecs.BOM_UTF8):
                     piece = self._without_first(piece, len(codecs.BOM_UTF8))
             if self._ended_open:  # the newline of a row that was taken without it

@@ -22,17 +22,19 @@ _OPEN = "a quoted cell that does not end"
 class Cut:
     """Whole records one after the other, and where they are in the input.
 
-    Of a record that cannot be read nothing is kept but its place, and `trouble` says what is wrong with it.
+    Of a record that cannot be read nothing is kept but its place and how many `lines` it took, and `trouble` says what
+    is wrong with it.
     """
 
     data: bytes
     start: int
     end: int
     trouble: str | None = None
+    lines: int = 1
 
 
 class Cutter:
-    """Cuts pieces of an input into records: lines or, with a delimiter, lines but for newlines inside quotes.
+    """Cuts pieces of an input into records: lines or, with a quote, lines but for newlines inside of quoted cells.
 
     What is not yet a whole record waits, at most LONGEST_RECORD bytes of it. A record that is longer is bad, and so is
     one that the input ends inside of. Where it ends is a public rule, too: with the line in which a quote opened what
@@ -40,8 +42,9 @@ class Cutter:
     the pieces that it comes in, and how often a byte is looked at does not grow with the record.
     """
 
-    def __init__(self, delimiter: str | None = None, position: int = 0) -> None:
+    def __init__(self, delimiter: str = ",", quote: str | None = None, position: int = 0) -> None:
         self._delimiter = delimiter
+        self._quote = None if quote is None else quote.encode()
         self.position = position  # of the first byte that is not in a record yet
         self._waiting: list[bytes] = []
         self._length = 0
@@ -109,15 +112,15 @@ class Cutter:
 
     def _ends(self, piece: bytes) -> tuple[int, int]:
         """Where the first and the last record that end in a piece do; 0 if none does."""
-        if self._delimiter is None:
+        if self._quote is None:
             return piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
-        if self._cell == _QUOTED or b'"' in piece:
-            found, self._cell = _native.record_ends(piece, ord(self._delimiter), self._cell)
+        if self._cell == _QUOTED or self._quote in piece:
+            found, self._cell = _native.record_ends(piece, ord(self._delimiter), self._cell, ord(self._quote))
             ends = np.frombuffer(found, np.int64)
             return (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
         last = piece.rfind(b"\n") + 1
         rest, cell = piece[last:], _START if last else self._cell
-        self._cell = _native.record_ends(rest, ord(self._delimiter), cell)[1]
+        self._cell = _native.record_ends(rest, ord(self._delimiter), cell, ord(self._quote))[1]
         return piece.find(b"\n") + 1, last
 
     def _cut_again(self, data: bytes) -> Iterator[Cut]:
@@ -132,10 +135,11 @@ class Cutter:
         again is not given up again.
         """
         data = b"".join(self._waiting)
-        end = data.find(b"\n", data.rfind(b'"')) + 1 if self._cell == _QUOTED else 0
+        open_quote = self._cell == _QUOTED and self._quote is not None
+        end = data.find(b"\n", data.rfind(self._quote or b"")) + 1 if open_quote else 0
         if not end:
             return None
-        yield self._given_up(end, trouble)
+        yield self._given_up(end, trouble, data.count(b"\n", 0, end))
         return data[end:]
 
     def _taken(self, data: bytes) -> Cut:
@@ -143,16 +147,16 @@ class Cutter:
         self._waiting, self._length = [], 0
         return Cut(data, start, self.position)
 
-    def _given_up(self, length: int, trouble: str) -> Cut:
+    def _given_up(self, length: int, trouble: str, lines: int = 1) -> Cut:
         """Nothing waits any more; so much of it was a record that cannot be read."""
         start, self.position = self.position, self.position + length
         self._waiting, self._length, self._cell, self._passing = [], 0, _START, False
-        return Cut(b"", start, self.position, trouble)
+        return Cut(b"", start, self.position, trouble, lines)
 
 
-def cuts(source: ByteSource, delimiter: str | None = None) -> Iterator[Cut]:
+def cuts(source: ByteSource, delimiter: str = ",", quote: str | None = None) -> Iterator[Cut]:
     """The records of a whole file, without a byte order mark."""
-    cutter = Cutter(delimiter)
+    cutter = Cutter(delimiter, quote)
     if source.peek(3) == codecs.BOM_UTF8:
         source.read(3)
     while piece := source.read(BLOCK_BYTES):

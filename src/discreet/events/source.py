@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import io
 import os
 import select
 import stat
+import zipfile
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,14 +30,19 @@ _NAMED = {
     "arrow": ".arrow .arrows .ipc .feather",
     "jsonl": ".jsonl .ndjson .json",
     "text": ".txt .log",
+    "combined": "",
+    "common": "",
+    "baskets": "",
 }
 FORMATS = tuple(_NAMED)
 _SUFFIXES = {suffix: format for format, suffixes in _NAMED.items() for suffix in suffixes.split()}
 ARROW_FILE_MAGIC = b"ARROW1\x00\x00"
-_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_COMPRESSED = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"PK\x03\x04": "zip"}
+_COMPRESSED = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".zip": "zip"}
 # Refused by their names: their bytes would be taken for very odd lines.
-_UNKNOWN = ".bz2 .xz .lzma .lz4 .br .sz .snappy .z .zip .7z .tar .tgz .xlsx .xls .orc .avro"
+_UNKNOWN = ".xz .lzma .lz4 .br .sz .snappy .z .7z .tar .tgz .tbz2 .xlsx .xls .ods .docx .orc .avro"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
 def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -67,6 +75,8 @@ def format_named(path: str) -> tuple[str | None, str | None]:
     compression = _COMPRESSED.get(suffix)
     if compression is not None:
         suffix = os.path.splitext(root)[1]
+        if suffix in _UNKNOWN.split():
+            raise ParameterError(f"{path} is named {suffix}, which cannot be read; unpack it")
     return _SUFFIXES.get(suffix), compression
 
 
@@ -121,6 +131,24 @@ class _Awaited:
         return self._file.read(size)
 
 
+class _Utf8:
+    """UTF-16, by its byte order mark, as UTF-8.
+
+    A surrogate alone is written as the bytes that would be its: its row is not valid UTF-8, and bad, like any other.
+    """
+
+    def __init__(self, below: _Reader) -> None:
+        self._below = below
+        self._decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+
+    def read(self, size: int) -> bytes:
+        while data := self._below.read(size):
+            text = self._decoder.decode(data)
+            if text:
+                return text.encode("utf-8", "surrogatepass")
+        return self._decoder.decode(b"", True).encode("utf-8", "surrogatepass")
+
+
 class ByteSource:
     """One input, opened: its decompressed bytes, in order.
 
@@ -148,12 +176,36 @@ class ByteSource:
                 if compression is not None and len(self._peek_raw(4)) < 4:
                     raise DataError(f"{self.name} cannot be read: it is not a whole {compression} stream")
                 self._reader = self._raw
+            elif self.compression == "zip":
+                self._reader = _Reader(self._unzipped())
             else:
                 below = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), self.compression)
                 self._reader = _Reader(below)
+            if self.peek(4) in _UTF_32:
+                raise DataError(f"{self.name} is written in UTF-32; text must be UTF-8 or UTF-16")
+            if self.peek(2) in UTF_16:
+                self._reader = _Reader(_Utf8(self._reader))
         except BaseException:
             self.close()
             raise
+
+    def _unzipped(self) -> Any:
+        """The one file that an archive holds. Its name tells the format where that of the archive does not."""
+        if self.size is None:
+            raise DataError(f"{self.name}: a zip archive is read from its end, so it must be a plain file, not a pipe")
+        reason = "it is not a whole zip archive, or it is encrypted or packed in a way that is not known"
+        try:
+            archive = zipfile.ZipFile(self._file)
+            files = [entry for entry in archive.infolist() if not entry.is_dir()]
+            if len(files) == 1 and files[0].compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                if self.format is None and os.path.splitext(files[0].filename)[1]:
+                    self.format = format_named(files[0].filename)[0]
+                return archive.open(files[0])
+            if len(files) != 1:
+                reason = f"it is an archive of {len(files)} files, and can be read only if there is one"
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError):
+            pass
+        raise DataError(f"{self.name} cannot be read: {reason}")
 
     @property
     def size(self) -> int | None:
@@ -211,6 +263,8 @@ class ByteSource:
         except OSError as error:
             # pyarrow reports a broken compressed stream as an OSError without a number.
             reason = error.strerror if error.errno is not None else f"it is not a whole {self.compression} stream"
-        except (EOFError, pa.ArrowException):
+        except UnicodeDecodeError:
+            reason = "it ends in the middle of a character of UTF-16"
+        except (EOFError, pa.ArrowException, zipfile.BadZipFile, zlib.error):
             reason = f"it is not a whole {self.compression} stream"
         raise DataError(f"{self.name} cannot be read: {reason}")

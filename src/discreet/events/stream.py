@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,9 @@ from discreet.errors import DataError, ParameterError
 from discreet.events import columns
 from discreet.events.items import item_of
 from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand, format_named
+
+if TYPE_CHECKING:
+    from discreet.events.text import Dialect, TextReader
 
 __all__ = ["FORMATS", "OF_KINDS", "ItemBatches", "open_stream"]
 
@@ -39,8 +42,10 @@ class ItemBatches:
         lists: bool | None,
         skip_nulls: bool,
         skip_bad_rows: bool,
+        dialect: Dialect | None = None,
     ) -> None:
         self.files = files
+        self._dialect = dialect
         self._column = column
         others = {"user": user_column, "value": value_column}
         self._others = [name for name in others.values() if name is not None]
@@ -49,7 +54,8 @@ class ItemBatches:
         self._format = format
         self._lists = lists
         # By what is public, the names: which rows come must not decide how those before them were taken.
-        self._of_kinds = any((format or format_named(file)[0] or "jsonl") == "jsonl" for file in files)
+        unknown = "jsonl" if dialect is None else "csv"
+        self._of_kinds = any((format or format_named(file)[0] or unknown) == "jsonl" for file in files)
         self._bytes_before = 0
         self._source: ByteSource | None = None
         sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in files]
@@ -59,6 +65,11 @@ class ItemBatches:
     def bad_rows(self) -> int:
         """How many rows were left out so far because they cannot be read. NOT PRIVATE."""
         return self._made.bad_rows
+
+    @property
+    def first_bad_row(self) -> str | None:
+        """Where the first of them was, in a text format. NOT PRIVATE."""
+        return self._made.first_bad
 
     @property
     def bytes_read(self) -> int:
@@ -79,7 +90,7 @@ class ItemBatches:
                 source.close()
 
     def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
-        format = self._format or source.format or _sniff(source, self._column, *self._others)
+        format = self._format_of(source)
         self._made.has_schema = format != "jsonl"
         self._made.check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
@@ -93,46 +104,76 @@ class ItemBatches:
             return read_arrow(source, self._column, self._others)
         return self._text(source, format)
 
+    def _format_of(self, source: ByteSource) -> str:
+        format = self._format or source.format
+        if self._dialect is not None:  # what is said of cells says that there are some
+            format = format if format not in (None, "text") or self._format else "csv"
+            if format not in ("csv", "tsv"):
+                raise ParameterError(f"{source.name} is {format}: a header, delimiter and quote are for csv and tsv")
+        return format or _sniff(source, self._column, *self._others)
+
+    def _reader(self, format: str, name: str) -> TextReader:
+        """The reader of a text format; that of JSON needs to know its column."""
+        from discreet.events import text
+
+        wanted = [self._column, *self._others]
+        if format in text.DELIMITERS:
+            return text.Delimited(format, name, wanted, self._dialect)
+        if format in text.LOG_COLUMNS:
+            return text.WebLog(format, name, wanted)
+        if format != "jsonl" and any(each is not None for each in wanted):
+            raise DataError(
+                f"{name} is read as {format}, which has no columns; state its format (a web server's log is 'combined')"
+            )
+        return text.Baskets() if format == "baskets" else text.Lines()
+
     def _text(self, source: ByteSource, format: str) -> Iterator[tuple[pa.Array, ...]]:
         """The wanted columns of a text format, block by block."""
         from discreet.events import text
         from discreet.events.records import cuts
 
         name, column, lists = source.name, self._column, self._lists
-        choice = partial(columns.choose, column=column, others=self._others, source=name, show_names=False)
         reads_values = "value" in self._made.names
-        reader: text.TextReader = text.Lines()
-        if format in text.DELIMITERS:
-            reader = text.Delimited(format, name, choice)
-        elif format == "text" and (column is not None or self._others):
-            raise DataError(f"{name} is read as text lines, which have no columns; state its format")
-        for cut in cuts(source, reader.delimiter):
+        reader = self._reader(format, name)
+        lines = 0  # before the block
+        for cut in cuts(source, reader.delimiter, reader.quote):
             block = cut.data
             if cut.trouble is not None:
-                self._made.found_bad(1, f"{name} has {cut.trouble}")
+                self._made.found_bad(1, f"{name} has {cut.trouble}", partial(int, lines + 1))
+                lines += cut.lines
                 continue
             if isinstance(reader, text.Delimited) and reader.names is None:
                 header = reader.after_header(block)
                 if header is None:
+                    lines += block.count(b"\n")
                     continue
+                lines += block.count(b"\n", 0, header)
                 block = block[header:]
             if format == "jsonl":
                 first = next(text.JsonLines.objects(block), None) if column is None else None
                 if first is not None:  # The keys of one line are not a schema: the users' may well come later.
-                    column = choice(list(dict.fromkeys([*first, *self._others])))[0]
+                    around = [key for key in first if not any(other.startswith(f"{key}.") for other in self._others)]
+                    names = list(dict.fromkeys([*around, *self._others]))
+                    column = columns.choose(names, None, self._others, name, show_names=False)[0]
                 if lists is None and column is not None:
                     # It is one row that decides then: who publishes says what is there.
-                    found = (value.get(column) for value in text.JsonLines.objects(block))
+                    found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(block))
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
-                value = len(self._others) if reads_values else None
-                reader = text.JsonLines([column, *self._others], bool(lists), value)
+                place = len(self._others) if reads_values else None
+                reader = text.JsonLines([column, *self._others], bool(lists), place)
             rows = reader.rows(block)
             if reads_values and rows.values is not None:  # a number of JSON, or one that is written as text
                 rows.values[-1] = np.where(rows.values[-1] == text.NULL, text.NULL, text.TEXT).astype(np.uint8)
+            there = text.Places(rows, block, lines)
             for kind, count in rows.troubles().items():
-                self._made.found_bad(count, f"{name} has {reader.trouble(kind)}")
-            yield from text.typed_runs(rows)
+                self._made.found_bad(count, f"{name} has {reader.trouble(kind)}", partial(there.first, kind))
+            for before, arrays in text.typed_runs(rows):
+                self._made.line_of = partial(there.line_of_row, before)
+                yield arrays
+            self._made.line_of = None
+            quoted = reader.quote is not None and reader.quote.encode() in block
+            lines += block.count(b"\n") if quoted else len(rows.ends)
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{name} is empty: it has no header line")
 
@@ -165,20 +206,22 @@ def open_stream(
     lists: bool | None = None,
     nulls: Literal["error", "skip"] = "error",
     bad_rows: Literal["error", "skip"] = "error",
+    dialect: Dialect | None = None,
 ) -> ItemBatches:
     """The items of files, patterns and standard input ("-"), one after the other.
 
     ``column`` holds the items (by default the only column; text files have lines instead) and ``user_column`` says
     whose they are; ``value_column`` has numbers, also as text. ``format`` is one of `FORMATS`; by default the file's
-    extension tells, or else its first bytes.
-    gzip and zstd are recognised by their first bytes. ``lists`` says whether the rows of JSON lines hold lists of
-    items; None lets the first value tell. Nulls raise DataError, or are left out with nulls="skip".
+    extension tells, or else its first bytes. ``dialect`` says how cells of CSV and TSV are written; None as usual.
+    gzip, zstd, bz2 and zip (of one file) are recognised by their first bytes, and so is UTF-16. ``lists`` says whether
+    the rows of JSON lines hold lists of items; None lets the first value tell. Nulls raise DataError, or are left out
+    with nulls="skip".
 
-    A bad row raises DataError, or is left out with bad_rows="skip" and counted (`bad_rows` of the result): an item of
-    more than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the header, with a quoted
-    cell that does not end or with a carriage return that ends no line, a line of JSON that is not an object with text
-    or a whole number, and any row of more than 64 MiB. A file that is damaged as a whole raises DataError. No error
-    contains an item.
+    A bad row raises DataError, with its line, or is left out with bad_rows="skip" and counted (`bad_rows` of the
+    result): an item of more than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the
+    header, with a quoted cell that does not end or with a carriage return that ends no line, a line of JSON that is not
+    an object with text or a whole number, a line of a log that is not of its format, and any row of more than 64 MiB. A
+    file that is damaged as a whole raises DataError. No error contains an item.
     """
     if format is not None and format not in FORMATS:
         raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
@@ -193,5 +236,5 @@ def open_stream(
     if bad_rows not in ("error", "skip"):
         raise ParameterError(f"bad_rows must be 'error' or 'skip', not {bad_rows!r}")
     return ItemBatches(
-        expand(paths), column, user_column, value_column, format, lists, nulls == "skip", bad_rows == "skip"
+        expand(paths), column, user_column, value_column, format, lists, nulls == "skip", bad_rows == "skip", dialect
     )

@@ -1,8 +1,10 @@
-"""Rows of text: lines, CSV and TSV, JSON lines. The one definition of a row, for files and for inputs that grow.
+"""Rows of text: lines, CSV and TSV, JSON lines, logs of web servers. The one definition of a row, for files and for
+inputs that grow.
 
 A block of whole records becomes the columns that are wanted. Which records hold a row, which are blank and which are
-bad depends on each record alone, so nobody can stop a release, or change another row, with one of theirs. CSV and JSON
-are read in C++ (`cpp/include/discreet/records.hpp`, `json_lines.hpp`), and all that is read is valid UTF-8.
+bad depends on each record alone, so nobody can stop a release, or change another row, with one of theirs. CSV, JSON
+and logs are read in C++ (`cpp/include/discreet/records.hpp`, `json_lines.hpp`, `web_log.hpp`), and all that is read is
+valid UTF-8.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,15 +22,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from discreet import _native
-from discreet.errors import DataError
-from discreet.events.columns import is_utf8
+from discreet.errors import DataError, ParameterError
+from discreet.events.columns import choose, is_utf8
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 
-__all__ = ["DELIMITERS", "Delimited", "JsonLines", "Lines", "Rows", "TextReader", "typed_runs"]
+__all__ = [
+    "DELIMITERS",
+    "LOG_COLUMNS",
+    "Baskets",
+    "Delimited",
+    "Dialect",
+    "JsonLines",
+    "Lines",
+    "Places",
+    "Rows",
+    "TextReader",
+    "WebLog",
+    "typed_runs",
+]
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+_COMMON = ("ip", "time", "method", "path", "status", "bytes")
+LOG_COLUMNS = {"common": _COMMON, "combined": (*_COMMON, "referrer", "agent")}
+_WORDS = {"tab": "\t", "\\t": "\t", "space": " ", "none": None}
 
 # What a record is. Those before the troubles are as `_native` has them.
 ROW, BLANK, CELLS, UNREADABLE, NOT_TEXT, NOT_AN_ITEM, TOO_LONG, NO_VALUE, NO_TIME = range(9)
@@ -81,10 +101,78 @@ class Rows:
         return {kind: count for kind, count in enumerate(np.bincount(self.kinds).tolist()) if kind > BLANK and count}
 
 
-class TextReader:
-    """What the readers of text share; `rows` reads a block of whole records."""
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How cells are written in CSV and TSV.
+
+    Attributes:
+        delimiter: Between cells, one character of ASCII ("tab" and "space" are words); None is that of the format.
+        quote: Around cells that have a delimiter or a newline inside; "none" says that nothing is quoted.
+        header: Whether the first line names the columns. Otherwise they are "1", "2", ...
+    """
 
     delimiter: str | None = None
+    quote: str | None = '"'
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("delimiter", "quote"):
+            given = getattr(self, name)
+            mark = _WORDS.get(given, given) if isinstance(given, str) else given
+            if name == "delimiter" and given is not None and mark is None:
+                raise ParameterError("delimiter must be one character of ASCII, 'tab' or 'space', not 'none'")
+            if mark is not None and (not isinstance(mark, str) or len(mark) != 1 or mark in "\0\r\n" or mark > "\x7f"):
+                more = "'tab' or 'space'" if name == "delimiter" else "or 'none'"
+                raise ParameterError(f"{name} must be one character of ASCII, {more}, not {given!r}")
+            object.__setattr__(self, name, mark)
+        if self.delimiter is not None and self.delimiter == self.quote:
+            raise ParameterError("delimiter and quote must be different characters")
+
+    def of(self, format: str) -> Dialect:
+        """The same with the delimiter of a format."""
+        return Dialect(self.delimiter or DELIMITERS[format], self.quote or "none", self.header)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing was said that is only true of cells."""
+        return self == Dialect()
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """What is not as usual, for what was asked for."""
+        usual = {"delimiter": None, "quote": '"', "header": True}
+        return {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """In which lines of an input the records of a block are: `before` it there are so many."""
+
+    rows: Rows
+    block: bytes
+    before: int
+
+    def first(self, kind: int) -> int:
+        """The line of the first record of a kind."""
+        return self._line(int(np.argmax(self.rows.kinds == kind)))
+
+    def line_of_row(self, first: int, row: int) -> int:
+        """The line of a row, counted from the first of a run."""
+        return self._line(int(np.flatnonzero(self.rows.kinds == ROW)[first + row]))
+
+    def _line(self, record: int) -> int:
+        start = int(self.rows.ends[record - 1]) if record else 0
+        return self.before + self.block.count(b"\n", 0, start) + 1
+
+
+class TextReader:
+    """What the readers of text share; `rows` reads a block of whole records.
+
+    Where `quote` is not None, records are lines but for newlines inside of quoted cells.
+    """
+
+    delimiter: str = ","
+    quote: str | None = None
     unreadable = ""  # what a record is that cannot be read at all
 
     def trouble(self, kind: int) -> str:
@@ -137,19 +225,74 @@ def _line_bytes(block: bytes) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     return lines, positions
 
 
-class Delimited(TextReader):
-    """CSV and TSV with a header line. Cells are text as written; an empty cell without quotes is a null."""
+class Baskets(Lines):
+    """Every line is what one person has: items with blanks between them. A line of blanks is no row."""
 
-    def __init__(self, format: str, name: str, choice: Callable[[list[str]], Sequence[str]]) -> None:
-        self.delimiter: str = DELIMITERS[format]
+    def rows(self, block: bytes) -> Rows:
+        rows = super().rows(block)
+        trimmed = pc.ascii_trim_whitespace(rows.columns[0])
+        rows.columns = [pc.ascii_split_whitespace(trimmed)]
+        rows.leave_out(np.asarray(pc.equal(pc.binary_length(trimmed), 0), np.bool_), BLANK)
+        return rows
+
+
+def _read(kinds: bytes, ends: bytes, found: Sequence[tuple[bytes, bytes, bytes]]) -> Rows:
+    """Native rows; those of which a wanted column is not UTF-8 are bad."""
+    columns = [_array(pa.binary(), *buffers) for buffers in found]
+    texts = [_as_text(column) for column in columns]
+    rows = Rows(np.frombuffer(kinds, np.uint8).copy(), np.frombuffer(ends, np.int64), columns)
+    masks = [valid for _, valid in texts if valid is not None]
+    if masks:
+        rows.leave_out(~np.logical_and.reduce(masks), NOT_TEXT)
+        texts = [_as_text(column) for column in rows.columns]
+    rows.columns = [text for text, _ in texts]
+    return rows
+
+
+class WebLog(TextReader):
+    """Lines of a web server: the common log format, or the combined one. All columns are text as written.
+
+    Times are in UTC as ISO 8601 has them, no bytes (a dash) are 0, and the path is all between the method and the
+    protocol. A request that has none is bad only where the method or the path is wanted.
+    """
+
+    def __init__(self, format: str, name: str, wanted: Sequence[str | None]) -> None:
+        self.unreadable = f"a line that is not of the {format} log format"
+        self._combined = format == "combined"
+        chosen = _choice(LOG_COLUMNS[format], wanted, name, show_names=True)
+        self._places = [chosen.index(each) if each in chosen else -1 for each in LOG_COLUMNS["combined"]]
+
+    def rows(self, block: bytes) -> Rows:
+        return _read(*_native.web_log_rows(block, self._combined, self._places))
+
+
+class Delimited(TextReader):
+    """CSV and TSV. Cells are text as written; an empty cell without quotes is a null.
+
+    With a header line a row has as many cells as that. Without one it has at least those that are wanted: no row says
+    how many the others have.
+    """
+
+    def __init__(self, format: str, name: str, wanted: Sequence[str | None], dialect: Dialect | None = None) -> None:
+        dialect = (dialect or Dialect()).of(format)
+        assert dialect.delimiter is not None
+        self.delimiter, self.quote = dialect.delimiter, dialect.quote
         self.unreadable = f"a row that cannot be read as {format.upper()}"
         self.names: list[str] | None = None  # in the header, once it was read
-        self._name, self._choice = name, choice
+        self._name, self._wanted = name, wanted
         self._columns: list[int] = []
+        self._numbered = not dialect.header
+        if self._numbered:
+            self.use(_numbers(wanted, name))
+
+    def trouble(self, kind: int) -> str:
+        if kind == CELLS and self._numbered:
+            return "a row with fewer cells than the columns wanted"
+        return super().trouble(kind)
 
     def use(self, names: list[str]) -> None:
-        """Read the cells under these names; `choice` says which of them are wanted."""
-        places = {name: place for place, name in enumerate(self._choice(names))}
+        """Read the cells under these names."""
+        places = {name: place for place, name in enumerate(_choice(names, self._wanted, self._name))}
         self.names, self._columns = names, [places.get(name, -1) for name in names]
 
     def after_header(self, block: bytes) -> int | None:
@@ -157,8 +300,10 @@ class Delimited(TextReader):
 
         If a header is known, the file may begin with it once more, or go on without one.
         """
+        if self._numbered:
+            return 0
         start = 0
-        ends: list[int] = np.frombuffer(_native.record_ends(block, ord(self.delimiter), 0)[0], np.int64).tolist()
+        ends: list[int] = np.frombuffer(_native.record_ends(block, *self._marks(0))[0], np.int64).tolist()
         for end in [*ends, len(block)]:
             record = block[start:end]
             if record.strip():
@@ -172,23 +317,36 @@ class Delimited(TextReader):
             start = end
         return None
 
+    def _marks(self, between: Any) -> tuple[int, Any, int]:
+        return ord(self.delimiter), between, 0 if self.quote is None else ord(self.quote)
+
     def _cells(self, record: bytes) -> list[str] | None:
         text = record.removeprefix(codecs.BOM_UTF8).decode(errors="surrogateescape")
         with suppress(csv.Error):
-            return next(csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter), [])
+            lines = io.StringIO(text, newline="")
+            if self.quote is None:
+                return next(csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE), [])
+            return next(csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote), [])
         return None
 
     def rows(self, block: bytes) -> Rows:
-        kinds, ends, found = _native.delimited_rows(block, ord(self.delimiter), self._columns)
-        columns = [_array(pa.binary(), *buffers) for buffers in found]
-        texts = [_as_text(column) for column in columns]
-        rows = Rows(np.frombuffer(kinds, np.uint8).copy(), np.frombuffer(ends, np.int64), columns)
-        masks = [valid for _, valid in texts if valid is not None]
-        if masks:
-            rows.leave_out(~np.logical_and.reduce(masks), NOT_TEXT)
-            texts = [_as_text(column) for column in rows.columns]
-        rows.columns = [text for text, _ in texts]
-        return rows
+        return _read(*_native.delimited_rows(block, *self._marks(self._columns), self._numbered))
+
+
+def _choice(names: Sequence[str], wanted: Sequence[str | None], source: str, show_names: bool = False) -> list[str]:
+    """The names of the wanted columns, of which the first may be the only one that there is beside the others."""
+    if not wanted:
+        return []
+    return choose(names, wanted[0], [name for name in wanted[1:] if name is not None], source, show_names)
+
+
+def _numbers(wanted: Sequence[str | None], source: str) -> list[str]:
+    """The names of columns without a header, up to the last that is wanted."""
+    if any(name is None or not re.fullmatch("[1-9][0-9]{0,4}", name) for name in wanted):
+        raise ParameterError(
+            f"without a header line the columns of {source} are named by their numbers, 1 for the first"
+        )
+    return [str(number) for number in range(1, 1 + max((int(name or 0) for name in wanted), default=0))]
 
 
 class JsonLines(TextReader):
@@ -229,18 +387,30 @@ class JsonLines(TextReader):
                 if isinstance(value, dict):
                     yield value
 
+    @staticmethod
+    def value(found: Any, name: str) -> Any:
+        """What an object has under a name, also inside of the objects in it: "user.id"."""
+        if not isinstance(found, dict):
+            return None
+        inside = (JsonLines.value(found[key], name[len(key) + 1 :]) for key in found if name.startswith(f"{key}."))
+        return found.get(name, next((value for value in inside if value is not None), None))
 
-def typed_runs(rows: Rows) -> Iterable[tuple[pa.Array, ...]]:
-    """The columns as what their values are. Rows stay in their order, and a column of a run is of one kind."""
+
+def typed_runs(rows: Rows) -> Iterable[tuple[int, tuple[pa.Array, ...]]]:
+    """The columns as what their values are, with the number of rows before. Rows stay in their order, and a column of a
+    run is of one kind."""
     if rows.values is None:
-        return [tuple(rows.columns)]
+        return [(0, tuple(rows.columns))]
     known = [_filled(kinds) for kinds in rows.values]
     changes = np.zeros(max(0, len(known[0]) - 1), np.bool_)
     for kinds in known:
         changes |= kinds[1:] != kinds[:-1]
     starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
     return (  # one after the other: there may be as many as rows
-        tuple(_typed(column[first:last], int(kinds[first])) for column, kinds in zip(rows.columns, known, strict=True))
+        (
+            first,
+            tuple(_typed(one[first:last], int(kinds[first])) for one, kinds in zip(rows.columns, known, strict=True)),
+        )
         for first, last in zip(starts, [*starts[1:], len(known[0])], strict=True)
         if first < last
     )

@@ -15,7 +15,7 @@ from discreet.events.records import Cutter
 
 def cut(text, delimiter, sizes):
     """(record or what is wrong with it, its end) of every record, for pieces of these sizes in turn."""
-    cutter, found, at, turn = Cutter(delimiter), [], 0, 0
+    cutter, found, at, turn = Cutter(delimiter or ",", delimiter and '"'), [], 0, 0
     cuts = []
     while at < len(text):
         size = sizes[turn % len(sizes)]
@@ -88,14 +88,14 @@ def test_every_byte_is_looked_at_once(monkeypatch):
     seen = 0
     real = _native.record_ends
 
-    def counted(text, delimiter, cell):
+    def counted(text, *how):
         nonlocal seen
         seen += len(text)
-        return real(text, delimiter, cell)
+        return real(text, *how)
 
     monkeypatch.setattr(_native, "record_ends", counted)
     text = b'1,"open\n' + b"2,3\n" * 50_000
-    cutter = Cutter(",")
+    cutter = Cutter(",", '"')
     for at in range(0, len(text), 1000):
         assert not list(cutter.cut(text[at : at + 1000]))
     assert seen == len(text)
