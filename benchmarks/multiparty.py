@@ -26,7 +26,7 @@ UNIVERSE = 2**20
 
 def heard(protocol, columns):
     """An aggregator that heard a message of every column."""
-    aggregator = protocol.aggregator()
+    aggregator = protocol.aggregator(max_reports=None)
     for number, column in enumerate(columns):
         aggregator.receive(protocol.party(number).encode(column))
     return aggregator
@@ -387,7 +387,7 @@ def oracles(quick: bool) -> None:
         errors = []
         for run in range(3):
             protocol = getattr(MP, name)(f"run {run}", dc.Budget(epsilon), domain)
-            aggregator, party = protocol.aggregator(), protocol.party(0)
+            aggregator, party = protocol.aggregator(max_reports=None), protocol.party(0)
             started = time.perf_counter()
             message = party.encode(items)
             encode = min(encode, time.perf_counter() - started)

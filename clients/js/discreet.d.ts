@@ -15,7 +15,7 @@ export interface Description {
     first?: number | bigint;
     size?: number | bigint;
   };
-  parameters?: { columns?: number };
+  parameters?: { columns?: number; shuffled?: number };
 }
 
 export interface EncodeOptions {
@@ -31,6 +31,8 @@ export class Round {
   readonly protocol: Description["protocol"];
   readonly roundId: string;
   readonly epsilon: number;
+  /** Reports of a shuffled round are shown in batches of so many, without their senders; null for other rounds. */
+  readonly shuffled: number | null;
   /**
    * The message that tells about an item, or about several, epsilon-DP for each of them.
    *

@@ -608,6 +608,7 @@ export class Round {
     this.protocol = protocol;
     this.roundId = roundId;
     this.epsilon = epsilon;
+    this.shuffled = parameters.shuffled ?? null;
     this.#universe = new Universe(universe);
     this.#protocol = made(fraction(epsilon), this.#universe, parameters, epsilon);
     const described = pythonJson([protocol, { epsilon: new Real(epsilon), parameters, universe }]);
@@ -627,6 +628,8 @@ export class Round {
   encode(item, number, { words: recorded } = {}) {
     const items = (Array.isArray(item) ? item : [item]).map((each) => this.#universe.word(each));
     if (!items.length || items.length * this.#protocol.cells > MOST_CELLS) refuse("a message has at least one report, and not too many");
+    if (this.shuffled !== null && (number !== undefined || items.length > 1))
+      refuse("a message of a shuffled round is one report, with a random number, so that it tells nothing of its sender");
     const source = new Words(recorded);
     const start = number === undefined ? crypto.getRandomValues(new BigUint64Array(1))[0] >> 2n : whole(number, "number");
     if (start < 0n || start + BigInt(items.length) - 1n > MOST_NUMBER) refuse("the numbers of the reports must be from 0 to 2**63 - 1");

@@ -7,7 +7,7 @@ const round = await Round.from(description);
 const chunks = [];
 for (let i = 0; i < Number(count); i++) {
   const part = i / Number(count);
-  const message = round.encode(Math.floor(part * part * part * Number(most)), i);
+  const message = round.encode(Math.floor(part * part * part * Number(most)), round.shuffled === null ? i : undefined);
   chunks.push(Uint8Array.of(message.length & 255, message.length >> 8), message);
 }
 process.stdout.write(Buffer.concat(chunks));

@@ -115,10 +115,11 @@ def test_a_state_goes_on(party, places):
     party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", "integers", "--protocol", "LocalHashing")
     for number in range(3):
         party("encode", "--round", "r.json", "--party", 1000 * number, f"{number}.csv", "-o", f"{number}.msg", "-q")
-    at_once = party("aggregate", "--round", "r.json", "0.msg", "1.msg", "2.msg", "--item", 1)
-    party("aggregate", "--round", "r.json", "0.msg", "--item", 1, "--state", "s")
-    party("aggregate", "--round", "r.json", "1.msg", "--item", 1, "--state", "s")
-    assert party("aggregate", "--round", "r.json", "2.msg", "--item", 1, "--state", "s") == at_once
+    ask = ["--round", "r.json", "--item", 1, "--max-reports", 1000]
+    at_once = party("aggregate", *ask, "0.msg", "1.msg", "2.msg")
+    party("aggregate", *ask, "0.msg", "--state", "s")
+    party("aggregate", *ask, "1.msg", "--state", "s")
+    assert party("aggregate", *ask, "2.msg", "--state", "s") == at_once
     lost = json.loads(
         party("aggregate", "--round", "r.json", "lost.msg", "--item", 1, "--state", "s", "--format", "json")
     )
@@ -133,11 +134,21 @@ def test_messages_of_more_than_is_taken_are_left_out(party, places):
     party("encode", "--round", "r.json", "--party", 0, "0.csv", "-o", "many.msg", "-q")
     party("encode", "--round", "r.json", "--party", 5, "one.txt", "-o", "one.msg", "-q")
     found = json.loads(
-        party(
-            "aggregate", "--round", "r.json", "many.msg", "one.msg", "--item", 1, "--max-items", 1, "--format", "json"
-        )
+        party("aggregate", "--round", "r.json", "many.msg", "one.msg", "--item", 1, "--liars", 0.5, "--format", "json")
     )
     assert found["messages"]["accepted"] == found["parties"] == 1
+    assert found["liars"] == {"share": 0.5, "count": 1}
+    (row,) = found["estimates"]
+    assert row["count"] in (row["too_high"], -row["too_low"])
+    ask = ["--round", "r.json", "many.msg", "one.msg", "--item", 1, "--max-reports", 400, "--liars", 0.01]
+    assert "If 4 of them lied (1%), an estimate is at most 13 too high or 4 too low for that." in party(
+        "aggregate", *ask
+    )
+    with pytest.raises(dc.DataError, match="before 402 were heard"):
+        party("aggregate", *ask, "--minimum-reports", 402)
+    for wrong in (["--liars", 2], ["--max-reports", 0], ["--max-items", 5]):
+        with pytest.raises(dc.ParameterError):
+            party("aggregate", *ask, *wrong)
     assert [(row["file"], row["reason"]) for row in found["messages"]["rejected"]] == [("many.msg", "range")]
     stream = ["--protocol", "Stream", "--option", "epoch_steps=1", "--option", "window=5"]
     party("round", "s.json", "--round-id", "a", "--epsilon", 1, "--universe", 10, *stream)

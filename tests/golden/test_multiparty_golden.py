@@ -31,10 +31,10 @@ WRITTEN = {
     "hashing": lambda: LocalHashing(ROUND, BUDGET, 50),
     "hashing-list": lambda: LocalHashing(ROUND, BUDGET, ["a", "b", "ß", "zz"]),
     "local-sketch": lambda: LocalSketch(ROUND, BUDGET, range(-20, 30), columns=3),
-    "independent": lambda: IndependentSketches(ROUND, BUDGET, 50, items_per_column=3.0, rows=3),
-    "merged": lambda: MergedSketch(ROUND, BUDGET, "integers", columns=12),
-    "separation": lambda: Separation(ROUND, BUDGET, 50, items_per_column=4.0, threshold=5),
-    "misra-gries": lambda: MergedMisraGries(ROUND, BUDGET, 50, capacity=3),
+    "independent": lambda: IndependentSketches(ROUND, BUDGET, 50, items_per_column=3.0, rows=3, max_items=2**24),
+    "merged": lambda: MergedSketch(ROUND, BUDGET, "integers", columns=12, max_items=2**40),
+    "separation": lambda: Separation(ROUND, BUDGET, 50, items_per_column=4.0, threshold=5, max_items=2**24),
+    "misra-gries": lambda: MergedMisraGries(ROUND, BUDGET, 50, capacity=3, max_items=2**40),
     "hierarchy": lambda: Hierarchy(ROUND, BUDGET, 50, branching=4, options={"items_per_column": 3.0}),
     "hierarchy-local": lambda: Hierarchy(ROUND, BUDGET, 50, "HadamardResponse"),
 }
@@ -47,7 +47,7 @@ def items_of(protocol):
 def write(name):
     """How the files of a new version are made; those of old versions stay as they are."""
     protocol = WRITTEN[name]()
-    aggregator = protocol.aggregator()
+    aggregator = protocol.aggregator(max_reports=None)
     messages = [protocol.party(n, source=seeded_source(n)).encode(items_of(protocol)) for n in (3, 1000)]
     aggregator.receive_many(messages)
     estimates = aggregator.estimate(items_of(protocol)[-2:])
@@ -65,7 +65,7 @@ def test_what_was_written_is_read(name):
     assert protocol.digest.hex() == known["digest"]
     message = (HERE / f"{name}-v1.message").read_bytes()
     assert protocol.party(3, source=seeded_source(3)).encode(items_of(protocol)) == message
-    protocol.aggregator().receive(message)
+    protocol.aggregator(max_reports=None).receive(message)
     aggregator = protocol.restore((HERE / f"{name}-v1.state").read_bytes())
     assert aggregator.has(3)
     assert aggregator.has(1000)

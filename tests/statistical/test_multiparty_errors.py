@@ -20,7 +20,7 @@ from discreet.noise import seeded_source
 
 
 def squared_error(protocol, items, size):
-    aggregator = protocol.aggregator()
+    aggregator = protocol.aggregator(max_reports=None)
     aggregator.receive(protocol.party(0, source=seeded_source(1)).encode(items))
     true = np.bincount(items, minlength=size)
     estimates = aggregator.estimate(np.arange(size))
@@ -80,7 +80,7 @@ def test_estimates_are_unbiased_and_their_variances_are_right(make):
     errors, variances, inside = [], [], []
     for r in range(ROUNDS):
         protocol = make(f"round {r}")
-        aggregator = protocol.aggregator()
+        aggregator = protocol.aggregator(max_reports=None)
         for i, part in enumerate(parts):
             aggregator.receive(protocol.party(1000 * i, source=seeded_source(100 * r + i)).encode(part))
         estimates = aggregator.estimate(np.arange(200))

@@ -17,7 +17,7 @@ def errors_and_variances(make, items, asked, rounds, estimate=lambda aggregator,
     errors, variances = [], []
     for r in range(rounds):
         protocol = make(f"round {r}")
-        aggregator = protocol.aggregator()
+        aggregator = protocol.aggregator(max_reports=None)
         aggregator.receive(protocol.party(0, source=seeded_source(r)).encode(items))
         estimates = estimate(aggregator, asked)
         errors.append(estimates.values - true)
@@ -86,7 +86,7 @@ def test_ranges_cover_and_are_not_twice_too_narrow():
     errors, widths = [], []
     for r in range(300):
         hierarchy = Hierarchy(f"round {r}", dc.Budget(1.0), 4096, protocol="HadamardResponse", branching=16)
-        aggregator = hierarchy.aggregator()
+        aggregator = hierarchy.aggregator(max_reports=None)
         aggregator.receive(hierarchy.party(0, source=seeded_source(r)).encode(items))
         found = aggregator.range_count(16, 31)
         errors.append(found.value - true)

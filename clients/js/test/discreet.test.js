@@ -41,6 +41,8 @@ test("what cannot be sent is refused, and the item is not in the message", () =>
     () => new Round(yesNo).encode("yes", 1.5),
     () => new Round(yesNo).encode("yes", 2n ** 63n),
     () => new Round(yesNo).encode(["yes", "no"], 2n ** 63n - 1n),
+    () => new Round({ ...yesNo, parameters: { shuffled: 100 } }).encode("yes", 7),
+    () => new Round({ ...yesNo, parameters: { shuffled: 100 } }).encode(["yes", "no"]),
     () => new Round(sketch).encode("secret \ud800"),
     () => new Round(sketch).encode("secret".repeat(1000)),
   ];

@@ -122,7 +122,7 @@ _round = options.gathers(
 @options.files(help="This party's items; '-' is standard input.")
 @_round
 @options.takes(
-    option("--party number", "This party's number, which is public and no other party's.", int, required=True),
+    option("--party number", "This party's number, which is public and no other party's; else a random one.", int),
     option("--output -o", "Where to write the message.", options.PATH, required=True),
     option("--state", "Of a stream: the party's state, which is made or continued. NOT private.", options.PATH),
     option("--until", "Of a stream: nothing arrives from the last row to this step.", int),
@@ -135,7 +135,7 @@ def encode(
     files: tuple[str, ...],
     source: Source,
     protocol: Protocol,
-    number: int,
+    number: int | None,
     output: Path,
     state: Path | None,
     until: int | None,
@@ -179,8 +179,8 @@ def encode(
             read = items()
             with uninterrupted():
                 file.write(message := protocol.party(number).encode(read, ledger=payer))
-        elif state is None:
-            raise ParameterError("a stream needs --state, where the party goes on from")
+        elif state is None or number is None:
+            raise ParameterError("a stream needs --party, and --state, where the party goes on from")
         else:
             if resend:
                 told = last_message(protocol, number, state, ledger=payer)
@@ -210,7 +210,10 @@ def encode(
     option("--range", "With levels: LOW:HIGH, both included; may be repeated.", multiple=True),
     option("--time", "Of a stream: estimate at this step.", int),
     option("--state", "Keep what was heard in this file; it is made or continued.", options.PATH),
-    option("--max-items", "Leave out messages of more items (of local protocols: reports) than this.", int),
+    option("--max-items", "Leave out messages about more items than this, where the round allows more.", int),
+    option("--max-reports", "Of local protocols: leave out messages of more reports than this; by default 1.", int),
+    option("--minimum-reports", "Show nothing before so many parties (of local protocols: reports) were heard.", int),
+    option("--liars", "Show how far this share of the parties could have moved each estimate.", float),
     options.confidence("Of each interval."),
 )
 @options.text_format("the estimates")
@@ -227,6 +230,9 @@ def aggregate(
     time: int | None,
     state: Path | None,
     max_items: int | None,
+    max_reports: int | None,
+    minimum_reports: int | None,
+    liars: float | None,
     confidence: float,
     as_json: bool,
 ) -> None:
@@ -248,10 +254,13 @@ def aggregate(
         quantiles=quantile,
         ranges=tuple((written(low), written(high)) for low, high in bounds),
         time=time,
+        liars=liars,
     )
     asked.check(protocol)
+    given = {"max_items": max_items, "max_reports": max_reports, "minimum_reports": minimum_reports}
+    limits = {name: value for name, value in given.items() if value is not None}
     aggregator, heard = hear(
-        protocol, messages, state, max_items=max_items, wait_seconds=LOCK_WAIT_SECONDS, undisturbed=uninterrupted
+        protocol, messages, state, limits=limits, wait_seconds=LOCK_WAIT_SECONDS, undisturbed=uninterrupted
     )
     for one in heard["rejected"]:
         remark(f"rejected {one['file']!r} ({one['reason']}): {one['text']}")

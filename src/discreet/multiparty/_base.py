@@ -10,8 +10,9 @@ protocol.
 from __future__ import annotations
 
 import json
+import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +24,7 @@ import numpy as np
 from discreet.errors import DataError, DiscreetError, MessageError, ParameterError
 from discreet.events.items import item_of
 from discreet.events.universe import Universe, Words
-from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.estimates import Numbers, most_of
 from discreet.multiparty.messages import Message, pack, unpack
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Guarantee, Replace
@@ -32,7 +33,7 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.paying import Bill, check_payer, is_stored, pay_and_draw
 
 if TYPE_CHECKING:
-    from discreet.multiparty.aggregator import Aggregator
+    from discreet.multiparty.aggregator import Aggregator, Limits
     from discreet.privacy.ledger import Account
 
 __all__ = ["Heard", "Party", "Protocol", "known", "known_protocol", "protocol_from_dict"]
@@ -41,8 +42,14 @@ MAX_NUMBER = 2**63 - 1
 MAX_CELLS = 2**26
 """Most cells, entries or reports of one message: what an aggregator may have to hold before it has checked them."""
 
+USUAL_MAX_ITEMS = 2**16
+"""Most items of a party, unless a round says otherwise. A liar can add as many to any count, so a round says as few as
+its parties may honestly have."""
+
 Heard = Sequence[tuple[Message, Any]]
 """Messages, and what each of them says."""
+
+Answer = Callable[[Heard, Words], tuple[Numbers, Numbers]]
 
 
 @dataclass(frozen=True)
@@ -165,28 +172,45 @@ class Protocol:
 
     # ---- the two sides ---------------------------------------------------------------------------------------------
 
-    def party(self, number: int, *, source: RandomSource | None = None) -> Party:
-        """One party; numbers are public and different. A seeded source is for tests: its messages are not private."""
+    @property
+    def local(self) -> bool:
+        """Whether every item is a report of its own, with a number of its own."""
+        return False
+
+    def party(self, number: int | None = None, *, source: RandomSource | None = None) -> Party:
+        """One party; numbers are public and different, and a random one of 62 bits if none is given.
+
+        A seeded source is for tests: its messages are not private.
+        """
         return Party(self, number, source)
 
-    def aggregator(self, *, max_items: int | None = None) -> Aggregator:
+    def aggregator(
+        self, *, max_items: int | None = None, max_reports: int | None = 1, minimum_reports: int = 0
+    ) -> Aggregator:
         """An aggregator that has heard nothing yet.
 
-        Where anyone may send, give `max_items`: the most items (of a local protocol: reports) of one message. What a
-        liar adds to a count is then at most that and the noise's reach. 1 is right for users with one report each.
+        Args:
+            max_items: The most items of one message, where the round's own limit is too large: what a liar adds to a
+                count is at most that and the noise's reach.
+            max_reports: Of local protocols: the most reports of one message. More than one is for parties with many
+                items, and for relays that are trusted not to make reports up; None takes what the protocol allows.
+            minimum_reports: Nothing is shown before so many parties were heard, of local protocols reports.
         """
-        from discreet.multiparty.aggregator import Aggregator
+        return self._listener()(self, _limits(max_items, max_reports, minimum_reports))
 
-        return Aggregator(self, max_items)
-
-    def restore(self, data: bytes, *, max_items: int | None = None) -> Aggregator:
+    def restore(
+        self, data: bytes, *, max_items: int | None = None, max_reports: int | None = 1, minimum_reports: int = 0
+    ) -> Aggregator:
         """The aggregator of a state; `CorruptStateError` for bytes that are not one of this protocol and round.
 
-        `max_items` as for `aggregator`: a state does not keep it.
+        The limits are as for `aggregator`: a state does not keep them.
         """
+        return self._listener()._restored(self, data, _limits(max_items, max_reports, minimum_reports))
+
+    def _listener(self) -> type[Aggregator]:
         from discreet.multiparty.aggregator import Aggregator
 
-        return Aggregator._restored(self, data, max_items)
+        return Aggregator
 
     # ---- what an audit looks at (`discreet.multiparty.seam`) --------------------------------------------------------
 
@@ -207,7 +231,13 @@ class Protocol:
         """Raises `ParameterError` for a number of items that a party must not have."""
         most = getattr(self, "max_items", None)
         if most is not None and items > most:
-            raise ParameterError(f"a party has at most max_items={most} items")
+            raise ParameterError(
+                f"a party of this round has at most max_items={most} items: make a round that allows more"
+            )
+
+    def _check_own(self, items: int) -> None:
+        """The same for a party that makes its message; a relay's message may speak of more."""
+        self._check_items(items)
 
     def _covered(self, message: Message) -> list[tuple[int, int]]:
         """Which numbers a message speaks for, as runs (first, count)."""
@@ -226,7 +256,19 @@ class Protocol:
 
     def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         """Values and variances."""
+        values, variances = np.zeros(len(words)), np.zeros(len(words))
+        for value, variance in self._each(heard, words):
+            values += value
+            variances += variance
+        return values, variances
+
+    def _each(self, heard: Heard, words: Words) -> Iterator[tuple[Numbers, Numbers]]:
+        """Values and variances of every message by itself, where the estimate is their sum."""
         raise ParameterError("use one of the protocols, not the bare Protocol")
+
+    def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
+        """What at most `count` of the parties heard add to each estimate, and what they take away from it."""
+        return most_of(np.array([values for values, _ in self._each(heard, words)]), count)
 
     def _shortfall(self, heard: Heard) -> float:
         return 0.0
@@ -256,11 +298,20 @@ class Protocol:
 
     def _estimates(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         """Values and variances of many words, with chances to interrupt."""
-        values, variances = np.zeros(len(words)), np.zeros(len(words))
-        for first in range(0, len(words) if heard else 0, self.items_at_once):
-            part = slice(first, first + self.items_at_once)
-            values[part], variances[part] = self._estimate(heard, words[part])
-        return values, variances
+        return self._in_parts(heard, words, self.items_at_once, self._estimate)
+
+    def _influences(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
+        """The same of what liars could have done; there is a number for every message and item then."""
+        at_once = max(1, min(self.items_at_once, 2**24 // max(len(heard), 1)))
+        return self._in_parts(heard, words, at_once, lambda heard, words: self._influence(heard, words, count))
+
+    @staticmethod
+    def _in_parts(heard: Heard, words: Words, at_once: int, answer: Answer) -> tuple[Numbers, Numbers]:
+        first, second = np.zeros(len(words)), np.zeros(len(words))
+        for start in range(0, len(words) if heard else 0, at_once):
+            part = slice(start, start + at_once)
+            first[part], second[part] = answer(heard, words[part])
+        return first, second
 
     @property
     def _exact_epsilon(self) -> Fraction:
@@ -277,6 +328,12 @@ class Protocol:
         return unpack(self.family, self.round_digest, self.digest, data)
 
 
+def _limits(max_items: int | None, max_reports: int | None, minimum_reports: int) -> Limits:
+    from discreet.multiparty.aggregator import Limits
+
+    return Limits(max_items, max_reports, minimum_reports)
+
+
 class Party:
     """One party of a round. It speaks once: a second message would spend the budget again.
 
@@ -284,10 +341,11 @@ class Party:
         payment: How the latest message was paid: "charged", "charged before" or "replayed"; None without a ledger.
     """
 
-    def __init__(self, protocol: Protocol, number: int, source: RandomSource | None) -> None:
+    def __init__(self, protocol: Protocol, number: int | None, source: RandomSource | None) -> None:
         check_payer(None, None, source)
         self.protocol = protocol
-        self.number = whole_number("number", number, 0, MAX_NUMBER)
+        self._named = number is not None
+        self.number = secrets.randbits(62) if number is None else whole_number("number", number, 0, MAX_NUMBER)
         self.payment: str | None = None
         self._source = source
         self._spoke = False
@@ -312,8 +370,10 @@ class Party:
             charge_id: Names the charge; `charge_id` of the party by default.
         """
         check_payer(ledger, charge_id, self._source)
+        if ledger is not None and not self._named:
+            raise ParameterError("give the party's number where a ledger pays: a random one would be charged again")
         words = self.protocol.domain.words(items, nulls)
-        self.protocol._check_items(len(words))
+        self.protocol._check_own(len(words))
         charge_id = self.charge_id if charge_id is None else charge_id
         # A charge id that is given stands for this message, too, and for no other.
         bill = replace(self.protocol.bill, request={"message": self.charge_id})

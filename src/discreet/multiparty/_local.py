@@ -8,24 +8,31 @@ nothing that depends on an item in any other way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, Heard, Protocol
+from discreet.multiparty._base import MAX_CELLS, Heard, Party, Protocol
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message, read_varint, varint
 from discreet.noise import RandomSource
+from discreet.privacy import Budget, shuffled
+from discreet.privacy.checks import whole_number
 
-__all__ = ["LocalProtocol", "Reports"]
+if TYPE_CHECKING:
+    from discreet.multiparty.aggregator import Aggregator
+
+__all__ = ["LocalProtocol", "Reports", "joined", "runs_of"]
 
 Runs = list[tuple[int, int]]
+USUAL_DELTA = 1e-8
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,15 @@ class Reports:
     values: npt.NDArray[Any]
 
 
-def _joined(heard: Heard) -> Reports:
+def runs_of(numbers: Words) -> Runs:
+    """Numbers in order as runs (first, count) that do not touch."""
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(numbers) != 1) + 1])
+    counts = np.diff(np.concatenate([starts, [len(numbers)]]))
+    return list(zip(numbers[starts].tolist(), counts.tolist(), strict=True))
+
+
+def joined(heard: Heard) -> Reports:
+    """The reports of several messages."""
     if len(heard) == 1:
         only: Reports = heard[0][1]
         return only
@@ -46,9 +61,72 @@ def _joined(heard: Heard) -> Reports:
 
 @dataclass(frozen=True)
 class LocalProtocol(Protocol):
-    """Every item is a report of its own; a party with one item is a user of local differential privacy."""
+    """Every item is a report of its own; a party with one item is a user of local differential privacy.
+
+    Args:
+        shuffled: Reports are shown without their senders, in batches of at least so many, and have random numbers; None
+            for rounds in which anyone may know who sent what. What that is worth says `shuffled_budget`.
+    """
+
+    shuffled: int | None = field(default=None, kw_only=True)
 
     items_at_once: ClassVar[int] = 2**10
+
+    def __post_init__(self) -> None:
+        if self.shuffled is not None:
+            whole_number("shuffled", self.shuffled, 2, 2**53)
+        super().__post_init__()
+
+    def _described(self) -> dict[str, Any]:
+        described = super()._described()
+        if self.shuffled is None:  # so that rounds from before there were shuffled ones stay what they are
+            del described["parameters"]["shuffled"]
+        return described
+
+    @property
+    def local(self) -> bool:
+        """True."""
+        return True
+
+    def party(self, number: int | None = None, *, source: RandomSource | None = None) -> Party:
+        """One party; numbers are public and different, and a random one of 62 bits if none is given.
+
+        A report of a shuffled round has a random one. A seeded source is for tests: its messages are not private.
+        """
+        if self.shuffled is not None and number is not None:
+            raise ParameterError(
+                "a report of a shuffled round has a random number, so that it tells nothing of its sender"
+            )
+        return super().party(number, source=source)
+
+    def shuffled_budget(self, delta: float = USUAL_DELTA) -> Budget:
+        """What a report of a shuffled round loses to whoever sees complete batches only, besides epsilon to anyone.
+
+        Rests on the collector, who is trusted to forget who sent which report, and when; and on as many honest reports
+        in a batch as it says, as those that liars make up hide nobody.
+        """
+        if self.shuffled is None:
+            raise ParameterError("this round is not shuffled")
+        return shuffled(self.epsilon, self.shuffled, delta)
+
+    @cached_property
+    def _second_promise(self) -> tuple[str, ...]:
+        if self.shuffled is None:
+            return ()
+        worth = self.shuffled_budget()
+        return (
+            f"shuffled in batches of {self.shuffled}: who sees whole batches only learns epsilon {worth.epsilon:.3g} "
+            f"(delta {worth.delta:g}) of a report, if the collector forgets who sent it, when, and in which order, and "
+            "the others of the batch are honest; without that the epsilon of each report by itself still holds",
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return self._second_promise
+
+    def _listener(self) -> type[Aggregator]:
+        from discreet.multiparty.local_aggregator import LocalAggregator
+
+        return LocalAggregator
 
     # ---- messages --------------------------------------------------------------------------------------------------
 
@@ -70,6 +148,13 @@ class LocalProtocol(Protocol):
     def _most(self) -> int:
         """Reports of one message."""
         return MAX_CELLS // self._cells
+
+    def _check_own(self, items: int) -> None:
+        if self.shuffled is not None and items != 1:
+            raise ParameterError(
+                f"a message of a shuffled round is one report, not {items}: several would be seen together"
+            )
+        self._check_items(items)
 
     def _check_items(self, items: int) -> None:
         if not 1 <= items <= self._most:
@@ -98,27 +183,32 @@ class LocalProtocol(Protocol):
             runs.append((sum(runs[-1]) + gap, count))
         return runs, message.payload[at:]
 
+    def in_order(self, reports: Sequence[Reports]) -> Reports:
+        """All of them in the order of their numbers."""
+        numbers = np.concatenate([each.numbers for each in reports])
+        order = np.argsort(numbers, kind="stable")
+        return Reports(numbers[order], np.concatenate([each.values for each in reports])[order])
+
+    def written(self, reports: Reports, seeded: bool) -> list[Message]:
+        """Messages that say what these say, which are in the order of their numbers."""
+        parts = (slice(first, first + self._most) for first in range(0, len(reports.numbers), self._most))
+        return [self._written(reports.numbers[part], reports.values[part], seeded) for part in parts]
+
     def _rewrite(self, heard: Heard) -> list[Message]:
         if len(heard) <= 1:
             return [message for message, _ in heard]
-        reports = _joined(heard)
-        order = np.argsort(reports.numbers, kind="stable")
         seeded = any(message.seeded for message, _ in heard)
-        return [
-            self._written(reports.numbers[part], reports.values[part], seeded)
-            for part in (order[first : first + self._most] for first in range(0, len(order), self._most))
-        ]
+        return self.written(self.in_order([reports for _, reports in heard]), seeded)
 
     def _written(self, numbers: Words, values: npt.NDArray[Any], seeded: bool) -> Message:
         """A message of reports that are in the order of their numbers."""
-        breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
-        starts = np.concatenate([[0], breaks])
-        counts = np.diff(np.concatenate([starts, [len(numbers)]]))
-        firsts = numbers[starts]
-        ends = firsts + counts.astype(np.uint64)
-        gaps = (firsts[1:] - ends[:-1]).tolist()
-        runs = b"".join(varint(gap) + varint(count) for gap, count in zip(gaps, counts[1:].tolist(), strict=True))
-        return Message(int(numbers[0]), len(numbers), varint(len(gaps)) + runs + self._write(values), seeded)
+        first, *others = runs_of(numbers)
+        text, end = [], sum(first)
+        for start, count in others:
+            text.append(varint(start - end) + varint(count))
+            end = start + count
+        payload = varint(len(others)) + b"".join(text) + self._write(values)
+        return Message(first[0], len(numbers), payload, seeded)
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
         if number + len(words) > 2**63:
@@ -133,7 +223,7 @@ class LocalProtocol(Protocol):
         return Reports(numbers, values)
 
     def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
-        return self._from_reports(_joined(heard), words)
+        return self._from_reports(joined(heard), words)
 
     @property
     def _key(self) -> tuple[int, int]:

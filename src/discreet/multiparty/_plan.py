@@ -150,8 +150,8 @@ class _Model:
         return low
 
     def _most_items(self, width: int, rows: int) -> int:
-        """Sixteen times as many items as a party has on average, unless its message would have too many cells."""
-        times = min(16.0, (MAX_CELLS // (width * rows) - 1) or 1)
+        """Sixteen times as many items as a party has on average, unless more of them would be too many cells."""
+        times = min(16.0, (MAX_CELLS // max(width * rows, 1) - 1) or 1)
         return max(1, math.ceil(times * self.items))
 
     # ---- protocol by protocol --------------------------------------------------------------------------------------
@@ -198,7 +198,9 @@ class _Model:
             width = self._largest(size)
             squares = float((counts**2).sum() + self.total)
             variance = _of_rows(rows, self.parties * noise, squares, counts, width)
-            yield self._row(MergedSketch, variance, size(width), columns=width, rows=rows)
+            yield self._row(
+                MergedSketch, variance, size(width), columns=width, rows=rows, max_items=self._most_items(0, 0)
+            )
 
     def separated(self) -> Iterator[PlannedProtocol]:
         """Heavy items apart."""
@@ -236,7 +238,7 @@ class _Model:
             size = 3 + _ENVELOPE + (1 + min(capacity, int(above))) * (math.log2(self.universe) + 8) / 8
             bias = self.parties * min(self.items / (capacity + 1) + made.cut, self.items)
             variance = self.parties * laplace_variance(made.scale)
-            yield self._row(MergedMisraGries, variance, size, bias, capacity=capacity)
+            yield self._row(MergedMisraGries, variance, size, bias, capacity=capacity, max_items=self._most_items(0, 0))
 
 
 def _bits(variance: float) -> float:

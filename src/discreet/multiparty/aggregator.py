@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import CorruptStateError, MessageError
+from discreet.errors import CorruptStateError, DataError, IncompatibleSummaryError, MessageError, ParameterError
 from discreet.multiparty._base import MAX_NUMBER, Heard, Protocol
-from discreet.multiparty.estimates import Estimates
-from discreet.multiparty.messages import pack_parts, read_varint, unpack_parts, varint
+from discreet.multiparty.estimates import Estimates, Liars
+from discreet.multiparty.heard_numbers import HeardNumbers
+from discreet.multiparty.messages import Message, pack_parts, read_varint, unpack_parts, varint
 from discreet.privacy import Guarantee
-from discreet.privacy.checks import whole_number
+from discreet.privacy.checks import probability, whole_number
 from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Aggregator", "Receipt", "Rejection", "receive_all"]
+__all__ = ["Aggregator", "Limits", "Receipt", "Rejection", "liars_among", "receive_all"]
 
 _STATE_FAMILY = 200
 
@@ -52,48 +53,58 @@ def receive_all(receive: Callable[[bytes], bool | None], messages: Iterable[byte
     return Receipt(accepted, tuple(rejected))
 
 
-class _Runs:
-    """Numbers heard, as sorted runs that do not touch."""
+def liars_among(share: float, heard: int) -> int:
+    """How many parties a share of them is, rounded up."""
+    return min(heard, math.ceil(round(probability("share", share) * heard, 6)))
 
-    def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        self.count = 0
 
-    def overlaps(self, first: int, count: int) -> bool:
-        at = bisect_right(self.starts, first + count - 1)
-        return at > 0 and self.ends[at - 1] > first
+@dataclass(frozen=True)
+class Limits:
+    """What an aggregator takes and shows.
 
-    def add(self, first: int, count: int) -> None:
-        at = bisect_right(self.starts, first)
-        self.count += count
-        before = at > 0 and self.ends[at - 1] == first
-        after = at < len(self.starts) and self.starts[at] == first + count
-        if before and after:
-            self.ends[at - 1] = self.ends.pop(at)
-            del self.starts[at]
-        elif before:
-            self.ends[at - 1] = first + count
-        elif after:
-            self.starts[at] = first
-        else:
-            self.starts.insert(at, first)
-            self.ends.insert(at, first + count)
+    Attributes:
+        max_items: The most items that one message may speak of; None for what the protocol allows.
+        max_reports: Of local protocols: the most reports of one message; None for what the protocol allows.
+        minimum_reports: Nothing is shown before so many parties were heard, of local protocols reports.
+    """
+
+    max_items: int | None = None
+    max_reports: int | None = 1
+    minimum_reports: int = 0
+
+    def check(self, protocol: Protocol) -> None:
+        """Refuse what is no limit, or not one for this protocol."""
+        for name in ("max_items", "max_reports"):
+            if getattr(self, name) is not None:
+                whole_number(name, getattr(self, name), 1, MAX_NUMBER)
+        whole_number("minimum_reports", self.minimum_reports, 0, MAX_NUMBER)
+        if protocol.local and self.max_items is not None:
+            raise ParameterError("max_items is for messages about many items; a local protocol has max_reports")
+        if not protocol.local and self.max_reports not in (None, 1):
+            raise ParameterError("max_reports is for local protocols; a message about many items has max_items")
+
+    def check_message(self, protocol: Protocol, items: int) -> None:
+        """Refuse a message that speaks of more than it may."""
+        most, what = (self.max_reports, "reports") if protocol.local else (self.max_items, "items")
+        if most is not None and items > most:
+            raise MessageError(
+                f"message has more {what} than this aggregator takes in one: max_{what} is {most}", "range"
+            )
 
 
 class Aggregator:
     """Hears messages, refuses those it cannot verify, and estimates. Trusted with nothing.
 
     Attributes:
-        max_items: The most items (of a local protocol: reports) that one message may speak of, whatever the protocol
-            allows; None for no further limit. It bounds what a liar can do with one message.
+        limits: What one message may do, and when something is shown.
     """
 
-    def __init__(self, protocol: Protocol, max_items: int | None = None) -> None:
+    def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+        limits.check(protocol)
         self.protocol = protocol
-        self.max_items = None if max_items is None else whole_number("max_items", max_items, 1, MAX_NUMBER)
+        self.limits = limits
         self._heard: list[tuple[Any, Any]] = []
-        self._runs = _Runs()
+        self._known = HeardNumbers()
         self._bytes = 0
         self._total = 0
         self._seeded = False
@@ -104,18 +115,50 @@ class Aggregator:
     def receive(self, message: bytes) -> None:
         """Take a message; `MessageError` says why not, and then nothing has changed."""
         opened = self.protocol._unpack(message)
-        if self.max_items is not None and opened.items > self.max_items:
-            raise MessageError(f"message speaks of more items than this aggregator takes, {self.max_items}", "range")
+        self.limits.check_message(self.protocol, opened.items)
         content, covered = self.protocol._checked(opened)
         with self._lock:
-            if any(self._runs.overlaps(first, count) for first, count in covered):
+            if any(self._known.overlaps(first, count) for first, count in covered):
                 raise MessageError("this party has been heard in this round already", "duplicate")
             for first, count in covered:
-                self._runs.add(first, count)
-            self._heard.append((opened, content))
+                self._known.add(first, count)
+            self._keep(opened, content)
             self._bytes += len(message)
-            self._total += opened.items
-            self._seeded |= opened.seeded
+
+    def _keep(self, message: Message, content: Any) -> None:
+        """What was heard, and is new."""
+        self._heard.append((message, content))
+        self._total += message.items
+        self._seeded |= message.seeded
+
+    def merge(self, other: Aggregator) -> int:
+        """Take what another aggregator of the same round heard; returns how many of its parties were heard here, too.
+
+        Those count once. (Of local protocols: reports.)
+        """
+        if other is self or other.protocol._identity != self.protocol._identity:
+            raise IncompatibleSummaryError("only another aggregator of the same round can be merged")
+        with other._lock:
+            groups, size = other._groups(), other._bytes
+        with self._lock:
+            self._bytes += size
+            return sum(
+                self._merge(group, message, content) for group, heard in enumerate(groups) for message, content in heard
+            )
+
+    def _merge(self, group: int, message: Message, content: Any) -> int:
+        """Take a message unless its numbers were heard; how many were."""
+        covered = self.protocol._covered(message)
+        if any(self._known.overlaps(first, count) for first, count in covered):
+            return sum(count for _, count in covered)
+        for first, count in covered:
+            self._known.add(first, count)
+        self._place(group, message, content)
+        return 0
+
+    def _place(self, group: int, message: Message, content: Any) -> None:
+        """What another aggregator heard, or this one before it was stored; in the group that it was in there."""
+        self._keep(message, content)
 
     def receive_many(self, messages: Iterable[bytes]) -> Receipt:
         """Take what can be taken of many messages; the others are listed with their reasons."""
@@ -124,18 +167,18 @@ class Aggregator:
     @property
     def parties(self) -> int:
         """How many parties were heard; for local protocols, how many reports."""
-        return self._runs.count
+        return self._known.count
 
     @property
     def numbers(self) -> list[tuple[int, int]]:
         """The numbers that were heard, as runs (first, count) in order: whoever is missing kept silent."""
         with self._lock:
-            return [(start, end - start) for start, end in zip(self._runs.starts, self._runs.ends, strict=True)]
+            return self._known.runs()
 
     def has(self, number: int) -> bool:
         """Whether this party was heard."""
         with self._lock:
-            return self._runs.overlaps(whole_number("number", number, 0, MAX_NUMBER), 1)
+            return self._known.overlaps(whole_number("number", number, 0, MAX_NUMBER), 1)
 
     @property
     def total(self) -> int:
@@ -152,41 +195,74 @@ class Aggregator:
         """What every party was promised."""
         return self.protocol._guarantee(self._seeded)
 
+    @property
+    def shown(self) -> int:
+        """How many parties (of local protocols: reports) the estimates are from."""
+        return self.parties
+
     def estimate(self, items: Any) -> Estimates:
         """How often each item occurs with all parties heard, in the order given. Costs no privacy, however often."""
         words = self.protocol.domain.words(items)
-        with self._lock:
-            heard = self._consolidated()
+        heard = self._to_show()
         values, variances = self.protocol._estimates(heard, words)
         return Estimates(values, variances, self.guarantee, self.protocol._shortfall(heard))
+
+    def liars(self, items: Any, share: float = 0.01) -> Liars:
+        """How far each estimate would move if so many of the parties (of local protocols: reports) had not been heard.
+
+        The most that any of so many add and take away, given what was heard: whoever lies can do no more.
+        """
+        words = self.protocol.domain.words(items)
+        heard = self._to_show()
+        count = liars_among(share, self.shown)
+        too_high, too_low = self.protocol._influences(heard, words, count)
+        return Liars(share, count, too_high, too_low)
+
+    def _to_show(self) -> Heard:
+        """What estimates are made from, if that may be shown."""
+        with self._lock:
+            if self.shown < self.limits.minimum_reports:
+                raise DataError(f"nothing is shown before {self.limits.minimum_reports} were heard (minimum_reports)")
+            return self._consolidated()
 
     def _consolidated(self) -> Heard:
         self._heard = list(self.protocol._consolidated(self._heard))
         return list(self._heard)
 
+    def _groups(self) -> list[Heard]:
+        """All that was heard, in groups that a state keeps apart."""
+        return [self._consolidated()]
+
+    def _messages(self, heard: Heard) -> list[Message]:
+        """Messages that say the same."""
+        return [message for message, _ in heard]
+
     # ---- states ----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """The state: all that was heard. It is as private as the messages, which anyone may see."""
+        """The state: all that was heard, and nothing of the order. It is as private as the messages are."""
         p = self.protocol
         with self._lock:
-            messages = [p._pack(message) for message, _ in self._consolidated()]
-            return seal_state(_STATE_FAMILY, 1, p._identity + varint(self._bytes) + pack_parts(messages))
+            groups = [pack_parts(p._pack(message) for message in self._messages(heard)) for heard in self._groups()]
+            content = groups[0] if len(groups) == 1 else pack_parts(groups)
+            return seal_state(_STATE_FAMILY, len(groups), p._identity + varint(self._bytes) + content)
 
     @classmethod
-    def _restored(cls, protocol: Protocol, data: bytes, max_items: int | None) -> Self:
-        _, payload = open_state(data, _STATE_FAMILY, 1)
-        aggregator, whose = cls(protocol), protocol._identity
+    def _restored(cls, protocol: Protocol, data: bytes, limits: Limits) -> Self:
+        version, payload = open_state(data, _STATE_FAMILY, 2)
+        aggregator, whose = cls(protocol, limits), protocol._identity
         if payload[: len(whose)] != whose:
             raise CorruptStateError("state belongs to another round, or to a protocol with other parameters")
         try:
-            size, at = read_varint(payload, len(whose))
-            for message in unpack_parts(payload[at:], len(payload)):
-                aggregator.receive(message)
+            aggregator._bytes, at = read_varint(payload, len(whose))
+            groups = [payload[at:]] if version == 1 else unpack_parts(payload[at:], version)
+            for group, messages in enumerate(groups):
+                for each in unpack_parts(messages, len(messages)):
+                    opened = protocol._unpack(each)
+                    if aggregator._merge(group, opened, protocol._checked(opened)[0]):
+                        raise MessageError("a number is in it twice", "duplicate")
         except MessageError as error:
             raise CorruptStateError(f"state does not belong to this protocol and round: {error}") from None
-        aggregator._bytes = size
-        aggregator.max_items = cls(protocol, max_items).max_items  # only now: reports that were heard are kept together
         return aggregator
 
     def __repr__(self) -> str:

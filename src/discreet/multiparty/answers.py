@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.stream import Stream
+from discreet.privacy.checks import probability
 from discreet.releases.formats import intervals, paragraph, table_text
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Questions:
         quantiles: With levels: these quantiles.
         ranges: With levels: how many items are within these bounds, both included.
         time: Of a stream: at this step.
+        liars: How far this share of the parties could have moved each estimate.
     """
 
     items: tuple[Any, ...] = ()
@@ -40,6 +42,7 @@ class Questions:
     quantiles: tuple[float, ...] = ()
     ranges: tuple[tuple[Any, Any], ...] = ()
     time: int | None = None
+    liars: float | None = None
 
     def check(self, protocol: Protocol) -> None:
         """Refuse what the protocol cannot answer."""
@@ -47,6 +50,10 @@ class Questions:
             raise ParameterError("a share, quantiles and ranges need a round with levels")
         if self.time is not None and not isinstance(protocol, Stream):
             raise ParameterError("a time is for streams")
+        if self.liars is not None:
+            probability("liars", self.liars)
+            if not self.items and self.top is None:
+                raise ParameterError("what liars could have moved is told of items, or of the top")
         if self.top is not None:
             if self.items:
                 raise ParameterError("ask either for the top, or for items")
@@ -62,8 +69,14 @@ class Questions:
         items = self.items if self.top is None else protocol.universe.items(range(protocol.universe.size or 0))
         if len(items):
             is_stream = isinstance(protocol, Stream)
-            counts = aggregator.estimate(items, self.time) if is_stream else aggregator.estimate(items)
+            at = (self.time,) if is_stream else ()
+            counts = aggregator.estimate(items, *at)
             rows = _rows(items, counts, confidence)
+            if self.liars is not None:
+                lies = aggregator.liars(items, self.liars, *at)
+                found["liars"] = {"share": lies.share, "count": lies.count}
+                for row, high, low in zip(rows, lies.too_high.tolist(), lies.too_low.tolist(), strict=True):
+                    row.update(too_high=high, too_low=low)
             found["estimates"] = rows if self.top is None else sorted(rows, key=lambda row: -row["count"])[: self.top]
             if is_stream:
                 found.update(since=counts.since, time=counts.time)
@@ -109,6 +122,12 @@ def answers_text(found: dict[str, Any], guarantee: Guarantee, confidence: float,
             lines.append(table_text([heading, "estimate", interval], cells, (1, 2), width).rstrip("\n"))
 
     table("estimates", "item", lambda row: row["item"])
+    if "liars" in found:
+        most = [max(row[end] for row in found["estimates"]) for end in ("too_high", "too_low")]
+        lines.append(
+            f"If {found['liars']['count']:,} of them lied ({100 * found['liars']['share']:g}%), an estimate is at most "
+            f"{most[0]:,.0f} too high or {most[1]:,.0f} too low for that."
+        )
     table("heavy_hitters", "item", lambda row: row["item"])
     if not found.get("complete", True):
         lines.append("More intervals looked heavy than were followed: this share is within the noise.")

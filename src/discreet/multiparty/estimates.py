@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 from discreet.privacy import Estimate, Guarantee
 from discreet.privacy.checks import probability
 
-__all__ = ["Estimates", "Numbers"]
+__all__ = ["Estimates", "Liars", "Numbers", "most_of"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -57,3 +57,34 @@ class Estimates:
 
     def __repr__(self) -> str:
         return f"Estimates({len(self)} items, {self.guarantee.sentence()})"
+
+
+@dataclass(frozen=True, eq=False)
+class Liars:
+    """How far some parties could have moved each estimate, if they lied.
+
+    Nobody knows who lies. An estimate without `count` of the parties that were heard, whichever they are, is at most
+    `too_high` lower and at most `too_low` higher than the estimate that is shown.
+
+    Attributes:
+        share: The share of the parties (of local protocols: reports) that is assumed to lie.
+        count: How many that is.
+        too_high: Of each item asked for, how much of its estimate could be theirs.
+        too_low: How much they could have taken away from it.
+    """
+
+    share: float
+    count: int
+    too_high: Numbers
+    too_low: Numbers
+
+
+def most_of(parts: Numbers, count: int) -> tuple[Numbers, Numbers]:
+    """The largest sums of at most so many rows, column by column, and the largest of their negatives."""
+    count = min(count, len(parts))
+    if count == 0:
+        return np.zeros(parts.shape[1]), np.zeros(parts.shape[1])
+    ordered = np.sort(parts, axis=0)
+    too_high: Numbers = np.maximum(ordered[-count:], 0.0).sum(axis=0)
+    too_low: Numbers = -np.minimum(ordered[:count], 0.0).sum(axis=0)
+    return too_high, too_low

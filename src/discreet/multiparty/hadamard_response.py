@@ -12,8 +12,8 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.errors import MessageError
 from discreet.events.universe import Words
-from discreet.multiparty._base import known
-from discreet.multiparty._local import LocalProtocol, Reports
+from discreet.multiparty._base import Heard, known
+from discreet.multiparty._local import LocalProtocol, Reports, joined
 from discreet.multiparty.estimates import Numbers
 from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability
@@ -72,3 +72,10 @@ class HadamardResponse(LocalProtocol):
         sums = _native.hadamard_sums(reports.numbers, reports.values, words, self.order, self._key)
         values: Numbers = c * sums.astype(np.float64)
         return values, n * c * c - np.clip(values, 0.0, n)
+
+    def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
+        """A report adds c, or takes c away."""
+        c, reports = float(1 / (2 * self.keep - 1)), joined(heard)
+        n = len(reports.numbers)
+        sums = _native.hadamard_sums(reports.numbers, reports.values, words, self.order, self._key).astype(np.float64)
+        return c * np.minimum(count, (n + sums) / 2), c * np.minimum(count, (n - sums) / 2)

@@ -53,6 +53,8 @@ class Hierarchy(Protocol):
     def _check(self) -> None:
         if not isinstance(self.options, dict):
             raise ParameterError("options must be a dictionary of the protocol's parameters")
+        if "shuffled" in self.options:
+            raise ParameterError("reports about levels are not shuffled: shuffled is for single local protocols")
         if self.by_level[0].family >= self.family:
             raise ParameterError(f"{self.protocol} does not estimate frequencies in one round")
 
@@ -63,8 +65,8 @@ class Hierarchy(Protocol):
 
     @property
     def local(self) -> bool:
-        """Whether a report goes to one level instead of all."""
-        return isinstance(self.by_level[0], LocalProtocol)
+        """Whether every item is a report, which goes to one level instead of all."""
+        return self.by_level[0].local
 
     @cached_property
     def by_level(self) -> tuple[Protocol, ...]:
@@ -127,17 +129,20 @@ class Hierarchy(Protocol):
             raise MessageError("message has another number of reports than it says", "size")
         return opened
 
-    def aggregator(self, *, max_items: int | None = None) -> HierarchyAggregator:
-        """An aggregator that has heard nothing yet; `max_items` of one message, as for every protocol."""
+    if TYPE_CHECKING:
+
+        def aggregator(
+            self, *, max_items: int | None = None, max_reports: int | None = 1, minimum_reports: int = 0
+        ) -> HierarchyAggregator: ...
+
+        def restore(
+            self, data: bytes, *, max_items: int | None = None, max_reports: int | None = 1, minimum_reports: int = 0
+        ) -> HierarchyAggregator: ...
+
+    def _listener(self) -> type[HierarchyAggregator]:
         from discreet.multiparty.hierarchy_aggregator import HierarchyAggregator
 
-        return HierarchyAggregator(self, max_items)
-
-    def restore(self, data: bytes, *, max_items: int | None = None) -> HierarchyAggregator:
-        """The aggregator of a state; `CorruptStateError` for bytes that are not one of this protocol and round."""
-        from discreet.multiparty.hierarchy_aggregator import HierarchyAggregator
-
-        return HierarchyAggregator._restored(self, data, max_items)
+        return HierarchyAggregator
 
 
 def _share(budget: Budget, parts: int) -> Budget:

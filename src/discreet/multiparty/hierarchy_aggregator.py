@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty._base import Heard, Protocol
-from discreet.multiparty.aggregator import Aggregator
-from discreet.multiparty.estimates import Estimates, Numbers
+from discreet.multiparty.aggregator import Aggregator, Limits, liars_among
+from discreet.multiparty.estimates import Estimates, Liars, Numbers
 from discreet.multiparty.ordered import Nodes, occupied
 from discreet.privacy import Estimate, Guarantee
 from discreet.privacy.checks import probability, whole_number
@@ -67,8 +67,8 @@ class HierarchyAggregator(Aggregator):
 
     protocol: Hierarchy
 
-    def __init__(self, protocol: Protocol, max_items: int | None = None) -> None:
-        super().__init__(protocol, max_items)
+    def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+        super().__init__(protocol, limits)
         self._ready: dict[int, tuple[int, Heard]] = {}
 
     # ---- one level -------------------------------------------------------------------------------------------------
@@ -96,8 +96,7 @@ class HierarchyAggregator(Aggregator):
 
     def _heard_at(self, level: int) -> Heard:
         """What was heard about a level, in the form that is quickest to work with."""
-        with self._lock:
-            everything = list(self._heard)
+        everything = self._to_show()
         known = self._ready.get(level)
         if known is None or known[0] != len(everything):
             protocol = self.protocol.by_level[level]
@@ -110,6 +109,27 @@ class HierarchyAggregator(Aggregator):
     def estimate(self, items: Any) -> Estimates:
         """How often each item occurs with all parties heard."""
         return self.interval_counts(len(self.protocol.levels) - 1, self.protocol.universe.words(items))
+
+    def liars(self, items: Any, share: float = 0.01) -> Liars:
+        """How far each estimate would move if so many of the parties (of local protocols: reports) had not been heard.
+
+        Of sampled reports an estimate is n/n_l times a sum over those of the last level, and liars choose their level:
+        without m of them the factor is from (n - m)/n_l to n/(n_l - m), and the sum moves by what m reports add.
+        """
+        words, level = self.protocol.universe.words(items), len(self.protocol.levels) - 1
+        protocol, heard, count = self.protocol.by_level[level], self._heard_at(level), liars_among(share, self.parties)
+        too_high, too_low = protocol._influences(heard, words, count)
+        if self.protocol.local and count:
+            n, here = self.total, sum(message.items for message, _ in heard)
+            if count >= here:  # without them nothing is known of the level
+                too_high = too_low = np.full(len(words), float(n))
+            else:
+                sums, _ = protocol._estimates(heard, words)
+                small, large = (n - count) / here, n / (here - count)
+                least, most = sums - too_high, sums + too_low
+                too_high = n / here * sums - np.where(least > 0, small, large) * least
+                too_low = np.where(most > 0, large, small) * most - n / here * sums
+        return Liars(share, count, too_high, too_low)
 
     def range_count(self, low: Any, high: Any, confidence: float = 0.95) -> Estimate:
         """How many items lie from `low` to `high`, both included.

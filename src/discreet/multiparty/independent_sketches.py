@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet.events.universe import Words
-from discreet.multiparty._base import Heard, known
+from discreet.multiparty._base import USUAL_MAX_ITEMS, Heard, known
 from discreet.multiparty._sketches import WholeSketches, estimates, laplace_variance, width_of
 from discreet.multiparty.estimates import Numbers
 from discreet.privacy.checks import positive_number, whole_number
@@ -33,7 +34,7 @@ class IndependentSketches(WholeSketches):
 
     items_per_column: float = 1.0
     rows: int = 1
-    max_items: int = 2**24
+    max_items: int = USUAL_MAX_ITEMS
 
     family = 4
     name = "independent count sketches, sum of medians"
@@ -47,11 +48,9 @@ class IndependentSketches(WholeSketches):
         """The columns of a party with this many items."""
         return width_of(items, self.items_per_column)
 
-    def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
-        values, variance, noise = np.zeros(len(words)), 0.0, laplace_variance(self.scale)
+    def _each(self, heard: Heard, words: Words) -> Iterator[tuple[Numbers, Numbers]]:
+        noise = laplace_variance(self.scale)
         for message, cells in heard:
             width, seed = self.width(message.items), self._seed(message.number)
-            part, spread = estimates(cells, width, self.rows, seed, noise, words)
-            values += part
-            variance += spread
-        return values, np.full(len(words), variance)
+            values, variance = estimates(cells, width, self.rows, seed, noise, words)
+            yield values, np.full(len(words), variance)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.events.universe import Words
-from discreet.multiparty._base import known
-from discreet.multiparty._local import LocalProtocol, Reports
+from discreet.multiparty._base import Heard, known
+from discreet.multiparty._local import LocalProtocol, Reports, joined
 from discreet.multiparty.estimates import Numbers
 from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability
@@ -80,10 +80,20 @@ class LocalHashing(LocalProtocol):
     def _read(self, data: bytes, count: int) -> npt.NDArray[Any]:
         return _native.unpack_values(data, count, self._width, self.buckets)
 
+    def _support(self, reports: Reports, words: Words) -> Numbers:
+        """C: the reports whose bucket is that of the item."""
+        return _native.bucket_counts(reports.numbers, reports.values, words, self.buckets, self._key).astype(np.float64)
+
     def _from_reports(self, reports: Reports, words: Words) -> tuple[Numbers, Numbers]:
-        g, n = self.buckets, len(reports.numbers)
-        counts = _native.bucket_counts(reports.numbers, reports.values, words, g, self._key).astype(np.float64)
+        g, n, counts = self.buckets, len(reports.numbers), self._support(reports, words)
         values: Numbers = (counts - n / g) / float(self.keep - Fraction(1, g))
         own = np.clip(values, 0.0, n)
         other_rate, own_rate = self._rates(g)
         return values, (n - own) * other_rate + own * own_rate
+
+    def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
+        """A report adds (1 - 1/g)/(p - 1/g) where its bucket is the item's, else takes (1/g)/(p - 1/g) away."""
+        g, reports = self.buckets, joined(heard)
+        support, gap = self._support(reports, words), float(self.keep - Fraction(1, g))
+        others = len(reports.numbers) - support
+        return np.minimum(count, support) * (1 - 1 / g) / gap, np.minimum(count, others) / g / gap

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.errors import ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import known
-from discreet.multiparty._local import LocalProtocol, Reports
+from discreet.multiparty._base import Heard, known
+from discreet.multiparty._local import LocalProtocol, Reports, joined
 from discreet.multiparty._sketches import laplace_variance, noise_reach, read_cells
-from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.estimates import Numbers, most_of
 from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number
 
@@ -82,3 +82,9 @@ class LocalSketch(LocalProtocol):
         sums = _native.row_sums(reports.numbers, reports.values.ravel(), words, self._cells, self._key)
         values = sums.astype(np.float64)
         return values, n * laplace_variance(self.scale) + (n - np.clip(values, 0.0, n)) / self._cells
+
+    def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
+        """A report moves an item by one of its cells, so by its largest at most."""
+        largest = np.abs(joined(heard).values.astype(np.float64)).max(axis=1, keepdims=True)
+        most, _ = most_of(largest, count)
+        return np.full(len(words), most[0]), np.full(len(words), most[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from discreet.errors import MessageError
 from discreet.events.universe import Words
-from discreet.multiparty._base import Heard, Protocol, known
+from discreet.multiparty._base import USUAL_MAX_ITEMS, Heard, Protocol, known
 from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._sketches import check_scales, laplace_variance, noise_reach
 from discreet.multiparty.estimates import Numbers
@@ -38,7 +39,7 @@ class MergedMisraGries(Protocol):
     """
 
     capacity: int = 64
-    max_items: int = 2**40
+    max_items: int = USUAL_MAX_ITEMS
 
     family = 7
     name = "noisy Misra-Gries sketches (PDCH)"
@@ -91,15 +92,15 @@ class MergedMisraGries(Protocol):
             raise MessageError("message has a count below the cut", "range")
         return places, beyond + self.cut
 
-    def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
+    def _each(self, heard: Heard, words: Words) -> Iterator[tuple[Numbers, Numbers]]:
         asked, inverse = np.unique(words.astype(np.int64), return_inverse=True)
-        values = np.zeros(len(asked))
+        noise = np.full(len(words), laplace_variance(self.scale))  # also of an item that was not sent: it decided that
         for _, (places, counts) in heard:
+            values = np.zeros(len(asked))
             at = np.minimum(np.searchsorted(asked, places), len(asked) - 1)
             here = asked[at] == places
-            values[at[here]] += counts[here]
-        # Also of parties that did not send an item: their noise decided that.
-        return values[inverse], np.full(len(words), len(heard) * laplace_variance(self.scale))
+            values[at[here]] = counts[here]
+            yield values[inverse], noise
 
     def _shortfall(self, heard: Heard) -> float:
         return float(sum(message.items / (self.capacity + 1) + self.cut for message, _ in heard))

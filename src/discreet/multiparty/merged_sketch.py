@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, Heard, known
+from discreet.multiparty._base import MAX_CELLS, USUAL_MAX_ITEMS, Heard, known
 from discreet.multiparty._sketches import WholeSketches, estimates, laplace_variance
-from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.estimates import Numbers, most_of
 from discreet.privacy.checks import whole_number
 
 __all__ = ["MergedSketch"]
@@ -31,7 +31,7 @@ class MergedSketch(WholeSketches):
 
     columns: int = 1024
     rows: int = 3
-    max_items: int = 2**40
+    max_items: int = USUAL_MAX_ITEMS
 
     family = 5
     name = "merged noisy count sketch (Noisy-CS)"
@@ -54,3 +54,9 @@ class MergedSketch(WholeSketches):
         noise, probes = len(heard) * laplace_variance(self.scale), min(2**15, 512 + 16 * self.columns)
         values, variance = estimates(cells, self.columns, self.rows, self._seed(0), noise, words, probes)
         return values, np.full(len(words), variance)
+
+    def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
+        """A median moves no further than the row that moves most, and a row no further than a party's largest cell."""
+        largest = np.array([[np.abs(cells).max()] for _, cells in heard], np.float64)
+        most, _ = most_of(largest, count)
+        return np.full(len(words), most[0]), np.full(len(words), most[0])

@@ -82,21 +82,21 @@ def hear(
     messages: Iterable[Path],
     state: Path | None = None,
     *,
-    max_items: int | None = None,
+    limits: dict[str, int] | None = None,
     wait_seconds: float = 0.0,
     undisturbed: Undisturbed = nullcontext,
 ) -> tuple[Any, dict[str, Any]]:
     """The aggregator after these message files, or directories of them, and what became of every one, JSON-ready.
 
-    What cannot be verified, or speaks of more than `max_items`, is left out and the rest goes on. With a state the
-    aggregator goes on from it.
+    What cannot be verified, or speaks of more than it may, is left out and the rest goes on. With a state the
+    aggregator goes on from it. `limits` are those of `Protocol.aggregator`.
     """
     from discreet.multiparty.stream import Stream
 
     aggregator: Any
-    limits = {} if max_items is None else {"max_items": max_items}
+    limits = limits or {}
     if limits and isinstance(protocol, Stream):
-        raise ParameterError("a limit of items is for rounds; a packet of a stream has one item a step")
+        raise ParameterError("limits are for rounds; a packet of a stream has one item a step")
     if state is None:
         aggregator = protocol.aggregator(**limits)
         return aggregator, _hear(aggregator, messages)

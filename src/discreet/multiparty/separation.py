@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ import numpy as np
 from discreet import _native
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, Heard, known
+from discreet.multiparty._base import MAX_CELLS, USUAL_MAX_ITEMS, Heard, known
 from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._sketches import (
     Cells,
@@ -72,7 +73,7 @@ class Separation(SketchProtocol):
     threshold: int | None = None
     separation_share: float = 0.4
     rows: int = 1
-    max_items: int = 2**24
+    max_items: int = USUAL_MAX_ITEMS
 
     family = 6
     name = "heavy and light items apart, importance sampling"
@@ -184,9 +185,8 @@ class Separation(SketchProtocol):
         cells = read_cells(rest[at:], width * self.rows, self._bound(n, self.light_scale), self.light_scale)
         return _Content(places, counts, width, cells)
 
-    def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
+    def _each(self, heard: Heard, words: Words) -> Iterator[tuple[Numbers, Numbers]]:
         asked, inverse = np.unique(words.astype(np.int64), return_inverse=True)
-        values, variances = np.zeros(len(asked)), np.zeros(len(asked))
         noise, heavy_noise = laplace_variance(self.light_scale), laplace_variance(self.heavy_scale)
         step = self.items_per_entry
         assert step is not None
@@ -200,9 +200,7 @@ class Separation(SketchProtocol):
             # An entry below the step was sent by chance. On average over that chance step^2 is |x^| step, the most that
             # sampling adds.
             spreads[at[here]] = heavy_noise + np.where(np.abs(content.counts[here]) <= step, float(step) ** 2, 0.0)
-            values += part
-            variances += spreads
-        return values[inverse], variances[inverse]
+            yield part[inverse], spreads[inverse]
 
 
 def _counts_of(places: Integers, found: Integers, counts: Integers) -> Integers:

@@ -14,9 +14,9 @@ from discreet.errors import CorruptStateError, DiscreetError, IncompatibleSummar
 from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_NUMBER
 from discreet.multiparty._sketches import estimates, laplace_variance
-from discreet.multiparty.aggregator import Receipt, receive_all
+from discreet.multiparty.aggregator import Receipt, liars_among, receive_all
 from discreet.multiparty.epochs import Block, Spans, block_cover
-from discreet.multiparty.estimates import Estimates, Numbers
+from discreet.multiparty.estimates import Estimates, Liars, Numbers, most_of
 from discreet.multiparty.messages import pack_parts, unpack_parts
 from discreet.multiparty.packets import MAX_TIME, Packet
 from discreet.multiparty.stream import Stream
@@ -144,12 +144,7 @@ class StreamAggregator:
         matter. Estimates are unbiased for the steps that parties told about, and `coverage` says which share that is:
         nothing is made up for a party that joined late, fell silent or lost a packet.
         """
-        time = self.time if time is None else whole_number("time", time, 0, MAX_TIME)
-        since = 0 if self.stream.window is None else max(0, time - self.stream.window)
-        if since < self._begin:
-            raise ParameterError(
-                f"what came before step {self._begin + 1} is forgotten; the window would begin at {since + 1}"
-            )
+        since, time = self._span(time)
         words = self.stream.domain.words(items)
         values, variances = np.zeros(len(words)), np.zeros(len(words))
         for number, voice in self._voices.items():
@@ -159,6 +154,26 @@ class StreamAggregator:
             for number, voice in sorted(self._voices.items())
         }
         return StreamEstimates(values, variances, self.guarantee, since=since, time=time, coverage=coverage)
+
+    def liars(self, items: Any, share: float = 0.01, time: int | None = None) -> Liars:
+        """How far each estimate would move if so many of the parties had not been heard: the most that any so many add
+        and take away, given what was heard."""
+        since, time = self._span(time)
+        words, count = self.stream.domain.words(items), liars_among(share, self.parties)
+        parts = np.zeros((len(self._voices), len(words)))
+        for part, (number, voice) in zip(parts, self._voices.items(), strict=True):
+            self._add(number, voice, since, time, words, part, np.zeros(len(words)))
+        return Liars(share, count, *most_of(parts, count))
+
+    def _span(self, time: int | None) -> tuple[int, int]:
+        """The steps (since, time] that are asked for."""
+        time = self.time if time is None else whole_number("time", time, 0, MAX_TIME)
+        since = 0 if self.stream.window is None else max(0, time - self.stream.window)
+        if since < self._begin:
+            raise ParameterError(
+                f"what came before step {self._begin + 1} is forgotten; the window would begin at {since + 1}"
+            )
+        return since, time
 
     def _add(
         self, number: int, voice: _Voice, since: int, time: int, words: Words, values: Numbers, variances: Numbers

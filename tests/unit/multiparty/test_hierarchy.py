@@ -21,7 +21,7 @@ WIDE = {
 
 
 def heard(hierarchy, columns, seed=0):
-    aggregator = hierarchy.aggregator()
+    aggregator = hierarchy.aggregator(max_reports=None)
     for number, column in enumerate(columns):
         aggregator.receive(hierarchy.party(number, source=seeded_source(seed + number)).encode(column))
     return aggregator
@@ -147,7 +147,7 @@ def test_a_single_report():
     hierarchy = Hierarchy("local", dc.Budget(2.0), 4096, protocol="HadamardResponse")
     message = hierarchy.party(5).encode([3])
     assert len(message) < 40
-    aggregator = hierarchy.aggregator()
+    aggregator = hierarchy.aggregator(max_reports=None)
     aggregator.receive(message)
     with pytest.raises(MessageError) as caught:
         aggregator.receive(hierarchy.party(5).encode([4]))
@@ -208,14 +208,14 @@ def test_bad_questions(exact):
     with pytest.raises(ParameterError):
         aggregator.heavy_hitters(0.1, max_candidates=0)
     with pytest.raises(DataError):
-        aggregator.protocol.aggregator().quantile(0.5)
+        aggregator.protocol.aggregator(max_reports=None).quantile(0.5)
 
 
 @pytest.mark.parametrize("protocol", ["IndependentSketches", "HadamardResponse"])
 def test_messages_that_were_tampered_with(protocol):
     hierarchy = Hierarchy("r", dc.Budget(1.0), 100, protocol=protocol, branching=10)
     good = hierarchy.party(1, source=seeded_source(1)).encode([1, 2, 3, 4])
-    aggregator = hierarchy.aggregator()
+    aggregator = hierarchy.aggregator(max_reports=None)
     aggregator.receive(good)
     before = aggregator.estimate(np.arange(100)).values.tolist()
     payload = hierarchy._encode(np.array([1, 2], np.uint64), 2, seeded_source(2))

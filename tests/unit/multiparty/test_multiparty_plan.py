@@ -60,7 +60,7 @@ def test_more_bytes_and_more_epsilon_do_not_hurt():
 def test_all_that_is_planned_can_be_made(question):
     for row in plan(*question).rows:
         protocol = row.protocol("a round", 1000)
-        protocol.aggregator().receive(protocol.party(1).encode([1]))
+        protocol.aggregator(max_reports=None).receive(protocol.party(1).encode([1]))
 
 
 @pytest.mark.parametrize("wrong", [(0, 1, 1.0, 1), (1, 0, 1.0, 1), (1, 1, 0.0, 1), (1, 1, 1.0, 0), (1.5, 1, 1.0, 1)])
@@ -81,7 +81,7 @@ def test_a_simulation_agrees():
         if row.kind in (MergedMisraGries, MergedSketch) or not row.fits:
             continue  # a bound of a bias; and a median that one collision decides
         protocol = row.protocol("simulation", size)
-        aggregator = protocol.aggregator()
+        aggregator = protocol.aggregator(max_reports=None)
         for i, part in enumerate(parts):
             aggregator.receive(protocol.party(i << 20, source=seeded_source(i)).encode(part))
         rare = np.arange(200, size)

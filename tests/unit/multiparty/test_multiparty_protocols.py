@@ -56,7 +56,7 @@ def resealed(message: bytes, **changes: bytes) -> bytes:
 
 def heard(protocol, parties=6, seed=0):
     """An aggregator that has heard a few parties with 20 of the items each."""
-    aggregator = protocol.aggregator()
+    aggregator = protocol.aggregator(max_reports=None)
     for i in range(parties):
         aggregator.receive(protocol.party(i * 100, source=seeded_source(seed + i)).encode(ITEMS[i * 20 : i * 20 + 20]))
     return aggregator
@@ -88,7 +88,7 @@ def test_messages_are_received_counted_and_estimated(make):
 def test_estimates_do_not_depend_on_the_order_of_messages_or_questions(make):
     protocol = make()
     messages = [protocol.party(i * 50, source=seeded_source(i)).encode(ITEMS[i * 20 : i * 20 + 20]) for i in range(5)]
-    first, second = protocol.aggregator(), protocol.aggregator()
+    first, second = protocol.aggregator(max_reports=None), protocol.aggregator(max_reports=None)
     assert first.receive_many(messages).accepted == second.receive_many(messages[::-1]).accepted == 5
     assert first.bytes_received == sum(map(len, messages))
     questions = np.arange(40)
@@ -115,8 +115,8 @@ def test_a_state_continues(make):
     with pytest.raises(CorruptStateError, match="another round"):
         make("other round").restore(aggregator.to_bytes())
     with pytest.raises(CorruptStateError, match="other parameters"):
-        make(u=41).restore(protocol.aggregator().to_bytes())
-    assert protocol.restore(protocol.aggregator().to_bytes()).parties == 0
+        make(u=41).restore(protocol.aggregator(max_reports=None).to_bytes())
+    assert protocol.restore(protocol.aggregator(max_reports=None).to_bytes()).parties == 0
 
 
 @every
@@ -150,7 +150,7 @@ def test_what_cannot_be_verified_is_refused_and_changes_nothing(make):
 def test_messages_that_are_cut_or_lengthened_are_refused(make):
     protocol = make()
     good = protocol.party(1, source=seeded_source(1)).encode(ITEMS[:20])
-    aggregator = protocol.aggregator()
+    aggregator = protocol.aggregator(max_reports=None)
     for body in (good[:-5], good[:-4] + b"\0\0", good[:-4] + b"\xff", good[:21]):
         with pytest.raises(MessageError):
             aggregator.receive(body + zlib.crc32(body).to_bytes(4, "little"))
@@ -223,7 +223,7 @@ def test_parameters_are_checked(make):
 )
 def test_kinds_of_items(make, universe, items):
     protocol = make(u=universe)
-    aggregator = protocol.aggregator()
+    aggregator = protocol.aggregator(max_reports=None)
     aggregator.receive(protocol.party(1).encode(items))
     assert len(aggregator.estimate(items)) == len(items)
 
@@ -238,7 +238,7 @@ def test_unbounded_universes(universe, items):
                 make(u=universe)
             continue
         protocol = make(u=universe)
-        aggregator = protocol.aggregator()
+        aggregator = protocol.aggregator(max_reports=None)
         aggregator.receive(protocol.party(1).encode(items))
         assert len(aggregator.estimate(items)) == len(items), name
     with pytest.raises(DataError):
@@ -265,14 +265,14 @@ def test_short_messages_cannot_speak_of_many_cells(name):
     """A few bytes that stand for a million zeros: possible in the code, and no noise looks like that."""
     protocol = {
         "local": LocalSketch("r", BUDGET, 40, columns=3),
-        "independent": IndependentSketches("r", BUDGET, 40, items_per_column=1.0),
-        "merged": MergedSketch("r", BUDGET, 40, columns=300_000),
-        "separation": Separation("r", BUDGET, 40, items_per_column=1.0),
+        "independent": IndependentSketches("r", BUDGET, 40, items_per_column=1.0, max_items=2**20),
+        "merged": MergedSketch("r", BUDGET, 40, columns=300_000, max_items=2**20),
+        "separation": Separation("r", BUDGET, 40, items_per_column=1.0, max_items=2**20),
     }[name]
     zeros = _native.write_integers(np.zeros(2**20, np.int64))[:2] + bytes(20)
     start = {"local": varint(0), "separation": varint(0) + varint(10**6)}.get(name, b"")
     with pytest.raises(MessageError) as caught:
-        protocol.aggregator().receive(protocol._pack(Message(1, 10**6, start + zeros)))
+        protocol.aggregator(max_reports=None).receive(protocol._pack(Message(1, 10**6, start + zeros)))
     assert caught.value.reason == "size"
 
 
@@ -281,7 +281,7 @@ def test_bundles_say_what_their_messages_say():
         protocol = PROTOCOLS[name]()
         numbers = [5, 6, 7, 900, 2**60, 2**60 + 1]
         messages = [protocol.party(n, source=seeded_source(n % 97)).encode([n % 40]) for n in numbers]
-        one, many = protocol.aggregator(), protocol.aggregator()
+        one, many = protocol.aggregator(max_reports=None), protocol.aggregator(max_reports=None)
         bundle = protocol.bundle([protocol.bundle(messages[3:]), *messages[2::-1]])
         one.receive(bundle)
         assert many.receive_many(messages).accepted == 6
@@ -304,7 +304,7 @@ def test_more_reports_than_one_message_may_have(monkeypatch):
     for name in ("hadamard", "hashing", "local"):
         protocol = PROTOCOLS[name]()
         messages = [protocol.party(10 * i, source=seeded_source(i)).encode(range(i, i + 7)) for i in range(6)]
-        aggregator = protocol.aggregator()
+        aggregator = protocol.aggregator(max_reports=None)
         aggregator.receive_many(messages)
         restored = protocol.restore(aggregator.to_bytes())
         assert restored.numbers == aggregator.numbers
@@ -319,7 +319,7 @@ def test_more_reports_than_one_message_may_have(monkeypatch):
 
 def test_misra_gries_has_the_noise_of_every_party_also_for_items_that_were_not_sent():
     protocol = MergedMisraGries("r", BUDGET, 40, capacity=3)
-    aggregator = protocol.aggregator()
+    aggregator = protocol.aggregator(max_reports=None)
     for number in range(3):
         aggregator.receive(protocol.party(number, source=seeded_source(number)).encode([7] * 500 * (number == 0)))
     variances = aggregator.estimate([7, 30, 7]).variances

@@ -51,7 +51,7 @@ def test_a_charge_has_one_message(round_, account):
     (charge,) = charges(account)
     assert charge.charge_id == party.charge_id
     assert account.spent().epsilon == 1.0
-    aggregator = round_.aggregator()
+    aggregator = round_.aggregator(max_reports=None)
     aggregator.receive(message)
     assert aggregator.has(7)
     with pytest.raises(dc.ParameterError, match="spoken"):
