@@ -13,7 +13,7 @@ from discreet._version import __version__
 TYPE_CHECKING = False  # as typing's; loading typing takes longer than all that is needed here
 if TYPE_CHECKING:
     from discreet import audit, central, continual, engines, multiparty, pan, privacy
-    from discreet.api import PeoplePlan, Plan, count, distinct, histogram, plan, plan_people, release, top_k
+    from discreet.api import PeoplePlan, Plan, count, distinct, histogram, plan, plan_people, quantiles, release, top_k
     from discreet.errors import (
         BudgetExceededError,
         CorruptStateError,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
-    from discreet.releases import Histogram, Release
+    from discreet.releases import Histogram, Quantiles, Release
     from discreet.summaries import (
         CountMin,
         CountSketch,
@@ -42,9 +42,21 @@ if TYPE_CHECKING:
 _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
-    **dict.fromkeys(["Histogram", "Release"], "releases"),
+    **dict.fromkeys(["Histogram", "Quantiles", "Release"], "releases"),
     **dict.fromkeys(
-        ["PeoplePlan", "Plan", "count", "distinct", "histogram", "plan", "plan_people", "release", "top_k"], "api"
+        [
+            "PeoplePlan",
+            "Plan",
+            "count",
+            "distinct",
+            "histogram",
+            "plan",
+            "plan_people",
+            "quantiles",
+            "release",
+            "top_k",
+        ],
+        "api",
     ),
     **dict.fromkeys(
         ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "ShardedMisraGries", "SpaceSaving", "UserMisraGries"],
@@ -93,6 +105,7 @@ __all__ = [
     "ParameterError",
     "PeoplePlan",
     "Plan",
+    "Quantiles",
     "Release",
     "Replace",
     "ShardedMisraGries",
@@ -113,6 +126,7 @@ __all__ = [
     "plan",
     "plan_people",
     "privacy",
+    "quantiles",
     "release",
     "top_k",
 ]

@@ -25,7 +25,7 @@ from discreet_audit.sabotage import half_the_noise, twin
 from discreet_audit.sources import Draw, ScriptedSource
 from discreet_audit.statistical import ScoredPair, measure
 
-__all__ = ["shift_finding"]
+__all__ = ["promised", "shift_finding"]
 
 _PURE, _SOME, _RHO = Budget(1.0), Budget(1.0, 0.02), Budget.zcdp(0.5)
 _CONFIDENCE = 1e-12
@@ -53,7 +53,7 @@ def shift_finding(budget: Budget, draw: Draw, changes: int, height: int) -> Find
     return Finding("exact", told, "delta", budget.delta, lost)
 
 
-def _promised(mechanism: Any) -> tuple[float, float]:
+def promised(mechanism: Any) -> tuple[float, float]:
     """(epsilon, delta) that runs are held against; of rho, by the tight conversion at a delta that shows in runs."""
     budget: Budget = mechanism.budget
     if budget.rho is None:
@@ -86,7 +86,7 @@ class CountAudit:
 
     def statistical(self, mechanism: CountRelease, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release, and how often its interval misses."""
-        epsilon, delta = _promised(mechanism)
+        epsilon, delta = promised(mechanism)
         source = fresh_source()
         pair = ScoredPair("one unit more", 100 + mechanism.sensitivity, 100, float)
         bound = measure(lambda count: mechanism.draw(count, source), pair, delta, effort.runs)
@@ -196,7 +196,7 @@ class UniverseAudit:
 
     def statistical(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release: the sum of the counts that a unit moves."""
-        epsilon, delta = _promised(mechanism)
+        epsilon, delta = promised(mechanism)
         m, source = mechanism.changes, fresh_source()
         own = list(range(m))
 

@@ -19,6 +19,7 @@ __all__ = ["FULL", "QUICK", "AuditCase", "Checks", "Effort", "Twin", "case_of", 
 _ROWS = (
     "central",
     "counting",
+    "quantiles",
     "people",
     "sharded",
     "continual",

@@ -9,6 +9,7 @@ from discreet._names import on_first_use
 if TYPE_CHECKING:
     from discreet.api.choosing import MECHANISMS
     from discreet.api.counting import count, distinct, histogram
+    from discreet.api.measuring import quantiles
     from discreet.api.plan_of_people import PeoplePlan, PeoplePlanRow, plan_people
     from discreet.api.plan_rows import Plan, PlanRow, plan
     from discreet.api.releasing import release
@@ -25,6 +26,7 @@ _WHERE = {
     "histogram": "api.counting",
     "plan": "api.plan_rows",
     "plan_people": "api.plan_of_people",
+    "quantiles": "api.measuring",
     "release": "api.releasing",
     "top_k": "api.top_rows",
 }
@@ -40,6 +42,7 @@ __all__ = [
     "histogram",
     "plan",
     "plan_people",
+    "quantiles",
     "release",
     "top_k",
 ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from discreet.central.offset_release import OffsetRelease
     from discreet.central.private_misra_gries import PrivateMisraGries
     from discreet.central.private_space_saving import PrivateSpaceSaving
+    from discreet.central.quantile_release import Grid, QuantileRelease
     from discreet.central.reduced_misra_gries import ReducedMisraGries
     from discreet.central.sharded_release import ShardedOffsetRelease
     from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
@@ -35,11 +36,13 @@ _WHERE = {
     "CountRelease": "central.count_release",
     "CountSketchHeavyHitters": "central.sketch_heavy_hitters",
     "DistinctRelease": "central.distinct_release",
+    "Grid": "central.quantile_release",
     "Mechanism": "central._base",
     "MergedRelease": "central.merged_release",
     "OffsetRelease": "central.offset_release",
     "PrivateMisraGries": "central.private_misra_gries",
     "PrivateSpaceSaving": "central.private_space_saving",
+    "QuantileRelease": "central.quantile_release",
     "ReducedMisraGries": "central.reduced_misra_gries",
     "ShardedOffsetRelease": "central.sharded_release",
     "StabilityHistogram": "central.stability",
@@ -57,11 +60,13 @@ __all__ = [
     "CountRelease",
     "CountSketchHeavyHitters",
     "DistinctRelease",
+    "Grid",
     "Mechanism",
     "MergedRelease",
     "OffsetRelease",
     "PrivateMisraGries",
     "PrivateSpaceSaving",
+    "QuantileRelease",
     "ReducedMisraGries",
     "ShardedOffsetRelease",
     "StabilityHistogram",

@@ -38,9 +38,7 @@ def additive_noise(budget: Budget, changes: int = 1, height: int = 1, draws: int
         sigma = discrete_gaussian_sigma(budget.epsilon, budget.delta, changes=m)
     else:
         sigma = discrete_gaussian_sigma_any(budget.epsilon, budget.delta, h * math.sqrt(m))
-    # The variance of discrete Laplace noise of scale b is 2 q/(1-q)^2 = 1/(2 sinh(1/(2 b))^2), q = exp(-1/b).
-    variance = 0.5 / math.sinh(min(0.5 / float(laplace.scale), 300.0)) ** 2
-    return _checked(laplace if variance <= sigma * sigma else Noise("gaussian", Fraction(sigma), draws))
+    return _checked(laplace if laplace.variance <= sigma * sigma else Noise("gaussian", Fraction(sigma), draws))
 
 
 def _checked(noise: Noise) -> Noise:

@@ -34,6 +34,7 @@ _COMMANDS = (
     "count",
     "distinct",
     "histogram",
+    "quantiles",
     "plan",
     "watch",
     "explain",

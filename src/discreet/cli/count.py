@@ -10,7 +10,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying, Source
 from discreet.cli.output import batches
-from discreet.cli.publish import publish_count
+from discreet.cli.publish import Place, answer_place, publish_count
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -22,8 +22,8 @@ __all__ = ["count"]
 @options.files(required=True)
 @options.reading()
 @options.budget
-@options.takes(options.USER_COLUMN, options.confidence("Of the interval."))
-@options.text_format("the count")
+@options.takes(options.USER_COLUMN)
+@answer_place
 @options.paying_by_name
 @options.quiet
 def count(
@@ -31,8 +31,7 @@ def count(
     source: Source,
     budget: Budget,
     user_column: str | None,
-    confidence: float,
-    as_json: bool,
+    place: Place,
     paying: Paying,
 ) -> None:
     """Publish how many rows or people files have, privately.
@@ -49,8 +48,10 @@ def count(
     if people and source.column not in (None, user_column):
         raise ParameterError("people are counted by --user-column alone, rows by --column: give one of them")
     unit, what = (User(), "people") if people else (Event(), "rows")
-    mechanism = CountRelease(budget, unit, what, confidence)
+    mechanism = CountRelease(budget, unit, what, place.confidence)
     stream = (replace(source, column=user_column) if people else source).open(files)
+
+    place.check([*stream.files, paying.ledger])
 
     def read() -> int:
         if not people:
@@ -58,4 +59,4 @@ def count(
         return different_items((batch.column("item") for batch in batches(stream)), source.nulls)
 
     asked = {"files": list(files), **source.asked, "user": user_column}
-    publish_count(what, confidence, as_json, paying, mechanism, read, asked)
+    publish_count(what, place, paying, mechanism, read, asked)

@@ -9,7 +9,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, option
 from discreet.cli.output import batches
-from discreet.cli.publish import publish_count
+from discreet.cli.publish import Place, answer_place, publish_count
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -28,9 +28,8 @@ __all__ = ["distinct"]
         "With --user-column: a person is credited with at most so many values, a public number; 1 by default.",
         int,
     ),
-    options.confidence("Of the interval."),
 )
-@options.text_format("the count")
+@answer_place
 @options.paying_by_name
 @options.quiet
 def distinct(
@@ -39,8 +38,7 @@ def distinct(
     budget: Budget,
     user_column: str | None,
     max_items_per_user: int | None,
-    confidence: float,
-    as_json: bool,
+    place: Place,
     paying: Paying,
 ) -> None:
     """Publish how many different values a column has, privately.
@@ -50,9 +48,11 @@ def distinct(
     """
     from discreet.api.counting import different_items, distinct_mechanism, distinct_values
 
-    mechanism = distinct_mechanism(budget, source.column, user_column, max_items_per_user, confidence)
+    mechanism = distinct_mechanism(budget, source.column, user_column, max_items_per_user, place.confidence)
     pairs = user_column is not None and user_column != source.column
     stream = source.open(files, user_column=user_column if pairs else None)
+
+    place.check([*stream.files, paying.ledger])
 
     def read() -> int:
         if not pairs:
@@ -61,4 +61,4 @@ def distinct(
         return distinct_values(mechanism, columns, source.nulls)
 
     asked = {"files": list(files), **source.asked, "user": user_column}
-    publish_count(mechanism.counted, confidence, as_json, paying, mechanism, read, asked)
+    publish_count(mechanism.counted, place, paying, mechanism, read, asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -113,7 +113,7 @@ def write_standard_output(data: bytes) -> None:
         raise DiscreetError(f"standard output cannot be written: {error.strerror}") from error
 
 
-def by_ending(path: Path, known: dict[str, T], option: str) -> T:
+def by_ending(path: Path, known: Mapping[str, T], option: str) -> T:
     """What a file is written as, by the ending of its name."""
     ending = path.suffix.lower()
     if ending not in known:

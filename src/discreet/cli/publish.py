@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from discreet.cli import options
 from discreet.cli.interrupts import uninterrupted
@@ -26,11 +30,12 @@ if TYPE_CHECKING:
     from discreet.central.count_release import CountRelease
     from discreet.cli.options import Paying
     from discreet.privacy.budget import Budget
-    from discreet.releases.release import Release
+    from discreet.privacy.estimate import Estimate
 
-__all__ = ["Place", "place", "publish", "publish_count"]
+__all__ = ["Place", "answer_place", "place", "publish", "publish_count"]
 
 _ENDINGS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table", "": "table"}
+_ENDINGS_OF_NUMBERS = {ending: format for ending, format in _ENDINGS.items() if format != "parquet"}
 _PAYMENTS = {
     "charged": "charged to",
     "charged before": "drawn for a charge made before, not charged again to",
@@ -46,15 +51,16 @@ class Place:
     confidence: float
     format: str | None
     output: Path | None
-    plot: Path | None
-    explain: bool
+    plot: Path | None = None
+    explain: bool = False
+    endings: Mapping[str, str] = field(default_factory=lambda: _ENDINGS)
 
     @property
     def written_as(self) -> str:
         """The format: as asked for, or as the output's name says."""
         format = self.format
         if format is None:
-            format = by_ending(self.output, _ENDINGS, "--output") if self.output is not None else "table"
+            format = by_ending(self.output, self.endings, "--output") if self.output is not None else "table"
         if format == "parquet" and self.output is None and sys.stdout.isatty():
             raise ParameterError("Parquet is not for a terminal: give --output")
         return format
@@ -70,18 +76,32 @@ class Place:
                 refuse_same_file(name, path, [*others, *([beside] if beside is not None else [])])
 
 
+def _format(*formats: str) -> click.Option:
+    told = "How to write the release; by default as the output's name says, or a table."
+    return options.option("--format", told, options.choice(*formats))
+
+
+_CONFIDENCE = options.confidence("The intervals hold together with this probability.")
+_OUTPUT = options.option("--output -o", "Write the release to this file.", options.PATH)
+_EXPLAIN = options.flag("--explain", "Explain what the release promises.")
+
 place = options.gathers(
     "place",
     Place,
-    options.confidence("The intervals hold together with this probability."),
-    options.option(
-        "--format",
-        "How to write the release; by default as the output's name says, or a table.",
-        options.choice("table", "json", "csv", "parquet"),
-    ),
-    options.option("--output -o", "Write the release to this file.", options.PATH),
+    _CONFIDENCE,
+    _format("table", "json", "csv", "parquet"),
+    _OUTPUT,
     options.option("--plot", "Also draw it: a file that ends in .png or .svg.", options.PATH),
-    options.flag("--explain", "Explain what the release promises."),
+    _EXPLAIN,
+)
+
+answer_place = options.gathers(  # of one number, or of a few
+    "place",
+    functools.partial(Place, endings=_ENDINGS_OF_NUMBERS),
+    _CONFIDENCE,
+    _format("table", "json", "csv"),
+    _OUTPUT,
+    _EXPLAIN,
 )
 
 
@@ -89,8 +109,9 @@ def publish(
     place: Place,
     paying: Paying,
     budget: Budget,
-    draw: Callable[[Callable[[], None]], Release],
-    remarks: Callable[[Release], list[str]],
+    draw: Callable[[Callable[[], None]], Any],
+    remarks: Callable[[Any], list[str]] = lambda answer: [],
+    formats: Mapping[str, Callable[[Any, float, int | None], str | bytes]] | None = None,
 ) -> None:
     """Draw a release and write it to its place.
 
@@ -101,7 +122,11 @@ def publish(
         draw: Reads, charges and draws: a function of a function to be called when all is read. From then on nothing
             is interrupted.
         remarks: What a reader should know beside the guarantee.
+        formats: How to write it; by default as a `Release` is written.
     """
+    from discreet.releases.formats import FORMATS
+
+    write = FORMATS if formats is None else formats
     format, charge_id = place.written_as, paying.charge_id
     # What must not be interrupted goes on until the temporary files are gone.
     with ExitStack() as protected, ExitStack() as cleanup:
@@ -117,7 +142,8 @@ def publish(
         paying.told(_PAYMENTS[release.payment], budget)
         with _kept_for_later(charge_id):
             is_text = format == "table" and target is None  # people read it on standard output
-            _write(release, format, place.confidence, target, remarks(release), is_text)
+            written = write[format](release, place.confidence, table_width() if is_text else None)
+            _write(written, target, remarks(release), is_text)
             if picture is not None:
                 picture.fill(lambda file: release.plot(file, confidence=place.confidence))
             if place.explain:
@@ -132,51 +158,74 @@ def _tell_charge_id(charge_id: str | None) -> None:
 
 def publish_count(
     what: str,
-    confidence: float,
-    as_json: bool,
+    place: Place,
     paying: Paying,
     mechanism: CountRelease,
     read: Callable[[], int],
     request: dict[str, object],
 ) -> None:
-    """Read, pay for a count, draw it and print it.
+    """Read, pay for a count, draw it and publish it.
 
     Args:
         what: What the number is of, for the table.
-        confidence: Of the interval.
-        as_json: Whether to print JSON.
+        place: Where it goes.
         paying: Who pays.
         mechanism: What draws the noise.
         read: Counts. Nothing is charged before it has returned.
         request: What was asked for, for the ledger.
     """
     from discreet.api.counting import pay_for_count
-    from discreet.releases.formats import describe_estimate, intervals, paragraph, table_text
 
     if paying.payer is not None and paying.given_id is None:
         paying.payer.check(mechanism.budget)  # before reading, which may take long
-    found, charge_id = read(), paying.charge_id
-    _tell_charge_id(charge_id)
-    with uninterrupted():
-        estimate, payment = pay_for_count(mechanism, found, request, paying.payer, charge_id)
-        paying.told(_PAYMENTS[payment], mechanism.budget)
-        with _kept_for_later(charge_id):
-            if as_json:
-                text = json.dumps({"number_of": what, **describe_estimate(estimate, confidence)}) + "\n"
-            else:
-                row = what, f"{int(estimate.value):,}", intervals([estimate.lower], [estimate.upper])[0]
-                headings = ["counted", "estimate", f"{100 * confidence:g}% interval"]
-                promised = estimate.guarantee.sentence() if estimate.guarantee is not None else ""
-                text = f"{table_text(headings, [row], (1, 2), table_width())}{paragraph(promised)}\n"
-            write_standard_output(text.encode())
+
+    def draw(reading_is_over: Callable[[], None]) -> _PublishedCount:
+        found = read()
+        reading_is_over()
+        return _PublishedCount(what, *pay_for_count(mechanism, found, request, paying.payer, paying.charge_id))
+
+    publish(place, paying, mechanism.budget, draw, formats=_COUNT_FORMATS)
 
 
-def _write(
-    release: Release, format: str, confidence: float, target: AtomicFile | None, remarks: list[str], is_text: bool
-) -> None:
-    from discreet.releases.formats import FORMATS, paragraph
+@dataclass(frozen=True)
+class _PublishedCount:
+    """A count as it is published here: of what, and how it was paid."""
 
-    written = FORMATS[format](release, confidence, table_width() if is_text else None)
+    what: str
+    estimate: Estimate
+    payment: str | None
+
+    def explain(self) -> str:
+        from discreet.releases.explain import explained
+
+        return explained(self.estimate.guarantee.to_dict()) if self.estimate.guarantee is not None else ""
+
+    def as_table(self, confidence: float, width: int | None) -> str:
+        from discreet.releases.formats import intervals, paragraph, table_text
+
+        estimate = self.estimate
+        row = self.what, f"{int(estimate.value):,}", intervals([estimate.lower], [estimate.upper])[0]
+        headings = ["counted", "estimate", f"{100 * confidence:g}% interval"]
+        promised = estimate.guarantee.sentence() if estimate.guarantee is not None else ""
+        return f"{table_text(headings, [row], (1, 2), width)}{paragraph(promised)}\n"
+
+    def as_json(self, confidence: float, width: int | None) -> str:
+        from discreet.releases.formats import describe_estimate
+
+        return json.dumps({"number_of": self.what, **describe_estimate(self.estimate, confidence)}) + "\n"
+
+    def as_csv(self, confidence: float, width: int | None) -> str:
+        estimate = self.estimate
+        upper = "" if math.isinf(estimate.upper) else f"{estimate.upper:g}"
+        return f"counted,estimate,lower,upper\n{self.what},{estimate.value:.0f},{estimate.lower:g},{upper}\n"
+
+
+_COUNT_FORMATS = {"table": _PublishedCount.as_table, "json": _PublishedCount.as_json, "csv": _PublishedCount.as_csv}
+
+
+def _write(written: str | bytes, target: AtomicFile | None, remarks: list[str], is_text: bool) -> None:
+    from discreet.releases.formats import paragraph
+
     if is_text:
         written = "".join([str(written), *(paragraph(text) + "\n" for text in remarks)])
     data = written.encode() if isinstance(written, str) else written
@@ -210,7 +259,7 @@ def _picture(path: Path) -> AtomicFile:
     return AtomicFile(path)
 
 
-def _explain(release: Release, to_output: bool) -> None:
+def _explain(release: Any, to_output: bool) -> None:
     text = "\n" + release.explain()
     if to_output:
         write_standard_output(f"{text}\n".encode())

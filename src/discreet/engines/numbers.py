@@ -15,12 +15,13 @@ import pyarrow as pa
 from discreet import _native
 from discreet.engines.tables import untagged
 from discreet.errors import DataError
+from discreet.events.columns import is_amount
 from discreet.events.items import read
 from discreet.events.published import items_array
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
 from discreet.summaries.people import Counts, ValueRange
 
-__all__ = ["Columns", "NumberedRows", "Numbers", "numbered"]
+__all__ = ["Columns", "NumberedRows", "Numbers", "numbered", "plain_numbers"]
 
 Columns = tuple[pa.Array, pa.Array, "pa.Array | None"]
 """People, items, and what is to be summed."""
@@ -70,15 +71,21 @@ def numbered(
 
 def _steps(amounts: pa.Array, values: ValueRange) -> tuple[Counts, npt.NDArray[np.bool_] | None]:
     """Values in steps of the range, and which rows have none (null, or not a number)."""
-    kind = amounts.type
-    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not numbers and not pa.types.is_null(kind):
-        raise DataError("the column of values must hold numbers")
-    plain = read(amounts, lambda: amounts.cast(pa.float64(), safe=False)).to_numpy(zero_copy_only=False)
+    plain = plain_numbers(amounts)
     missing = np.isnan(plain)
     if not missing.any():
         return values.steps(plain), None
     return values.steps(np.where(missing, 0.0, plain)), missing
+
+
+def plain_numbers(amounts: pa.Array) -> npt.NDArray[np.float64]:
+    """Values as floats; NaN where there is none."""
+    kind = amounts.type
+    if not is_amount(kind) and not pa.types.is_null(kind):
+        raise DataError("the column of values must hold numbers")
+    plain = read(amounts, lambda: amounts.cast(pa.float64(), safe=False))
+    found: npt.NDArray[np.float64] = plain.to_numpy(zero_copy_only=False)
+    return found
 
 
 class Numbers:

@@ -25,7 +25,15 @@ from discreet.events.items import read, without_list_views
 from discreet.events.stream import OF_KINDS
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 
-__all__ = ["Memory", "MemoryPeople", "OpenPeople", "columns_of_table", "people_of_batches", "people_of_table"]
+__all__ = [
+    "Memory",
+    "MemoryPeople",
+    "OpenPeople",
+    "batches_of_arrow",
+    "columns_of_table",
+    "people_of_batches",
+    "people_of_table",
+]
 
 _ROWS_AT_ONCE = 1 << 16
 _SIZES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -176,7 +184,7 @@ def columns_of_table(
             there = "more than one column" if name in names else "no column"
             raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
     tagged = data.schema.field(column).metadata == TAGGED
-    columns = (_columns(batch, column, user, values) for batch in _batches_of(data))
+    columns = (_columns(batch, column, user, values) for batch in batches_of_arrow(data))
     return columns, tagged
 
 
@@ -200,7 +208,7 @@ def people_of_batches(
     return counting.people(columns, user is None, of_kinds=first.schema.metadata == OF_KINDS)
 
 
-def _batches_of(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def batches_of_arrow(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """The batches; the reader of a query or of another library may fail, with words that quote the data."""
     batches = data if isinstance(data, pa.RecordBatchReader) else iter(data.to_batches(_ROWS_AT_ONCE))
     while (batch := read(data, lambda: next(batches, None))) is not None:

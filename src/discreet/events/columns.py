@@ -280,7 +280,7 @@ class ItemColumns:
                     raise DataError(f"{source}: values must be numbers, not {array.type}")
             elif kind is None:
                 raise DataError(f"{source}: items must be text, bytes or whole numbers, not {array.type}")
-        if self.has_schema:
+        if self.has_schema and self.names[0] == "item":
             self._kind = self._kind or kinds[0]
             if kinds[0] != self._kind:
                 raise DataError(f"{source} has items of type {kinds[0]}, after items of type {self._kind}")

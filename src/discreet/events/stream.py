@@ -27,6 +27,8 @@ OF_KINDS = {b"discreet": b"rows of kinds of their own"}
 class ItemBatches:
     """Batches of items: an iterable of Arrow record batches with a column "item", perhaps "user" and "value".
 
+    Of amounts there is "value" alone.
+
     No batch has nulls, the items of a batch are of one kind (text, bytes or whole numbers, or lists of these), text is
     valid UTF-8, and no more than a few batches are in memory at a time. It can be gone through once. `bad_rows` counts
     the rows that were left out because they cannot be read; like `bytes_read` it is NOT PRIVATE.
@@ -43,13 +45,14 @@ class ItemBatches:
         skip_nulls: bool,
         skip_bad_rows: bool,
         dialect: Dialect | None = None,
+        amounts: bool = False,
     ) -> None:
         self.files = files
         self._dialect = dialect
         self._column = column
         others = {"user": user_column, "value": value_column}
         self._others = [name for name in others.values() if name is not None]
-        names = ["item", *(of for of, name in others.items() if name is not None)]
+        names = ["value" if amounts else "item", *(of for of, name in others.items() if name is not None)]
         self._made = columns.ItemColumns(names, skip_nulls, skip_bad_rows)
         self._format = format
         self._lists = lists
@@ -207,6 +210,7 @@ def open_stream(
     nulls: Literal["error", "skip"] = "error",
     bad_rows: Literal["error", "skip"] = "error",
     dialect: Dialect | None = None,
+    amounts: bool = False,
 ) -> ItemBatches:
     """The items of files, patterns and standard input ("-"), one after the other.
 
@@ -215,7 +219,8 @@ def open_stream(
     extension tells, or else its first bytes. ``dialect`` says how cells of CSV and TSV are written; None as usual.
     gzip, zstd, bz2 and zip (of one file) are recognised by their first bytes, and so is UTF-16. ``lists`` says whether
     the rows of JSON lines hold lists of items; None lets the first value tell. Nulls raise DataError, or are left out
-    with nulls="skip".
+    with nulls="skip". With ``amounts`` the column holds numbers, also as text, instead of items, and no other column is
+    read.
 
     A bad row raises DataError, with its line, or is left out with bad_rows="skip" and counted (`bad_rows` of the
     result): an item of more than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the
@@ -235,6 +240,17 @@ def open_stream(
             raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
     if bad_rows not in ("error", "skip"):
         raise ParameterError(f"bad_rows must be 'error' or 'skip', not {bad_rows!r}")
+    if amounts and len(named) > (column is not None):
+        raise ParameterError("amounts are read from one column alone")
     return ItemBatches(
-        expand(paths), column, user_column, value_column, format, lists, nulls == "skip", bad_rows == "skip", dialect
+        expand(paths),
+        column,
+        user_column,
+        value_column,
+        format,
+        lists,
+        nulls == "skip",
+        bad_rows == "skip",
+        dialect,
+        amounts,
     )

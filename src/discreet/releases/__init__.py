@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from discreet.privacy.estimate import Estimate
     from discreet.releases.error_model import ErrorModel, Noise
     from discreet.releases.plot import plot_over_time
+    from discreet.releases.quantiles import QuantileRow, Quantiles
     from discreet.releases.release import Histogram, Release, Row
 
 _WHERE = {
@@ -20,11 +21,23 @@ _WHERE = {
     "Estimate": "privacy.estimate",
     "Histogram": "releases.release",
     "Noise": "releases.error_model",
+    "QuantileRow": "releases.quantiles",
+    "Quantiles": "releases.quantiles",
     "Release": "releases.release",
     "Row": "releases.release",
     "plot_over_time": "releases.plot",
 }
 
-__all__ = ["ErrorModel", "Estimate", "Histogram", "Noise", "Release", "Row", "plot_over_time"]
+__all__ = [
+    "ErrorModel",
+    "Estimate",
+    "Histogram",
+    "Noise",
+    "QuantileRow",
+    "Quantiles",
+    "Release",
+    "Row",
+    "plot_over_time",
+]
 
 __getattr__, __dir__ = on_first_use(__name__, _WHERE)

@@ -68,6 +68,14 @@ class Noise:
         """The same in units of the published counts."""
         return float(self.bound(beta, tails) * self.step)
 
+    @property
+    def variance(self) -> float:
+        """The variance of one draw, of step 1; of the Gaussian law, which is discrete, an upper bound."""
+        if self.law == "gaussian":
+            return float(self.scale) ** 2
+        # 2 q/(1-q)^2 = 1/(2 sinh(1/(2 b))^2), q = exp(-1/b).
+        return 0.5 / math.sinh(min(0.5 / float(self.scale), 300.0)) ** 2
+
     def draw(self, source: RandomSource) -> int:
         """One draw, of step 1."""
         return source.discrete_laplace(self.scale) if self.law == "laplace" else source.discrete_gaussian(self.scale)

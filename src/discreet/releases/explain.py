@@ -160,6 +160,12 @@ def _counts(guarantee: dict[str, Any]) -> str:
             "random noise was added to one number, which is therefore close to the truth but not exact; the interval "
             "says how close. Where values are credited to people, some may not be counted."
         )
+    elif guarantee["mechanism"].startswith("quantiles"):
+        changed = (
+            "the values were counted in parts of a public range, random noise was added to the counts, and the answers "
+            "were computed from them. They are therefore close to the truth but not exact; the intervals say how "
+            "close. Values outside the range count as its ends."
+        )
     elif guarantee["mechanism"] == "histogram over a public list":
         changed = (
             "random noise was added to every count, which is therefore close to the truth but not exact; the intervals "

@@ -1,4 +1,4 @@
-"""`discreet count`, `distinct` and `histogram`."""
+"""`discreet count`, `distinct`, `histogram` and `quantiles`."""
 
 import csv
 import io
@@ -33,6 +33,41 @@ def test_counts(table):
     assert value("distinct", table, "--column", "who", "--user-column", "who")["number_of"] == "people"
     credited = value("distinct", table, "--column", "what", "--user-column", "who", "--max-items-per-user", 2)
     assert (credited["value"], credited["upper"]) == (3, None)
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
+def test_quantiles(tmp_path, format):
+    import pandas as pd
+
+    rows = pd.DataFrame({"who": ["a"] * 600 + ["b", "c"] * 200, "amount": [0.5 + n for n in range(1000)]})
+    path = tmp_path / f"rows.{format}"
+    {
+        "csv": lambda: rows.to_csv(path, index=False),
+        "jsonl": lambda: rows.to_json(path, orient="records", lines=True),
+        "parquet": lambda: rows.to_parquet(path),
+    }[format]()
+    asked = ("quantiles", path, "--column", "amount", "--range", 0, 2000, "--quantile", 0.5, "--quantile", 0.9)
+    median, most = value(*asked)["quantiles"]
+    assert median["lower"] <= 500 <= median["upper"]
+    assert abs(most["value"] - 900) < 10
+    # a's rows share one of three votes: half of all lies at a quarter of the others' rows, from 600 to 1000.
+    people = run_here(*asked, "--user-column", "who", "--epsilon", 1000, "--format", "csv", "--quiet")
+    (_, middle, lower, upper), _ = ([*map(float, row)] for row in [*csv.reader(io.StringIO(people.stdout))][1:])
+    assert lower <= 700 <= upper
+    assert abs(middle - 700) < 20
+    table = run_here(*asked, *SURE, "--explain")
+    assert "95% interval" in table.stdout
+    assert "Values outside the range" in " ".join(table.stdout.split())
+
+
+def test_an_output_of_a_number(table, tmp_path):
+    made = tmp_path / "count.csv"
+    assert run_here("count", table, "--user-column", "who", *SURE, "--output", made).returncode == 0
+    assert made.read_text() == "counted,estimate,lower,upper\npeople,3,3,3\n"
+    refused = run_here("count", table, "--user-column", "who", *SURE, "--output", tmp_path / "count.parquet")
+    assert refused.returncode == 2
+    assert "'.csv'" in refused.stderr
+    assert run_here("count", table, "--user-column", "who", *SURE, "--output", table).returncode == 2
 
 
 @pytest.mark.parametrize("people", [(), ("--user-column", "who", "--max-items-per-user", 1)])
@@ -74,6 +109,12 @@ def test_a_table_for_people_and_a_charge_that_is_not_made_twice(table, tmp_path)
         (("distinct", "--column", "what", "--max-items-per-user", 2, "--epsilon", 1), 2, "max_items"),
         (("histogram", "--column", "what", "--epsilon", 1), 2, "--universe"),
         (("histogram", "--column", "what", "--universe", 3, "--user-column", "who", "--epsilon", 1), 2, "max_items"),
+        (("quantiles", "--column", "n", "--epsilon", 1), 2, "--range"),
+        (("quantiles", "--column", "n", "--range", 3, 1, "--epsilon", 1), 2, "LOW < HIGH"),
+        (("quantiles", "--range", 0, 1, "--user-column", "who", "--epsilon", 1), 2, "--column"),
+        (("quantiles", "--column", "no", "--range", 0, 1, "--epsilon", 1), 4, "no column"),
+        (("quantiles", "--column", "n", "--range", 0, 1, "--quantile", 1.5, "--epsilon", 1), 2, "less than 1"),
+        (("quantiles", "--column", "n", "--range", 0, 1, "--bad-rows", "error", "--epsilon", 1), 4, "not a number"),
         (("top", "--column", "what", "--rho", 1), 2, "discreet histogram"),
         (("top", "--column", "what", "--user-column", "who", "--rho", 1), 2, "discreet histogram"),
     ],
@@ -91,6 +132,7 @@ def test_explanations_say_what_was_done_here(table, tmp_path):
     for arguments, told in (
         (("count", "--user-column", "who"), "noise was added to one number"),
         (("distinct", "--column", "what", "--user-column", "who"), "credited to people"),
+        (("quantiles", "--column", "n", "--range", 0, 5), "Values outside the range"),
         (("histogram", "--column", "n", "--universe", 3), "Every item of a public list is shown"),
     ):
         command, *rest = arguments

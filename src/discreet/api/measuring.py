@@ -1,0 +1,131 @@
+"""Quantiles of a column of numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import ParameterError
+from discreet.events.items import skip_nulls
+from discreet.noise import RandomSource, system_source
+from discreet.privacy import Budget, Event, User
+from discreet.releases.paying import Bill, check_payer, pay_and_draw
+from discreet.releases.quantiles import Quantiles
+
+if TYPE_CHECKING:
+    from discreet.central.quantile_release import QuantileRelease
+    from discreet.engines.amounts import Amounts
+    from discreet.privacy.ledger import Account
+
+__all__ = ["pay_for_quantiles", "quantile_mechanism", "quantiles"]
+
+
+def quantiles(
+    table: Any,
+    column: str | None,
+    budget: Budget,
+    quantiles: float | Sequence[float] = (0.25, 0.5, 0.75),
+    *,
+    range: Sequence[float],
+    user: str | None = None,
+    max_rows: int | None = None,
+    scale: str = "linear",
+    bins: int | None = None,
+    nulls: str = "error",
+    confidence: float = 0.95,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+) -> Quantiles:
+    """The values below which given shares of a column of numbers lie: 0.5 is the median.
+
+        quantiles(table, "amount", dc.Budget(1.0), [0.5, 0.9], range=(0, 1000))                    # hides one row
+        quantiles(table, "amount", dc.Budget(1.0), [0.5, 0.9], range=(0, 1000), user="customer")   # hides a person
+
+    All shares come from one look at the data (`QuantileRelease`), so more of them cost nothing. The rank of an answer
+    is off by about 20/epsilon rows, whatever the range; how far the value is off depends on how dense the values are
+    there, and the interval says it. With `user` the rows of a person share one vote.
+
+    Args:
+        table: As for `count`.
+        column: The column of the numbers; None if the table is that column itself.
+        budget: Epsilon alone, epsilon and delta, or rho.
+        quantiles: The shares, above 0 and below 1.
+        range: (LOW, HIGH), a public range: chosen without looking at the data. Values outside count as its ends.
+        user: The column that says whose row it is.
+        max_rows: With `user`: so many rows of a person have a vote each; of a person with more, the rows share so many
+            votes. The noise grows by this factor. 1 by default.
+        scale: "log" divides the range by ratios, for values that span several powers of ten.
+        bins: Into how many parts the range is divided; 65,536 by default. Fewer have less noise. With
+            as many as there are whole numbers, `range=(0, 121), bins=121` for ages, values are whole.
+        nulls: "error" refuses rows without a value, "skip" leaves them out.
+        confidence: With this probability all intervals hold together.
+        ledger: As for `count`.
+        charge_id: As for `release`.
+        request: As for `release`.
+        source: For tests and audits only.
+    """
+    skip_nulls(nulls)
+    if column is not None and not isinstance(column, str):
+        raise ParameterError(f"column must be the name of a column, not {type(column).__name__}")
+    people = user is not None
+    mechanism = quantile_mechanism(budget, quantiles, range, people, max_rows, scale, bins, confidence)
+    check_payer(ledger, charge_id, source)
+    from discreet.engines.amounts import Amounts, amounts_of_table
+
+    found = Amounts(amounts_of_table(table, column, user), mechanism.grid.places, nulls, people)
+    asked = {"column": column, "user": user, "nulls": nulls, "request": request}
+    return pay_for_quantiles(mechanism, found, asked, ledger, charge_id, source)
+
+
+def quantile_mechanism(
+    budget: Budget,
+    quantiles: float | Sequence[float],
+    range: Sequence[float],
+    people: bool,
+    max_rows: int | None = None,
+    scale: str = "linear",
+    bins: int | None = None,
+    confidence: float = 0.95,
+) -> QuantileRelease:
+    """The mechanism of `quantiles`: all that can be refused before anything is read."""
+    from discreet.central.quantile_release import BINS, Grid, QuantileRelease
+
+    if isinstance(range, (str, bytes)) or not isinstance(range, Sequence) or len(range) != 2:
+        raise ParameterError("range is two numbers, LOW and HIGH, which are public")
+    grid = Grid(range[0], range[1], BINS if bins is None else bins, scale)
+    return QuantileRelease(budget, grid, quantiles, User() if people else Event(), max_rows, confidence)  # type: ignore[arg-type]
+
+
+def pay_for_quantiles(
+    mechanism: QuantileRelease,
+    found: Amounts,
+    request: Mapping[str, object],
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    source: RandomSource | None = None,
+    when_read: Callable[[], None] = lambda: None,
+) -> Quantiles:
+    """Charge, draw, store: the quantiles, which say how they were paid."""
+    grid = mechanism.grid
+    asked = {
+        **request,
+        "quantiles": list(mechanism.quantiles),
+        "confidence": mechanism.confidence,
+        "grid": [grid.low, grid.high, grid.bins, grid.scale],
+        "max_rows": mechanism.max_rows,
+    }
+    bill = Bill(mechanism.budget, mechanism.name, mechanism.unit, asked)
+    counts = mechanism.counts(found.places, found.people)
+    when_read()
+    drawn, payment = pay_and_draw(
+        ledger,
+        charge_id,
+        bill,
+        lambda: mechanism(counts, system_source() if source is None else source),
+        to_payload=Quantiles.to_payload,
+        from_payload=Quantiles.from_payload,
+    )
+    return dataclasses.replace(drawn, payment=payment)

@@ -1,0 +1,194 @@
+"""Published quantiles: what `quantiles` returns."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from discreet.errors import CorruptStateError, DataError, NotPublishedError
+from discreet.privacy.estimate import Estimate
+from discreet.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+__all__ = ["QuantileRow", "Quantiles"]
+
+
+class QuantileRow(NamedTuple):
+    """A share, the value below which so much of the data lies, and bounds that hold together with all other rows."""
+
+    quantile: float
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, repr=False)
+class Quantiles:
+    """Quantiles in the order of their shares: `answer[0.5]` is an `Estimate`; iterating gives rows.
+
+    Values and bounds never fall from one share to the next.
+
+    Attributes:
+        rows: Share, value, lower and upper bound of each.
+        guarantee: What all of them together promise.
+        confidence: With this probability all bounds hold.
+        range: The public range that values were cut to.
+        scale: How it is divided: "linear" or "log".
+        bins: Into how many parts.
+        of: Whose values they are: "rows" or "people".
+        payment: How it was paid, see `releases.paying`.
+    """
+
+    rows: tuple[QuantileRow, ...]
+    guarantee: Guarantee
+    confidence: float
+    range: tuple[float, float]
+    scale: str
+    bins: int
+    of: str = "rows"
+    payment: str | None = field(default=None, compare=False)
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The shares."""
+        return tuple(row.quantile for row in self.rows)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The values at the shares."""
+        return tuple(row.value for row in self.rows)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the numbers may be published."""
+        return not self.guarantee.seeded
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[QuantileRow]:
+        return iter(self.rows)
+
+    def __getitem__(self, quantile: float) -> Estimate:
+        for row in self.rows:
+            if row.quantile == quantile:
+                return Estimate(row.value, row.lower, row.upper, self.guarantee)
+        known = ", ".join(f"{row.quantile:g}" for row in self.rows)
+        raise NotPublishedError(f"the quantile {quantile!r} was not asked for; published are {known}")
+
+    def __repr__(self) -> str:
+        return f"Quantiles({self.guarantee.sentence()})\n{self._table(None)}".rstrip("\n")
+
+    def _table(self, width: int | None) -> str:
+        from discreet.releases.formats import table_text
+
+        cells = [
+            (f"{row.quantile:g}", figure(row.value), f"{figure(row.lower)} to {figure(row.upper)}") for row in self.rows
+        ]
+        return table_text(["quantile", "estimate", f"{100 * self.confidence:g}% interval"], cells, (1, 2), width)
+
+    def to_table(self, width: int | None = None) -> str:
+        """For people, with what is promised."""
+        from discreet.releases.formats import paragraph
+
+        return f"{self._table(width)}{paragraph(self.guarantee.sentence())}\n"
+
+    def _repr_html_(self) -> str:
+        from discreet.privacy.bars import guarantee_html
+
+        rows = "".join(
+            f"<tr><td>{row.quantile:g}</td><td><b>{figure(row.value)}</b></td>"
+            f'<td style="opacity:.8">{figure(row.lower)} to {figure(row.upper)}</td></tr>'
+            for row in self.rows
+        )
+        head = f"<tr><th>quantile</th><th>value</th><th>{100 * self.confidence:g}% interval</th></tr>"
+        promise = guarantee_html(self.guarantee.sentence(), self.guarantee.seeded)
+        return f'<div style="color:inherit;line-height:1.4"><table>{head}{rows}</table>{promise}</div>'
+
+    def explain(self) -> str:
+        """What is promised, in words for people who do not know the field."""
+        from discreet.releases.explain import explained
+
+        return explained(self.guarantee.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return {
+            "guarantee": self.guarantee.to_dict(),
+            "confidence": self.confidence,
+            "range": list(self.range),
+            "scale": self.scale,
+            "bins": self.bins,
+            "of": self.of,
+            "quantiles": [row._asdict() for row in self.rows],
+        }
+
+    def to_json(self) -> str:
+        """One line of JSON; `from_json` is the inverse."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Quantiles:
+        """The inverse of `to_json`."""
+        try:
+            told = json.loads(text)
+            rows = tuple(
+                QuantileRow(**{key: float(row[key]) for key in QuantileRow._fields}) for row in told["quantiles"]
+            )
+            low, high = map(float, told["range"])
+            guarantee = Guarantee.from_dict(told["guarantee"])
+            made = cls(
+                rows,
+                guarantee,
+                float(told["confidence"]),
+                (low, high),
+                str(told["scale"]),
+                int(told["bins"]),
+                str(told["of"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise DataError("this is not JSON of published quantiles") from None
+        if not all(math.isfinite(number) for row in rows for number in row):
+            raise DataError("this is not JSON of published quantiles")
+        return made
+
+    def to_csv(self) -> str:
+        """A line for each, after one with the names."""
+        lines = [",".join(QuantileRow._fields), *(",".join(map(repr, row)) for row in self.rows)]
+        return "\n".join(lines) + "\n"
+
+    def to_arrow(self) -> pa.Table:
+        """A table with a row for each."""
+        import pyarrow as pa
+
+        return pa.table({name: pa.array([getattr(row, name) for row in self.rows]) for name in QuantileRow._fields})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with a row for each."""
+        return self.to_arrow().to_pandas()
+
+    def to_payload(self) -> bytes:
+        """What a ledger stores."""
+        return json.dumps({"release": "quantiles", "version": 1, **self.to_dict()}, allow_nan=False).encode()
+
+    @classmethod
+    def from_payload(cls, payload: bytes) -> Quantiles:
+        """The inverse of `to_payload`."""
+        try:
+            told = json.loads(payload)
+            if told["release"] != "quantiles" or told["version"] != 1:
+                raise ValueError
+            return cls.from_json(payload)
+        except (KeyError, TypeError, ValueError):
+            raise CorruptStateError("what the ledger stores under this id are no quantiles") from None
+
+
+def figure(number: float) -> str:
+    """A value for people: six digits, or all of a larger whole part."""
+    return f"{number:,.0f}" if abs(number) >= 1e6 else f"{number:,.6g}"

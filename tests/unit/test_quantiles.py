@@ -1,0 +1,255 @@
+"""Quantiles of numbers by a tree over a public range."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.central import Grid, QuantileRelease
+from discreet.central._tree import RangeTree, best_tree
+from discreet.central.quantile_release import VOTE
+from discreet.errors import CorruptStateError, DataError, LedgerError, NotPublishedError, ParameterError
+from discreet.noise import seeded_source
+
+SURE = dc.Budget(19.0)
+ROWS = {"who": ["a"] * 60 + ["b"] * 20 + ["c"] * 20, "n": list(range(100))}
+BUDGETS = [dc.Budget(1.0), dc.Budget(0.3, 1e-6), dc.Budget.zcdp(0.2)]
+
+
+def left_of(places):
+    """What lies left of each boundary, as a matrix."""
+    return np.vstack([np.zeros(places), np.tril(np.ones((places, places)))])
+
+
+# ---- the tree --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("branching", "levels"), [(2, 1), (2, 4), (3, 3), (5, 2), (16, 1)])
+def test_consistent_counts_are_the_least_squares_estimate(branching, levels):
+    tree = RangeTree(branching, levels)
+    leaves = tree.leaves
+    counts = np.array([tree.counts(leaf) for leaf in np.eye(leaves, dtype=np.int64)]).T
+    assert counts.shape == (tree.nodes, leaves)
+    assert (counts.sum(axis=0) == levels).all()  # a row is in one node of every level
+    solve = np.linalg.pinv(counts.astype(float))
+    noisy = np.random.default_rng(1).integers(-9, 90, tree.nodes)
+    assert tree.left_of(noisy) == pytest.approx(left_of(leaves) @ solve @ noisy)
+    for share in (0.0, 0.3, 0.9):
+        factors = (left_of(leaves) - share) @ solve
+        squares, largest = tree.noises(np.arange(leaves + 1), share)
+        assert squares == pytest.approx((factors**2).sum(axis=1))
+        assert largest == pytest.approx(abs(factors).max(axis=1))
+
+
+def test_the_best_tree_depends_on_the_noise():
+    assert best_tree(65_536, dc.Budget(1.0), 1)[0] == RangeTree(16, 4)
+    assert best_tree(65_536, dc.Budget.zcdp(0.1), 1)[0] == RangeTree(2, 16)
+    assert best_tree(5, dc.Budget(1.0), 1)[0] == RangeTree(5, 1)
+    for bins in (2, 3, 100, 1000):
+        tree, noise = best_tree(bins, dc.Budget(0.5), 3)
+        assert tree.leaves >= bins
+        assert noise.scale == 3 * tree.levels * 2
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_the_reach_of_the_noise_is_exceeded_no_more_often_than_it_says(budget):
+    mechanism, source, runs = QuantileRelease(budget, Grid(0, 100, 100)), seeded_source(5), 600
+    zero = np.zeros(100, np.int64)
+    for share, beta in ((0.5, 0.1), (0.9, 0.3)):
+        reach = mechanism.reach(share, beta)
+        off = np.zeros((2, 101))
+        for _ in range(runs):
+            left = mechanism.tree.left_of(mechanism.draw(zero, source))
+            noise = left[:101] - share * left[-1]
+            off += noise > reach, noise < -reach
+        # Seven standard deviations above what is allowed, at any of 404 boundaries and sides: below 1e-6.
+        assert off.max() <= runs * beta / 2 + 7 * math.sqrt(runs * beta / 2)
+
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+
+def tables():
+    import duckdb
+
+    arrow = pa.table(ROWS)
+    yield "dict", ROWS
+    yield "arrow", arrow
+    yield "reader", arrow.to_reader(7)
+    yield "pandas", pd.DataFrame(ROWS)
+    yield "polars", pl.DataFrame(ROWS)
+    yield "lazy", pl.LazyFrame(ROWS)
+    yield "duckdb", duckdb.from_arrow(arrow)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in tables()])
+def test_every_table(name):
+    rows = dc.quantiles(dict(tables())[name], "n", SURE, [0.9, 0.5], range=(0, 100), bins=100, source=seeded_source(1))
+    assert rows.quantiles == (0.5, 0.9)
+    assert rows[0.5].value == pytest.approx(50, abs=4)
+    assert rows[0.9].value == pytest.approx(90, abs=4)
+    people = dc.quantiles(
+        dict(tables())[name], "n", dc.Budget(15.0 * 50), 0.5, range=(0, 100), bins=100, user="who",
+        source=seeded_source(1),
+    )  # fmt: skip
+    # a's 60 rows from 0 to 59 share one of three votes: half of all lies in b's rows, from 60 to 79.
+    assert people[0.5].value == pytest.approx(70, abs=2)
+    assert people.guarantee.unit == dc.User()
+
+
+def test_votes_of_people():
+    grid = Grid(0, 4, 4)
+    people = np.array([0, 0, 0, 1, 2, 2])
+    places = np.array([0, 0, 3, 1, 1, 2])
+    one = QuantileRelease(SURE, grid, unit=dc.User())
+    assert one.counts(places, people).tolist() == [2 * VOTE // 3, VOTE + VOTE // 2, VOTE // 2, VOTE // 3]
+    two = QuantileRelease(SURE, grid, unit=dc.User(), max_rows=2)
+    assert two.counts(places, people).tolist() == [4 * VOTE // 3, 2 * VOTE, VOTE, 2 * VOTE // 3]
+    three = QuantileRelease(SURE, grid, unit=dc.User(), max_rows=3)
+    assert three.counts(places, people).tolist() == [2 * VOTE, 2 * VOTE, VOTE, VOTE]
+    assert (one.height, two.height, three.height) == (VOTE, 2 * VOTE, 3 * VOTE)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_intervals_hold_and_nothing_falls(budget, scale):
+    shares = (0.01, 0.25, 0.5, 0.75, 0.99)
+    data = np.random.default_rng(2).lognormal(3, 1, 3000)
+    mechanism = QuantileRelease(budget, Grid(1, 2000, 500, scale), shares, confidence=0.8)
+    counts, truth = mechanism.counts(mechanism.grid.places(data)), np.quantile(data, shares, method="inverted_cdf")
+    truth, missed, runs = np.clip(truth, 1, 2000), 0, 60
+    for seed in range(runs):
+        answer = mechanism(counts, seeded_source(seed))
+        lower, upper = (np.array([getattr(row, end) for row in answer]) for end in ("lower", "upper"))
+        missed += not ((lower <= truth) & (truth <= upper)).all()
+        for never_falls in (answer.values, lower, upper):
+            assert (np.diff(never_falls) >= 0).all()
+        assert all(row.lower <= row.value <= row.upper for row in answer)
+    assert missed <= runs * 0.2 + 6 * math.sqrt(runs * 0.16)
+    # And they are of use: those of the median are not the whole range.
+    assert upper[2] - lower[2] < 20
+
+
+def test_whole_numbers_stay_whole():
+    ages = {"n": [31] * 400 + [47] * 600}
+    answer = dc.quantiles(ages, "n", dc.Budget(1.0), [0.2, 0.8], range=(0, 121), bins=121)
+    assert answer.values == (31.0, 47.0)
+    assert answer[0.2].lower <= 31 <= answer[0.2].upper
+
+
+def test_values_outside_count_as_the_ends():
+    values = [-5, 0, 0.5, math.inf, -math.inf, 1e300, 1.0, 10]
+    assert Grid(0, 1, 2).places(np.array(values)).tolist() == [0, 0, 1, 1, 0, 1, 1, 1]
+    beyond = dc.quantiles({"n": [10**9] * 1000}, "n", dc.Budget(1.0), 0.5, range=(0, 10))
+    assert 9.9 <= beyond[0.5].value <= beyond[0.5].upper == 10.0
+    below = dc.quantiles({"n": [-3.5] * 1000}, "n", dc.Budget(1.0), 0.5, range=(0, 10))
+    assert below[0.5].lower == 0.0
+
+
+def test_objects_of_many_kinds_are_read_row_by_row():
+    mixed = {"n": [1, 2.5, Decimal("3"), "four", True, float("nan"), 10**400, None] * 50}
+    answer = dc.quantiles(mixed, "n", dc.Budget(10.0), 0.5, range=(0, 10), nulls="skip")
+    assert 2 <= answer[0.5].value <= 3.1  # of 1, 2.5, 3 and 10
+    assert dc.quantiles([1, 2, 3] * 100, None, SURE, 0.5, range=(0, 4), bins=4)[0.5].value == pytest.approx(2.5, abs=1)
+    assert dc.quantiles(np.arange(100.0), None, SURE, 0.5, range=(0, 100))[0.5].value == pytest.approx(50, abs=8)
+
+
+def test_nothing_is_there():
+    for unit in ({}, {"user": "who"}):
+        empty = {"who": pa.array([], pa.string()), "n": pa.array([], pa.float64())}
+        answer = dc.quantiles(empty, "n", dc.Budget(1.0), range=(0, 10), **unit)
+        assert len(answer) == 3
+        assert all(0 <= row.lower <= row.value <= row.upper <= 10 for row in answer)
+
+
+def test_the_answer_is_a_collection_and_goes_through_json():
+    answer = dc.quantiles(ROWS, "n", SURE, [0.25, 0.5], range=(0, 100))
+    assert [row.quantile for row in answer] == [0.25, 0.5]
+    assert answer.is_private
+    assert dc.Quantiles.from_json(answer.to_json()) == answer
+    assert dc.Quantiles.from_payload(answer.to_payload()) == answer
+    assert answer.to_pandas()["value"].tolist() == list(answer.values)
+    assert answer.to_csv().splitlines()[0] == "quantile,value,lower,upper"
+    assert "0.25" in repr(answer)
+    assert "<table>" in answer._repr_html_()
+    assert "ends" in answer.explain()
+    with pytest.raises(NotPublishedError, match=r"published are 0.25, 0.5"):
+        answer[0.75]
+    for wrong in ("{}", "[]", "no", answer.to_json().replace('"linear"', "{").replace("range", "ran")):
+        with pytest.raises(DataError):
+            dc.Quantiles.from_json(wrong)
+    with pytest.raises(CorruptStateError):
+        dc.Quantiles.from_payload(answer.to_json().encode())
+
+
+# ---- what is refused, and what it costs ------------------------------------------------------------------------------
+
+
+def ask(column="n", budget=SURE, shares=(0.5,), table=ROWS, **how):
+    return dc.quantiles(table, column, budget, shares, **{"range": (0, 10), **how})
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "words"),
+    [
+        ({"shares": [0.0]}, ParameterError, "quantile must be greater than 0"),
+        ({"shares": [1]}, ParameterError, "less than 1"),
+        ({"shares": []}, ParameterError, "at least one"),
+        ({"shares": "0.5"}, ParameterError, "numbers"),
+        ({"shares": None}, ParameterError, "numbers"),
+        ({"shares": [math.nan]}, ParameterError, "quantile"),
+        ({"range": (5, 5)}, ParameterError, "LOW < HIGH"),
+        ({"range": (0, math.inf)}, ParameterError, "finite"),
+        ({"range": (-1e308, 1e308)}, ParameterError, "LOW < HIGH"),
+        ({"range": (1, 1 + 1e-15)}, ParameterError, "narrow"),
+        ({"range": "01"}, ParameterError, "two numbers"),
+        ({"range": ("0", "1")}, ParameterError, "finite numbers"),
+        ({"range": 10}, ParameterError, "two numbers"),
+        ({"scale": "log"}, ParameterError, "above 0"),
+        ({"scale": "cubic"}, ParameterError, "'linear' or 'log'"),
+        ({"bins": 1}, ParameterError, "bins"),
+        ({"bins": 2**21}, ParameterError, "bins"),
+        ({"max_rows": 2}, ParameterError, "user"),
+        ({"max_rows": 0, "user": "who"}, ParameterError, "max_rows"),
+        ({"user": "n"}, ParameterError, "different"),
+        ({"user": "nobody"}, DataError, "no column"),
+        ({"column": "nothing"}, DataError, "no column"),
+        ({"column": 3}, ParameterError, "name of a column"),
+        ({"column": None, "user": "who"}, ParameterError, "column"),
+        ({"column": "who", "table": pa.table(ROWS)}, DataError, "numbers"),
+        ({"nulls": "maybe"}, ParameterError, "nulls"),
+        ({"budget": 1.0}, ParameterError, "Budget"),
+        ({"budget": dc.Budget(1e-20)}, ParameterError, "too small"),
+        ({"confidence": 1.0}, ParameterError, "confidence"),
+        ({"table": {"n": [1.0, None]}}, DataError, "null"),
+        ({"table": 7}, DataError, "table"),
+    ],
+)
+def test_bad_input(how, error, words):
+    with pytest.raises(error, match=words):
+        ask(**how)
+
+
+def test_paid_once_for_all_shares(tmp_path):
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("rows", dc.Budget(2.0))
+    account = ledger.account("rows")
+    paid = {"ledger": account, "charge_id": "one"}
+    first = ask(budget=dc.Budget(1.5), shares=[0.1, 0.5, 0.9], **paid)
+    assert first.payment == "charged"
+    again = ask(budget=dc.Budget(1.5), shares=[0.1, 0.5, 0.9], **paid)
+    assert (again, again.payment) == (first, "replayed")
+    for other in ({"shares": [0.5]}, {"range": (0, 11)}, {"scale": "log", "range": (1, 10)}, {"bins": 9}):
+        with pytest.raises(LedgerError):
+            ask(budget=dc.Budget(1.5), **{"shares": [0.1, 0.5, 0.9], **other}, **paid)
+    with pytest.raises(dc.BudgetExceededError):
+        ask(budget=dc.Budget(1.0), ledger=account)
+    assert json.loads(first.to_json())["guarantee"]["epsilon"] == 1.5
