@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
+    from discreet.privacy.weak import WeakBudgetWarning
     from discreet.releases import Histogram, Quantiles, Release
     from discreet.summaries import (
         CountMin,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
+    "WeakBudgetWarning": "privacy.weak",
     **dict.fromkeys(["Histogram", "Quantiles", "Release"], "releases"),
     **dict.fromkeys(
         [
@@ -113,6 +115,7 @@ __all__ = [
     "Unit",
     "User",
     "UserMisraGries",
+    "WeakBudgetWarning",
     "__version__",
     "audit",
     "central",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.output import batches, be_quiet, note_left_out, remark
+from discreet.cli.output import batches, be_quiet, note, note_left_out, remark
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -233,14 +233,20 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
 def budget_of(epsilon: float | None, delta: float | None = None, rho: float | None = None) -> Budget:
     """The budget that the options state."""
     from discreet.privacy.budget import Budget
+    from discreet.privacy.weak import weakness
 
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise ParameterError("give either --rho, or --epsilon and --delta")
-        return Budget.zcdp(rho)
-    if epsilon is None:
+        budget = Budget.zcdp(rho)
+    elif epsilon is None:
         raise ParameterError("a budget is needed: --epsilon (and --delta), or --rho")
-    return Budget(epsilon, delta or 0.0)
+    else:
+        budget = Budget(epsilon, delta or 0.0)
+    told = weakness(budget)
+    if told is not None:
+        note(f"warning: {told}")
+    return budget
 
 
 budget = gathers(

@@ -9,6 +9,7 @@ from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.checks import positive_number
+from discreet.privacy.weak import warn_if_weak
 
 __all__ = ["Budget", "as_budget"]
 
@@ -19,6 +20,7 @@ class Budget:
 
     ``Budget(epsilon=1.0)`` is pure, ``Budget(epsilon=1.0, delta=1e-9)`` approximate and
     ``Budget.zcdp(rho=0.1)`` zero-concentrated. A zCDP budget has ``epsilon`` None; the others have ``rho`` None.
+    One that promises next to nothing gives a `WeakBudgetWarning` that says what it means.
     """
 
     epsilon: float | None
@@ -31,6 +33,7 @@ class Budget:
         object.__setattr__(self, "epsilon", positive_number("epsilon", epsilon))
         object.__setattr__(self, "delta", float(delta))
         object.__setattr__(self, "rho", None)
+        warn_if_weak(self)
 
     @classmethod
     def zcdp(cls, rho: float) -> Budget:
@@ -39,6 +42,7 @@ class Budget:
         object.__setattr__(budget, "epsilon", None)
         object.__setattr__(budget, "delta", 0.0)
         object.__setattr__(budget, "rho", positive_number("rho", rho))
+        warn_if_weak(budget)
         return budget
 
     @property
