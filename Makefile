@@ -11,13 +11,13 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo test spark faults browser lint types audit bench stubs clean mutants
+.PHONY: demo test spark faults browser service lint types audit bench stubs clean mutants
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/service
 
 # The Spark tests share one cluster, so one process runs them; without Java 17 they are skipped, or fail where CI is set.
 spark: $(VENV)/.dev
@@ -31,6 +31,10 @@ faults: $(VENV)/.dev
 browser: $(VENV)/.dev
 	command -v node >/dev/null || { apt-get -q update && apt-get -qy install nodejs; }
 	$(BIN)/python -m pytest -q tests/browser
+
+# The live service: its interface and its faults; DISCREET_FAULTS=full kills it as often as docs/service.md states.
+service: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/service
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

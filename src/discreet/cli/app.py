@@ -43,6 +43,7 @@ _COMMANDS = (
     "ledger",
     "pan",
     "party",
+    "service",
 )
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 

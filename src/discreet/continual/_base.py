@@ -216,6 +216,13 @@ class Continual(abc.ABC):
             self._charge_id, self._token, self._paid = new_charge_id(), uuid.uuid4().hex, False
             self._renew()
 
+    def begin(self) -> None:
+        """Charge the whole horizon now, on disk when this returns; else that is done by the first `step`.
+
+        A state that was saved before goes on after a crash in here: restore it, and begin again at no further cost.
+        """
+        self._pay()
+
     def _pay(self) -> None:
         """Charge the whole horizon, once. On disk before the first noise is drawn."""
         if self._ledger is not None and not self._charged:

@@ -60,9 +60,10 @@ class Task:
         """How many ticks a release is of; None for all since the first."""
         return None
 
-    def new(self, budget: Budget, payer: Account | None) -> Any:
+    def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
         """The mechanism before its first tick."""
-        return getattr(continual, self.mechanism)(**dataclasses.asdict(self), budget=budget, ledger=payer)
+        paid = {"ledger": payer, "charge_id": charge_id}
+        return getattr(continual, self.mechanism)(**dataclasses.asdict(self), budget=budget, **paid)
 
     def restored(self, data: bytes, payer: Account | None, again: bool) -> Any:
         """The mechanism as it was saved; `again` begins a second run."""
@@ -121,9 +122,9 @@ class Counts(Task):
         listed = None if self.universe is None else sha256(json.dumps(self.universe).encode()).hexdigest()
         return {**super().settings, "universe": listed}
 
-    def new(self, budget: Budget, payer: Account | None) -> Any:
+    def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
         how: dict[str, Any] = {"max_items_per_event": 1} if self.max_items is None else {"unit": User(self.max_items)}
-        return continual.Histogram(self.horizon, budget, self.universe, **how, ledger=payer)
+        return continual.Histogram(self.horizon, budget, self.universe, **how, ledger=payer, charge_id=charge_id)
 
     def add(self, mechanism: Any, values: pa.RecordBatch) -> None:
         mechanism.add(values.column("item"), users=None if self.max_items is None else values.column("user"))

@@ -1,0 +1,113 @@
+"""Who asks, whether they may, and how often."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from discreet.service.problems import ProblemError, too_busy
+from discreet.service.running import Service
+from discreet.service.streams import Stream
+from discreet.service.tokens import Deed, Token
+
+__all__ = ["Access", "Caller"]
+
+_MOST_CALLERS = 100_000
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A token, or whoever is at an address."""
+
+    name: str
+    token: Token | None
+
+
+class Access:
+    """Tokens, scopes and rates of one service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        limits = service.configuration.limits
+        self._requests = _Rates(limits.requests_per_second, 2.0)
+        self._events = _Rates(limits.events_per_second, 10.0)
+
+    def caller(self, request: Request) -> Caller:
+        """Who asks; 401 for a token that is none."""
+        self._service.requests += 1
+        given = request.headers.get("authorization")
+        token = None
+        if given is not None:
+            scheme, _, text = given.partition(" ")
+            token = self._service.tokens.find(text.strip()) if scheme.lower() == "bearer" else None
+            if token is None:
+                raise _unknown()
+        address = request.client.host if request.client is not None else ""
+        caller = Caller(f"a {address}" if token is None else f"t {token.number}", token)
+        self._requests.take(caller.name, 1)
+        return caller
+
+    def events(self, caller: Caller, number: int) -> None:
+        """So many events more; 429 if that is too fast."""
+        self._events.take(caller.name, number)
+
+    def stream(self, caller: Caller, deed: Deed, name: str) -> Stream:
+        """The stream, if the caller may. Whoever may not learns nothing about what exists."""
+        stream = self._service.streams.get(name)
+        if stream is not None and self.free(stream, deed):
+            return stream
+        if caller.token is None:
+            raise _unknown()
+        if not caller.token.may(deed, name):
+            raise ProblemError(403, "Not allowed", "This token is not for this.")
+        if stream is None:
+            raise ProblemError(404, "There is no such stream")
+        return stream
+
+    @staticmethod
+    def free(stream: Stream, deed: Deed) -> bool:
+        """Whether that needs no token."""
+        return stream.definition.public if deed == "read" else deed == "ingest" and stream.definition.open
+
+    def readable(self, caller: Caller) -> list[Stream]:
+        """The streams that the caller may read."""
+        token = caller.token
+        return [
+            stream
+            for stream in self._service.streams.values()
+            if self.free(stream, "read") or (token is not None and token.may("read", stream.name))
+        ]
+
+    def admin(self, caller: Caller) -> None:
+        """401 or 403 for everybody else."""
+        if caller.token is None:
+            raise _unknown()
+        if not caller.token.may("admin", None):
+            raise ProblemError(403, "Not allowed", "This token is not for this.")
+
+
+def _unknown() -> ProblemError:
+    return ProblemError(401, "A token is needed", "Send Authorization: Bearer and a token that is valid here.")
+
+
+class _Rates:
+    """So many a second for each caller, and a few seconds' worth at once. A single large request is let through."""
+
+    def __init__(self, rate: float, burst_seconds: float) -> None:
+        self._rate = rate
+        self._most = max(rate * burst_seconds, 1.0)
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str, number: int) -> None:
+        now = time.monotonic()
+        left, then = self._left.pop(name, (self._most, now))
+        left = min(self._most, left + (now - then) * self._rate)
+        enough = left > 0
+        self._left[name] = (left - number if enough else left, now)
+        if len(self._left) > _MOST_CALLERS:
+            self._left.popitem(last=False)
+        if not enough:
+            raise too_busy(max(1, int(-left / self._rate) + 1))

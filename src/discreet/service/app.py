@@ -1,0 +1,565 @@
+"""The routes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import hashlib
+import os
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import anyio
+import msgspec
+from fastapi import FastAPI, Header, Query, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.staticfiles import StaticFiles
+
+from discreet._version import __version__
+from discreet.errors import MessageError
+from discreet.service import models
+from discreet.service.access import Access, Caller
+from discreet.service.guard import Guard, problem_response
+from discreet.service.ingest import FORMATS, Reader, Rows, plausible_event
+from discreet.service.kinds import description_of_round, protocol_of
+from discreet.service.live import Live
+from discreet.service.problems import ProblemError, too_busy
+from discreet.service.reference import reference_page
+from discreet.service.running import Service
+from discreet.service.shown import described, metrics, releases_as_arrow, releases_as_csv, releases_as_json
+from discreet.service.streams import Arrival, Stream
+
+__all__ = ["make_app"]
+
+PAGE = Path(__file__).parent / "page"
+_ARROW = "application/vnd.apache.arrow.stream"
+_AT_ONCE = 10_000  # releases of one answer
+_BY_DEFAULT = 1_000
+_IN_A_THREAD = 2**20  # bytes of a body from which on reading it would keep others waiting
+_MOST_KEY = 200
+
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": models.ProblemModel, "description": text}
+    for status, text in {401: "No token, or none that is valid", 403: "Not allowed", 404: "No such stream"}.items()
+}
+_TAKING: dict[int | str, dict[str, Any]] = {
+    **_REFUSALS,
+    **{
+        status: {"model": models.ProblemModel, "description": text}
+        for status, text in {
+            400: "The body is not of its format",
+            408: "The body did not come in time",
+            409: "Not for this kind of stream",
+            410: "The stream has ended",
+            413: "The body is too large",
+            415: "The format is not known",
+            422: "Some rows are wrong: which and why",
+            429: "Too fast, or the service cannot keep up: Retry-After",
+            503: "The service is stopping",
+            507: "The disk is full",
+        }.items()
+    },
+}
+_ASKING: dict[int | str, dict[str, Any]] = {
+    **_REFUSALS,
+    **{422: {"model": models.ProblemModel, "description": "A parameter is wrong"}},
+}
+_EVENTS_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-ndjson": {"schema": {"type": "string"}},
+            "application/json": {
+                "schema": {
+                    "oneOf": [{"type": "array", "items": {"type": "object"}}, {"type": "object"}],
+                }
+            },
+            "text/csv": {"schema": {"type": "string"}},
+            _ARROW: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+_MESSAGE_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_PLAUSIBLE_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            kind: {
+                "schema": {
+                    "type": "object",
+                    "properties": {name: {"type": "string"} for name in ("n", "u", "d", "r")},
+                    "required": ["n", "u", "d"],
+                }
+            }
+            for kind in ("application/json", "text/plain")
+        },
+    }
+}
+_Format = Annotated[Literal["json", "csv", "arrow"] | None, Query(alias="format", description="Instead of Accept")]
+_encode = msgspec.json.Encoder().encode
+
+
+def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(value if isinstance(value, bytes) else _encode(value), status, headers, "application/json")
+
+
+def make_app(service: Service, *, tls: bool = False, start: bool = True) -> FastAPI:
+    """The application of a service; it starts and stops with it, unless a test does that."""
+    live = Live(service)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        live.open()
+        if start:
+            service.start()
+        yield
+        live.close()
+        if start:
+            await anyio.to_thread.run_sync(service.stop)
+
+    app = FastAPI(
+        title="discreet service",
+        version=__version__,
+        description="Events in, private numbers out.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.live = live
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=list(service.configuration.cors),
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "If-None-Match"],
+        expose_headers=["ETag", "Retry-After"],
+    )
+    app.add_middleware(Guard, tls=tls)
+
+    @app.exception_handler(ProblemError)
+    async def refuse(request: Request, problem: ProblemError) -> Response:
+        name = request.path_params.get("name")
+        if isinstance(name, str) and name in service.streams and request.method == "POST":
+            service.streams[name].refused[problem.reason] += 1
+        return problem_response(problem)
+
+    @app.exception_handler(RequestValidationError)
+    async def wrong(request: Request, error: RequestValidationError) -> Response:
+        where = sorted({str(found["loc"][-1]) for found in error.errors() if found["loc"][0] in ("query", "header")})
+        return problem_response(
+            ProblemError(422, "A parameter is wrong", f"Look at: {', '.join(where)}" if where else None)
+        )
+
+    @app.exception_handler(HTTPException)
+    async def plain(request: Request, error: HTTPException) -> Response:
+        titles = {404: "There is nothing here", 405: "Not that method"}
+        response = problem_response(ProblemError(error.status_code, titles.get(error.status_code, "Not possible")))
+        response.headers.update(error.headers or {})
+        return response
+
+    access = Access(service)
+    _add_in(app, service, access)
+    _add_out(app, service, access, live)
+    _add_operators(app, service, access)
+    _add_page(app)
+    return app
+
+
+# ---- in -------------------------------------------------------------------------------------------------------------
+
+
+class _Intake:
+    """From a request to the disk."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self.service = service
+        self.access = access
+        self._readers = {
+            name: Reader(stream.definition)
+            for name, stream in service.streams.items()
+            if stream.definition.kind != "survey"
+        }
+        self._reading = 0
+        self.secret = _secret(service.folder)
+
+    async def body(self, request: Request, most: int | None = None) -> bytes:
+        """All of it, unless it is too large or does not come in time."""
+        limits = self.service.configuration.limits
+        most = limits.body_bytes if most is None else min(most, limits.body_bytes)
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise ProblemError(415, "Content-Encoding is not taken here")
+        length = request.headers.get("content-length", "")
+        if length.isdigit() and int(length) > most:
+            raise _too_large(most)
+        pieces, size = [], 0
+        try:
+            with anyio.fail_after(limits.body_seconds):
+                async for piece in request.stream():
+                    size += len(piece)
+                    self._reading += len(piece)
+                    if size > most:
+                        raise _too_large(most)
+                    if self._reading > limits.waiting_bytes:
+                        raise too_busy()
+                    pieces.append(piece)
+        except TimeoutError:
+            raise ProblemError(408, "The body did not come in time") from None
+        finally:
+            self._reading -= size
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def key(self, request: Request, caller: Caller, body: bytes) -> tuple[bytes | None, bytes | None]:
+        """(key, digest of what came) of a request that may be repeated; keys are the caller's own."""
+        given = request.headers.get("idempotency-key")
+        if given is None:
+            return None, None
+        if not 1 <= len(given) <= _MOST_KEY:
+            raise ProblemError(422, f"An Idempotency-Key has 1 to {_MOST_KEY} characters")
+        key = hashlib.sha256(f"{caller.name if caller.token else ''}\0{given}".encode()).digest()[:16]
+        form = request.headers.get("content-type", "")
+        return key, hashlib.sha256(f"{form}\0{request.url.query}\0".encode() + body).digest()[:16]
+
+    async def take(
+        self, stream: Stream, rows: int, columns: Any, taken: int, key: bytes | None, digest: bytes | None
+    ) -> tuple[int, bool]:
+        """Have it on disk; (how many rows were taken, whether an earlier request had brought them)."""
+        if key is not None and digest is not None:
+            before = stream.before(key, digest)
+            if before is not None:
+                return before, True
+            pending = stream.pending.get(key)
+            if pending is not None:
+                if pending[0] != digest:
+                    raise ProblemError(422, "The Idempotency-Key was used for another body")
+                return await asyncio.shield(pending[1]), True
+        stream.admit()
+        data, size = stream.prepared(rows, columns)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[int] = loop.create_future()
+
+        def finish(arrival: Arrival, error: Exception | None) -> None:
+            if key is not None:
+                stream.pending.pop(key, None)
+            if future.cancelled():
+                return
+            if error is None:
+                future.set_result(arrival.accepted)
+            else:
+                future.set_exception(error)
+
+        def done(arrival: Arrival, error: Exception | None) -> None:
+            loop.call_soon_threadsafe(finish, arrival, error)
+
+        if key is not None:
+            stream.pending[key] = (digest, future)
+        try:
+            self.service.submit(stream, Arrival(rows, data, taken, key, digest, size), done)
+        except BaseException:
+            if key is not None:
+                stream.pending.pop(key, None)
+            raise
+        return await asyncio.shield(future), False
+
+    async def read(self, stream: Stream, form: str, body: bytes, skip: bool) -> Rows:
+        reader = self._readers[stream.name]
+        if len(body) < _IN_A_THREAD:
+            return reader.read(form, body, skip)
+        return await anyio.to_thread.run_sync(reader.read, form, body, skip)
+
+    def reader(self, name: str) -> Reader:
+        return self._readers[name]
+
+
+def _too_large(most: int) -> ProblemError:
+    return ProblemError(413, "The body is too large", f"At most {most} bytes are taken at once.")
+
+
+def _secret(folder: Path) -> bytes:
+    """The key that tells visitors apart whose tracker sends no id; made once."""
+    path = folder / "visitors.key"
+    with contextlib.suppress(FileExistsError):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, secrets.token_bytes(32))
+            os.fsync(file)
+        finally:
+            os.close(file)
+    return path.read_bytes()
+
+
+def _add_in(app: FastAPI, service: Service, access: Access) -> None:
+    intake = _Intake(service, access)
+
+    @app.post(
+        "/v1/streams/{name}/events", status_code=202, response_model=models.Accepted, responses=_TAKING,
+        openapi_extra=_EVENTS_BODY, tags=["in"],
+    )  # fmt: skip
+    async def events(
+        name: str,
+        request: Request,
+        bad_rows: Annotated[Literal["refuse", "skip"], Query(description="What becomes of wrong rows")] = "refuse",
+        idempotency_key: Annotated[str | None, Header(description="A retry with the same key counts once")] = None,
+    ) -> Response:
+        """Events: NDJSON, a JSON array, CSV with a header, or an Arrow stream. On disk when this answers."""
+        caller = access.caller(request)
+        stream = access.stream(caller, "ingest", name)
+        if stream.definition.kind == "survey":
+            raise ProblemError(409, "A survey takes reports, not events", "Send them to /messages.")
+        form = FORMATS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        if form is None:
+            raise ProblemError(415, "The format is not known", f"Content-Type is one of {', '.join(FORMATS)}.")
+        stream.admit()
+        body = await intake.body(request)
+        key, digest = intake.key(request, caller, body)
+        rows = await intake.read(stream, form, body, bad_rows == "skip")
+        access.events(caller, rows.taken)
+        taken, _ = await intake.take(stream, rows.counted, rows.columns, rows.taken, key, digest)
+        return _json({"accepted": taken, **({"skipped": rows.skipped} if bad_rows == "skip" else {})}, 202)
+
+    @app.post(
+        "/v1/streams/{name}/messages", status_code=202, response_model=models.Accepted, responses=_TAKING,
+        openapi_extra=_MESSAGE_BODY, tags=["in"],
+    )  # fmt: skip
+    async def messages(name: str, request: Request) -> Response:
+        """A report of a survey, as `discreet.js` makes it. Without a token a message has one report."""
+        caller = access.caller(request)
+        stream = access.stream(caller, "ingest", name)
+        if stream.definition.kind != "survey":
+            raise ProblemError(409, "This stream takes events, not reports", "Send them to /events.")
+        stream.admit()
+        body = await intake.body(request, None if caller.token else 4096)
+        protocol = protocol_of(stream.definition, name, stream.run)
+        try:
+            opened, _ = protocol.open(body)
+        except MessageError as error:
+            raise ProblemError(422, "The report cannot be taken", reason_code=error.reason) from None
+        if opened.seeded:
+            raise ProblemError(
+                422, "The report cannot be taken", "It says that it is not private: its randomness is not."
+            )
+        if opened.items > 1 and caller.token is None:
+            raise ProblemError(422, "The report cannot be taken", "A message without a token has one report.")
+        access.events(caller, opened.items)
+        taken, _ = await intake.take(stream, opened.items, body, opened.items, None, None)
+        return _json({"accepted": taken, "repeated": opened.items - taken}, 202)
+
+    @app.post(
+        "/api/event", status_code=202, response_model=models.Accepted, responses=_TAKING,
+        openapi_extra=_PLAUSIBLE_BODY, tags=["in"],
+    )  # fmt: skip
+    async def tracker(request: Request) -> Response:
+        """An event as Plausible's script sends it, for the streams that list its site."""
+        caller = access.caller(request)
+        body = await intake.body(request, 64 * 2**10)
+        address = request.client.host if request.client is not None else ""
+        agent = request.headers.get("user-agent", "")
+        site, fields = plausible_event(body, intake.secret, address, agent)
+        streams = [s for s in service.streams.values() if site in s.definition.sites and not s.ended]
+        for stream in streams:
+            if not (stream.definition.open or (caller.token is not None and caller.token.may("ingest", stream.name))):
+                raise ProblemError(403, "Not allowed", "This needs a stream that is open, or a token.")
+            stream.admit()
+        access.events(caller, 1)
+        taking = []
+        for stream in streams:
+            rows = intake.reader(stream.name).of_values(fields)
+            taking.append(intake.take(stream, rows.counted, rows.columns, rows.taken, None, None))
+        await asyncio.gather(*taking)
+        # The same answer for a site that nobody counts: it tells nothing of what exists.
+        return _json({"accepted": 1}, 202)
+
+    @app.get("/v1/streams/{name}/round", response_model=models.Round, responses=_ASKING, tags=["in"])
+    async def round_of(name: str, request: Request) -> Response:
+        """What a client of a survey has to know."""
+        caller = access.caller(request)
+        stream = service.streams.get(name)
+        if stream is None or not access.free(stream, "ingest"):
+            stream = access.stream(caller, "read", name)
+        if stream.definition.kind != "survey":
+            raise ProblemError(404, "This stream has no round")
+        return _json(description_of_round(stream.definition, name, stream.run))
+
+
+# ---- out ------------------------------------------------------------------------------------------------------------
+
+
+def _tagged(request: Request, body: bytes, tag: str, media: str, headers: dict[str, str] | None = None) -> Response:
+    """With an ETag; 304 for whoever has it."""
+    quoted = f'"{tag}"'
+    more = {"ETag": quoted, "Cache-Control": "no-cache", "Vary": "Accept, Authorization", **(headers or {})}
+    known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
+    if quoted in known or "*" in known:
+        return Response(None, 304, more)
+    return Response(body, 200, more, media)
+
+
+def _digest_of(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:32]
+
+
+def _tick_at(stream: Stream, text: str, last: bool) -> int:
+    """A tick by its number, or by a time: the first that begins then or later, the last that ends then or before."""
+    if text.isascii() and text.isdigit() and len(text) < 12:
+        return int(text)
+    try:
+        when = datetime.datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "+"))
+    except ValueError:
+        raise ProblemError(422, "from and to are numbers of ticks, or times such as 2026-01-31T12:00:00Z") from None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=datetime.timezone.utc)
+    passed = (when.timestamp() - stream.begins) / stream.definition.tick
+    return int(passed // 1) if last else int(-(-passed // 1)) + 1
+
+
+def _format(request: Request, asked: str | None) -> str:
+    if asked is not None:
+        return asked
+    accepts = request.headers.get("accept", "")
+    return "csv" if "text/csv" in accepts else "arrow" if _ARROW in accepts else "json"
+
+
+def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None:
+    def readable(request: Request, name: str) -> Stream:
+        return access.stream(access.caller(request), "read", name)
+
+    @app.get("/v1/streams", response_model=models.Streams, responses=_ASKING, tags=["out"])
+    async def streams(request: Request) -> Response:
+        """The streams that you may read."""
+        found = access.readable(access.caller(request))
+        body = _encode({"streams": [described(stream) for stream in found]})
+        return _tagged(request, body, _digest_of(body), "application/json")
+
+    @app.get("/v1/streams/{name}", response_model=models.StreamModel, responses=_ASKING, tags=["out"])
+    async def stream(name: str, request: Request) -> Response:
+        """A stream: definition, promise, budget, latest release."""
+        body = _encode(described(readable(request, name), whole=True))
+        return _tagged(request, body, _digest_of(body), "application/json")
+
+    other: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, _ARROW: {}}}}
+
+    def answered(request: Request, of: Stream, texts: list[str], form: str, tag: str, body: bytes) -> Response:
+        if form == "json":
+            return _tagged(request, body, tag, "application/json")
+        name = f'attachment; filename="{of.name}.{form}"'
+        data = releases_as_csv(of, texts) if form == "csv" else releases_as_arrow(of, texts)
+        media = "text/csv; charset=utf-8" if form == "csv" else _ARROW
+        return _tagged(request, data, tag, media, {"Content-Disposition": name})
+
+    @app.get(
+        "/v1/streams/{name}/releases", response_model=models.Releases, responses={**_ASKING, **other}, tags=["out"]
+    )
+    async def releases(
+        name: str,
+        request: Request,
+        first: Annotated[str | None, Query(alias="from", description="A tick or a time; the last 1000 without")] = None,
+        to: Annotated[str | None, Query(description="A tick or a time; the latest without")] = None,
+        kind: _Format = None,
+    ) -> Response:
+        """What was published, tick by tick; at most 10,000 at once."""
+        of = readable(request, name)
+        end = min(of.tick, of.tick if to is None else _tick_at(of, to, True))
+        begin = max(1, end - _BY_DEFAULT + 1 if first is None else _tick_at(of, first, False))
+        form = _format(request, kind)
+        following = begin + _AT_ONCE if end - begin + 1 > _AT_ONCE else None
+        end = min(end, begin + _AT_ONCE - 1)
+        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{form}"
+        texts = service.store.releases(name, begin, end) if begin <= end else []
+        return answered(request, of, texts, form, tag, releases_as_json(name, texts, following))
+
+    @app.get(
+        "/v1/streams/{name}/releases/latest",
+        response_model=models.Release,
+        responses={**_ASKING, **other},
+        tags=["out"],
+    )
+    async def latest(name: str, request: Request, kind: _Format = None) -> Response:
+        """What was published last."""
+        of = readable(request, name)
+        tick, form = of.tick, _format(request, kind)
+        if not tick:
+            raise ProblemError(404, "Nothing has been published yet")
+        texts = service.store.releases(name, tick, tick)
+        return answered(request, of, texts, form, f"{of.definition.digest[:16]}-{tick}-{form}", texts[0].encode())
+
+    @app.get(
+        "/v1/streams/{name}/live", response_class=StreamingResponse, tags=["out"],
+        responses={**_ASKING, 200: {"content": {"text/event-stream": {}}, "description": "Events `release`"}},
+    )  # fmt: skip
+    async def watch(
+        name: str,
+        request: Request,
+        last_event_id: Annotated[str | None, Header(description="The tick that was seen last")] = None,
+    ) -> Response:
+        """Releases as server-sent events: the latest, then each as it is published."""
+        of = readable(request, name)
+        after = None
+        if last_event_id:
+            if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 12):
+                raise ProblemError(422, "Last-Event-ID is the number of a tick")
+            after = int(last_event_id)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(live.events(of, after), media_type="text/event-stream", headers=headers)
+
+    @app.get("/metrics", response_class=PlainTextResponse, tags=["out"])
+    async def prometheus(request: Request) -> Response:
+        """Released values and public facts, for Prometheus."""
+        text = metrics(service, access.readable(access.caller(request)))
+        return Response(text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+# ---- operators and people -------------------------------------------------------------------------------------------
+
+
+def _add_operators(app: FastAPI, service: Service, access: Access) -> None:
+    @app.get("/v1/admin/status", response_model=models.Status, responses=_REFUSALS, tags=["admin"])
+    async def status(request: Request) -> Response:
+        """True counts: lag, spool, what was taken and refused. For admins."""
+        access.admin(access.caller(request))
+        return _json(service.status(), headers={"Cache-Control": "no-store"})
+
+    @app.get("/healthz", response_model=models.Health, tags=["admin"])
+    async def healthz() -> Response:
+        """It runs."""
+        return _json({"status": "ok"})
+
+    @app.get(
+        "/readyz", response_model=models.Health, tags=["admin"],
+        responses={503: {"model": models.ProblemModel, "description": "Ticks that are due are not out yet"}},
+    )  # fmt: skip
+    async def readyz() -> Response:
+        """It runs, and what is due is out."""
+        if not service.ready:
+            raise ProblemError(503, "Ticks that are due are not out yet", retry_after=5)
+        return _json({"status": "ready"})
+
+
+def _add_page(app: FastAPI) -> None:
+    if PAGE.is_dir():
+        app.mount("/static", StaticFiles(directory=PAGE), name="static")
+
+    def page(name: str) -> Response:
+        if not (PAGE / name).is_file():
+            raise ProblemError(404, "There is no page in this installation")
+        return FileResponse(PAGE / name, media_type="text/html", headers={"Cache-Control": "no-cache"})
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return page("index.html")
+
+    @app.get("/streams/{name}", include_in_schema=False)
+    async def stream_page(name: str) -> Response:
+        return page("stream.html")  # the same for every name: it tells nothing of what exists
+
+    @app.get("/docs", include_in_schema=False)
+    async def reference() -> Response:
+        return HTMLResponse(reference_page(app.openapi()))

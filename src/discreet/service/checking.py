@@ -1,0 +1,141 @@
+"""Before anything is spent: what a stream will promise, and how large its error will be. And how a service is."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import ParameterError
+from discreet.privacy.ledger import Ledger
+from discreet.service.definitions import StreamDefinition, in_words
+from discreet.service.kinds import CONFIDENCE, mechanism_for, number_shown, protocol_of
+from discreet.service.panned import estimator
+from discreet.service.store import Store
+from discreet.service.streams import moment
+
+__all__ = ["checked", "status_of"]
+
+_REPORTS = (100, 1_000, 10_000, 100_000)
+
+
+def checked(name: str, definition: StreamDefinition) -> dict[str, Any]:
+    """What a stream publishes and promises, and its error, from public numbers alone."""
+    error = _ERRORS[definition.trust if definition.trust == "pan" else definition.kind]
+    try:
+        lines = error(name, definition)
+    except ParameterError as problem:
+        raise ParameterError(f"streams.{name}: {problem}") from None
+    remarks = [f"Its definition has the digest {definition.digest}."]
+    if not definition.public:
+        remarks.append("Readable with a token only.")
+    if definition.open:
+        remarks.append("Whoever reaches the service may send to it, without a token.")
+    for grant in definition.following:
+        remarks.append(f"Goes on for {in_words(definition.horizon)} more, for {grant.budget}.")
+    return {
+        "name": name,
+        "kind": definition.kind,
+        "publishes": f"{_words(definition)}, every {in_words(definition.tick)} for {in_words(definition.horizon)}",
+        "promise": definition.promise(),
+        "error": lines,
+        "remarks": remarks,
+        "digest": definition.digest,
+    }
+
+
+def _words(definition: StreamDefinition) -> str:
+    if definition.kind == "top":
+        whose = "events" if definition.user is None else "people"
+        return f"the {definition.k} most frequent values of {definition.item!r}, by the number of {whose}"
+    if definition.kind == "count":
+        return "the number of events so far"
+    if definition.kind == "distinct":
+        return f"the number of different {definition.user!r} so far"
+    return f"the answers to a question with {len(definition.options or ())} options"
+
+
+def _reach(deviation: float) -> int:
+    shown = number_shown(1e15, deviation)
+    return int(shown["upper"] - 10**15)
+
+
+def _of_count(name: str, definition: StreamDefinition) -> list[str]:
+    made = mechanism_for(definition, name, 1, None, None).mechanism  # type: ignore[union-attr]
+    first, last = _reach(made.error(1)), _reach(made.error(definition.ticks))
+    return [f"Error ({CONFIDENCE:.0%}): at most {first:,} at the first tick and {last:,} at the last."]
+
+
+def _of_top(name: str, definition: StreamDefinition) -> list[str]:
+    made = mechanism_for(definition, name, 1, None, None).mechanism  # type: ignore[union-attr]
+    release = made.step([], users=[]) if definition.user is not None else made.step([])
+    last = definition.ticks
+    lines = []
+    if definition.items is None and definition.capacity is None:
+        what = "people" if definition.user is not None else "events"
+        lines.append(f"An item is listed from about {release.threshold:,.0f} {what} on.")
+    elif definition.capacity is not None:
+        lines.append(f"An item is found once a stretch of ticks has about {release.threshold or 0:,.0f} events of it.")
+    lines.append(f"Error of one count ({CONFIDENCE:.0%}): about {_reach(made.error(last)):,} at the last tick.")
+    if definition.user is None:
+        lines.append("Protects single events: a person with many events is hidden less. Give user and max_items.")
+    return lines
+
+
+def _of_pan(name: str, definition: StreamDefinition) -> list[str]:
+    table = estimator(definition, 1)
+    lines = []
+    for relative in (0.01, 0.03, 0.1, 0.3, 1.0):
+        try:
+            lines.append(f"Error ({CONFIDENCE:.0%}): at most {relative:.0%} from {table.accurate_from(relative):,} on.")
+        except ParameterError:
+            continue
+    if not lines:
+        lines.append("Error: more than 100%. The budget is shared by too many ticks; take longer ones.")
+    return lines
+
+
+def _of_survey(name: str, definition: StreamDefinition) -> list[str]:
+    from statistics import NormalDist
+
+    import numpy as np
+
+    from discreet.noise import seeded_source
+
+    protocol = protocol_of(definition, name, 1)
+    options = list(definition.options or ())
+    aggregator = protocol.aggregator()
+    # What a report of anything adds to the variance does not depend on what it says, nearly.
+    aggregator.receive(protocol.party(0, source=seeded_source(1)).encode(np.array(options[:1] * 1000)))
+    variance = float(np.mean(aggregator.estimate(options[1:]).variances)) / 1000
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    errors = ", ".join(f"{z * (variance * n) ** 0.5:,.0f} of {n:,}" for n in _REPORTS)
+    return [f"Error of a count ({CONFIDENCE:.0%}), by the number of reports: about {errors}."]
+
+
+_ERRORS = {"top": _of_top, "count": _of_count, "distinct": _of_count, "survey": _of_survey, "pan": _of_pan}
+
+
+def status_of(data: Path) -> list[dict[str, Any]]:
+    """Every stream that began in a folder. NOT PRIVATE: it has the sizes of spools."""
+    ledger = Ledger(data / "ledger.sqlite")
+    found = []
+    with closing(Store(data)) as store:
+        for name, kept in sorted(store.streams().items()):
+            fixed, runs = kept.definition, 1 + len(kept.grants)
+            spool = data / "streams" / name / "spool"
+            found.append(
+                {
+                    "name": name,
+                    "kind": fixed["kind"],
+                    "ticks_published": kept.tick,
+                    "ticks": fixed["horizon"] // fixed["tick"] * runs,
+                    "begins": moment(kept.begins),
+                    "ends": moment(kept.begins + fixed["horizon"] * runs),
+                    "spent": str(ledger.account(name).spent()),
+                    "granted": str(ledger.account(name).granted),
+                    "digest": kept.digest,
+                    "spool_bytes": sum(path.stat().st_size for path in spool.iterdir()) if spool.is_dir() else 0,
+                }
+            )
+    return found

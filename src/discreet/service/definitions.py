@@ -1,0 +1,301 @@
+"""What a service publishes: the streams of a TOML file. A definition is public, and fixed once its stream has begun."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from discreet.errors import ParameterError
+from discreet.privacy import Budget
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+__all__ = ["Configuration", "Following", "Limits", "StreamDefinition", "differences", "in_words", "load"]
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?|https?://\[[0-9a-fA-F:]+\](:\d+)?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_DURATION = re.compile(r"([1-9]\d*)\s*([smhdw])")
+_WORDS = ((604800, "week"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+# Words about a stream: what it promises is the same with others.
+_NOT_FIXED = {"title", "following"}
+MAX_TICKS = 2**24
+MAX_OPTIONS = 1000
+PLAUSIBLE_FIELDS = ("page", "host", "referrer", "event", "visitor")
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def seconds_of(value: object) -> int:
+    """A length of time: "90s", "1m", "2h", "30d", "4w"."""
+    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError('a length of time is a whole number and a unit: "30s", "1m", "2h", "30d", "4w"')
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def in_words(seconds: int) -> str:
+    """A length of time for people."""
+    for size, word in _WORDS:
+        if seconds % size == 0:
+            number = seconds // size
+            return f"{number:,} {word}" + ("" if number == 1 else "s")
+    raise AssertionError
+
+
+class Following(BaseModel):
+    """A further grant, under which a stream goes on for another horizon."""
+
+    model_config = _STRICT
+
+    epsilon: float = Field(gt=0)
+    delta: float = Field(default=0.0, ge=0, lt=1)
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.epsilon, self.delta)
+
+
+class StreamDefinition(BaseModel):
+    """One stream. Everything here is public."""
+
+    model_config = _STRICT
+
+    kind: Literal["top", "count", "distinct", "survey"]
+    title: str | None = Field(default=None, max_length=200)
+    item: str | None = Field(default=None, min_length=1, max_length=200)
+    user: str | None = Field(default=None, min_length=1, max_length=200)
+    max_items: int | None = Field(default=None, ge=1, le=2**20)
+    tick: int  # seconds
+    horizon: int  # seconds
+    epsilon: float = Field(gt=0)
+    delta: float = Field(default=0.0, ge=0, lt=1)
+    k: int | None = Field(default=None, ge=1, le=10_000)
+    public: bool = False
+    trust: Literal["curator", "pan"] = "curator"
+    open: bool = False  # whoever reaches the service may send, without a token
+    items: tuple[str, ...] | None = None  # known in advance
+    capacity: int | None = Field(default=None, ge=16, le=2**20)  # counters of a sketch instead of one for each item
+    where: dict[str, str] = Field(default_factory=dict, max_length=8)
+    sites: tuple[str, ...] = ()
+    question: str | None = Field(default=None, min_length=1, max_length=1000)
+    options: tuple[str, ...] | None = None
+    protocol: Literal["HadamardResponse", "LocalHashing", "LocalSketch"] | None = None
+    following: tuple[Following, ...] = ()
+
+    @field_validator("tick", "horizon", mode="before")
+    @classmethod
+    def _duration(cls, value: object) -> int:
+        return seconds_of(value)
+
+    @model_validator(mode="after")
+    def _fits(self) -> StreamDefinition:
+        if self.horizon % self.tick:
+            raise ValueError("horizon must be a whole number of ticks")
+        if self.ticks > MAX_TICKS:
+            raise ValueError(f"a horizon has at most {MAX_TICKS:,} ticks, not {self.ticks:,}")
+        needed, allowed = _FIELDS[self.kind]
+        for name in needed:
+            if getattr(self, name) is None:
+                raise ValueError(f"{self.kind} needs {name}")
+        for name in _OF_KINDS - needed - allowed:
+            if getattr(self, name) not in (None, (), {}):
+                raise ValueError(f"{name} is not for {self.kind}")
+        if self.trust == "pan" and self.kind not in ("count", "distinct"):
+            raise ValueError('trust = "pan" is for count and distinct')
+        if self.delta and (self.trust == "pan" or self.kind == "survey"):
+            raise ValueError("this promise has no delta: leave it out")
+        getattr(self, f"_fits_{self.kind}", lambda: None)()
+        if self.sites and self.item not in (None, *PLAUSIBLE_FIELDS):
+            raise ValueError(f"events of a site have the fields {', '.join(PLAUSIBLE_FIELDS)}")
+        if self.sites and self.user not in (None, "visitor"):
+            raise ValueError('of events of a site the user is "visitor"')
+        return self
+
+    def _fits_top(self) -> None:
+        if (self.user is None) != (self.max_items is None):
+            raise ValueError(
+                "user and max_items go together: whose event it is, and how many items of one person count"
+            )
+        if self.items is not None:
+            _check_list("items", self.items, 100_000)
+        if self.capacity is not None and (self.user is not None or self.items is not None):
+            raise ValueError("capacity is for single events and items that are not known in advance")
+
+    def _fits_survey(self) -> None:
+        assert self.options is not None
+        _check_list("options", self.options, MAX_OPTIONS)
+        if len(self.options) < 2:
+            raise ValueError("a survey has at least two options")
+
+    # ---- what follows from it ---------------------------------------------------------------------------------------
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks a horizon has."""
+        return self.horizon // self.tick
+
+    @property
+    def budget(self) -> Budget:
+        """Of the first horizon."""
+        return Budget(self.epsilon, self.delta)
+
+    def budget_of(self, run: int) -> Budget:
+        """Of a horizon, from 1."""
+        return self.budget if run == 1 else self.following[run - 2].budget
+
+    @property
+    def protects(self) -> Literal["event", "person"]:
+        """Whose presence is hidden: that of one event, or of one person with all of theirs."""
+        return "event" if self.user is None else "person"
+
+    def fixed(self) -> dict[str, Any]:
+        """What must not change, JSON-ready."""
+        return {name: value for name, value in self.public_form().items() if name not in _NOT_FIXED}
+
+    def public_form(self) -> dict[str, Any]:
+        """As it is shown: what was said, and what was left to defaults that matter."""
+        said = self.model_dump(mode="json", exclude_none=True)
+        return {name: value for name, value in said.items() if value not in ([], {})}
+
+    @property
+    def digest(self) -> str:
+        """Changes with anything that must not change."""
+        return hashlib.sha256(json.dumps(self.fixed(), sort_keys=True).encode()).hexdigest()
+
+    def promise(self, run: int = 1) -> str:
+        """What is promised, in one plain sentence."""
+        budget = self.budget_of(run)
+        assert budget.epsilon is not None
+        factor = math.exp(min(budget.epsilon, 700.0))
+        times = f"at most {factor:.3g} times as likely or as unlikely (epsilon {budget.epsilon:g})"
+        if budget.delta:
+            times += f", but for a chance of {budget.delta:g} (delta)"
+        if self.kind == "survey":
+            said = "Every answer is randomised before it leaves the device"
+            return f"{said}: whichever option you choose, any report is {times}."
+        if self.protects == "person":
+            who = "One person more or less, with everything they did,"
+        else:
+            who = "One event more or less"
+        seen = f"all that is published in {in_words(self.horizon)}"
+        if self.trust == "pan":
+            seen += ", and one look at the memory or the disk of the service,"
+        return f"{who} makes {seen} {times}."
+
+
+_OF_KINDS = {
+    "item", "user", "max_items", "k", "items", "capacity", "where", "sites", "question", "options", "protocol",
+}  # fmt: skip
+_FIELDS: dict[str, tuple[set[str], set[str]]] = {
+    "top": ({"item", "k"}, {"user", "max_items", "items", "capacity", "where", "sites"}),
+    "count": (set(), {"where", "sites"}),
+    "distinct": ({"user"}, {"where", "sites"}),
+    "survey": ({"question", "options"}, {"protocol"}),
+}
+
+
+def _check_list(name: str, values: tuple[str, ...], most: int) -> None:
+    if not 1 <= len(values) <= most or len(set(values)) < len(values):
+        raise ValueError(f"{name} are 1 to {most:,} different texts")
+    if not all(1 <= len(value.encode()) <= 1000 for value in values):
+        raise ValueError(f"{name} have 1 to 1000 bytes each")
+
+
+class Limits(BaseModel):
+    """What the service takes at most."""
+
+    model_config = _STRICT
+
+    body_bytes: int = Field(default=16 * 2**20, ge=1024, le=2**30)
+    events_per_second: float = Field(default=1_000_000, gt=0)  # of one token, or of one address without a token
+    requests_per_second: float = Field(default=2_000, gt=0)
+    waiting_bytes: int = Field(default=256 * 2**20, ge=2**20)  # of bodies on their way to the disk
+    body_seconds: float = Field(default=30.0, gt=0)
+    free_bytes: int = Field(default=64 * 2**20, ge=0)  # of the disk, which are left for the ticks
+    live_clients: int = Field(default=5_000, ge=1)
+    key_hours: float = Field(default=24.0, gt=0, le=24 * 366)  # how long an Idempotency-Key is remembered
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All of a file."""
+
+    streams: dict[str, StreamDefinition]
+    cors: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    title: str = "Live numbers"
+
+
+class _Service(BaseModel):
+    model_config = _STRICT
+
+    title: str = Field(default="Live numbers", max_length=200)
+    cors: tuple[str, ...] = ()
+    limits: Limits = Field(default_factory=Limits)
+
+    @field_validator("cors")
+    @classmethod
+    def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            if not _ORIGIN.fullmatch(origin):
+                raise ValueError('cors lists origins such as "https://www.example.org"')
+        return value
+
+
+def load(path: Path) -> Configuration:
+    """The configuration in a TOML file; ParameterError says what is wrong with it."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ParameterError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{str(path)!r} is not TOML: {error}") from None
+    return configuration(data)
+
+
+def configuration(data: dict[str, Any]) -> Configuration:
+    """The configuration in what a TOML file holds."""
+    unknown = set(data) - {"streams", "service"}
+    if unknown:
+        raise ParameterError(f"the file has [streams.NAME] and [service]; {sorted(unknown)[0]!r} is neither")
+    tables = data.get("streams", {})
+    if not isinstance(tables, dict) or not tables:
+        raise ParameterError("the file defines no stream: it needs a table [streams.NAME]")
+    service = _checked("service", _Service, data.get("service", {}))
+    streams = {}
+    for name, table in tables.items():
+        if not _NAME.fullmatch(name):
+            raise ParameterError(f"the name of a stream is of a-z, 0-9, - and _, at most 64 of them, not {name!r}")
+        streams[name] = _checked(f"streams.{name}", StreamDefinition, table)
+    return Configuration(streams, service.cors, service.limits, service.title)
+
+
+def _checked(where: str, model: Any, table: object) -> Any:
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in (where, *first["loc"]))
+        raise ParameterError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What two definitions have differently, in words."""
+    found = []
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            was, shall = (json.dumps(side[name]) if name in side else "not given" for side in (before, now))
+            found.append(f"{name} was {was} and is {shall}")
+    return found

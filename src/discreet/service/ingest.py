@@ -1,0 +1,353 @@
+"""Bodies of requests become columns: NDJSON, JSON, CSV with a header, Arrow streams, Plausible's events.
+
+A row is wrong if a field that counts is missing, or is no text or whole number, or is too long. Numbers count as their
+digits, so that what is published is text whatever one row holds. A refusal has row numbers (from 1) and reasons that
+are constants here, never content.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import hmac
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.service.definitions import StreamDefinition
+from discreet.service.kinds import schema_of
+from discreet.service.problems import MOST_ROWS, ProblemError
+
+__all__ = ["FORMATS", "MAX_FIELD_BYTES", "Reader", "Rows", "plausible_event"]
+
+MAX_FIELD_BYTES = 1000
+MAX_ROWS = 2**24
+
+NDJSON, JSON, CSV, ARROW = "application/x-ndjson", "application/json", "text/csv", "application/vnd.apache.arrow.stream"
+FORMATS = {
+    NDJSON: "ndjson",
+    "application/ndjson": "ndjson",
+    "application/jsonl": "ndjson",
+    "application/json-lines": "ndjson",
+    JSON: "json",
+    CSV: "csv",
+    ARROW: "arrow",
+}
+
+_MISSING = "the field is missing"
+_NULL = "the field is null"
+_KIND = "the field is neither a text nor a whole number"
+_LONG = f"the field has more than {MAX_FIELD_BYTES} bytes"
+_NOT_JSON = "the row is not JSON"
+_NOT_OBJECT = "the row is not an object"
+_CELLS = "the row has another number of cells than the header"
+_TEXT = "the field is not Unicode text"
+
+
+@dataclass
+class Rows:
+    """What a body brought: rows that were taken, those of them that count (`where`), their columns, rows left out."""
+
+    taken: int
+    counted: int
+    columns: pa.RecordBatch | None  # None if no field counts
+    skipped: int = 0
+
+
+class _RowError(Exception):
+    """A row that cannot be taken; its text is one of the constants above."""
+
+
+class Reader:
+    """Reads the bodies for one stream."""
+
+    def __init__(self, definition: StreamDefinition) -> None:
+        self.schema = schema_of(definition)
+        self._fields = [getattr(definition, name) for name in self.schema.names]
+        self._where = dict(definition.where)
+        every = list(dict.fromkeys([*self._fields, *self._where]))
+        self._names = {field: f"f{number}" for number, field in enumerate(every)}
+        value = str | int
+        shape = [
+            (self._names[field], value if field in self._fields else (Any), *(() if field in self._fields else (None,)))
+            for field in sorted(every, key=lambda field: field not in self._fields)
+        ]
+        rename = {name: field for field, name in self._names.items()}
+        self._event = msgspec.defstruct("Event", shape, rename=rename, gc=False)
+        self._lines = msgspec.json.Decoder(self._event)
+        self._array = msgspec.json.Decoder(list[self._event])  # type: ignore[name-defined]
+        self._one = msgspec.json.Decoder()
+
+    def read(self, form: str, body: bytes, skip: bool) -> Rows:
+        """The rows of a body; ProblemError 422 for wrong ones, unless they are to be skipped."""
+        if form == "arrow":
+            return self._arrow(body, skip)
+        if form == "csv":
+            return self._csv(body, skip)
+        try:
+            # The quick way: all rows are right.
+            if form == "ndjson":
+                events = self._lines.decode_lines(body)
+            elif body.lstrip()[:1] == b"{":
+                events = [self._lines.decode(body)]
+            else:
+                events = self._array.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return self._slowly(form, body, skip)
+        rows = self._columns(events)
+        return self._slowly(form, body, skip) if rows is None else rows
+
+    def of_values(self, values: dict[str, Any]) -> Rows:
+        """One event that is there already."""
+        return self._collect([(1, lambda: values)], skip=False)
+
+    # ---- all at once ------------------------------------------------------------------------------------------------
+
+    def _columns(self, events: list[Any]) -> Rows | None:
+        """None where a value is too long, which the slow way finds."""
+        count = len(events)
+        if self._where:
+            wanted = [(self._names[field], value) for field, value in self._where.items()]
+            events = [e for e in events if all(_equal(getattr(e, name), value) for name, value in wanted)]
+        arrays = []
+        for field in self._fields:
+            name = self._names[field]
+            values = [getattr(event, name) for event in events]
+            try:
+                array = pa.array(values, pa.large_string())
+            except (pa.ArrowTypeError, pa.ArrowInvalid, UnicodeError):
+                array = pa.array([value if type(value) is str else str(value) for value in values], pa.large_string())
+            if _longest(array) > MAX_FIELD_BYTES:
+                return None
+            arrays.append(array)
+        return Rows(count, len(events), self._batch(arrays))
+
+    def _batch(self, arrays: list[Any]) -> pa.RecordBatch | None:
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema) if arrays else None
+
+    # ---- row by row -------------------------------------------------------------------------------------------------
+
+    def _slowly(self, form: str, body: bytes, skip: bool) -> Rows:
+        if form == "ndjson":
+            lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+            return self._collect([(number, partial(self._one.decode, line)) for number, line in lines], skip)
+        try:
+            whole = self._one.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise ProblemError(400, "The body is not JSON") from None
+        if not isinstance(whole, list):
+            whole = [whole]
+        return self._collect([(number, partial(_itself, row)) for number, row in enumerate(whole, 1)], skip)
+
+    def _collect(self, rows: Iterable[tuple[int, Callable[[], Any]]], skip: bool) -> Rows:
+        bad: list[dict[str, Any]] = []
+        values: list[tuple[str, ...]] = []
+        taken = wrong = 0
+        for number, get in rows:
+            try:
+                kept = self._checked(get)
+            except _RowError as error:
+                wrong += 1
+                if len(bad) < MOST_ROWS:
+                    bad.append({"row": number, "reason": str(error)})
+                continue
+            taken += 1
+            if kept is not None:
+                values.append(kept)
+        if wrong and not skip:
+            raise bad_rows(bad, wrong)
+        columns = list(zip(*values, strict=True)) if values else [()] * len(self._fields)
+        arrays = [pa.array(column, pa.large_string()) for column in columns]
+        return Rows(taken, len(values), self._batch(arrays), wrong)
+
+    def _checked(self, get: Callable[[], Any]) -> tuple[str, ...] | None:
+        """The values that count; None for a row that is right and not wanted."""
+        try:
+            row = get()
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise _RowError(_NOT_JSON) from None
+        if not isinstance(row, dict):
+            raise _RowError(_NOT_OBJECT)
+        values = tuple(_text(row, field) for field in self._fields)
+        if all(_equal(row.get(field), value) for field, value in self._where.items()):
+            return values
+        return None
+
+    # ---- tables -----------------------------------------------------------------------------------------------------
+
+    def _csv(self, body: bytes, skip: bool) -> Rows:
+        try:
+            text = body.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ProblemError(400, "The body is not UTF-8") from None
+        lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+        try:
+            header = next(lines, None)
+            cells = [row for row in lines if row]
+        except csv.Error:
+            raise ProblemError(400, "The body is not CSV") from None
+        if header is None or len(set(header)) < len(header):
+            raise ProblemError(422, "The CSV needs a header with different names")
+        absent = [field for field in self._fields if field not in header]
+        if absent:
+            raise ProblemError(
+                422, "The CSV lacks a column that the stream counts", f"It needs {', '.join(self._fields)}."
+            )
+
+        def row_of(row: list[str]) -> dict[str, str]:
+            if len(row) != len(header):
+                raise _RowError(_CELLS)
+            return dict(zip(header, row, strict=True))
+
+        return self._collect([(number, partial(row_of, row)) for number, row in enumerate(cells, 1)], skip)
+
+    def _arrow(self, body: bytes, skip: bool) -> Rows:
+        try:
+            with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
+                table = reader.read_all()
+            table.validate(full=True)
+        except (pa.ArrowInvalid, pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError):
+            raise ProblemError(400, "The body is not an Arrow stream") from None
+        if len(set(table.column_names)) < len(table.column_names) or table.num_rows > MAX_ROWS:
+            raise ProblemError(422, "The table has two columns of one name, or too many rows")
+        columns = {}
+        for field in [*self._fields, *self._where]:
+            if field in table.column_names:
+                columns[field] = _as_text(table.column(field))
+            elif field in self._fields:
+                raise ProblemError(
+                    422, "The table lacks a column that the stream counts", f"It needs {', '.join(self._fields)}."
+                )
+        rows = table.num_rows
+        good = None
+        for field in self._fields:
+            column = columns[field]
+            fine = pc.fill_null(pc.less_equal(pc.binary_length(column), MAX_FIELD_BYTES), False)
+            good = fine if good is None else pc.and_(good, fine)
+        wrong = 0
+        if good is not None and (wrong := rows - (pc.sum(good).as_py() or 0)):
+            if not skip:
+                numbers = pc.indices_nonzero(pc.invert(good)).to_pylist()[:MOST_ROWS]
+                reasons = [
+                    _NULL if any(columns[f][n].as_py() is None for f in self._fields) else _LONG for n in numbers
+                ]
+                listed = [{"row": n + 1, "reason": reason} for n, reason in zip(numbers, reasons, strict=True)]
+                raise bad_rows(listed, wrong)
+            columns = {field: column.filter(good) for field, column in columns.items()}
+        for field, value in self._where.items():
+            if field not in columns:
+                columns = {name: column.slice(0, 0) for name, column in columns.items()}
+                left = 0
+                break
+            wanted = pc.fill_null(pc.equal(columns[field], value), False)
+            columns = {name: column.filter(wanted) for name, column in columns.items()}
+            left = len(columns[field])
+        else:
+            left = len(columns[next(iter(columns))]) if columns else rows - wrong
+        arrays = [
+            pa.concat_arrays(columns[f].chunks) if columns[f].num_chunks else pa.array([], pa.large_string())
+            for f in self._fields
+        ]
+        return Rows(rows - wrong, left, self._batch(arrays), wrong)
+
+
+def bad_rows(listed: list[dict[str, Any]], wrong: int) -> ProblemError:
+    """All or nothing."""
+    detail = "Nothing was taken. Send the body without these rows, or with ?bad_rows=skip."
+    return ProblemError(422, "Some rows cannot be taken", detail, rows=listed, bad_rows=wrong)
+
+
+def _itself(row: Any) -> Any:
+    return row
+
+
+def _equal(found: object, wanted: str) -> bool:
+    return found == wanted or (type(found) is int and str(found) == wanted)
+
+
+def _text(row: dict[str, Any], field: str) -> str:
+    value = row.get(field, _MISSING)
+    if value is _MISSING:
+        raise _RowError(_MISSING)
+    if value is None:
+        raise _RowError(_NULL)
+    if type(value) is int:
+        # Python refuses to write very long ones; no id and no item has so many digits.
+        if value.bit_length() > 8 * MAX_FIELD_BYTES // 3:
+            raise _RowError(_LONG)
+        value = str(value)
+    if type(value) is not str:
+        raise _RowError(_KIND)
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise _RowError(_TEXT) from None
+    if size > MAX_FIELD_BYTES:
+        raise _RowError(_LONG)
+    return value
+
+
+def _longest(array: pa.Array) -> int:
+    return pc.max(pc.binary_length(array)).as_py() or 0 if len(array) else 0
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = kind.value_type
+    texts = (pa.string(), pa.large_string(), pa.string_view())
+    if not pa.types.is_integer(kind) and kind not in texts:
+        raise ProblemError(422, "A column that the stream counts is neither text nor whole numbers")
+    try:
+        return column.cast(pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ProblemError(422, "A column that the stream counts cannot be read as text") from None
+
+
+# ---- Plausible's events ---------------------------------------------------------------------------------------------
+
+
+def plausible_event(body: bytes, secret: bytes, address: str, agent: str) -> tuple[str, dict[str, str]]:
+    """(site, fields) of an event as Plausible's script sends it: JSON with n, u, d, r.
+
+    The script sends no id: a visitor is told by a keyed hash of site, address and browser, whose key never leaves the
+    folder of the service.
+    """
+    try:
+        sent = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise ProblemError(400, "The body is not JSON") from None
+    if not isinstance(sent, dict):
+        raise ProblemError(400, "The body is not an object")
+
+    def text(*names: str) -> str:
+        value = next((sent[name] for name in names if sent.get(name) is not None), "")
+        if not isinstance(value, str):
+            raise ProblemError(422, "A field of the event is not a text")
+        return value
+
+    event, url, site, referrer = text("n", "name"), text("u", "url"), text("d", "domain"), text("r", "referrer")
+    if not event or not url or not site:
+        raise ProblemError(422, "The event lacks n, u or d")
+    try:
+        parts = urlsplit(url)
+        host, page = parts.hostname or "", parts.path or "/"
+        source = urlsplit(referrer).hostname or "" if referrer else ""
+    except ValueError:
+        raise ProblemError(422, "The event has no address that can be read") from None
+    visitor = hmac.new(secret, f"{site}\0{address}\0{agent}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()[
+        :32
+    ]
+    fields = {"page": page, "host": host, "referrer": source or "(direct)", "event": event, "visitor": visitor}
+    return site, {
+        name: value.encode("utf-8", "replace")[:MAX_FIELD_BYTES].decode("utf-8", "ignore")
+        for name, value in fields.items()
+    }

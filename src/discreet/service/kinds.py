@@ -1,0 +1,240 @@
+"""What is published of each kind of stream, and from which fields of its events.
+
+A `Mechanism` here is one run of a stream whose raw events wait in a spool: begun and charged once, fed with records,
+one step a tick. The mathematics is below, in `continual` and `multiparty`; `panned` has the streams without a spool.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import uuid
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from discreet import multiparty
+from discreet.engines.watch import Counts, DistinctPeople, Task, TopItems, Total
+from discreet.errors import CorruptStateError, MessageError
+from discreet.privacy import Guarantee
+from discreet.releases.paying import begin
+from discreet.service.definitions import StreamDefinition
+from discreet.service.spool import Record
+from discreet.storage import open_state, seal_state
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Account
+
+__all__ = ["CONFIDENCE", "Curated", "Survey", "mechanism_for", "number_shown", "protocol_of", "schema_of", "task_of"]
+
+CONFIDENCE = 0.95
+_BY_CLOCK = "ticks end by the clock, also when nothing came; an event is in the tick in which it arrived"
+_SURVEY_FAMILY = 151
+
+
+def schema_of(definition: StreamDefinition) -> pa.Schema:
+    """The columns that are kept of events: those that count, and no others."""
+    names = {"top": ("item", "user"), "count": (), "distinct": ("user",), "survey": ()}[definition.kind]
+    return pa.schema([(name, pa.large_string()) for name in names if getattr(definition, name) is not None])
+
+
+def task_of(definition: StreamDefinition) -> Task:
+    """What a stream of a trusted curator publishes."""
+    ticks = definition.ticks
+    if definition.kind == "count":
+        return Total(ticks)
+    if definition.kind == "distinct":
+        return DistinctPeople(ticks)
+    if definition.capacity is not None:
+        return TopItems(ticks, capacity=definition.capacity)
+    return Counts(ticks, universe=definition.items, max_items=definition.max_items)
+
+
+def number_shown(value: float, deviation: float) -> dict[str, Any]:
+    """A count with its interval; nothing is below 0."""
+    reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * deviation + 0.5
+    low, high = math.floor(value - reach), math.ceil(value + reach)
+    return {"value": max(round(value), 0), "lower": max(low, 0), "upper": max(high, 0)}
+
+
+def _bound(value: float) -> int | None:
+    return None if math.isinf(value) else int(value)
+
+
+def items_shown(release: Any, k: int | None) -> dict[str, Any]:
+    """The items of a release with their intervals."""
+    lower, upper = release.bounds(CONFIDENCE)
+    rows = zip(release.items, release.counts.tolist(), lower.tolist(), upper.tolist(), strict=True)
+    shown = [
+        {"item": item, "count": max(count, 0), "lower": _bound(max(low, 0)), "upper": _bound(max(high, 0))}
+        for item, count, low, high in rows
+    ]
+    return {"items": shown if k is None else shown[:k]}
+
+
+class Curated:
+    """Raw events are with a trusted curator: `continual`."""
+
+    def __init__(self, definition: StreamDefinition, mechanism: Any) -> None:
+        self.definition = definition
+        self.mechanism = mechanism
+        self._task = task_of(definition)
+        self._schema = schema_of(definition)
+        self._rows = 0  # of the open tick
+        self._drawn: dict[str, Any] | None = None
+
+    @classmethod
+    def new(cls, definition: StreamDefinition, run: int, account: Account | None, charge_id: str | None) -> Curated:
+        """A run before its first tick."""
+        return cls(definition, task_of(definition).new(definition.budget_of(run), account, charge_id))
+
+    @classmethod
+    def restored(cls, definition: StreamDefinition, run: int, data: bytes, account: Account, charge_id: str) -> Curated:
+        """A run as it was saved."""
+        return cls(definition, task_of(definition).restored(data, account, False))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all ticks of the run together."""
+        plain: Guarantee = self.mechanism.guarantee
+        return dataclasses.replace(plain, assumptions=(*plain.assumptions, _BY_CLOCK))
+
+    def begin(self) -> None:
+        """Charge the run, unless that was done."""
+        self.mechanism.begin()
+
+    def to_bytes(self) -> bytes:
+        """NOT PRIVATE."""
+        data: bytes = self.mechanism.to_bytes()
+        return data
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Take events of the open tick."""
+        batches = [
+            pa.ipc.read_record_batch(pa.py_buffer(record.data), self._schema) for record in records if record.data
+        ]
+        if len(self._schema) and batches:
+            rows = pa.Table.from_batches(batches).combine_chunks().to_batches()
+            for batch in rows:
+                named = batch.rename_columns(["item"]) if self.definition.kind == "distinct" else batch
+                self._task.add(self.mechanism, named)
+        self._rows += sum(record.rows for record in records)
+
+    def step(self, save: Callable[[dict[str, Any]], None]) -> None:
+        """Draw the open tick, save it, have it in the ledger. If saving fails, the same draw is saved next time."""
+
+        def keep(release: Any) -> None:
+            self._drawn = self._shown(release)
+            save(self._drawn)
+
+        if self._drawn is None:
+            self._task.step(self.mechanism, self._rows, keep)
+        else:
+            save(self._drawn)
+            _ = self.mechanism.last  # the ledger has it from now on
+        self._drawn, self._rows = None, 0
+
+    def _shown(self, release: Any) -> dict[str, Any]:
+        if self.definition.kind == "top":
+            return items_shown(release, self.definition.k)
+        return number_shown(release, self.mechanism.error(self.mechanism.tick))
+
+
+def protocol_of(definition: StreamDefinition, name: str, run: int) -> multiparty.Protocol:
+    """The round of a survey: what every client has to know."""
+    kind = getattr(multiparty, definition.protocol or "HadamardResponse")
+    round_id = f"{name} {definition.digest}" + ("" if run == 1 else f" {run}")
+    made: multiparty.Protocol = kind(round_id, definition.budget_of(run), list(definition.options or ()))
+    return made
+
+
+class Survey:
+    """Nobody is trusted: reports are private before they come, and what is published is computed from them."""
+
+    def __init__(
+        self, definition: StreamDefinition, aggregator: multiparty.Aggregator, token: str, account: Any, charge_id: Any
+    ) -> None:
+        self.definition = definition
+        self.aggregator = aggregator
+        self._token = token
+        self._account, self._charge_id = account, charge_id
+
+    @classmethod
+    def new(
+        cls, definition: StreamDefinition, run: int, account: Account | None, charge_id: str | None, name: str
+    ) -> Survey:
+        """A run before its first tick."""
+        protocol = protocol_of(definition, name, run)
+        return cls(definition, protocol.aggregator(), uuid.uuid4().hex, account, charge_id)
+
+    @classmethod
+    def restored(
+        cls, definition: StreamDefinition, run: int, data: bytes, account: Account, charge_id: str, name: str
+    ) -> Survey:
+        """A run as it was saved."""
+        _, payload = open_state(data, _SURVEY_FAMILY, 1)
+        if len(payload) < 32:
+            raise CorruptStateError("the state of a survey is cut short")
+        token = payload[:32].decode("ascii", "replace")
+        aggregator = protocol_of(definition, name, run).restore(payload[32:])
+        return cls(definition, aggregator, token, account, charge_id)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of every report."""
+        return self.aggregator.guarantee
+
+    def begin(self) -> None:
+        """Register the survey in the ledger, unless that was done."""
+        bill = self.aggregator.protocol.bill
+        begin(self._account, self._charge_id, bill, self._token.encode(), what="survey")
+
+    def to_bytes(self) -> bytes:
+        """As private as the reports, which anyone may see."""
+        return seal_state(_SURVEY_FAMILY, 1, self._token.encode() + self.aggregator.to_bytes())
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Take reports. One whose number was heard before changes nothing."""
+        for record in records:
+            try:
+                self.aggregator.receive(record.data or b"")
+            except MessageError:
+                continue
+
+    def step(self, save: Callable[[dict[str, Any]], None]) -> None:
+        """Publish what the reports so far tell. Nothing random is drawn."""
+        options = list(self.definition.options or ())
+        most = self.aggregator.total
+        counts = self.aggregator.estimate(options)
+        lower, upper = counts.bounds(CONFIDENCE)
+
+        def inside(value: float) -> int:
+            return round(min(max(value, 0.0), float(most)))
+
+        rows = [
+            {"item": option, "count": inside(count), "lower": inside(low), "upper": inside(high)}
+            for option, count, low, high in zip(options, counts.values, lower, upper, strict=True)
+        ]
+        save({"items": sorted(rows, key=lambda row: -row["count"]), "reports": most})
+
+
+def mechanism_for(
+    definition: StreamDefinition, name: str, run: int, account: Any, charge_id: Any, data: bytes | None = None
+) -> Curated | Survey:
+    """A run of a stream with a spool: new, or as it was saved."""
+    if definition.kind == "survey":
+        if data is None:
+            return Survey.new(definition, run, account, charge_id, name)
+        return Survey.restored(definition, run, data, account, charge_id, name)
+    if data is None:
+        return Curated.new(definition, run, account, charge_id)
+    return Curated.restored(definition, run, data, account, charge_id)
+
+
+def description_of_round(definition: StreamDefinition, name: str, run: int) -> dict[str, Any]:
+    """What `discreet.js` needs."""
+    made: dict[str, Any] = json.loads(json.dumps(protocol_of(definition, name, run).to_dict()))
+    return made

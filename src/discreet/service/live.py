@@ -1,0 +1,81 @@
+"""Server-sent events: a release as soon as it is out, from wherever a client left off.
+
+A client holds no queue here. It remembers the tick it has, and asks the store for later ones when it has room: a
+thousand slow clients cost a thousand sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from discreet.service.problems import ProblemError
+from discreet.service.running import Service
+from discreet.service.streams import Stream
+
+__all__ = ["Live"]
+
+_KEEP_ALIVE_SECONDS = 15.0
+_AT_ONCE = 100
+
+
+class Live:
+    """Wakes those who wait for a tick."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news: dict[str, asyncio.Event] = {}
+        self._clients = 0
+        self._closed = False
+
+    def open(self) -> None:
+        """In the server's loop, before anybody asks."""
+        self._loop = asyncio.get_running_loop()
+        self._news = {name: asyncio.Event() for name in self._service.streams}
+        self._service.published.append(self._out)
+
+    def close(self) -> None:
+        """Let everybody go."""
+        self._closed = True
+        for event in self._news.values():
+            event.set()
+
+    def _out(self, name: str) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # closed meanwhile
+                self._loop.call_soon_threadsafe(self._wake, name)
+
+    def _wake(self, name: str) -> None:
+        self._news[name].set()
+        if not self._closed:
+            self._news[name] = asyncio.Event()
+
+    def events(self, stream: Stream, after: int | None) -> AsyncIterator[bytes]:
+        """The releases after this tick, then those that come; None begins with the latest."""
+        if self._clients >= self._service.configuration.limits.live_clients:
+            raise ProblemError(503, "Too many watch already", retry_after=60)
+        return self._events(stream, max(0, stream.tick - 1) if after is None else after)
+
+    async def _events(self, stream: Stream, tick: int) -> AsyncIterator[bytes]:
+        self._clients += 1
+        try:
+            yield b"retry: 2000\n\n"
+            while not self._closed:
+                news = self._news[stream.name]
+                while tick < stream.tick and not self._closed:
+                    last = min(stream.tick, tick + _AT_ONCE)
+                    texts = self._service.store.releases(stream.name, tick + 1, last)
+                    for number, text in enumerate(texts, tick + 1):
+                        yield f"event: release\nid: {number}\ndata: {text}\n\n".encode()
+                    tick = last
+                if tick >= stream.last_tick:
+                    yield b"event: end\ndata: {}\n\n"
+                    return
+                try:
+                    await asyncio.wait_for(news.wait(), _KEEP_ALIVE_SECONDS)
+                except (TimeoutError, asyncio.TimeoutError):
+                    yield b": here\n\n"
+        finally:
+            self._clients -= 1

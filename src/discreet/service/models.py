@@ -1,0 +1,159 @@
+"""The shapes of JSON that go out, for the description of the interface. The values are made elsewhere, once."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["Accepted", "Health", "ProblemModel", "Release", "Releases", "Round", "Status", "StreamModel", "Streams"]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Item(_Shape):
+    """One line of a top list. No upper bound is known where it is null."""
+
+    item: str
+    count: int
+    lower: int
+    upper: int | None
+
+
+class Release(_Shape):
+    """What was published for a tick: `items`, or a `value`. `missed`: the service did not run when the tick ended."""
+
+    stream: str
+    tick: int
+    begins: str
+    ends: str
+    missed: bool
+    confidence: float
+    run: int
+    items: list[Item] | None = None
+    value: int | None = None
+    lower: int | None = None
+    upper: int | None = None
+    reports: int | None = None
+
+
+class Amounts(_Shape):
+    epsilon: float
+    delta: float
+
+
+class BudgetModel(_Shape):
+    granted: Amounts
+    spent: Amounts
+
+
+class FollowingModel(_Shape):
+    begins: str
+    epsilon: float
+    delta: float
+
+
+class StreamModel(_Shape):
+    """A stream: what it publishes, what it promises, and how far it is."""
+
+    name: str
+    kind: Literal["top", "count", "distinct", "survey"]
+    title: str
+    protects: Literal["event", "person"]
+    max_items: int | None
+    tick_seconds: int
+    ticks: int
+    begins: str
+    ends: str
+    epsilon: float
+    delta: float
+    k: int | None
+    trust: Literal["curator", "pan"]
+    public: bool
+    open: bool
+    digest: str
+    promise: str
+    guarantee: dict[str, Any]
+    budget: BudgetModel
+    state: Literal["running", "ended", "following"]
+    following: FollowingModel | None
+    run: int
+    ticks_published: int
+    next_tick: str | None
+    latest: Release | None
+    question: str | None = None
+    options: list[str] | None = None
+    protocol: dict[str, Any] | None = None
+    definition: dict[str, Any] | None = None
+
+
+class Streams(_Shape):
+    streams: list[StreamModel]
+
+
+class Releases(_Shape):
+    """Releases in order. `next`: there are more, from this tick on."""
+
+    stream: str
+    releases: list[Release]
+    next: int | None = None
+
+
+class Accepted(_Shape):
+    """How many rows are on disk. `skipped` rows were wrong; `repeated` reports had been heard."""
+
+    accepted: int
+    skipped: int | None = None
+    repeated: int | None = None
+
+
+class BadRow(_Shape):
+    row: int
+    reason: str
+
+
+class ProblemModel(BaseModel):
+    """A refusal (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str | None = None
+    rows: list[BadRow] | None = None
+    bad_rows: int | None = None
+
+
+class StreamStatus(_Shape):
+    name: str
+    lag_seconds: float
+    spool_bytes: int
+    spool_events: int
+    accepted: int
+    refused: dict[str, int]
+    ticks_published: int
+    trouble: str | None
+
+
+class Status(_Shape):
+    """True counts: NOT private."""
+
+    uptime_seconds: float
+    requests: int
+    waiting_bytes: int
+    streams: list[StreamStatus]
+
+
+class Health(_Shape):
+    status: str
+
+
+class Round(BaseModel):
+    """What a client of a survey has to know: the description of its round, for `discreet.js`."""
+
+    protocol: str
+    round_id: str
+    epsilon: float
+    universe: dict[str, Any]
+    parameters: dict[str, Any]

@@ -1,0 +1,202 @@
+"""Streams whose memory and disk are private themselves: no raw event is ever written.
+
+One file has everything: the pan-private state, the last tick with its release, and the keys of the open tick's
+requests. It is replaced as a whole, and the old one overwritten, before a request is acknowledged. The store gets a
+release after the file has it; after a crash in between it gets it from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import struct
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from discreet import pan
+from discreet.errors import CorruptStateError, DiscreetError
+from discreet.privacy import Element, Guarantee
+from discreet.releases.paying import Bill, begin
+from discreet.service.definitions import StreamDefinition
+from discreet.service.kinds import CONFIDENCE
+from discreet.service.problems import gone
+from discreet.service.store import Kept
+from discreet.service.streams import Arrival, Stream, Surroundings, disk_full
+from discreet.storage import locked, open_state, seal_state
+
+__all__ = ["PanStream", "estimator"]
+
+_FAMILY = 152
+_EVENTS = "every event is an element of its own, by a random number that is drawn when it comes and forgotten"
+
+
+def estimator(definition: StreamDefinition, run: int) -> pan.DistinctCount:
+    """The pan-private state of a run, before any event. Events are counted as elements of their own."""
+    return pan.DistinctCount(budget=definition.budget_of(run), releases=definition.ticks, confidence=CONFIDENCE)
+
+
+class PanStream(Stream):
+    """A stream that keeps no event."""
+
+    def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
+        super().__init__(name, definition, around)
+        self._stack = ExitStack()
+        self._file = self._stack.enter_context(locked(self.folder / "pan.state"))
+        self._token = uuid.uuid4().hex
+        self._digest = ""  # of the definition that the file was begun under
+        self._release: dict[str, Any] | None = None  # of the tick that the file has
+        self._table: pan.DistinctCount
+
+    @property
+    def guarantee(self) -> Guarantee:
+        plain = self._table.guarantee
+        if self.definition.kind == "count":
+            return dataclasses.replace(plain, assumptions=(*plain.assumptions, _EVENTS))
+        return plain
+
+    # ---- the file ---------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        if self._file.exists and self._is_mine():  # an attempt that died when it had charged, and nothing came yet
+            begin(self.account(1), self.charge_id(1), self._bill(1), self._token.encode(), what="stream")
+        else:
+            self._charge(1)
+        grants = [{"epsilon": grant.epsilon, "delta": grant.delta} for grant in self.definition.following]
+        self.around.store.begin(self.name, self.definition.fixed(), self.definition.digest, self.begins, "pan.state")
+        self.around.store.describe(self.name, self.definition.fixed(), grants)
+
+    def _is_mine(self) -> bool:
+        """Whether the file was begun under this definition."""
+        try:
+            self._read()
+        except CorruptStateError:
+            return False
+        return self._digest == self.definition.digest and self.run == 1 and self._release is None
+
+    def _bill(self, run: int) -> Bill:
+        return Bill(self.definition.budget_of(run), pan.DistinctCount.name, Element())
+
+    def _charge(self, run: int) -> None:
+        """A run: charged, its state drawn and on disk, and only then does the charge count as used."""
+
+        def draw() -> None:
+            self._table, self.run = estimator(self.definition, run), run
+            self._write()
+
+        begin(self.account(run), self.charge_id(run), self._bill(run), self._token.encode(), what="stream", save=draw)
+
+    def _go_on(self, kept: Kept) -> None:
+        self._read()
+        begin(
+            self.account(self.run), self.charge_id(self.run), self._bill(self.run), self._token.encode(), what="stream"
+        )
+        if self._release is not None and self._release["tick"] == kept.tick + 1:
+            self._hand_out(self._release)
+        elif self.tick != kept.tick:
+            raise DiscreetError(
+                f"the state of stream {self.name!r} is an old copy: it is at another tick than the store"
+            )
+
+    def _write(self) -> None:
+        header = {
+            "token": self._token,
+            "digest": self.definition.digest,
+            "run": self.run,
+            "release": self._release,
+            "keys": [[key.hex(), digest.hex(), rows, tick] for key, (digest, rows, tick) in self.keys.items()],
+        }
+        text = json.dumps(header).encode()
+        self._file.replace(
+            seal_state(_FAMILY, 1, struct.pack("<I", len(text)) + text + self._table.to_bytes()), erase=True
+        )
+
+    def _read(self) -> None:
+        _, payload = open_state(self._file.read(), _FAMILY, 1)
+        try:
+            (length,) = struct.unpack_from("<I", payload)
+            header = json.loads(payload[4 : 4 + length])
+            self._token, self.run, self._release = header["token"], header["run"], header["release"]
+            self._digest = header["digest"]
+            self.keys = {
+                bytes.fromhex(key): (bytes.fromhex(digest), rows, tick) for key, digest, rows, tick in header["keys"]
+            }
+        except (struct.error, ValueError, KeyError, TypeError) as error:
+            raise CorruptStateError(
+                f"the state of a pan-private stream cannot be read ({type(error).__name__})"
+            ) from None
+        self._table = pan.DistinctCount.from_bytes(payload[4 + length :])
+
+    def _last_kept_tick(self) -> int:
+        return max((tick for _, _, tick in self.keys.values()), default=0)
+
+    # ---- what comes -------------------------------------------------------------------------------------------------
+
+    def prepared(self, rows: int, columns: Any) -> tuple[Any, int]:
+        return columns, 64 + (0 if columns is None else columns.nbytes)
+
+    def commit(self, arrivals: Sequence[Arrival]) -> None:
+        self.check_space()
+        with self.lock:
+            self.seal(self.around.clock())
+            try:
+                while self.work():  # what is over is published without what comes now
+                    pass
+            except DiscreetError as error:
+                raise disk_full() from error
+            if self.ended:
+                raise gone()
+            before = dict(self.keys)
+            try:
+                for arrival in arrivals:
+                    self._table.update(self._elements(arrival))
+                    if arrival.key is not None and arrival.digest is not None:
+                        self.keys[arrival.key] = (arrival.digest, arrival.taken, self.open_tick)
+                self._write()
+            except DiscreetError as error:
+                self.keys = before
+                self._read()  # the events of this group are in memory and not on disk: back to what is
+                raise disk_full() from error
+            for arrival in arrivals:
+                arrival.accepted, arrival.data = arrival.taken, None
+
+    def _elements(self, arrival: Arrival) -> Any:
+        if self.definition.kind == "distinct":
+            return arrival.data.column("user")
+        return np.frombuffer(os.urandom(8 * arrival.rows), np.int64)
+
+    # ---- ticks ------------------------------------------------------------------------------------------------------
+
+    def work(self) -> bool:
+        with self.lock:
+            if self.tick >= self.last_tick or self.tick + 1 >= self.open_tick:
+                return False
+            if self.tick == self.definition.ticks * self.run:
+                self._release, self._token = None, uuid.uuid4().hex
+                self._charge(self.run + 1)
+            if self._release is None or self._release["tick"] == self.tick:
+                self._draw(self.tick + 1)
+            assert self._release is not None
+            self._hand_out(self._release)
+            return True
+
+    def _draw(self, tick: int) -> None:
+        """Draw, and have it on disk. A draw that could not be written is kept, and written next time."""
+        estimate = self._table.release()
+        upper = None if np.isinf(estimate.upper) else round(estimate.upper)
+        shown = {"value": round(estimate.value), "lower": round(estimate.lower), "upper": upper}
+        self._release = self.release_of(tick, shown)
+
+    def _hand_out(self, release: dict[str, Any]) -> None:
+        self._write()
+        text = json.dumps(release, ensure_ascii=False, separators=(",", ":"))
+        clock = self.around.clock()
+        self.around.store.publish(self.name, release["tick"], text, "pan.state", self.keys_of(release["tick"]), clock)
+        self._is_out(release)
+
+    def close(self) -> None:
+        self._stack.close()

@@ -1,0 +1,238 @@
+"""A service that runs: its streams, and the three threads that serve them.
+
+The clock ends ticks, the writer puts events on disk in groups, the worker feeds mechanisms and publishes. None of them
+waits for HTTP, and a tick that takes long to publish does not move the end of the next one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.privacy.ledger import Ledger
+from discreet.service.definitions import Configuration
+from discreet.service.panned import PanStream
+from discreet.service.problems import ProblemError, too_busy
+from discreet.service.store import Store
+from discreet.service.streams import Arrival, SpooledStream, Stream, Surroundings, disk_full
+from discreet.service.tokens import Tokens
+
+__all__ = ["Service", "place_of"]
+
+log = logging.getLogger("discreet.service")
+
+_LOOK_SECONDS = 0.1  # how far the end of a tick may be from the clock's
+_AGAIN_SECONDS = 1.0
+Done = Callable[[Arrival, Exception | None], None]
+
+
+def place_of(error: BaseException) -> str:
+    """Kind and place of an error: its message might hold items."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    return type(error).__name__ + "".join(f" at {os.path.basename(at.filename)}:{at.lineno}" for at in last)
+
+
+class Service:
+    """Everything behind the HTTP. One process at a time has a folder."""
+
+    def __init__(self, configuration: Configuration, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self.configuration = configuration
+        self.folder = folder
+        self.clock = clock
+        self.begun = time.monotonic()
+        self.published: list[Callable[[str], None]] = []  # who wants to know that a tick is out
+        self.requests = 0  # NOT PRIVATE: for admins
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = _lock(folder)
+        self.store = Store(folder)
+        self.tokens = Tokens(self.store)
+        around = Surroundings(
+            folder, self.store, Ledger(folder / "ledger.sqlite"), configuration.limits, clock, self._tell
+        )
+        self.streams: dict[str, Stream] = {}
+        try:
+            for name, definition in configuration.streams.items():
+                kind = PanStream if definition.trust == "pan" else SpooledStream
+                self.streams[name] = kind(name, definition, around)
+                self.streams[name].open()
+        except BaseException:
+            self._release()
+            raise
+        self._queue: deque[tuple[Stream, Arrival, Done]] = deque()
+        self._waiting = 0
+        self._there = threading.Condition()
+        self._stopping = threading.Event()
+        self._writer_stops = False
+        self._threads: list[threading.Thread] = []
+
+    def _tell(self, name: str) -> None:
+        for tell in self.published:
+            tell(name)
+
+    # ---- threads ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to publish."""
+        self.start_writer()
+        self._start(self._end_ticks, self._work)
+
+    def start_writer(self) -> None:
+        """Begin to take events, and publish nothing before `catch_up`: for tests."""
+        self._start(self._write)
+
+    def _start(self, *threads: Callable[[], None]) -> None:
+        for run in threads:
+            thread = threading.Thread(target=run, name=f"discreet {run.__name__.strip('_')}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """Put on disk what was taken, finish the tick at hand, and let go of the folder."""
+        self._stopping.set()
+        with self._there:
+            self._writer_stops = True
+            self._there.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._release()
+
+    def _release(self) -> None:
+        for stream in self.streams.values():
+            stream.close()
+        self.store.close()
+        os.close(self._lock)
+
+    def _end_ticks(self) -> None:
+        while not self._stopping.wait(_LOOK_SECONDS):
+            self.seal()
+
+    def seal(self) -> None:
+        """End the ticks that are over by the clock."""
+        now = self.clock()
+        for stream in self.streams.values():
+            stream.seal(now)
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            busy = False
+            for stream in self.streams.values():
+                busy |= self._try(stream)
+            if not busy:
+                self._stopping.wait(_LOOK_SECONDS)
+
+    def _try(self, stream: Stream) -> bool:
+        """One piece of work; trouble is tried again, and the draw that was made is kept for it."""
+        try:
+            did = stream.work()
+        except Exception as error:  # whatever it is, the other streams go on
+            what = place_of(error)
+            if stream.trouble != what:
+                log.error("stream %s cannot publish: %s; trying again", stream.name, what)
+            stream.trouble = what
+            self._stopping.wait(_AGAIN_SECONDS)
+            return False
+        if did and stream.trouble is not None:
+            log.info("stream %s publishes again", stream.name)
+        if did:
+            stream.trouble = None
+        return did
+
+    def catch_up(self) -> None:
+        """Do now what the threads would do: for tests, and with a clock of their own."""
+        self.seal()
+        for stream in self.streams.values():
+            while stream.work():
+                pass
+
+    # ---- events in --------------------------------------------------------------------------------------------------
+
+    def submit(self, stream: Stream, arrival: Arrival, done: Done) -> None:
+        """Put it on disk with others; `done` is called by the writer's thread. ProblemError if there is too much."""
+        with self._there:
+            if self._writer_stops:
+                raise ProblemError(503, "The service is stopping", retry_after=5)
+            if self._waiting > self.configuration.limits.waiting_bytes:
+                raise too_busy()
+            self._waiting += arrival.size
+            self._queue.append((stream, arrival, done))
+            self._there.notify()
+
+    def _write(self) -> None:
+        while True:
+            with self._there:
+                while not self._queue and not self._writer_stops:
+                    self._there.wait()
+                if not self._queue:
+                    return
+                group = list(self._queue)
+                self._queue.clear()
+            for stream in {id(entry[0]): entry[0] for entry in group}.values():
+                mine = [(arrival, done) for of, arrival, done in group if of is stream]
+                error = self._commit(stream, [arrival for arrival, _ in mine])
+                for arrival, done in mine:
+                    if error is None:
+                        stream.accepted += arrival.accepted
+                    done(arrival, error)
+            with self._there:
+                self._waiting -= sum(arrival.size for _, arrival, _ in group)
+
+    def _commit(self, stream: Stream, arrivals: list[Arrival]) -> Exception | None:
+        try:
+            stream.commit(arrivals)
+        except ProblemError as problem:
+            return problem
+        except OSError:
+            return disk_full()
+        except Exception as error:
+            log.error("stream %s cannot write: %s", stream.name, place_of(error))
+            return ProblemError(500, "Internal error")
+        return None
+
+    # ---- for operators ----------------------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything that is due is out, nearly."""
+        return all(s.trouble is None and s.lag_seconds <= 10 + s.definition.tick for s in self.streams.values())
+
+    def status(self) -> dict[str, Any]:
+        """NOT PRIVATE: true counts, for admins."""
+        return {
+            "uptime_seconds": round(time.monotonic() - self.begun, 3),
+            "requests": self.requests,
+            "waiting_bytes": self._waiting,
+            "streams": [
+                {
+                    "name": stream.name,
+                    "lag_seconds": round(stream.lag_seconds, 3),
+                    "spool_bytes": stream.spool_bytes,
+                    "spool_events": stream.spool_events,
+                    "accepted": stream.accepted,
+                    "refused": dict(sorted(stream.refused.items())),
+                    "ticks_published": stream.tick,
+                    "trouble": stream.trouble,
+                }
+                for stream in self.streams.values()
+            ],
+        }
+
+
+def _lock(folder: Path) -> int:
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with suppress(OSError):
+            os.close(file)
+        raise DiscreetError(f"another service is using {str(folder)!r}") from None
+    return file

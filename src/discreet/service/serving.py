@@ -1,0 +1,85 @@
+"""Running the application under uvicorn: no access log, drained by SIGTERM, exit code 0."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import uvicorn
+
+from discreet.service.app import make_app
+from discreet.service.definitions import Configuration
+from discreet.service.running import Service
+
+__all__ = ["serve"]
+
+_DRAIN_SECONDS = 10
+
+
+class _Server(uvicorn.Server):
+    """Ends when it is told to; the signal has done its work then, and is not raised once more."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        self.should_exit = True
+        self.config.app.state.live.close()  # type: ignore[union-attr]
+
+
+def serve(
+    configuration: Configuration,
+    folder: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Run until SIGTERM or Ctrl-C; then finish what was taken, and return."""
+    logging.getLogger("discreet.service").setLevel(logging.INFO)
+    service = Service(configuration, folder)
+    app = make_app(service, tls=tls_cert is not None)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=_DRAIN_SECONDS,
+        timeout_keep_alive=30,
+        ssl_certfile=None if tls_cert is None else str(tls_cert),
+        ssl_keyfile=None if tls_key is None else str(tls_key),
+    )
+    server = _Server(config)
+
+    async def run() -> None:
+        serving = asyncio.ensure_future(server.serve())
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.02)
+        if server.started:
+            bound = server.servers[0].sockets[0].getsockname()[1]
+            name = f"[{host}]" if ":" in host else host
+            ready(f"{'https' if tls_cert is not None else 'http'}://{name}:{bound}/")
+        await serving
+
+    factory = config.get_loop_factory() or asyncio.new_event_loop
+    loop = factory()
+    try:
+        loop.run_until_complete(run())
+    finally:
+        loop.close()

@@ -1,0 +1,208 @@
+"""What must last beside the events: definitions, releases, keys of requests, digests of tokens. One SQLite file.
+
+The publication of a tick is one transaction: its release, the name of the file that has the mechanism's state after it,
+and the idempotency keys of its events.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError
+
+__all__ = ["Kept", "Store", "write_file"]
+
+_VERSION = 1
+_SCHEMA = """
+create table streams (name text primary key, definition text not null, digest text not null, begins real not null,
+    grants text not null) without rowid;
+create table states (name text primary key, run integer not null, tick integer not null,
+    file text not null) without rowid;
+create table releases (name text not null, tick integer not null, release text not null,
+    primary key (name, tick)) without rowid;
+create table keys (name text not null, key blob not null, digest blob not null, rows integer not null,
+    until real not null, primary key (name, key)) without rowid;
+create index keys_until on keys (until);
+create table tokens (id integer primary key, digest blob not null unique, scope text not null, stream text,
+    made real not null, note text);
+"""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A stream as it was left."""
+
+    definition: dict[str, Any]
+    digest: str
+    begins: float
+    grants: list[dict[str, float]]
+    run: int | None
+    tick: int
+    file: str | None
+
+
+class Store:
+    """The file. Any thread may use it; writers take turns, and readers do not wait for them."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path = folder / "service.sqlite"
+        with suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        self._writer, self._reader = self._connect(), self._connect()
+        self._writing, self._reading = threading.RLock(), threading.Lock()
+        with self._writing:
+            version = self._writer.execute("pragma user_version").fetchone()[0]
+            if version == 0:
+                with self.writing() as db:
+                    for statement in _SCHEMA.split(";"):
+                        db.execute(statement)
+                    db.execute(f"pragma user_version = {_VERSION}")
+            elif version != _VERSION:
+                raise DiscreetError(f"{str(self.path)!r} was made by a newer version of discreet (format {version})")
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute("pragma journal_mode = wal")
+            db.execute("pragma synchronous = full")
+        except sqlite3.DatabaseError as error:
+            db.close()
+            raise DiscreetError(f"{str(self.path)!r} cannot be opened: {error}") from None
+        return db
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, on disk when this is left."""
+        with self._writing:
+            self._writer.execute("begin immediate")
+            try:
+                yield self._writer
+                self._writer.execute("commit")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._writer.execute("rollback")
+                raise
+
+    def _rows(self, sql: str, *values: Any) -> list[Any]:
+        with self._reading:
+            return self._reader.execute(sql, values).fetchall()
+
+    @property
+    def data_version(self) -> int:
+        """Changes when another process has changed something."""
+        return int(self._rows("pragma data_version")[0][0])
+
+    def close(self) -> None:
+        """Nothing may be used after it."""
+        with self._writing, self._reading:
+            self._reader.close()
+            self._writer.close()
+
+    # ---- streams ----------------------------------------------------------------------------------------------------
+
+    def streams(self) -> dict[str, Kept]:
+        """All that ever began."""
+        rows = self._rows(
+            "select s.name, definition, digest, begins, grants, run, tick, file from streams s "
+            "left join states t on s.name = t.name"
+        )
+        return {
+            name: Kept(json.loads(definition), digest, begins, json.loads(grants), run, tick or 0, file)
+            for name, definition, digest, begins, grants, run, tick, file in rows
+        }
+
+    def begin(self, name: str, definition: dict[str, Any], digest: str, begins: float, file: str) -> None:
+        """A new stream, before its first tick."""
+        with self.writing() as db:
+            db.execute("insert into streams values (?, ?, ?, ?, '[]')", (name, json.dumps(definition), digest, begins))
+            db.execute("insert into states values (?, 1, 0, ?)", (name, file))
+
+    def describe(self, name: str, definition: dict[str, Any], grants: list[dict[str, Any]]) -> None:
+        """Words about a stream and what follows may be said anew."""
+        with self.writing() as db:
+            db.execute(
+                "update streams set definition = ?, grants = ? where name = ?",
+                (json.dumps(definition), json.dumps(grants), name),
+            )
+
+    def next_run(self, name: str, run: int, file: str) -> None:
+        """The stream goes on under its next grant, with a new state."""
+        with self.writing() as db:
+            db.execute("update states set run = ?, file = ? where name = ?", (run, file, name))
+
+    def publish(
+        self,
+        name: str,
+        tick: int,
+        release: str,
+        file: str,
+        keys: Iterable[tuple[bytes, bytes, int, float]],
+        now: float,
+    ) -> None:
+        """A tick with everything that belongs to it, at once; a tick that is there already is an error."""
+        with self.writing() as db:
+            db.execute("insert into releases values (?, ?, ?)", (name, tick, release))
+            db.execute("update states set tick = ?, file = ? where name = ?", (tick, file, name))
+            rows = [(name, *key) for key in keys]
+            db.executemany("insert or ignore into keys values (?, ?, ?, ?, ?)", rows)
+            db.execute("delete from keys where until < ?", (now,))
+
+    def releases(self, name: str, first: int, last: int) -> list[str]:
+        """Published ticks, as JSON texts, in order."""
+        sql = "select release from releases where name = ? and tick between ? and ? order by tick"
+        return [row[0] for row in self._rows(sql, name, first, last)]
+
+    def key(self, name: str, key: bytes) -> tuple[bytes, int] | None:
+        """(digest of the body, rows) of an earlier request with this key."""
+        found = self._rows("select digest, rows from keys where name = ? and key = ?", name, key)
+        return found[0] if found else None
+
+    # ---- tokens -----------------------------------------------------------------------------------------------------
+
+    def add_token(self, digest: bytes, scope: str, stream: str | None, made: float, note: str | None) -> int:
+        """Keep a new token's digest; returns its number."""
+        with self.writing() as db:
+            sql = "insert into tokens (digest, scope, stream, made, note) values (?, ?, ?, ?, ?)"
+            return int(db.execute(sql, (digest, scope, stream, made, note)).lastrowid or 0)
+
+    def tokens(self) -> list[tuple[int, bytes, str, str | None, float, str | None]]:
+        """All of them: number, digest, scope, stream, when, note."""
+        return self._rows("select id, digest, scope, stream, made, note from tokens order by id")
+
+    def remove_token(self, number: int) -> bool:
+        """Whether there was one."""
+        with self.writing() as db:
+            return db.execute("delete from tokens where id = ?", (number,)).rowcount > 0
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """A new file for its owner alone, on disk with its name when this returns; OSError leaves none."""
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(file, view) :]
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.rename(temporary, path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise

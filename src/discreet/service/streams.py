@@ -1,0 +1,468 @@
+"""One stream: which tick events fall into, when ticks are published, and what is on disk at every moment.
+
+docs/service.md, "How it survives", has the order of everything here and why it is that order.
+"""
+
+from __future__ import annotations
+
+import abc
+import datetime
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError, ParameterError
+from discreet.privacy import Budget, Guarantee
+from discreet.privacy.ledger import Account, Ledger
+from discreet.service.definitions import Limits, StreamDefinition, differences
+from discreet.service.kinds import CONFIDENCE, Survey, mechanism_for
+from discreet.service.problems import ProblemError, gone, too_busy
+from discreet.service.spool import Record, Spool, packed
+from discreet.service.store import Kept, Store, write_file
+
+__all__ = ["Arrival", "SpooledStream", "Stream", "Surroundings", "disk_full", "moment"]
+
+_FEED_BYTES = 8 * 2**20  # so much waits in the spool before the mechanism takes it
+_LATE_SECONDS = 120.0  # and ticks that are later than this make the service refuse more
+
+
+def moment(seconds: float) -> str:
+    """A time as people and programs read it."""
+    when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    return when.isoformat(timespec="milliseconds" if seconds % 1 else "seconds").replace("+00:00", "Z")
+
+
+@dataclass
+class Arrival:
+    """What one request brought, on its way to the disk."""
+
+    rows: int  # that count
+    data: Any  # as the stream prepared it
+    taken: int  # as the request is told
+    key: bytes | None = None
+    digest: bytes | None = None
+    size: int = 0
+    accepted: int = 0  # filled in when it is on disk
+
+
+@dataclass
+class Surroundings:
+    """What all streams of a service share."""
+
+    folder: Path
+    store: Store
+    ledger: Ledger
+    limits: Limits
+    clock: Callable[[], float]
+    published: Callable[[str], None] = field(default=lambda name: None)  # called after a tick, by any thread
+
+
+class Stream(abc.ABC):
+    """A stream of the service. NOT private: it has the events that wait, and the mechanism's state."""
+
+    def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
+        self.name = name
+        self.definition = definition
+        self.around = around
+        self.folder = around.folder / "streams" / name
+        self.folder.parent.mkdir(mode=0o700, exist_ok=True)
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self.begins = 0.0
+        self.run = 1
+        self.tick = 0  # published last
+        self.open_tick = 1  # the one that events fall into now
+        self.latest: dict[str, Any] | None = None
+        self.keys: dict[bytes, tuple[bytes, int, int]] = {}  # of ticks that are not published: digest, taken, tick
+        self.accepted = 0  # NOT PRIVATE, as the next: for admins
+        self.refused: Counter[str] = Counter()
+        self.trouble: str | None = None  # what keeps a tick from being published
+        self.pending: dict[bytes, Any] = {}  # keys of requests on their way to the disk; for the loop of the server
+        self._missed: dict[int, bool] = {}
+        self.lock = threading.RLock()  # events come in, or a tick ends
+
+    # ---- when -------------------------------------------------------------------------------------------------------
+
+    @property
+    def runs(self) -> int:
+        """How many horizons were announced, the first one included."""
+        return 1 + len(self.definition.following)
+
+    @property
+    def last_tick(self) -> int:
+        """Of all horizons that were announced."""
+        return self.definition.ticks * self.runs
+
+    @property
+    def ended(self) -> bool:
+        """Whether no event can come any more."""
+        return self.open_tick > self.last_tick
+
+    def starts(self, tick: int) -> float:
+        """When a tick begins, which is when the one before it ends."""
+        return self.begins + (tick - 1) * self.definition.tick
+
+    def due(self, now: float) -> int:
+        """The tick that is open by the clock."""
+        return int((now - self.begins) // self.definition.tick) + 1
+
+    def seal(self, now: float) -> None:
+        """Ticks that are over take no more events. Never goes back, whatever the clock does."""
+        with self.lock:
+            for tick in range(self.open_tick, min(self.due(now), self.last_tick + 1)):
+                self._missed[tick] = now - self.starts(tick + 1) >= self.definition.tick
+                self.open_tick = tick + 1
+
+    @property
+    def lag_seconds(self) -> float:
+        """For how long a tick that is over has been waiting to be published."""
+        if self.tick + 1 >= self.open_tick:
+            return 0.0
+        return max(0.0, self.around.clock() - self.starts(self.tick + 2))
+
+    # ---- the beginning ----------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Begin, or go on from what is on disk; charged before any event counts."""
+        now = self.around.clock()
+        kept = self.around.store.streams().get(self.name)
+        if kept is None:
+            self.begins = float(now // self.definition.tick * self.definition.tick)
+            self._begin()
+        else:
+            self._check(kept, now)
+            self.begins, self.tick = kept.begins, kept.tick
+            self.run = kept.run or 1
+            self._go_on(kept)
+            self._load_latest()
+        self.open_tick = max(self.tick + 1, self._last_kept_tick())
+        self.seal(now)
+
+    def _check(self, kept: Kept, now: float) -> None:
+        """That the definition is the one that was begun, and that nothing that was announced is taken back."""
+        changed = differences(kept.definition, self.definition.fixed()) if kept.digest != self.definition.digest else []
+        if changed:
+            raise ParameterError(
+                f"the stream {self.name!r} has begun and its definition is fixed: {'; '.join(changed)}. A changed "
+                "definition is a new stream: give it a new name"
+            )
+        grants = [{"epsilon": grant.epsilon, "delta": grant.delta} for grant in self.definition.following]
+        if grants[: len(kept.grants)] != kept.grants:
+            raise ParameterError(f"the grants that follow in stream {self.name!r} were announced and cannot be changed")
+        if len(grants) > len(kept.grants):
+            ends = kept.begins + self.definition.horizon * (1 + len(kept.grants))
+            if now > ends - self.definition.tick:
+                raise ParameterError(
+                    f"a grant that follows is announced before the end: stream {self.name!r} ends at {moment(ends)}"
+                )
+        if grants != kept.grants:
+            self.around.store.describe(self.name, self.definition.fixed(), grants)
+
+    def charge_id(self, run: int) -> str:
+        """Under which the ledger has a run: it holds the definition's digest."""
+        return f"{self.name}-{self.definition.digest}" + ("" if run == 1 else f"-{run}")
+
+    def account(self, run: int) -> Account:
+        """The stream's account, with the grants of all runs so far."""
+        budgets = [self.definition.budget_of(number) for number in range(1, run + 1)]
+        total = Budget(sum(b.epsilon or 0.0 for b in budgets), sum(b.delta for b in budgets))
+        self.around.ledger.grant(self.name, total)
+        return self.around.ledger.account(self.name)
+
+    def _load_latest(self) -> None:
+        if self.tick:
+            (text,) = self.around.store.releases(self.name, self.tick, self.tick)
+            self.latest = json.loads(text)
+
+    # ---- a tick -----------------------------------------------------------------------------------------------------
+
+    def release_of(self, tick: int, shown: dict[str, Any]) -> dict[str, Any]:
+        """What is published for a tick."""
+        return {
+            "stream": self.name,
+            "tick": tick,
+            "begins": moment(self.starts(tick)),
+            "ends": moment(self.starts(tick + 1)),
+            "missed": self._missed.get(tick, False),
+            "confidence": CONFIDENCE,
+            "run": self.run,
+            **shown,
+        }
+
+    def keys_of(self, tick: int) -> list[tuple[bytes, bytes, int, float]]:
+        """The keys of a tick's requests, for the store."""
+        until = self.around.clock() + 3600 * self.around.limits.key_hours
+        return [(key, digest, rows, until) for key, (digest, rows, of) in list(self.keys.items()) if of == tick]
+
+    def _is_out(self, release: dict[str, Any]) -> None:
+        """A tick is published: whoever watches sees it."""
+        tick = release["tick"]
+        self.latest, self.tick = release, tick
+        self._missed.pop(tick, None)
+        for key in [key for key, (_, _, of) in list(self.keys.items()) if of <= tick]:
+            del self.keys[key]
+        self.around.published(self.name)
+
+    # ---- what comes -------------------------------------------------------------------------------------------------
+
+    def admit(self) -> None:
+        """Refuse events that could not be taken."""
+        if self.ended:
+            raise gone()
+        if self.lag_seconds > _LATE_SECONDS + 2 * self.definition.tick:
+            raise too_busy(5)
+
+    def check_space(self) -> None:
+        """Refuse events where they would take the room that ticks need."""
+        disk = os.statvfs(self.folder)
+        if disk.f_bavail * disk.f_frsize < self.around.limits.free_bytes:
+            raise disk_full()
+
+    def before(self, key: bytes, digest: bytes) -> int | None:
+        """How many rows a request with this key brought before; None if it is new."""
+        known = self.keys.get(key)
+        found = None if known is None else (known[0], known[1])
+        found = found or self.around.store.key(self.name, key)
+        if found is None:
+            return None
+        if found[0] != digest:
+            raise ProblemError(422, "The Idempotency-Key was used for another body")
+        return found[1]
+
+    @abc.abstractmethod
+    def _begin(self) -> None:
+        """A new stream: its first state on disk, then its charge."""
+
+    @abc.abstractmethod
+    def _go_on(self, kept: Kept) -> None:
+        """Take up what is on disk."""
+
+    @abc.abstractmethod
+    def _last_kept_tick(self) -> int:
+        """The latest tick that has events on disk."""
+
+    @property
+    @abc.abstractmethod
+    def guarantee(self) -> Guarantee:
+        """Of the present run."""
+
+    @abc.abstractmethod
+    def prepared(self, rows: int, columns: Any) -> tuple[Any, int]:
+        """Columns as `commit` takes them, and their size in bytes. Called by any thread."""
+
+    @abc.abstractmethod
+    def commit(self, arrivals: Sequence[Arrival]) -> None:
+        """Have all of them on disk; ProblemError or OSError, and then none of them is."""
+
+    @abc.abstractmethod
+    def work(self) -> bool:
+        """Publish a tick that is due, or take some of the events that wait; False if there is nothing to do."""
+
+    @property
+    def spool_bytes(self) -> int:
+        """NOT PRIVATE: for admins."""
+        return 0
+
+    @property
+    def spool_events(self) -> int:
+        """NOT PRIVATE: for admins."""
+        return 0
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """The end of the process."""
+
+
+def disk_full() -> ProblemError:
+    """Nothing could be written."""
+    return ProblemError(
+        507, "The disk is full", "Nothing of this request was taken; send it again later.", retry_after=30
+    )
+
+
+class SpooledStream(Stream):
+    """A stream whose events wait on disk for their tick: the curator's, and surveys."""
+
+    def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
+        super().__init__(name, definition, around)
+        self._spool = Spool(self.folder / "spool")
+        self._fed = 0  # bytes of the spool of the next tick that the mechanism has
+        self._fed_keys: set[bytes] = set()
+        self._stored = 0  # the tick that the store has, though the ledger may not
+        self._waiting: Counter[int] = Counter()  # rows by tick
+        self._numbers: set[int] = set()  # of reports of a survey that wait
+        self.mechanism: Any = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        made: Guarantee = self.mechanism.guarantee
+        return made
+
+    # ---- states -----------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        account = self.account(1)
+        self.mechanism = mechanism_for(self.definition, self.name, 1, account, self.charge_id(1))
+        file = self._save(1, 0)
+        grants = [{"epsilon": grant.epsilon, "delta": grant.delta} for grant in self.definition.following]
+        self.around.store.begin(self.name, self.definition.fixed(), self.definition.digest, self.begins, file)
+        self.around.store.describe(self.name, self.definition.fixed(), grants)
+        # The state is on disk before the charge: whoever restarts has the token that the charge is tied to.
+        self.mechanism.begin()
+
+    def _go_on(self, kept: Kept) -> None:
+        assert kept.file is not None
+        try:
+            data = (self.folder / kept.file).read_bytes()
+        except OSError as error:
+            raise DiscreetError(f"the state of stream {self.name!r} cannot be read: {error.strerror}") from None
+        account = self.account(self.run)
+        self.mechanism = mechanism_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
+        self.mechanism.begin()
+        self._stored = self.tick
+        self._remove_states(kept.file)
+        self._spool.remove_until(self.tick)
+        for tick in self._spool.ticks():
+            for record, _ in self._spool.read(tick, 0):
+                self._note(record, tick)
+
+    def _note(self, record: Record, tick: int) -> None:
+        """What is known of a record that waits."""
+        self._waiting[tick] += record.rows
+        if record.key is not None and record.digest is not None:
+            self.keys[record.key] = (record.digest, record.taken, tick)
+        if isinstance(self.mechanism, Survey):
+            self._numbers.update(self._numbers_of(record.data or b""))
+
+    def _save(self, run: int, tick: int) -> str:
+        """The state into a file of its own; the store says which file counts."""
+        name = f"{run}-{tick}.state"
+        write_file(self.folder / name, self.mechanism.to_bytes())
+        return name
+
+    def _remove_states(self, but: str) -> None:
+        for path in self.folder.iterdir():
+            if path.name.endswith((".state", ".new")) and path.name != but:
+                path.unlink(missing_ok=True)
+
+    def _last_kept_tick(self) -> int:
+        return max(self._spool.ticks(), default=0)
+
+    # ---- what comes -------------------------------------------------------------------------------------------------
+
+    def prepared(self, rows: int, columns: Any) -> tuple[Any, int]:
+        data = columns if isinstance(columns, bytes) or columns is None else columns.serialize().to_pybytes()
+        return data, 64 + len(data or b"")
+
+    def commit(self, arrivals: Sequence[Arrival]) -> None:
+        self.check_space()
+        with self.lock:  # a tick does not end between the choice of its file and the bytes in it
+            self.seal(self.around.clock())
+            if self.ended:
+                raise gone()
+            tick = self.open_tick
+            taken = [(arrival, record) for arrival in arrivals if (record := self._record(arrival)) is not None]
+            try:
+                self._spool.append(tick, [packed(record) for _, record in taken])
+            except OSError:
+                for _, record in taken:
+                    if isinstance(self.mechanism, Survey):
+                        self._numbers.difference_update(self._numbers_of(record.data or b""))
+                raise
+            for arrival, record in taken:
+                arrival.accepted = record.taken
+                self._note(record, tick)
+
+    def _record(self, arrival: Arrival) -> Record | None:
+        """None for a report that was heard."""
+        if isinstance(self.mechanism, Survey):
+            numbers = self._numbers_of(arrival.data)
+            if any(number in self._numbers or self.mechanism.aggregator.has(number) for number in numbers):
+                return None
+            self._numbers.update(numbers)
+        return Record(arrival.rows, arrival.data, arrival.key, arrival.digest, arrival.taken)
+
+    def _numbers_of(self, message: bytes) -> list[int]:
+        protocol = self.mechanism.aggregator.protocol
+        _, reports = protocol.open(message)
+        numbers: list[int] = reports.numbers.tolist()
+        return numbers
+
+    # ---- ticks ------------------------------------------------------------------------------------------------------
+
+    def work(self) -> bool:
+        if self.tick >= self.last_tick:
+            return False
+        if self.tick == self.definition.ticks * self.run:
+            self._follow()
+        tick = self.tick + 1
+        if tick < self.open_tick:
+            self._feed(tick)
+            self._publish(tick)
+            return True
+        if self._spool.size(tick) - self._fed >= _FEED_BYTES:
+            self._feed(tick)
+            return True
+        return False
+
+    def _feed(self, tick: int) -> None:
+        """Give the mechanism what the spool has of the tick that is published next."""
+        records: list[Record] = []
+        held = 0
+        fed = self._fed
+        for record, after in self._spool.read(tick, self._fed):
+            if record.key is None or record.key not in self._fed_keys:
+                records.append(record)
+                held += len(record.data or b"")
+            if record.key is not None:
+                self._fed_keys.add(record.key)
+            fed = after
+            if held >= 4 * _FEED_BYTES:
+                self.mechanism.add(records)
+                records, held, self._fed = [], 0, fed
+        self.mechanism.add(records)
+        self._fed = fed
+
+    def _publish(self, tick: int) -> None:
+        """Draw a tick once, and have its release, the state after it and its keys on disk at once."""
+        release: dict[str, Any] = {}
+
+        def keep(shown: dict[str, Any]) -> None:
+            release.update(self.release_of(tick, shown))
+            if self._stored < tick:  # else only the ledger did not have it
+                file = self._save(self.run, tick)
+                text = json.dumps(release, ensure_ascii=False, separators=(",", ":"))
+                self.around.store.publish(self.name, tick, text, file, self.keys_of(tick), self.around.clock())
+                self._stored = tick
+
+        self.mechanism.step(keep)
+        self._fed, self._fed_keys = 0, set()
+        self._waiting.pop(tick, None)
+        if isinstance(self.mechanism, Survey):
+            self._numbers = {number for number in self._numbers if not self.mechanism.aggregator.has(number)}
+        self._is_out(release)
+        self._spool.remove_until(tick)
+        self._remove_states(f"{self.run}-{tick}.state")
+
+    def _follow(self) -> None:
+        """The next grant: a new mechanism, saved before it is charged."""
+        run = self.run + 1
+        self.mechanism = mechanism_for(self.definition, self.name, run, self.account(run), self.charge_id(run))
+        self.around.store.next_run(self.name, run, self._save(run, self.tick))
+        self.run = run
+        self.mechanism.begin()
+
+    @property
+    def spool_bytes(self) -> int:
+        return self._spool.total_bytes
+
+    @property
+    def spool_events(self) -> int:
+        return sum(list(self._waiting.values()))
+
+    def close(self) -> None:
+        self._spool.close()
