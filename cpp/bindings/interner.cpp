@@ -51,11 +51,11 @@ struct Numbered {
 
   RawCounters keys(const std::vector<int64_t>& wanted) {
     const std::scoped_lock lock(mutex);
-    const std::vector<Key> all = kernel.keys();
     std::vector<Counter<Key>> chosen;
     for (const int64_t number : wanted) {
-      if (number < 0 || static_cast<uint64_t>(number) >= all.size()) throw ParameterError("no value has this number");
-      chosen.push_back({all[static_cast<size_t>(number)], 0, 0});
+      if (number < 0 || static_cast<uint64_t>(number) >= kernel.size())
+        throw ParameterError("no value has this number");
+      chosen.push_back({kernel.key(static_cast<uint64_t>(number)), 0, 0});
     }
     return raw_counters(kind == KeyKind::none ? KeyKind::string : kind, chosen);
   }
@@ -63,9 +63,9 @@ struct Numbered {
   // Of integers: their 64 bits, by number.
   nb::bytes values() {
     const std::scoped_lock lock(mutex);
-    const std::vector<Key> all = kernel.keys();
-    static_assert(kTexts || sizeof(Key) == sizeof(uint64_t));
-    return nb::bytes(all.data(), all.size() * sizeof(Key));
+    std::vector<uint64_t> all(kernel.size());
+    for (size_t number = 0; number < all.size(); ++number) all[number] = kernel.key(number).value;
+    return nb::bytes(all.data(), all.size() * sizeof(uint64_t));
   }
 
   nb::bytes hashes() {

@@ -45,7 +45,8 @@ void bind_pairs(nb::module_& m) {
       .value("present", Pairs::Entry::present)
       .value("times", Pairs::Entry::times)
       .value("sums", Pairs::Entry::sums);
-  pairs.def(nb::init<Pairs::Entry, int64_t, int64_t>(), nb::arg("entry"), nb::arg("length"), nb::arg("most"))
+  pairs.def(nb::init<Pairs::Entry, int64_t, int64_t, size_t>(), nb::arg("entry"), nb::arg("length"), nb::arg("most"),
+            nb::arg("threads"))
       .def("add", &add, nb::arg("users"), nb::arg("items"), nb::arg("values").none() = nb::none(),
            "Add rows; those with a negative number are left out.")
       .def("group", [](Pairs& self) { without_gil([&] { self.group(); }); }, "Group the rows; none can be added then.")

@@ -370,7 +370,7 @@ class IntegerLaw:
 class Pairs:
     """Rows of people and items, grouped in memory. NOT private."""
 
-    def __init__(self, entry: Pairs.Entry, length: int, most: int) -> None: ...
+    def __init__(self, entry: Pairs.Entry, length: int, most: int, threads: int) -> None: ...
 
     class Entry(enum.Enum):
         """

@@ -1,29 +1,97 @@
 // Numbers for values, in the order of their first appearance. Memory grows with the distinct ones.
+//
+// Of a row, the table holds 8 bytes: half of the hash and the number. Values lie apart, by their numbers, and are written
+// once: a table that grows moves neither them nor their hashes. Rows are looked up in blocks, with what each will need
+// asked for ahead, so that the misses of a block wait together.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <vector>
 
 #include "discreet/column.hpp"
 #include "discreet/errors.hpp"
-#include "discreet/grouped_table.hpp"
 
 namespace discreet {
 
+// The values by their numbers.
+template <class Key>
+class NumberedKeys;
+
+template <>
+class NumberedKeys<IntKey> {
+ public:
+  static constexpr bool kApart = false;  // a number leads to the value itself
+  uint64_t bytes() const { return values_.capacity() * sizeof(uint64_t); }
+  IntKey at(size_t number) const { return {values_[number]}; }
+  uint64_t hash_at(size_t number, const HashKey& seed) const { return at(number).hash(seed); }
+  bool equals(size_t number, IntKey key, uint64_t) const { return values_[number] == key.value; }
+  void prefetch(size_t number) const { __builtin_prefetch(values_.data() + number); }
+  void prefetch_apart(size_t) const {}
+  void add(IntKey key, uint64_t) { values_.push_back(key.value); }
+
+ private:
+  std::vector<uint64_t> values_;
+};
+
+// Each as one record: hash, size, tag and bytes.
+template <>
+class NumberedKeys<StrKey> {
+ public:
+  static constexpr bool kApart = true;
+  uint64_t bytes() const { return records_.capacity() * sizeof(char*) + chunk_bytes_; }
+  StrKey at(size_t number) const {
+    const char* record = records_[number];
+    return {record + kBytes, load32(record + kSize), static_cast<Tag>(record[kTag])};
+  }
+  uint64_t hash_at(size_t number, const HashKey&) const { return load64(records_[number]); }
+  bool equals(size_t number, StrKey key, uint64_t hash) const {
+    const char* record = records_[number];
+    return load64(record) == hash && load32(record + kSize) == key.size && static_cast<Tag>(record[kTag]) == key.tag &&
+           equal_bytes(record + kBytes, key.data, key.size);
+  }
+  void prefetch(size_t number) const { __builtin_prefetch(records_.data() + number); }
+  void prefetch_apart(size_t number) const { __builtin_prefetch(records_[number]); }
+  void add(StrKey key, uint64_t hash) {
+    const size_t size = kBytes + key.size;
+    if (size > room_) {
+      room_ = std::max(size, std::clamp<size_t>(chunk_bytes_, kFirstChunk, kLargestChunk));
+      chunks_.push_back(std::make_unique_for_overwrite<char[]>(room_));
+      chunk_bytes_ += room_;
+      free_ = chunks_.back().get();
+    }
+    std::memcpy(free_, &hash, sizeof hash);
+    std::memcpy(free_ + kSize, &key.size, sizeof key.size);
+    free_[kTag] = static_cast<char>(key.tag);
+    if (key.size) std::memcpy(free_ + kBytes, key.data, key.size);
+    records_.push_back(free_);
+    free_ += size;
+    room_ -= size;
+  }
+
+ private:
+  static constexpr size_t kSize = 8, kTag = 12, kBytes = 13;  // where in a record
+  static constexpr size_t kFirstChunk = 1 << 12, kLargestChunk = 1 << 20;
+
+  std::vector<const char*> records_;
+  std::vector<std::unique_ptr<char[]>> chunks_;
+  uint64_t chunk_bytes_ = 0;
+  char* free_ = nullptr;
+  size_t room_ = 0;
+};
+
 template <class Key>
 class Interner {
-  using Table = GroupedTable<Key>;
-
  public:
   static constexpr int32_t kNothing = -1;  // for a row without a value, or with one that cannot be an item
 
-  explicit Interner(const HashKey& seed) : table_(kStart, seed), numbers_(table_.positions(), 0) {}
+  explicit Interner(const HashKey& seed) : seed_(seed), slots_(kStart, kFree) {}
 
   uint64_t size() const { return size_; }
-  // Asked after every batch: the table's own answer would go through all of its keys.
-  uint64_t bytes() const {
-    return table_.positions() * (sizeof(typename Table::Stored) + sizeof(int32_t) + 2) + heap_bytes_;
-  }
+  uint64_t bytes() const { return slots_.size() * sizeof(uint64_t) + keys_.bytes(); }
 
   // The number of every row of a validated column of such keys (of texts, also of integers as mixed columns have them).
   void number_rows(const Column& column, int32_t* out) {
@@ -32,9 +100,8 @@ class Interner {
     } else if (column.dictionary) {
       number_codes(column, out);
     } else if (!column.validity) {
-      for_blocks(column, 0, column.length, table_.seed(), Key{}, [&](const Key* keys, const uint64_t* hashes, size_t n) {
-        for (size_t i = 0; i < n; ++i) table_.prefetch(hashes[i]);
-        for (size_t i = 0; i < n; ++i) table_.prefetch_key(hashes[i]);
+      for_blocks(column, 0, column.length, seed_, Key{}, [&](const Key* keys, const uint64_t* hashes, size_t n) {
+        ask_ahead(hashes, n);
         for (size_t i = 0; i < n; ++i) *out++ = number(keys[i], hashes[i]);
       });
     } else {
@@ -42,39 +109,66 @@ class Interner {
     }
   }
 
-  // The keys by their numbers; valid until the next row is numbered.
-  std::vector<Key> keys() const {
-    std::vector<Key> out(size_);
-    for (uint32_t p = 0; p < table_.positions(); ++p)
-      if (table_.live(p)) out[static_cast<size_t>(numbers_[p])] = table_.key(p).view();
-    return out;
-  }
+  // The key with a number; valid until the next row is numbered.
+  Key key(uint64_t number) const { return keys_.at(number); }
 
   // The keyed hashes of the keys by their numbers. A number depends on all rows before; a hash on the key alone.
   std::vector<uint64_t> hashes() const {
     std::vector<uint64_t> out(size_);
-    for (uint32_t p = 0; p < table_.positions(); ++p)
-      if (table_.live(p)) out[static_cast<size_t>(numbers_[p])] = table_.hash_at(p);
+    for (size_t number = 0; number < size_; ++number) out[number] = keys_.hash_at(number, seed_);
     return out;
   }
 
  private:
-  static constexpr uint64_t kStart = 1024;
+  static constexpr size_t kStart = 1024;
+  static constexpr size_t kMost = 1ull << 30;
+  static constexpr uint64_t kFree = UINT64_MAX;  // no number is so large
+
+  // Slots are in the order of the upper half of the hash, which is all that a slot keeps of it.
+  size_t home(uint64_t upper) const { return upper >> (32 - std::countr_zero(slots_.size())); }
+  size_t next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
+
+  // Asks for what looking up these hashes will most likely touch.
+  void ask_ahead(const uint64_t* hashes, size_t n) const {
+    uint32_t likely[kBlock];
+    for (size_t i = 0; i < n; ++i) __builtin_prefetch(slots_.data() + home(hashes[i] >> 32));
+    size_t found = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const uint64_t slot = slots_[home(hashes[i] >> 32)];
+      likely[found] = static_cast<uint32_t>(slot);
+      found += slot >> 32 == hashes[i] >> 32 && slot != kFree;
+    }
+    for (size_t i = 0; i < found; ++i) keys_.prefetch(likely[i]);
+    if constexpr (NumberedKeys<Key>::kApart)
+      for (size_t i = 0; i < found; ++i) keys_.prefetch_apart(likely[i]);
+  }
 
   int32_t number(Key key, uint64_t hash) {
-    const uint32_t found = table_.find(key, hash);
-    if (found != Table::kNone) return numbers_[found];
-    if (size_ >= table_.room()) {
-      if (size_ >= Table::kMaxCapacity) throw DataError("more different values than can be numbered (2**30)");
-      regrow(table_, 2 * table_.room(), 0, numbers_);
+    const uint64_t upper = hash >> 32;
+    size_t at = home(upper);
+    for (; slots_[at] != kFree; at = next(at)) {
+      const uint32_t number = static_cast<uint32_t>(slots_[at]);
+      if (slots_[at] >> 32 == upper && keys_.equals(number, key, hash)) return static_cast<int32_t>(number);
     }
-    const uint32_t position = table_.insert(key, hash);
-    if (const uint64_t heap = table_.key(position).heap_bytes()) heap_bytes_ += heap + 16;  // what malloc adds
-    return numbers_[position] = static_cast<int32_t>(size_++);
+    if (size_ >= kMost) throw DataError("more different values than can be numbered (2**30)");
+    keys_.add(key, hash);
+    slots_[at] = upper << 32 | size_;
+    if (2 * ++size_ > slots_.size()) grow();
+    return static_cast<int32_t>(size_ - 1);
+  }
+  void grow() {
+    std::vector<uint64_t> before(2 * slots_.size(), kFree);
+    before.swap(slots_);
+    for (const uint64_t slot : before) {
+      if (slot == kFree) continue;
+      size_t at = home(slot >> 32);
+      while (slots_[at] != kFree) at = next(at);
+      slots_[at] = slot;
+    }
   }
   int32_t number_at(const Column& column, int64_t i) {
     const Key key = key_at(column, i, Key{});
-    return number(key, key.hash(table_.seed()));
+    return number(key, key.hash(seed_));
   }
   // Every value of the dictionary that is in use is looked up once.
   void number_codes(const Column& column, int32_t* out) {
@@ -91,10 +185,10 @@ class Interner {
     }
   }
 
-  Table table_;
-  std::vector<int32_t> numbers_;
+  HashKey seed_;
+  std::vector<uint64_t> slots_;  // upper half of the hash << 32 | number, or kFree; at most half are taken
+  NumberedKeys<Key> keys_;
   uint64_t size_ = 0;
-  uint64_t heap_bytes_ = 0;
 };
 
 }  // namespace discreet

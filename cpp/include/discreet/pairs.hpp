@@ -1,123 +1,184 @@
 // Rows of people and items, both known by numbers, grouped in memory: sorted once, then gone through once a question.
+//
+// Rows are split by the first digits of their persons, and each part, which fits a core's cache unless one person fills
+// it, is sorted by its other digits. Threads take parts; sums are of whole numbers, so that nothing depends on which.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "discreet/hash.hpp"
+#include "discreet/in_threads.hpp"
 
 namespace discreet {
 
 // One pair for every person and item, in the order of the persons, with how often it occurred or what its rows add up
-// to. Nothing of what is returned depends on the order in which rows came: all sums are of whole numbers.
+// to. Nothing of what is returned depends on the order in which rows came, nor on the number of threads.
 class Pairs {
  public:
   enum class Entry : uint8_t { present, times, sums };
 
   // Vectors are at most `length` steps long; of times, or sums, at most `most` count.
-  Pairs(Entry entry, int64_t length, int64_t most)
-      : entry_(entry), whole_(static_cast<double>(length - 1)), most_(most) {}
+  Pairs(Entry entry, int64_t length, int64_t most, size_t threads)
+      : entry_(entry), whole_(static_cast<double>(length - 1)), most_(most), threads_(std::max<size_t>(1, threads)) {}
 
   uint64_t rows() const { return rows_; }
   uint32_t items() const { return items_; }
 
   // Rows with a negative number are left out. `values` is null unless entries are sums.
   void add(const int32_t* users, const int32_t* items, const int64_t* values, size_t n) {
-    keys_.emplace_back();
-    values_.emplace_back();
-    keys_.back().reserve(n);
-    if (entry_ == Entry::sums) values_.back().reserve(n);
+    Block block{std::vector<uint64_t>(n), std::vector<int64_t>(entry_ == Entry::sums ? n : 0)};
+    uint64_t all = 0;
+    uint32_t most = 0;
+    size_t kept = 0;
     for (size_t row = 0; row < n; ++row) {
       if ((users[row] | items[row]) < 0) continue;
-      keys_.back().push_back(static_cast<uint64_t>(users[row]) << 32 | static_cast<uint32_t>(items[row]));
-      if (entry_ == Entry::sums) values_.back().push_back(values[row]);
+      const uint64_t key = static_cast<uint64_t>(users[row]) << 32 | static_cast<uint32_t>(items[row]);
+      all |= key;
+      most = std::max(most, static_cast<uint32_t>(key) + 1);
+      if (entry_ == Entry::sums) block.values[kept] = values[row];
+      block.keys[kept++] = key;
     }
-    rows_ += keys_.back().size();
+    block.keys.resize(kept);
+    all_ |= all;
+    items_ = std::max(items_, most);
+    rows_ += block.keys.size();
+    blocks_.push_back(std::move(block));
   }
 
   // Groups the rows; none may be added from here on.
   void group() {
-    uint64_t all = 0;
-    for (const auto& block : keys_)
-      for (const uint64_t key : block) {
-        all |= key;
-        items_ = std::max(items_, static_cast<uint32_t>(key) + 1);
-      }
     if (entry_ == Entry::sums) {
-      sort<true>(all);
+      split<true>();
     } else {
-      sort<false>(all);
+      split<false>();
     }
-    merge();
+    if (entry_ == Entry::times) sums_ = std::make_unique_for_overwrite<int64_t[]>(rows_);
+    std::atomic<size_t> next = 0;
+    in_threads(threads_for(rows_), [&](size_t) {
+      std::vector<uint64_t> keys;
+      std::vector<int64_t> values;
+      for (size_t part; (part = next++) < parts_.size();) {
+        if (entry_ == Entry::sums) {
+          group_part<true>(parts_[part], keys, values);
+        } else {
+          group_part<false>(parts_[part], keys, values);
+        }
+      }
+    });
   }
 
   // The sum over people of what each gives its items: trunc(length/sqrt(d)) for d of them. Of more than `most_items`
   // a random choice takes part: by a hash of the item's key, which must depend on the item alone, and of all keys of
   // the person. So a choice depends on this person alone, and people with other items choose anew.
   std::vector<int64_t> discovery(uint64_t most_items, const uint64_t* keys) const {
-    std::vector<int64_t> sums(items_, 0);
     std::vector<int64_t> weights(most_items + 1, 0);
     for (uint64_t d = 1; d <= most_items; ++d)
       weights[d] = static_cast<int64_t>(std::trunc(whole_ / std::sqrt(static_cast<double>(d))));
-    std::vector<std::pair<uint64_t, uint32_t>> choice;
-    for_people([&](size_t begin, size_t end) {
-      if (end - begin <= most_items) {
-        const int64_t weight = weights[end - begin];
-        for (size_t at = begin; at < end; ++at) sums[item(at)] += weight;
-        return;
-      }
-      choice.clear();
-      uint64_t all = 0;
-      for (size_t at = begin; at < end; ++at) all ^= keys[item(at)];
-      for (size_t at = begin; at < end; ++at) choice.emplace_back(splitmix(keys[item(at)] ^ splitmix(all)), item(at));
-      std::nth_element(choice.begin(), choice.begin() + static_cast<int64_t>(most_items), choice.end());
-      for (uint64_t i = 0; i < most_items; ++i) sums[choice[i].second] += weights[most_items];
+    return sums_over_people(items_, [&](std::vector<int64_t>& sums) {
+      return [&, choice = std::vector<std::pair<uint64_t, uint32_t>>()](size_t begin, size_t end) mutable {
+        if (end - begin <= most_items) {
+          const int64_t weight = weights[end - begin];
+          for (size_t at = begin; at < end; ++at) sums[item(at)] += weight;
+          return;
+        }
+        choice.clear();
+        uint64_t all = 0;
+        for (size_t at = begin; at < end; ++at) all ^= keys[item(at)];
+        for (size_t at = begin; at < end; ++at) choice.emplace_back(splitmix(keys[item(at)] ^ splitmix(all)), item(at));
+        std::nth_element(choice.begin(), choice.begin() + static_cast<int64_t>(most_items), choice.end());
+        for (uint64_t i = 0; i < most_items; ++i) sums[choice[i].second] += weights[most_items];
+      };
     });
-    return sums;
   }
 
   // The squared lengths of the vectors weight * entry over the chosen items, of all people for whom it is not zero.
   // `index` says for every item which of the chosen it is, or -1.
   std::vector<double> lengths(const int32_t* index, const int64_t* weights) const {
-    std::vector<double> out;
-    for_people([&](size_t begin, size_t end) {
-      if (const double squared = squared_length(begin, end, index, weights); squared > 0) out.push_back(squared);
+    std::vector<std::vector<double>> found(threads_for(rows_));
+    in_threads(found.size(), [&](size_t share) {
+      for_people(share, found.size(), [&](size_t begin, size_t end) {
+        if (const double squared = squared_length(begin, end, index, weights); squared > 0)
+          found[share].push_back(squared);
+      });
     });
-    return out;
+    for (size_t share = 1; share < found.size(); ++share)
+      found[0].insert(found[0].end(), found[share].begin(), found[share].end());
+    return std::move(found[0]);
   }
 
   // For each of the chosen items the sum over people of trunc(length v / max(longest, |v|)).
   std::vector<int64_t> scaled_sums(const int32_t* index, const int64_t* weights, size_t chosen, double longest) const {
-    std::vector<int64_t> sums(chosen, 0);
-    for_people([&](size_t begin, size_t end) {
-      const double squared = squared_length(begin, end, index, weights);
-      if (squared <= 0) return;
-      const double by = std::max(std::sqrt(squared), longest);
-      for (size_t at = begin; at < end; ++at)
-        if (const int32_t i = index[item(at)]; i >= 0)
-          sums[static_cast<size_t>(i)] +=
-              static_cast<int64_t>(std::trunc(whole_ * static_cast<double>(entry(at) * weights[i]) / by));
+    return sums_over_people(chosen, [&](std::vector<int64_t>& sums) {
+      return [&](size_t begin, size_t end) {
+        const double squared = squared_length(begin, end, index, weights);
+        if (squared <= 0) return;
+        const double by = std::max(std::sqrt(squared), longest);
+        for (size_t at = begin; at < end; ++at)
+          if (const int32_t i = index[item(at)]; i >= 0)
+            sums[static_cast<size_t>(i)] +=
+                static_cast<int64_t>(std::trunc(whole_ * static_cast<double>(entry(at) * weights[i]) / by));
+      };
     });
-    return sums;
   }
 
  private:
   static constexpr int kDigit = 11;
+  static constexpr int kPartBits = 10;         // parts are at most 2^10: more places to write to at once are slower
+  static constexpr uint64_t kFewRows = 1 << 13;  // not worth a part of their own
+  static constexpr uint64_t kFewForThreads = 1 << 16;
 
+  struct Block {
+    std::vector<uint64_t> keys;
+    std::vector<int64_t> values;
+  };
+  // The pairs [begin, end), of persons that are in no other part.
+  struct Part {
+    size_t begin, end;
+  };
+
+  size_t threads_for(uint64_t rows) const { return rows < kFewForThreads ? 1 : threads_; }
   uint32_t item(size_t at) const { return static_cast<uint32_t>(pairs_[at]); }
   int64_t entry(size_t at) const { return entry_ == Entry::present ? 1 : std::min(sums_[at], most_); }
 
+  // Calls f(begin, end) for the pairs of every person of one of so many shares.
   template <class F>
-  void for_people(F&& f) const {
-    for (size_t begin = 0, end; begin < pairs_.size(); begin = end) {
-      const uint64_t user = pairs_[begin] >> 32;
-      for (end = begin + 1; end < pairs_.size() && pairs_[end] >> 32 == user;) ++end;
-      f(begin, end);
+  void for_people(size_t share, size_t shares, F&& f) const {
+    const auto first_of = [&](size_t i) {  // the part where about i/shares of the rows are over
+      const auto after = [](const Part& part, size_t row) { return part.begin < row; };
+      return std::lower_bound(parts_.begin(), parts_.end(), rows_ / shares * i, after) - parts_.begin();
+    };
+    const auto last = share + 1 == shares ? static_cast<int64_t>(parts_.size()) : first_of(share + 1);
+    for (auto part = first_of(share); part < last; ++part) {
+      const size_t stop = parts_[static_cast<size_t>(part)].end;
+      for (size_t begin = parts_[static_cast<size_t>(part)].begin, end; begin < stop; begin = end) {
+        const uint64_t user = pairs_[begin] >> 32;
+        for (end = begin + 1; end < stop && pairs_[end] >> 32 == user;) ++end;
+        f(begin, end);
+      }
     }
+  }
+
+  // `size` sums over all people; adding_to(sums) is what adds one person. Each thread has sums of its own, unless they
+  // would take much beside the rows.
+  template <class F>
+  std::vector<int64_t> sums_over_people(size_t size, F&& adding_to) const {
+    const size_t threads = std::clamp<size_t>(rows_ / (4 * size + 1), 1, threads_for(rows_));
+    std::vector<std::vector<int64_t>> sums(threads);
+    in_threads(threads, [&](size_t share) {
+      sums[share].resize(size, 0);
+      for_people(share, threads, adding_to(sums[share]));
+    });
+    for (size_t share = 1; share < threads; ++share)
+      for (size_t i = 0; i < size; ++i) sums[0][i] += sums[share][i];
+    return std::move(sums[0]);
   }
 
   // Exact, and then rounded as DuckDB rounds its 128 bits.
@@ -132,84 +193,100 @@ class Pairs {
            static_cast<double>(static_cast<uint64_t>(squared));
   }
 
-  // From the lowest digit to the highest; the digits of items and those of users, as many as are in use.
+  // Splits the rows into parts by the first digits of their persons.
   template <bool with_values>
-  void sort(uint64_t all) {
-    std::vector<uint64_t> other(rows_);
-    std::vector<int64_t> other_values(with_values ? rows_ : 0);
-    pairs_.resize(rows_);
-    sums_.resize(with_values ? rows_ : 0);
-    bool first = true;
-    for (const int base : {0, 32}) {
-      const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<uint32_t>(all >> base))));
-      const int digits = (bits + kDigit - 1) / kDigit;
-      const int width = (bits + digits - 1) / digits;
-      for (int digit = 0; digit < digits; ++digit) {
-        const int shift = base + digit * width;
-        const uint64_t mask = (1ull << std::min(width, bits - digit * width)) - 1;
-        std::vector<uint64_t> at(static_cast<size_t>(mask) + 2, 0);
-        const auto place = [&](const std::vector<uint64_t>& keys, const std::vector<int64_t>& values) {
-          for (size_t row = 0; row < keys.size(); ++row) {
-            const uint64_t to = at[keys[row] >> shift & mask]++;
-            other[to] = keys[row];
-            if constexpr (with_values) other_values[to] = values[row];
-          }
-        };
-        const auto count = [&](const std::vector<uint64_t>& keys) {
-          for (const uint64_t key : keys) ++at[(key >> shift & mask) + 1];
-        };
-        if (first) {
-          for (const auto& block : keys_) count(block);
-        } else {
-          count(pairs_);
-        }
-        for (size_t i = 1; i < at.size(); ++i) at[i] += at[i - 1];
-        if (first) {
-          for (size_t block = 0; block < keys_.size(); ++block) {
-            place(keys_[block], values_[block]);
-            std::vector<uint64_t>().swap(keys_[block]);
-            std::vector<int64_t>().swap(values_[block]);
-          }
-        } else {
-          place(pairs_, sums_);
-        }
-        first = false;
-        pairs_.swap(other);
-        sums_.swap(other_values);
-      }
+  void split() {
+    pairs_ = std::make_unique_for_overwrite<uint64_t[]>(rows_);
+    if constexpr (with_values) sums_ = std::make_unique_for_overwrite<int64_t[]>(rows_);
+    const int user_bits = std::bit_width(all_ >> 32);
+    const int part_bits = std::min({user_bits, kPartBits, static_cast<int>(std::bit_width(rows_ / kFewRows))});
+    const int shift = 32 + user_bits - part_bits;
+    rest_of_users_ = user_bits - part_bits;
+    const size_t parts = size_t{1} << part_bits, threads = threads_for(rows_);
+    // Every thread has a range of the blocks, and in every part a place for its rows.
+    std::vector<std::vector<size_t>> at(threads, std::vector<size_t>(parts, 0));
+    const auto blocks_of = [&](size_t thread) { return blocks_.size() * thread / threads; };
+    in_threads(threads, [&](size_t thread) {
+      for (size_t block = blocks_of(thread); block < blocks_of(thread + 1); ++block)
+        for (const uint64_t key : blocks_[block].keys) ++at[thread][key >> shift];
+    });
+    size_t row = 0;
+    for (size_t part = 0; part < parts; ++part) {
+      parts_.push_back({row, row});
+      for (auto& places : at) row += std::exchange(places[part], row);
+      parts_.back().end = row;
     }
-    keys_.clear();
-    values_.clear();
+    in_threads(threads, [&](size_t thread) {
+      size_t* const to = at[thread].data();
+      for (size_t block = blocks_of(thread); block < blocks_of(thread + 1); ++block) {
+        const Block rows = std::exchange(blocks_[block], {});  // gone when its rows are elsewhere
+        for (size_t i = 0; i < rows.keys.size(); ++i) {
+          const size_t place = to[rows.keys[i] >> shift]++;
+          pairs_[place] = rows.keys[i];
+          if constexpr (with_values) sums_[place] = rows.values[i];
+        }
+      }
+    });
+    blocks_.clear();
   }
 
-  // Equal pairs become one.
-  void merge() {
-    if (entry_ == Entry::times) sums_.assign(pairs_.size(), 1);
-    size_t out = 0;
-    for (size_t at = 0; at < pairs_.size(); ++at) {
-      const bool same = out > 0 && pairs_[out - 1] == pairs_[at];
-      if (entry_ != Entry::present) {
-        if (same) {
-          sums_[out - 1] += sums_[at];
-        } else {
-          sums_[out] = sums_[at];
+  // Sorts a part and makes one of equal pairs. From the lowest digit to the highest: those of items, and what is left of
+  // those of persons.
+  template <bool with_values>
+  void group_part(Part& part, std::vector<uint64_t>& keys, std::vector<int64_t>& values) {
+    const size_t rows = part.end - part.begin;
+    uint64_t* from = pairs_.get() + part.begin;
+    int64_t* from_values = with_values ? sums_.get() + part.begin : nullptr;
+    keys.resize(std::max(keys.size(), rows));
+    if constexpr (with_values) values.resize(std::max(values.size(), rows));
+    uint64_t* to = keys.data();
+    int64_t* to_values = values.data();
+    std::array<size_t, 1 << kDigit> at;
+    for (const auto [base, bits] : {std::pair(0, static_cast<int>(std::bit_width(static_cast<uint32_t>(all_)))),
+                                    std::pair(32, rest_of_users_)}) {
+      const int digits = (bits + kDigit - 1) / kDigit;
+      for (int digit = 0; digit < digits; ++digit) {
+        const int width = (bits + digits - 1) / digits, shift = base + digit * width;
+        const uint64_t mask = (1ull << std::min(width, bits - digit * width)) - 1;
+        std::fill_n(at.begin(), mask + 1, 0);
+        for (size_t row = 0; row < rows; ++row) ++at[from[row] >> shift & mask];
+        size_t sum = 0;
+        for (size_t i = 0; i <= mask; ++i) sum += std::exchange(at[i], sum);
+        for (size_t row = 0; row < rows; ++row) {
+          const size_t place = at[from[row] >> shift & mask]++;
+          to[place] = from[row];
+          if constexpr (with_values) to_values[place] = from_values[row];
         }
+        std::swap(from, to);
+        std::swap(from_values, to_values);
       }
-      if (!same) pairs_[out++] = pairs_[at];
     }
-    pairs_.resize(out);
-    if (entry_ != Entry::present) sums_.resize(out);
+    uint64_t* const pairs = pairs_.get() + part.begin;
+    int64_t* const sums = entry_ == Entry::present ? nullptr : sums_.get() + part.begin;
+    size_t out = 0;
+    for (size_t row = 0; row < rows; ++row) {
+      const bool same = out > 0 && pairs[out - 1] == from[row];
+      if (sums) {
+        const int64_t value = with_values ? from_values[row] : 1;
+        sums[same ? out - 1 : out] = same ? sums[out - 1] + value : value;
+      }
+      if (!same) pairs[out++] = from[row];
+    }
+    part.end = part.begin + out;
   }
 
   Entry entry_;
   double whole_;
   int64_t most_;
+  size_t threads_;
   uint64_t rows_ = 0;
+  uint64_t all_ = 0;  // of every row, the bits that are set
   uint32_t items_ = 0;
-  std::vector<std::vector<uint64_t>> keys_;  // as added
-  std::vector<std::vector<int64_t>> values_;
-  std::vector<uint64_t> pairs_;  // grouped: user << 32 | item
-  std::vector<int64_t> sums_;
+  int rest_of_users_ = 0;      // bits of persons that are not the same in a part
+  std::vector<Block> blocks_;  // as added
+  std::vector<Part> parts_;
+  std::unique_ptr<uint64_t[]> pairs_;  // grouped: user << 32 | item
+  std::unique_ptr<int64_t[]> sums_;
 };
 
 }  // namespace discreet

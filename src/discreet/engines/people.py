@@ -20,6 +20,7 @@ from discreet import _native
 from discreet.engines.numbers import Columns, NumberedRows, Numbers, numbered
 from discreet.engines.private_folder import remove_left_over
 from discreet.engines.tables import TAGGED, as_arrow, names_of_objects, objects_as_arrow, with_kinds
+from discreet.engines.threads import available_workers
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import read, without_list_views
 from discreet.events.stream import OF_KINDS
@@ -60,9 +61,11 @@ class MemoryPeople(OpenPeople):
     Rows may come in any order; what is returned depends neither on it nor on the number of threads.
     """
 
-    def __init__(self, rows: deque[NumberedRows], items: Numbers, entry: _native.Pairs.Entry, most: int) -> None:
+    def __init__(
+        self, rows: deque[NumberedRows], items: Numbers, entry: _native.Pairs.Entry, most: int, threads: int
+    ) -> None:
         self._items = items
-        self._pairs = _native.Pairs(entry, LENGTH, most)
+        self._pairs = _native.Pairs(entry, LENGTH, most, threads)
         while rows:
             users, numbers, values = rows.popleft()
             self._pairs.add(users, numbers, values)
@@ -251,7 +254,7 @@ class _Counting:
             count += len(rows)
             fits = each * count + users.bytes + items.bytes <= self.memory.room
         if fits:
-            return MemoryPeople(taken, items, kind, most)
+            return MemoryPeople(taken, items, kind, most, self.threads or available_workers())
         from discreet.engines.duckdb import DuckPeople
 
         found = DuckPeople(self.memory, self.threads, users, items, most, self.values is not None)

@@ -278,7 +278,7 @@ def test_too_little_memory_is_said_before_anything_is_read(memory):
 
 
 def test_names_that_do_not_fit_are_said():
-    names = pa.table({"who": [f"{number:0500}" for number in range(150_000)], "what": [1] * 150_000})
+    names = pa.table({"who": [f"{number:0500}" for number in range(250_000)], "what": [1] * 250_000})
     with pytest.raises(dc.DiscreetError, match="memory limit of 400MB is too small: the names"):
         people_of_table(names, "what", "who", memory="400MB")
 

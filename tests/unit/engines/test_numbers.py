@@ -1,0 +1,38 @@
+"""Numbers for values: in the order of their first appearance, one for equal values, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from discreet.engines.numbers import Numbers
+
+
+def first_appearances(values):
+    known = {}
+    return [known.setdefault(value, len(known)) for value in values], list(known)
+
+
+def texts(random):
+    lengths = np.concatenate([random.integers(0, 60, 30_000), [4096, 4095, 4096, 0]])
+    return [chr(97 + i % 26) * int(length) + str(i % 9000)[: 4096 - int(length)] for i, length in enumerate(lengths)]
+
+
+def integers(random):
+    return [int(value) for value in random.integers(-(2**63), 2**63 - 1, 9000)[random.integers(0, 9000, 40_000)]]
+
+
+@pytest.mark.parametrize("make", [texts, integers])
+@pytest.mark.parametrize("step", [97, 40_000])
+def test_numbers_and_back(make, step):
+    values = make(np.random.default_rng(6))
+    expected, distinct = first_appearances(values)
+    assert 8000 < len(distinct) < len(values)  # tables grow, and values come again
+    numbers = Numbers("items")
+    found = [number for at in range(0, len(values), step) for number in numbers.numbers(pa.array(values[at : at + step]))]
+    assert found == expected
+    assert numbers.values(np.arange(len(distinct))).to_pylist() == distinct
+    assert len({*numbers.hashes().tolist()}) == len(distinct)
+    again = numbers.numbers(pa.array(values))
+    assert again.tolist() == expected

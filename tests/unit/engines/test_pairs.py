@@ -1,0 +1,85 @@
+"""Pairs of people and items in threads: what plain NumPy gives, for any number of threads and any split of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet import _native
+
+LENGTH, MOST, MOST_ITEMS = 2**24, 5, 64
+Entry = _native.Pairs.Entry
+
+
+def rows(shape, count=150_000):
+    """So many that threads share them."""
+    random = np.random.default_rng(3)
+    users = {
+        "many people": random.integers(0, 40_000, count),
+        "one person has most": np.where(random.random(count) < 0.9, 7, random.integers(0, 3000, count)),
+        "one person": np.zeros(count, np.int64),
+        "a row each": random.permutation(count),
+    }[shape]
+    items = np.minimum(random.zipf(1.2, count), 5000) - 1
+    out = random.random(count) < 0.01
+    return np.where(out, -1, users).astype(np.int32), items.astype(np.int32), random.integers(0, 4, count)
+
+
+def grouped(users, items, values, entry):
+    """(user, item, what the pair says), in order."""
+    kept = users >= 0
+    keys, where = np.unique(users[kept].astype(np.int64) << 32 | items[kept], return_inverse=True)
+    sums = np.bincount(where, values[kept] if entry == Entry.sums else None).astype(np.int64)
+    return keys >> 32, keys & 0xFFFFFFFF, np.ones_like(sums) if entry == Entry.present else np.minimum(sums, MOST)
+
+
+def answers(users, items, entries, index, weights, longest):
+    """What `Pairs` is asked for, without a choice among the items of people who have many."""
+    _, person, sizes = np.unique(users, return_inverse=True, return_counts=True)
+    discovery = np.trunc((LENGTH - 1) / np.sqrt(sizes[person])) * (sizes[person] <= MOST_ITEMS)
+    chosen = index[items] >= 0
+    vector = np.where(chosen, entries * weights[index[items]], 0)
+    squared = np.bincount(person, (vector * vector).astype(np.float64))
+    scale = np.maximum(np.sqrt(squared), longest)[person]
+    scaled = np.trunc((LENGTH - 1) * vector.astype(np.float64) / scale).astype(np.int64)
+    sums = np.zeros(len(weights), np.int64)
+    np.add.at(sums, index[items][chosen], scaled[chosen])
+    return np.bincount(items, discovery, 5000).astype(np.int64), np.sort(squared[squared > 0]), sums
+
+
+@pytest.mark.parametrize("entry", [Entry.present, Entry.times, Entry.sums], ids=lambda entry: entry.name)
+@pytest.mark.parametrize("shape", ["many people", "one person has most", "one person", "a row each"])
+def test_as_plain_numpy_for_any_threads_and_blocks(shape, entry):
+    users, items, values = rows(shape)
+    index = np.full(5000, -1, np.int32)
+    index[:200] = np.arange(200)
+    weights = 1 + np.arange(200, dtype=np.int64) * 5
+    keys = np.random.default_rng(4).integers(0, 2**63, 5000).astype(np.uint64)
+    pairs_of, items_of, entries = grouped(users, items, values, entry)
+    by_items, lengths, sums = answers(pairs_of, items_of, entries, index, weights, 300.0)
+    many = np.unique(pairs_of, return_counts=True)[1].max() > MOST_ITEMS
+    first = None
+    for threads, step in ((1, 150_000), (2, 7777), (8, 50_001)):
+        pairs = _native.Pairs(entry, LENGTH, MOST, threads)
+        for at in range(0, len(users), step):
+            part = slice(at, at + step)
+            pairs.add(users[part], items[part], values[part] if entry == Entry.sums else None)
+        pairs.group()
+        assert pairs.rows == np.count_nonzero(users >= 0)
+        assert np.array_equal(np.sort(np.frombuffer(pairs.lengths(index, weights), np.float64)), lengths)
+        assert np.array_equal(np.frombuffer(pairs.scaled_sums(index, weights, 300.0), np.int64), sums)
+        discovery = np.frombuffer(pairs.discovery(MOST_ITEMS, keys), np.int64)
+        if many:  # a random choice takes part, by the keys: the same for any threads
+            first = discovery if first is None else first
+            assert np.array_equal(discovery, first)
+            assert discovery.sum() > by_items.sum()
+        else:
+            assert np.array_equal(discovery, by_items[: len(discovery)])
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_no_rows(threads):
+    pairs = _native.Pairs(Entry.present, LENGTH, 1, threads)
+    pairs.group()
+    assert pairs.rows == 0
+    assert pairs.discovery(256, np.zeros(0, np.uint64)) == b""
