@@ -52,6 +52,7 @@ NB_MODULE(_native, m) {
   discreet::bind_misra_gries(m);
   discreet::bind_multiparty(m);
   discreet::bind_noise(m);
+  discreet::bind_normal(m);
   discreet::bind_pairs(m);
   discreet::bind_pan(m);
   discreet::bind_parquet_footer(m);

@@ -15,6 +15,7 @@ void bind_interner(nb::module_& m);
 void bind_misra_gries(nb::module_& m);
 void bind_multiparty(nb::module_& m);
 void bind_noise(nb::module_& m);
+void bind_normal(nb::module_& m);
 void bind_pairs(nb::module_& m);
 void bind_pan(nb::module_& m);
 void bind_parquet_footer(nb::module_& m);

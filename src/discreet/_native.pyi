@@ -367,6 +367,15 @@ class IntegerLaw:
         The draws, and for those not decided: index, negative, block_known, bits, word, block, offset.
         """
 
+def erfcx(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """exp(x^2) erfc(x)."""
+
+def ndtr(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """P[N <= x] of a standard normal N."""
+
+def log_ndtr(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """The logarithm of P[N <= x]."""
+
 class Pairs:
     """Rows of people and items, grouped in memory. NOT private."""
 

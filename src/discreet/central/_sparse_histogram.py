@@ -21,7 +21,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.gaussian import (
@@ -29,6 +28,7 @@ from discreet.privacy.calibration.gaussian import (
     discrete_gaussian_tail,
     unit_change_delta,
 )
+from discreet.privacy.calibration.normal import log_ndtr
 from discreet.privacy.calibration.tails import smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
@@ -44,8 +44,8 @@ _BLOCK = 1 << 17
 def _continuous_change(x: Array, sigma: float, changes: Array) -> Array:
     """Phi(sqrt(j)/2s - x s/sqrt(j)) - e^x Phi(-sqrt(j)/2s - x s/sqrt(j)), for every real x."""
     mu = np.sqrt(changes) / sigma
-    first = scipy.special.log_ndtr(mu / 2.0 - x / mu)
-    second = x + scipy.special.log_ndtr(-mu / 2.0 - x / mu)
+    first = log_ndtr(mu / 2.0 - x / mu)
+    second = x + log_ndtr(-mu / 2.0 - x / mu)
     with np.errstate(under="ignore"):
         return np.asarray(np.exp(first) * (1e-11 - np.expm1(np.minimum(0.0, second - first))))
 
@@ -72,7 +72,7 @@ def gshm_delta(epsilon: float, sigma: float, tau: float, changes: int) -> float:
         positive_number("tau", tau),
     )
     L = whole_number("changes", changes)
-    log_hidden = float(scipy.special.log_ndtr(tau / sigma))
+    log_hidden = float(log_ndtr(tau / sigma))
     return _largest(_continuous_change, epsilon, sigma, log_hidden, L)
 
 

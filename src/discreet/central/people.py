@@ -17,6 +17,7 @@ from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.published import item_order, published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit, User
+from discreet.privacy.calibration.normal import log_ndtr, ndtr, ndtri
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
@@ -295,8 +296,6 @@ class Sizes:
     def people(self) -> Array:
         """What stands out of the noise, by itself or two beside each other; the rest counts as empty, or noise would
         invent long vectors."""
-        from scipy.special import ndtri
-
         stand_out = -ndtri(0.0015 / len(self.edges)) * self.spread
         pairs = self.noisy[:-1] + self.noisy[1:] >= math.sqrt(2.0) * stand_out
         shown = (self.noisy >= stand_out) | np.append(pairs, False) | np.append(False, pairs)
@@ -347,8 +346,6 @@ class Sizes:
         Of the bins up to the first beyond the last that stands out. People with longer vectors are too few to be seen
         in the noise, and no private statement tells what they contribute: they are not part of the share.
         """
-        from scipy.special import ndtri
-
         seen = int(np.flatnonzero(self.people)[-1]) + 2 if self.people.any() else 1
         noisy = self.noisy[:seen]
         normal = -float(ndtri((1.0 - confidence) / 2.0))
@@ -390,8 +387,6 @@ class Calibration:
 
 def gaussian_delta(epsilon: Array, mu: Array) -> Array:
     """delta of Gaussian noise at any epsilon, never understated: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
-    from scipy.special import log_ndtr
-
     first = log_ndtr(mu / 2.0 - epsilon / mu)
     second = epsilon + log_ndtr(-mu / 2.0 - epsilon / mu)
     return np.asarray(np.exp(first) * (-np.expm1(np.minimum(0.0, second - first)) + 1e-11))
@@ -405,8 +400,6 @@ def joint_delta(
     A person has d items, j of which nobody else has. pi: one of the j passes a cut in one of the looks (a union bound
     of the two). If none does, what is left is Gaussian: the looks at the d - j others, sizes, counts.
     """
-    from scipy.special import ndtr
-
     share = LOOK / PARTS  # of the second look too, were it certain to happen; where it does not, counts have its part
     sigmas = [1.0 / (mu * math.sqrt(part / PARTS)) for part in (LOOK, 2 * LOOK)]
     d = np.arange(1, most_items + 1, dtype=np.float64)[:, None]

@@ -45,6 +45,7 @@ _COMMANDS = (
     "party",
     "service",
 )
+_WITHOUT_MATRICES = ("top", "count", "distinct", "histogram", "explain", "ledger")
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
@@ -57,6 +58,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
+        if cmd_name in _WITHOUT_MATRICES:
+            # NumPy would start a thread a core for linear algebra, which wait busily: a tenth of a second of each core.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         command: click.Command = getattr(import_module(f"discreet.cli.{cmd_name}"), cmd_name)
         return command
 

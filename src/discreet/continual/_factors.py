@@ -32,6 +32,7 @@ from discreet import _native
 from discreet.continual._buffered_table import COEFFICIENT_BITS, OMEGA, THETA
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
+from discreet.privacy.calibration.normal import ndtri
 
 __all__ = ["Buffered", "CorrelatedNoise", "Factor", "SquareRoot", "Tree", "best_factor", "make_factor", "optimal_base"]
 
@@ -259,11 +260,9 @@ class _Toeplitz(Factor):
         sigma = 16 on the law of X + V is Gaussian to within exp(-480). Where that is not enough, X is sub-Gaussian:
         P[X >= m] <= exp(-m^2/(2 variance)). Both are argued in docs/privacy/continual.md.
         """
-        from scipy import special
-
         variance = self.row_squares(t) * float(sigma) ** 2
         if sigma >= 16 and probability >= 1e-150:
-            deviations = -float(special.ndtri(probability * (1.0 - 1e-9)))
+            deviations = -ndtri(probability * (1.0 - 1e-9))
             reach = math.sqrt(variance + 100.0) * deviations * (1.0 + 1e-11) + 100.0
         else:
             reach = math.sqrt(-2.0 * variance * math.log(probability)) * (1.0 + 1e-11)

@@ -19,10 +19,10 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 from numpy.polynomial import hermite_e
 
 from discreet.errors import ParameterError
+from discreet.privacy.calibration.normal import erfcx, log_ndtr, ndtr
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.zcdp import gaussian_rho, zcdp_rho
 from discreet.privacy.checks import positive_number, probability, whole_number
@@ -51,7 +51,7 @@ _BERNOULLI = [
     -1 / 30 / math.factorial(8),
     5 / 66 / math.factorial(10),
 ]
-# zeta(11), rounded up, as a number: scipy loads its parts on first use, and a release may need none of them.
+# With zeta(11), rounded up.
 _REMAINDER = 2.0 * 1.0004941886041196 / (2.0 * math.pi) ** _ORDER
 _LARGEST_ROOT = float(max(hermite_e.hermeroots([0.0] * _ORDER + [1.0])))
 
@@ -69,7 +69,7 @@ def _relative_sum_by_series(m: Array, s: Array) -> tuple[Array, Array]:
     int |g^(n)| <= s^(1-n) sqrt(2 pi n! P[N > m/s]).
     """
     u = m / s
-    integral = s * math.sqrt(math.pi / 2.0) * scipy.special.erfcx(u / math.sqrt(2.0))
+    integral = s * math.sqrt(math.pi / 2.0) * erfcx(u / math.sqrt(2.0))
     value = integral + 0.5
     for index, coefficient in enumerate(_BERNOULLI, start=1):
         degree = 2 * index - 1
@@ -78,7 +78,7 @@ def _relative_sum_by_series(m: Array, s: Array) -> tuple[Array, Array]:
     with np.errstate(over="ignore"):
         inside = (
             s ** (1 - _ORDER)
-            * np.sqrt(2.0 * math.pi * math.factorial(_ORDER) * scipy.special.ndtr(-u))
+            * np.sqrt(2.0 * math.pi * math.factorial(_ORDER) * ndtr(-u))
             * np.exp(np.minimum(u, _LARGEST_ROOT) ** 2 / 2.0)
         )
     error = _REMAINDER * np.where(u > _LARGEST_ROOT, beyond, inside)
@@ -223,8 +223,8 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> fl
     """delta at epsilon of continuous Gaussian noise: Phi(D/2s - eps s/D) - e^eps Phi(-D/2s - eps s/D) (Balle, Wang)."""
     epsilon = positive_number("epsilon", epsilon)
     mu = positive_number("sensitivity", sensitivity) / positive_number("sigma", sigma)
-    first = float(scipy.special.log_ndtr(mu / 2.0 - epsilon / mu))
-    second = epsilon + float(scipy.special.log_ndtr(-mu / 2.0 - epsilon / mu))
+    first = float(log_ndtr(mu / 2.0 - epsilon / mu))
+    second = epsilon + float(log_ndtr(-mu / 2.0 - epsilon / mu))
     return min(1.0, math.exp(first) * -math.expm1(min(0.0, second - first)) + math.exp(first) * 1e-11)
 
 
