@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from discreet.service.problems import ProblemError, too_busy
 from discreet.service.running import Service
-from discreet.service.streams import Stream
+from discreet.service.streams import LiveStream
 from discreet.service.tokens import Deed, Token
 
 __all__ = ["Access", "Caller"]
@@ -54,7 +54,7 @@ class Access:
         """So many events more; 429 if that is too fast."""
         self._events.take(caller.name, number)
 
-    def stream(self, caller: Caller, deed: Deed, name: str) -> Stream:
+    def stream(self, caller: Caller, deed: Deed, name: str) -> LiveStream:
         """The stream, if the caller may. Whoever may not learns nothing about what exists."""
         stream = self._service.streams.get(name)
         if stream is not None and self.free(stream, deed):
@@ -68,11 +68,11 @@ class Access:
         return stream
 
     @staticmethod
-    def free(stream: Stream, deed: Deed) -> bool:
+    def free(stream: LiveStream, deed: Deed) -> bool:
         """Whether that needs no token."""
         return stream.definition.public if deed == "read" else deed == "ingest" and stream.definition.open
 
-    def readable(self, caller: Caller) -> list[Stream]:
+    def readable(self, caller: Caller) -> list[LiveStream]:
         """The streams that the caller may read."""
         token = caller.token
         return [

@@ -26,14 +26,14 @@ from discreet.errors import MessageError
 from discreet.service import models
 from discreet.service.access import Access, Caller
 from discreet.service.guard import Guard, problem_response
-from discreet.service.ingest import FORMATS, Reader, Rows, plausible_event
+from discreet.service.ingest import FORMATS, Reader, RowsRead, plausible_event
 from discreet.service.kinds import description_of_round, protocol_of
 from discreet.service.live import Live
 from discreet.service.problems import ProblemError, too_busy
 from discreet.service.reference import reference_page
 from discreet.service.running import Service
 from discreet.service.shown import described, metrics, releases_as_arrow, releases_as_csv, releases_as_json
-from discreet.service.streams import Arrival, Stream
+from discreet.service.streams import Arrival, LiveStream
 
 __all__ = ["make_app"]
 
@@ -230,7 +230,7 @@ class _Intake:
         return key, hashlib.sha256(f"{form}\0{request.url.query}\0".encode() + body).digest()[:16]
 
     async def take(
-        self, stream: Stream, rows: int, columns: Any, taken: int, key: bytes | None, digest: bytes | None
+        self, stream: LiveStream, rows: int, columns: Any, taken: int, key: bytes | None, digest: bytes | None
     ) -> tuple[int, bool]:
         """Have it on disk; (how many rows were taken, whether an earlier request had brought them)."""
         if key is not None and digest is not None:
@@ -270,7 +270,7 @@ class _Intake:
             raise
         return await asyncio.shield(future), False
 
-    async def read(self, stream: Stream, form: str, body: bytes, skip: bool) -> Rows:
+    async def read(self, stream: LiveStream, form: str, body: bytes, skip: bool) -> RowsRead:
         reader = self._readers[stream.name]
         if len(body) < _IN_A_THREAD:
             return reader.read(form, body, skip)
@@ -301,7 +301,7 @@ def _add_in(app: FastAPI, service: Service, access: Access) -> None:
     intake = _Intake(service, access)
 
     @app.post(
-        "/v1/streams/{name}/events", status_code=202, response_model=models.Accepted, responses=_TAKING,
+        "/v1/streams/{name}/events", status_code=202, response_model=models.AcceptedModel, responses=_TAKING,
         openapi_extra=_EVENTS_BODY, tags=["in"],
     )  # fmt: skip
     async def events(
@@ -327,7 +327,7 @@ def _add_in(app: FastAPI, service: Service, access: Access) -> None:
         return _json({"accepted": taken, **({"skipped": rows.skipped} if bad_rows == "skip" else {})}, 202)
 
     @app.post(
-        "/v1/streams/{name}/messages", status_code=202, response_model=models.Accepted, responses=_TAKING,
+        "/v1/streams/{name}/messages", status_code=202, response_model=models.AcceptedModel, responses=_TAKING,
         openapi_extra=_MESSAGE_BODY, tags=["in"],
     )  # fmt: skip
     async def messages(name: str, request: Request) -> Response:
@@ -354,7 +354,7 @@ def _add_in(app: FastAPI, service: Service, access: Access) -> None:
         return _json({"accepted": taken, "repeated": opened.items - taken}, 202)
 
     @app.post(
-        "/api/event", status_code=202, response_model=models.Accepted, responses=_TAKING,
+        "/api/event", status_code=202, response_model=models.AcceptedModel, responses=_TAKING,
         openapi_extra=_PLAUSIBLE_BODY, tags=["in"],
     )  # fmt: skip
     async def tracker(request: Request) -> Response:
@@ -378,7 +378,7 @@ def _add_in(app: FastAPI, service: Service, access: Access) -> None:
         # The same answer for a site that nobody counts: it tells nothing of what exists.
         return _json({"accepted": 1}, 202)
 
-    @app.get("/v1/streams/{name}/round", response_model=models.Round, responses=_ASKING, tags=["in"])
+    @app.get("/v1/streams/{name}/round", response_model=models.RoundModel, responses=_ASKING, tags=["in"])
     async def round_of(name: str, request: Request) -> Response:
         """What a client of a survey has to know."""
         caller = access.caller(request)
@@ -407,7 +407,7 @@ def _digest_of(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()[:32]
 
 
-def _tick_at(stream: Stream, text: str, last: bool) -> int:
+def _tick_at(stream: LiveStream, text: str, last: bool) -> int:
     """A tick by its number, or by a time: the first that begins then or later, the last that ends then or before."""
     if text.isascii() and text.isdigit() and len(text) < 12:
         return int(text)
@@ -429,10 +429,10 @@ def _format(request: Request, asked: str | None) -> str:
 
 
 def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None:
-    def readable(request: Request, name: str) -> Stream:
+    def readable(request: Request, name: str) -> LiveStream:
         return access.stream(access.caller(request), "read", name)
 
-    @app.get("/v1/streams", response_model=models.Streams, responses=_ASKING, tags=["out"])
+    @app.get("/v1/streams", response_model=models.StreamsModel, responses=_ASKING, tags=["out"])
     async def streams(request: Request) -> Response:
         """The streams that you may read."""
         found = access.readable(access.caller(request))
@@ -447,7 +447,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
 
     other: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, _ARROW: {}}}}
 
-    def answered(request: Request, of: Stream, texts: list[str], form: str, tag: str, body: bytes) -> Response:
+    def answered(request: Request, of: LiveStream, texts: list[str], form: str, tag: str, body: bytes) -> Response:
         if form == "json":
             return _tagged(request, body, tag, "application/json")
         name = f'attachment; filename="{of.name}.{form}"'
@@ -456,7 +456,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         return _tagged(request, data, tag, media, {"Content-Disposition": name})
 
     @app.get(
-        "/v1/streams/{name}/releases", response_model=models.Releases, responses={**_ASKING, **other}, tags=["out"]
+        "/v1/streams/{name}/releases", response_model=models.ReleasesModel, responses={**_ASKING, **other}, tags=["out"]
     )
     async def releases(
         name: str,
@@ -478,7 +478,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
 
     @app.get(
         "/v1/streams/{name}/releases/latest",
-        response_model=models.Release,
+        response_model=models.ReleaseModel,
         responses={**_ASKING, **other},
         tags=["out"],
     )
@@ -521,19 +521,19 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
 
 
 def _add_operators(app: FastAPI, service: Service, access: Access) -> None:
-    @app.get("/v1/admin/status", response_model=models.Status, responses=_REFUSALS, tags=["admin"])
+    @app.get("/v1/admin/status", response_model=models.StatusModel, responses=_REFUSALS, tags=["admin"])
     async def status(request: Request) -> Response:
         """True counts: lag, spool, what was taken and refused. For admins."""
         access.admin(access.caller(request))
         return _json(service.status(), headers={"Cache-Control": "no-store"})
 
-    @app.get("/healthz", response_model=models.Health, tags=["admin"])
+    @app.get("/healthz", response_model=models.HealthModel, tags=["admin"])
     async def healthz() -> Response:
         """It runs."""
         return _json({"status": "ok"})
 
     @app.get(
-        "/readyz", response_model=models.Health, tags=["admin"],
+        "/readyz", response_model=models.HealthModel, tags=["admin"],
         responses={503: {"model": models.ProblemModel, "description": "Ticks that are due are not out yet"}},
     )  # fmt: skip
     async def readyz() -> Response:

@@ -21,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover
     import tomli as tomllib
 
-__all__ = ["Configuration", "Following", "Limits", "StreamDefinition", "differences", "in_words", "load"]
+__all__ = ["Configuration", "Following", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?|https?://\[[0-9a-fA-F:]+\](:\d+)?")
@@ -213,7 +213,7 @@ def _check_list(name: str, values: tuple[str, ...], most: int) -> None:
         raise ValueError(f"{name} have 1 to 1000 bytes each")
 
 
-class Limits(BaseModel):
+class ServiceLimits(BaseModel):
     """What the service takes at most."""
 
     model_config = _STRICT
@@ -234,7 +234,7 @@ class Configuration:
 
     streams: dict[str, StreamDefinition]
     cors: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
     title: str = "Live numbers"
 
 
@@ -243,7 +243,7 @@ class _Service(BaseModel):
 
     title: str = Field(default="Live numbers", max_length=200)
     cors: tuple[str, ...] = ()
-    limits: Limits = Field(default_factory=Limits)
+    limits: ServiceLimits = Field(default_factory=ServiceLimits)
 
     @field_validator("cors")
     @classmethod

@@ -25,7 +25,7 @@ from discreet.service.definitions import StreamDefinition
 from discreet.service.kinds import schema_of
 from discreet.service.problems import MOST_ROWS, ProblemError
 
-__all__ = ["FORMATS", "MAX_FIELD_BYTES", "Reader", "Rows", "plausible_event"]
+__all__ = ["FORMATS", "MAX_FIELD_BYTES", "Reader", "RowsRead", "plausible_event"]
 
 MAX_FIELD_BYTES = 1000
 MAX_ROWS = 2**24
@@ -52,7 +52,7 @@ _TEXT = "the field is not Unicode text"
 
 
 @dataclass
-class Rows:
+class RowsRead:
     """What a body brought: rows that were taken, those of them that count (`where`), their columns, rows left out."""
 
     taken: int
@@ -85,7 +85,7 @@ class Reader:
         self._array = msgspec.json.Decoder(list[self._event])  # type: ignore[name-defined]
         self._one = msgspec.json.Decoder()
 
-    def read(self, form: str, body: bytes, skip: bool) -> Rows:
+    def read(self, form: str, body: bytes, skip: bool) -> RowsRead:
         """The rows of a body; ProblemError 422 for wrong ones, unless they are to be skipped."""
         if form == "arrow":
             return self._arrow(body, skip)
@@ -104,13 +104,13 @@ class Reader:
         rows = self._columns(events)
         return self._slowly(form, body, skip) if rows is None else rows
 
-    def of_values(self, values: dict[str, Any]) -> Rows:
+    def of_values(self, values: dict[str, Any]) -> RowsRead:
         """One event that is there already."""
         return self._collect([(1, lambda: values)], skip=False)
 
     # ---- all at once ------------------------------------------------------------------------------------------------
 
-    def _columns(self, events: list[Any]) -> Rows | None:
+    def _columns(self, events: list[Any]) -> RowsRead | None:
         """None where a value is too long, which the slow way finds."""
         count = len(events)
         if self._where:
@@ -127,14 +127,14 @@ class Reader:
             if _longest(array) > MAX_FIELD_BYTES:
                 return None
             arrays.append(array)
-        return Rows(count, len(events), self._batch(arrays))
+        return RowsRead(count, len(events), self._batch(arrays))
 
     def _batch(self, arrays: list[Any]) -> pa.RecordBatch | None:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema) if arrays else None
 
     # ---- row by row -------------------------------------------------------------------------------------------------
 
-    def _slowly(self, form: str, body: bytes, skip: bool) -> Rows:
+    def _slowly(self, form: str, body: bytes, skip: bool) -> RowsRead:
         if form == "ndjson":
             lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
             return self._collect([(number, partial(self._one.decode, line)) for number, line in lines], skip)
@@ -146,7 +146,7 @@ class Reader:
             whole = [whole]
         return self._collect([(number, partial(_itself, row)) for number, row in enumerate(whole, 1)], skip)
 
-    def _collect(self, rows: Iterable[tuple[int, Callable[[], Any]]], skip: bool) -> Rows:
+    def _collect(self, rows: Iterable[tuple[int, Callable[[], Any]]], skip: bool) -> RowsRead:
         bad: list[dict[str, Any]] = []
         values: list[tuple[str, ...]] = []
         taken = wrong = 0
@@ -165,7 +165,7 @@ class Reader:
             raise bad_rows(bad, wrong)
         columns = list(zip(*values, strict=True)) if values else [()] * len(self._fields)
         arrays = [pa.array(column, pa.large_string()) for column in columns]
-        return Rows(taken, len(values), self._batch(arrays), wrong)
+        return RowsRead(taken, len(values), self._batch(arrays), wrong)
 
     def _checked(self, get: Callable[[], Any]) -> tuple[str, ...] | None:
         """The values that count; None for a row that is right and not wanted."""
@@ -182,7 +182,7 @@ class Reader:
 
     # ---- tables -----------------------------------------------------------------------------------------------------
 
-    def _csv(self, body: bytes, skip: bool) -> Rows:
+    def _csv(self, body: bytes, skip: bool) -> RowsRead:
         try:
             text = body.decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -208,7 +208,7 @@ class Reader:
 
         return self._collect([(number, partial(row_of, row)) for number, row in enumerate(cells, 1)], skip)
 
-    def _arrow(self, body: bytes, skip: bool) -> Rows:
+    def _arrow(self, body: bytes, skip: bool) -> RowsRead:
         try:
             with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
                 table = reader.read_all()
@@ -255,7 +255,7 @@ class Reader:
             pa.concat_arrays(columns[f].chunks) if columns[f].num_chunks else pa.array([], pa.large_string())
             for f in self._fields
         ]
-        return Rows(rows - wrong, left, self._batch(arrays), wrong)
+        return RowsRead(rows - wrong, left, self._batch(arrays), wrong)
 
 
 def bad_rows(listed: list[dict[str, Any]], wrong: int) -> ProblemError:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 
 from discreet.service.problems import ProblemError
 from discreet.service.running import Service
-from discreet.service.streams import Stream
+from discreet.service.streams import LiveStream
 
 __all__ = ["Live"]
 
@@ -52,13 +52,13 @@ class Live:
         if not self._closed:
             self._news[name] = asyncio.Event()
 
-    def events(self, stream: Stream, after: int | None) -> AsyncIterator[bytes]:
+    def events(self, stream: LiveStream, after: int | None) -> AsyncIterator[bytes]:
         """The releases after this tick, then those that come; None begins with the latest."""
         if self._clients >= self._service.configuration.limits.live_clients:
             raise ProblemError(503, "Too many watch already", retry_after=60)
         return self._events(stream, max(0, stream.tick - 1) if after is None else after)
 
-    async def _events(self, stream: Stream, tick: int) -> AsyncIterator[bytes]:
+    async def _events(self, stream: LiveStream, tick: int) -> AsyncIterator[bytes]:
         self._clients += 1
         try:
             yield b"retry: 2000\n\n"

@@ -6,14 +6,24 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Accepted", "Health", "ProblemModel", "Release", "Releases", "Round", "Status", "StreamModel", "Streams"]
+__all__ = [
+    "AcceptedModel",
+    "HealthModel",
+    "ProblemModel",
+    "ReleaseModel",
+    "ReleasesModel",
+    "RoundModel",
+    "StatusModel",
+    "StreamModel",
+    "StreamsModel",
+]
 
 
 class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Item(_Shape):
+class ItemModel(_Shape):
     """One line of a top list. No upper bound is known where it is null."""
 
     item: str
@@ -22,7 +32,7 @@ class Item(_Shape):
     upper: int | None
 
 
-class Release(_Shape):
+class ReleaseModel(_Shape):
     """What was published for a tick: `items`, or a `value`. `missed`: the service did not run when the tick ended."""
 
     stream: str
@@ -32,21 +42,21 @@ class Release(_Shape):
     missed: bool
     confidence: float
     run: int
-    items: list[Item] | None = None
+    items: list[ItemModel] | None = None
     value: int | None = None
     lower: int | None = None
     upper: int | None = None
     reports: int | None = None
 
 
-class Amounts(_Shape):
+class AmountsModel(_Shape):
     epsilon: float
     delta: float
 
 
 class BudgetModel(_Shape):
-    granted: Amounts
-    spent: Amounts
+    granted: AmountsModel
+    spent: AmountsModel
 
 
 class FollowingModel(_Shape):
@@ -82,26 +92,26 @@ class StreamModel(_Shape):
     run: int
     ticks_published: int
     next_tick: str | None
-    latest: Release | None
+    latest: ReleaseModel | None
     question: str | None = None
     options: list[str] | None = None
     protocol: dict[str, Any] | None = None
     definition: dict[str, Any] | None = None
 
 
-class Streams(_Shape):
+class StreamsModel(_Shape):
     streams: list[StreamModel]
 
 
-class Releases(_Shape):
+class ReleasesModel(_Shape):
     """Releases in order. `next`: there are more, from this tick on."""
 
     stream: str
-    releases: list[Release]
+    releases: list[ReleaseModel]
     next: int | None = None
 
 
-class Accepted(_Shape):
+class AcceptedModel(_Shape):
     """How many rows are on disk. `skipped` rows were wrong; `repeated` reports had been heard."""
 
     accepted: int
@@ -109,7 +119,7 @@ class Accepted(_Shape):
     repeated: int | None = None
 
 
-class BadRow(_Shape):
+class BadRowModel(_Shape):
     row: int
     reason: str
 
@@ -121,11 +131,11 @@ class ProblemModel(BaseModel):
     title: str
     status: int
     detail: str | None = None
-    rows: list[BadRow] | None = None
+    rows: list[BadRowModel] | None = None
     bad_rows: int | None = None
 
 
-class StreamStatus(_Shape):
+class StreamStatusModel(_Shape):
     name: str
     lag_seconds: float
     spool_bytes: int
@@ -136,20 +146,20 @@ class StreamStatus(_Shape):
     trouble: str | None
 
 
-class Status(_Shape):
+class StatusModel(_Shape):
     """True counts: NOT private."""
 
     uptime_seconds: float
     requests: int
     waiting_bytes: int
-    streams: list[StreamStatus]
+    streams: list[StreamStatusModel]
 
 
-class Health(_Shape):
+class HealthModel(_Shape):
     status: str
 
 
-class Round(BaseModel):
+class RoundModel(BaseModel):
     """What a client of a survey has to know: the description of its round, for `discreet.js`."""
 
     protocol: str

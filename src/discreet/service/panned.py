@@ -26,7 +26,7 @@ from discreet.service.definitions import StreamDefinition
 from discreet.service.kinds import CONFIDENCE
 from discreet.service.problems import gone
 from discreet.service.store import Kept
-from discreet.service.streams import Arrival, Stream, Surroundings, disk_full
+from discreet.service.streams import Arrival, LiveStream, Surroundings, disk_full
 from discreet.storage import locked, open_state, seal_state
 
 __all__ = ["PanStream", "estimator"]
@@ -40,7 +40,7 @@ def estimator(definition: StreamDefinition, run: int) -> pan.DistinctCount:
     return pan.DistinctCount(budget=definition.budget_of(run), releases=definition.ticks, confidence=CONFIDENCE)
 
 
-class PanStream(Stream):
+class PanStream(LiveStream):
     """A stream that keeps no event."""
 
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:

@@ -24,7 +24,7 @@ from discreet.service.definitions import Configuration
 from discreet.service.panned import PanStream
 from discreet.service.problems import ProblemError, too_busy
 from discreet.service.store import Store
-from discreet.service.streams import Arrival, SpooledStream, Stream, Surroundings, disk_full
+from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroundings, disk_full
 from discreet.service.tokens import Tokens
 
 __all__ = ["Service", "place_of"]
@@ -59,7 +59,7 @@ class Service:
         around = Surroundings(
             folder, self.store, Ledger(folder / "ledger.sqlite"), configuration.limits, clock, self._tell
         )
-        self.streams: dict[str, Stream] = {}
+        self.streams: dict[str, LiveStream] = {}
         try:
             for name, definition in configuration.streams.items():
                 kind = PanStream if definition.trust == "pan" else SpooledStream
@@ -68,7 +68,7 @@ class Service:
         except BaseException:
             self._release()
             raise
-        self._queue: deque[tuple[Stream, Arrival, Done]] = deque()
+        self._queue: deque[tuple[LiveStream, Arrival, Done]] = deque()
         self._waiting = 0
         self._there = threading.Condition()
         self._stopping = threading.Event()
@@ -130,7 +130,7 @@ class Service:
             if not busy:
                 self._stopping.wait(_LOOK_SECONDS)
 
-    def _try(self, stream: Stream) -> bool:
+    def _try(self, stream: LiveStream) -> bool:
         """One piece of work; trouble is tried again, and the draw that was made is kept for it."""
         try:
             did = stream.work()
@@ -156,7 +156,7 @@ class Service:
 
     # ---- events in --------------------------------------------------------------------------------------------------
 
-    def submit(self, stream: Stream, arrival: Arrival, done: Done) -> None:
+    def submit(self, stream: LiveStream, arrival: Arrival, done: Done) -> None:
         """Put it on disk with others; `done` is called by the writer's thread. ProblemError if there is too much."""
         with self._there:
             if self._writer_stops:
@@ -186,7 +186,7 @@ class Service:
             with self._there:
                 self._waiting -= sum(arrival.size for _, arrival, _ in group)
 
-    def _commit(self, stream: Stream, arrivals: list[Arrival]) -> Exception | None:
+    def _commit(self, stream: LiveStream, arrivals: list[Arrival]) -> Exception | None:
         try:
             stream.commit(arrivals)
         except ProblemError as problem:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from discreet._version import __version__
 from discreet.service.kinds import description_of_round
 from discreet.service.running import Service
-from discreet.service.streams import Stream, moment
+from discreet.service.streams import LiveStream, moment
 
 __all__ = ["described", "metrics", "releases_as_arrow", "releases_as_csv", "releases_as_json"]
 
@@ -23,7 +23,7 @@ _LISTED = ("item", "count", "lower", "upper")
 _NUMBER = ("value", "lower", "upper")
 
 
-def described(stream: Stream, whole: bool = False) -> dict[str, Any]:
+def described(stream: LiveStream, whole: bool = False) -> dict[str, Any]:
     """A stream as `/v1/streams` shows it; `whole` with its definition."""
     definition, run = stream.definition, stream.run
     ends = stream.begins + definition.horizon * run
@@ -89,7 +89,7 @@ def _rows(texts: Iterable[str]) -> tuple[list[str], list[list[Any]]]:
     return names, rows
 
 
-def releases_as_csv(stream: Stream, texts: Sequence[str]) -> bytes:
+def releases_as_csv(stream: LiveStream, texts: Sequence[str]) -> bytes:
     """One row an item and tick, or a tick."""
     names, rows = _rows(texts)
     out = io.StringIO(newline="")
@@ -99,7 +99,7 @@ def releases_as_csv(stream: Stream, texts: Sequence[str]) -> bytes:
     return out.getvalue().encode()
 
 
-def _names_of(stream: Stream) -> list[str]:
+def _names_of(stream: LiveStream) -> list[str]:
     return [*_HEAD, *(_LISTED if stream.definition.kind in ("top", "survey") else _NUMBER)]
 
 
@@ -110,7 +110,7 @@ def _plain(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
-def releases_as_arrow(stream: Stream, texts: Sequence[str]) -> bytes:
+def releases_as_arrow(stream: LiveStream, texts: Sequence[str]) -> bytes:
     """The same rows as an Arrow stream."""
     rows = _rows(texts)[1]
     names = _names_of(stream)
@@ -134,7 +134,7 @@ def releases_as_arrow(stream: Stream, texts: Sequence[str]) -> bytes:
 # ---- Prometheus -----------------------------------------------------------------------------------------------------
 
 
-def metrics(service: Service, streams: Sequence[Stream]) -> str:
+def metrics(service: Service, streams: Sequence[LiveStream]) -> str:
     """Released values and public facts: nothing that counts requests, rows, bytes or errors."""
     uptime = time.monotonic() - service.begun
     lines = [

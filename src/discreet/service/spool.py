@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-__all__ = ["Record", "Spool"]
+__all__ = ["EventSpool", "Record"]
 
 _HEAD = struct.Struct("<II")
 MAX_RECORD = 2**31 - 1
@@ -44,7 +44,7 @@ def packed(record: Record) -> bytes:
     return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
 
 
-class Spool:
+class EventSpool:
     """The files of one stream. One thread appends; others read what is on disk already."""
 
     def __init__(self, folder: Path) -> None:

@@ -19,13 +19,13 @@ from typing import Any
 from discreet.errors import DiscreetError, ParameterError
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.ledger import Account, Ledger
-from discreet.service.definitions import Limits, StreamDefinition, differences
+from discreet.service.definitions import ServiceLimits, StreamDefinition, differences
 from discreet.service.kinds import CONFIDENCE, Survey, mechanism_for
 from discreet.service.problems import ProblemError, gone, too_busy
-from discreet.service.spool import Record, Spool, packed
+from discreet.service.spool import EventSpool, Record, packed
 from discreet.service.store import Kept, Store, write_file
 
-__all__ = ["Arrival", "SpooledStream", "Stream", "Surroundings", "disk_full", "moment"]
+__all__ = ["Arrival", "LiveStream", "SpooledStream", "Surroundings", "disk_full", "moment"]
 
 _FEED_BYTES = 8 * 2**20  # so much waits in the spool before the mechanism takes it
 _LATE_SECONDS = 120.0  # and ticks that are later than this make the service refuse more
@@ -57,12 +57,12 @@ class Surroundings:
     folder: Path
     store: Store
     ledger: Ledger
-    limits: Limits
+    limits: ServiceLimits
     clock: Callable[[], float]
     published: Callable[[str], None] = field(default=lambda name: None)  # called after a tick, by any thread
 
 
-class Stream(abc.ABC):
+class LiveStream(abc.ABC):
     """A stream of the service. NOT private: it has the events that wait, and the mechanism's state."""
 
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
@@ -284,12 +284,12 @@ def disk_full() -> ProblemError:
     )
 
 
-class SpooledStream(Stream):
+class SpooledStream(LiveStream):
     """A stream whose events wait on disk for their tick: the curator's, and surveys."""
 
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
         super().__init__(name, definition, around)
-        self._spool = Spool(self.folder / "spool")
+        self._spool = EventSpool(self.folder / "spool")
         self._fed = 0  # bytes of the spool of the next tick that the mechanism has
         self._fed_keys: set[bytes] = set()
         self._stored = 0  # the tick that the store has, though the ledger may not
