@@ -1,0 +1,448 @@
+// One stream: a moment, the time, what is promised, what it costs. New ticks come over one open connection.
+
+import * as api from "./api.js";
+import { Chart, COLOURS, colourOf } from "./chart.js";
+import { byId, el, hidden, itemElement, itemText } from "./dom.js";
+import * as format from "./format.js";
+import { line, rows, single, times, withGaps } from "./numbers.js";
+import { operator } from "./operator.js";
+import * as words from "./words.js";
+
+const name = decodeURIComponent(location.pathname.split("/").filter(Boolean).pop() ?? "");
+const POINTS = 240; // at most in the chart
+const AT_ONCE = 10000; // ticks that the service gives in one answer
+const FIRST = 10; // rows of the list and of the table before "more"
+
+let stream = null;
+let published = 0;
+let shown = 0; // the tick of the slider
+let following = true;
+let span = 60; // ticks in the chart; 0 for all
+let history = []; // releases of the chart, the oldest first
+let drawn = []; // the same with gaps, as they are drawn
+let chosen = []; // { item, colour }
+let wholeList = false;
+let tableRows = FIRST;
+let stopLive = null;
+const kept = new Map(); // tick -> release, those that were looked at
+
+const chart = new Chart(byId("chart"), { pick: (index) => drawn[index].gap || choose(drawn[index].tick), hover: (index) => legend(index) });
+
+function problem(text) {
+  byId("problem").hidden = !text;
+  byId("problem").textContent = text ?? "";
+}
+
+function connected(yes) {
+  const box = byId("connection");
+  const ended = stream?.state === "ended";
+  box.textContent = ended ? "ended" : yes ? "live" : "not connected, trying again";
+  box.classList.toggle("on", yes && !ended);
+}
+
+/** Remember a release, and forget one that was not looked at for long: a page may stay open for weeks. */
+function keep(release) {
+  kept.delete(release.tick);
+  kept.set(release.tick, release);
+  if (kept.size > 4 * POINTS) kept.delete(kept.keys().next().value);
+}
+
+// ---- The moment
+
+function tickOf(release) {
+  const length = stream.tick_seconds;
+  return `${format.clock(release.begins, length)} to ${format.clock(release.ends, length)}`;
+}
+
+/** Ticks end by the clock, so that of any of them is known from one. */
+const endOfTick = (tick) =>
+  new Date(Date.parse(stream.latest.ends) + (tick - stream.latest.tick) * stream.tick_seconds * 1000).toISOString();
+
+function slider() {
+  const input = byId("tick");
+  input.max = String(Math.max(published, 1));
+  input.disabled = published < 2;
+  if (following) shown = published;
+  input.value = String(shown);
+  const release = kept.get(shown);
+  const text = shown ? format.clock(release?.ends ?? endOfTick(shown), stream.tick_seconds) : "none yet";
+  byId("moment").textContent = text;
+  input.setAttribute("aria-valuetext", shown ? `${text}, tick ${format.number(shown)} of ${format.number(published)}` : text);
+  byId("first-moment").textContent = published ? format.clock(endOfTick(1), stream.tick_seconds) : "";
+  byId("last-moment").textContent = published > 1 ? format.clock(endOfTick(published), stream.tick_seconds) : "";
+  byId("latest").setAttribute("aria-pressed", String(following));
+}
+
+async function choose(tick) {
+  shown = Math.min(Math.max(tick, 1), published);
+  following = shown === published;
+  slider();
+  if (!kept.has(shown)) {
+    const wanted = shown;
+    await new Promise((resolve) => setTimeout(resolve, 80)); // the slider is still moving
+    if (wanted !== shown) return;
+    try {
+      (await api.releases(name, { from: wanted, to: wanted })).forEach(keep);
+    } catch (error) {
+      if (error instanceof api.Refused) problem(error.message);
+    }
+    if (wanted !== shown) return;
+  }
+  moment();
+}
+
+function moment() {
+  slider();
+  const release = kept.get(shown) ?? null;
+  const found = rows(stream, release);
+  byId("at").replaceChildren(...(found.length ? (single(stream) ? oneNumber(release, found[0]) : list(release, found)) : [
+    el("p", { class: "empty" }, words.nothing(stream, release)),
+  ]));
+  chart.markAt(release ? Date.parse(release.ends) / 1000 : null);
+  legend(null);
+}
+
+function oneNumber(release, row) {
+  return [
+    el("p", { class: "value huge" }, el("strong", {}, format.number(row.value)), " ", el("span", {}, words.unit(stream, row.value))),
+    el("p", { class: "range" }, `${words.estimate(stream, row)}, with ${format.percent(release.confidence)} confidence`),
+    release.missed ? el("p", { class: "notice" }, words.MISSED) : null,
+    el("p", { class: "muted" }, words.aboutIntervals(stream, release.confidence)),
+  ].filter(Boolean);
+}
+
+function list(release, found) {
+  const most = Math.max(1, ...found.map((row) => row.upper ?? row.value));
+  const visible = wholeList ? found : found.slice(0, FIRST);
+  const focus = document.activeElement?.dataset?.item;
+  const body = el("tbody", {}, visible.map((row, index) => {
+    const mine = chosen.find((one) => one.item === row.item);
+    const box = el("input", {
+      type: "checkbox",
+      "data-item": JSON.stringify(row.item),
+      "aria-label": `Show ${itemText(row.item)} over time`,
+      on: { change: () => toggle(row.item) },
+    });
+    box.checked = Boolean(mine);
+    box.disabled = !mine && chosen.length >= COLOURS;
+    if (mine) box.classList.add(`line-${mine.colour + 1}`);
+    return el("tr", {},
+      el("td", { class: "pick" }, box),
+      el("td", { class: "rank figure" }, String(index + 1)),
+      el("th", { scope: "row" }, itemElement(row.item)),
+      el("td", { class: "bar-cell", "aria-hidden": "true" }, bar(row, most)),
+      el("td", { class: "figure" }, format.number(row.value)),
+      el("td", { class: "figure interval" }, format.interval(row.lower, row.upper)));
+  }));
+  const table = el("table", { class: "ranking" },
+    el("caption", { class: "unseen" }, `Most frequent at ${tickOf(release)}`),
+    el("thead", {}, el("tr", {},
+      el("th", { scope: "col", class: "pick" }, hidden("Over time")),
+      el("th", { scope: "col", class: "rank figure" }, hidden("Rank")),
+      el("th", { scope: "col" }, stream.kind === "survey" ? "Answer" : "Item"),
+      el("td", { class: "bar-cell" }),
+      el("th", { scope: "col", class: "figure" }, words.unit(stream)),
+      el("th", { scope: "col", class: "figure interval" }, `${format.percent(release.confidence)} interval`))),
+    body);
+  const nodes = [table];
+  if (found.length > FIRST) {
+    nodes.push(el("button", { type: "button", class: "quiet", on: { click: () => ((wholeList = !wholeList), moment()) } },
+      wholeList ? `Show the first ${FIRST}` : `Show all ${found.length}`));
+  }
+  if (release.missed) nodes.unshift(el("p", { class: "notice" }, words.MISSED));
+  if (stream.kind === "survey" && release.reports !== undefined) nodes.unshift(el("p", { class: "muted" }, words.reports(release)));
+  nodes.push(el("p", { class: "muted" }, words.aboutIntervals(stream, release.confidence)));
+  if (focus) queueMicrotask(() => document.querySelector(`[data-item=${CSS.escape(focus)}]`)?.focus());
+  return nodes;
+}
+
+/** What is sure is full, the interval is pale, the count a mark in it. */
+function bar(row, most) {
+  const share = (value) => (100 * Math.max(0, Math.min(value, most))) / most;
+  const open = row.upper === null || row.upper === undefined;
+  const low = share(row.lower ?? row.value);
+  const parts = [el("span", { class: "sure" }), el("span", { class: open ? "band open" : "band" }), el("span", { class: "count" })];
+  parts[0].style.width = parts[1].style.left = `${low}%`;
+  parts[1].style.width = `${share(row.upper ?? most) - low}%`;
+  parts[2].style.left = `${share(row.value)}%`;
+  return el("span", { class: "bar" }, parts);
+}
+
+// ---- The time
+
+function toggle(item) {
+  const index = chosen.findIndex((one) => one.item === item);
+  if (index >= 0) chosen.splice(index, 1);
+  else {
+    const free = [...Array(COLOURS).keys()].find((colour) => !chosen.some((one) => one.colour === colour));
+    if (free === undefined) return;
+    chosen.push({ item, colour: free });
+  }
+  overTime();
+  moment();
+}
+
+const spans = () => {
+  const choices = [60, 240, 1000, 10000].filter((ticks) => ticks < stream.ticks);
+  return [...choices.map((ticks) => [ticks, `the last ${format.every(ticks * stream.tick_seconds)}`]), [0, "everything so far"]];
+};
+
+/** The releases of the chart: of a long span every n-th, counted so that the same ones are shown again. */
+async function loadHistory() {
+  const from = span ? Math.max(1, published - span + 1) : 1;
+  const every = Math.ceil((published - from + 1) / POINTS);
+  const loaded = published ? await api.releases(name, { from, to: published, every: every > 1 ? every : undefined }) : [];
+  history = loaded.sort((one, other) => one.tick - other.tick);
+  if (history.length && history.at(-1).tick < published && stream.latest?.tick === published) history.push(stream.latest);
+  history.forEach(keep);
+}
+
+function overTime() {
+  byId("chart").hidden = byId("legend").hidden = byId("numbers").hidden = history.length === 0 || chosen.length === 0;
+  const note = byId("time-note");
+  note.textContent = history.length === 0 ? words.nothing(stream, null)
+    : chosen.length === 0 ? (rows(stream, history.at(-1)).length ? "Choose items in the list above to see them here." : words.nothing(stream, history.at(-1)))
+    : single(stream) ? "The line is what was published, the band its interval. Click a point in time to see it above."
+    : `Up to ${COLOURS} items, chosen in the list above. The lines are what was published, the bands their intervals.`;
+  if (byId("chart").hidden) return;
+  drawn = withGaps(history);
+  chart.draw(times(drawn), chosen.map(({ item, colour }) => ({
+    colour,
+    name: item === null ? "" : itemText(item, 18),
+    ...line(stream, drawn, item),
+  })));
+  const last = history.at(-1);
+  byId("chart").setAttribute("aria-label",
+    `Lines over time, from ${format.clock(history[0].ends, stream.tick_seconds)} to ${format.clock(last.ends, stream.tick_seconds)}: ` +
+    chosen.map(({ item }) => {
+      const row = rows(stream, last).find((one) => one.item === item);
+      return `${item === null ? words.title(stream) : itemText(item)} ${row ? `ends at ${words.estimate(stream, row)}` : "is not published at the end"}`;
+    }).join("; "));
+  legend(null);
+  table();
+}
+
+/** What the lines say at a moment: that under the pointer, or the one chosen. */
+function legend(index) {
+  const release = index === null || index === undefined ? kept.get(shown) : drawn[index];
+  if (!release || release.gap || !stream) return;
+  const found = rows(stream, release);
+  byId("legend").replaceChildren(
+    ...chosen.map(({ item, colour }) => {
+      const row = found.find((one) => one.item === item);
+      return el("li", {},
+        el("span", { class: `swatch line-${colour + 1}`, "aria-hidden": "true" }),
+        item === null ? el("span", { class: "item" }, words.unit(stream)) : itemElement(item, 28),
+        el("span", { class: "figure" }, row ? format.number(row.value) : "–"),
+        el("span", { class: "range" }, row ? format.interval(row.lower, row.upper) : "not published"));
+    }),
+    el("li", { class: "when" }, format.clock(release.ends, stream.tick_seconds)));
+}
+
+function table() {
+  if (!byId("numbers").open) return;
+  const newest = [...history].reverse();
+  const columns = chosen.map(({ item }) => item);
+  byId("table").replaceChildren(
+    el("caption", { class: "unseen" }, "The numbers of the chart, the latest first"),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Until"),
+      columns.map((item) => el("th", { scope: "col", class: "figure" }, item === null ? words.unit(stream) : itemElement(item, 24))))),
+    el("tbody", {}, newest.slice(0, tableRows).map((release) => {
+      const found = rows(stream, release);
+      return el("tr", {}, el("th", { scope: "row" }, format.clock(release.ends, stream.tick_seconds)), columns.map((item) => {
+        const row = found.find((one) => one.item === item);
+        return el("td", { class: "figure" }, row ? format.number(row.value) : "–",
+          row ? el("span", { class: "range" }, format.interval(row.lower, row.upper)) : null);
+      }));
+    })));
+  byId("more").hidden = newest.length <= tableRows;
+}
+
+// ---- What does not change with a tick
+
+function facts() {
+  const fact = (term, ...text) => el("li", {}, el("span", { class: "term" }, term), el("span", { class: "fact" }, ...text));
+  const time = (iso) => el("time", { datetime: iso }, format.day(iso));
+  byId("facts").replaceChildren(
+    fact("Protects", words.protects(stream)),
+    fact("New numbers", `every ${format.every(stream.tick_seconds)}`),
+    fact("Runs", time(stream.begins), " to ", time(stream.ends)),
+    fact("Budget", `ε ${format.figure(stream.epsilon)}`, stream.delta ? `, δ ${stream.delta}` : ""));
+}
+
+function promise() {
+  const who = {
+    curator: "Trusted with the events: those who run this service. An event is removed when its tick is published; what is remembered, " +
+      "so that nobody is counted twice, stays with them. Everybody else sees only what is on this page.",
+    pan: "An event is forgotten as soon as it is counted: what the service has in memory and on disk is private itself.",
+    local: "Nobody is trusted with the answers: each was randomised on the device that sent it.",
+  };
+  const guarantee = Object.entries(stream.guarantee ?? {}).filter(([, value]) => value !== null && value !== undefined);
+  byId("promise").replaceChildren(
+    el("p", { class: "promise" }, stream.promise),
+    el("p", {}, words.meaning(stream)),
+    el("p", {}, who[stream.kind === "survey" ? "local" : stream.trust] ?? ""),
+    guarantee.length ? el("details", {}, el("summary", {}, "The guarantee in full"), properties(guarantee)) : "");
+}
+
+function properties(pairs) {
+  const text = (value) => (Array.isArray(value) ? value.map(text).join("; ") : typeof value === "object" && value !== null
+    ? Object.entries(value).map(([key, inner]) => `${key.replaceAll("_", " ")}: ${text(inner)}`).join(", ")
+    : String(value));
+  return el("dl", { class: "properties" }, pairs.flatMap(([key, value]) =>
+    [el("div", {}, el("dt", {}, key.replaceAll("_", " ")), el("dd", {}, text(value)))]));
+}
+
+function budget() {
+  const { granted, spent } = stream.budget ?? {};
+  const pair = (one) => (one ? `ε ${format.figure(one.epsilon)}${one.delta ? `, δ ${one.delta}` : ""}` : "–");
+  const ofRun = stream.ticks / (stream.run ?? 1);
+  const passed = Math.min(1, 1 - (stream.ticks - published) / ofRun);
+  const meter = el("progress", { max: "1", value: String(passed), "aria-label": "Share of the horizon that has passed" });
+  const next = stream.following;
+  const left = Math.max(0, (Date.parse(stream.ends) - Date.now()) / 1000);
+  byId("budget").replaceChildren(
+    el("dl", { class: "properties" },
+      el("div", {}, el("dt", {}, "granted"), el("dd", {}, pair(granted))),
+      el("div", {}, el("dt", {}, "spent so far"), el("dd", {}, pair(spent))),
+      el("div", {}, el("dt", {}, "to come"), el("dd", {}, next
+        ? `${pair(next)} more from ${format.moment(next.begins)}`
+        : stream.state === "ended" ? "nothing: the stream has ended" : "nothing more is planned"))),
+    el("p", {}, stream.kind === "survey"
+      ? "An answer costs whoever gives it this much, once, when it is sent. Counting and publishing the answers costs nothing more."
+      : "The whole budget was charged before the first event counted. It covers every number until the end; publishing or reading another one costs nothing more."),
+    meter,
+    el("p", { class: "muted" }, `${format.number(published)} of ${format.number(stream.ticks)} ticks published. ` + (stream.state === "ended"
+      ? `It ended on ${format.moment(stream.ends)} and takes no more events.`
+      : `${format.duration(left)} left. ` + (next
+        ? `From ${format.moment(next.begins)} it goes on under a new budget of ${pair(next)}: what both together reveal about somebody adds up.`
+        : `On ${format.moment(stream.ends)} it ends and takes no more events.`))));
+}
+
+/** Everything in as few files as the service gives it in. */
+function parts() {
+  if (published <= AT_ONCE) return [["Everything so far", { from: 1 }]];
+  return Array.from({ length: Math.ceil(published / AT_ONCE) }, (_, part) => {
+    const which = { from: part * AT_ONCE + 1, to: Math.min(published, (part + 1) * AT_ONCE) };
+    return [`Ticks ${format.number(which.from)} to ${format.number(which.to)}`, which];
+  });
+}
+
+function downloads() {
+  const forms = [["csv", "CSV"], ["json", "JSON"], ["arrow", "Arrow"]];
+  const links = (label, which) => el("li", {}, el("span", { class: "term" }, label), forms.map(([form, text]) => {
+    const path = api.releasesAddress(name, { ...which, format: form });
+    const link = el("a", { class: "button", href: path, download: `${name}.${form}` }, text, hidden(` of ${label.toLowerCase()}`));
+    // A file behind a token is fetched with it first.
+    if (!stream.public) {
+      link.addEventListener("click", async (event) => {
+        if (link.href.startsWith("blob:")) return;
+        event.preventDefault();
+        link.href = await api.blobAddress(path);
+        link.click();
+      });
+    }
+    return link;
+  }));
+  byId("downloads").replaceChildren(el("ul", { class: "downloads" },
+    parts().map(([label, which]) => links(label, which)),
+    links("The ticks of the chart", history.length ? { from: history[0].tick, to: history.at(-1).tick } : {})),
+    el("p", { class: "muted" }, "What is published may be kept, copied and computed with: the promise holds whatever is done with it."));
+}
+
+function definition() {
+  byId("definition").replaceChildren(
+    el("p", {}, "Public, and fixed since the first event: another definition would be another stream with a budget of its own."),
+    properties(Object.entries(stream.definition ?? {}).map(([key, value]) =>
+      [key, ["tick", "horizon"].includes(key) && Number.isInteger(value) ? format.duration(value) : value])),
+    stream.digest ? el("p", { class: "muted digest" }, "Digest ", el("code", {}, stream.digest)) : "");
+}
+
+// ---- Coming and going
+
+function announce(release) {
+  published = release.tick;
+  stream.latest = release;
+  stream.ticks_published = release.tick;
+  keep(release);
+  history.push(release);
+  if (span) history = history.filter((one) => one.tick > published - span);
+  if (history.length > 2 * POINTS) loadHistory().then(overTime);
+  if (!single(stream) && chosen.length === 0 && history.length < 3) firstChoice();
+  moment();
+  overTime();
+  budget();
+  if (published >= stream.ticks) reload();
+}
+
+function firstChoice() {
+  const limit = stream.kind === "survey" ? COLOURS : 3;
+  chosen = single(stream) ? [{ item: null, colour: 0 }]
+    : rows(stream, history.at(-1)).slice(0, limit).map(({ item }, colour) => ({ item, colour }));
+}
+
+async function reload() {
+  try {
+    stream = await api.stream(name);
+  } catch (error) {
+    if (!(error instanceof api.Refused)) throw error;
+    stopLive?.();
+    stopLive = null;
+    byId("content").hidden = true;
+    byId("title").textContent = error.status ? "Not here" : "Not reached";
+    byId("subtitle").textContent = [401, 403, 404].includes(error.status)
+      ? "There is no such stream, or it is not public. With a token for it, given below, it appears here."
+      : `${error.message} Reload the page to try again.`;
+    return;
+  }
+  document.title = `${words.title(stream)} · private numbers, live`;
+  byId("title").textContent = words.title(stream);
+  byId("subtitle").textContent = words.subject(stream);
+  published = Math.max(stream.ticks_published ?? 0, stream.latest?.tick ?? 0);
+  if (stream.latest) keep(stream.latest);
+  if (!byId("span").options.length) {
+    byId("span").append(...spans().map(([ticks, text]) => el("option", { value: ticks }, text)));
+    byId("span").value = String(span = spans()[0][0]);
+  }
+  await loadHistory();
+  if (!chosen.length) firstChoice();
+  byId("content").hidden = false;
+  facts();
+  promise();
+  budget();
+  downloads();
+  definition();
+  moment();
+  overTime();
+  watch();
+}
+
+function watch() {
+  stopLive?.();
+  stopLive = null;
+  if (stream.state === "ended") return connected(false);
+  if (document.hidden) return;
+  stopLive = api.live(name, { since: published, release: announce, connected });
+}
+
+byId("tick").addEventListener("input", (event) => choose(Number(event.target.value)));
+byId("latest").addEventListener("click", () => choose(published));
+byId("span").addEventListener("change", async (event) => {
+  span = Number(event.target.value);
+  await loadHistory();
+  overTime();
+  downloads();
+});
+byId("numbers").addEventListener("toggle", table);
+byId("more").addEventListener("click", () => ((tableRows += 50), table()));
+// A page that nobody sees holds no connection; when it is seen again it catches up.
+document.addEventListener("visibilitychange", () => {
+  if (!stream) return;
+  if (!document.hidden) reload();
+  else {
+    stopLive?.();
+    stopLive = null;
+  }
+});
+operator(reload, name);
+reload();

@@ -1,0 +1,66 @@
+// What a stream says about itself, in words. One place, so that a card and its page say the same.
+
+import { between, figure, moment, number, odds } from "./format.js";
+
+export const title = (stream) => (stream.title !== stream.name && stream.title) || stream.question || stream.name;
+
+/** What is counted, for one and for several. */
+export function unit(stream, count = 2) {
+  const one = Math.abs(count) === 1;
+  if (stream.kind === "survey") return one ? "answer" : "answers";
+  if (stream.kind === "distinct" || stream.protects === "person") return one ? "person" : "people";
+  return one ? "event" : "events";
+}
+
+export function subject(stream) {
+  const so_far = stream.run > 1 ? `since ${moment(stream.begins)}` : "since the stream began";
+  if (stream.kind === "survey") {
+    const question = title(stream) === stream.question ? "" : `“${stream.question}” `;
+    return `${question}What people answered, each answer randomised on the device before it was sent.`;
+  }
+  if (stream.kind === "distinct") return `How many different people came, ${so_far}.`;
+  if (stream.kind === "count") return `How many there were, ${so_far}.`;
+  return `The ${stream.k ? `${stream.k} ` : ""}most frequent, counted in ${unit(stream)} ${so_far}.`;
+}
+
+export function protects(stream) {
+  if (stream.kind === "survey") return "each answer";
+  return stream.protects === "person" ? "each person" : "each event";
+}
+
+/** What an interval is, in a sentence of its own. */
+export function aboutIntervals(stream, confidence) {
+  if (stream.kind === "survey") {
+    return `The answers came with chance mixed in. The interval holds the number of people who meant each answer ${odds(confidence)}.`;
+  }
+  const what = stream.kind === "count" || stream.kind === "distinct" ? "the number" : "each count";
+  return (
+    `Noise was added to ${what} on purpose. The interval holds the number without noise ${odds(confidence)}` +
+    (stream.protects === "person" && stream.kind === "top"
+      ? `. Of one person at most ${stream.max_items} items count, so the number of people may be larger than the interval says.`
+      : ".")
+  );
+}
+
+export function estimate(stream, { value, lower, upper }) {
+  return `${between(lower, upper)} ${unit(stream, value)}`;
+}
+
+/** Epsilon for somebody who has not met it. */
+export function meaning({ kind, epsilon }) {
+  const seen = kind === "survey" ? "seeing what a device sent" : "seeing everything published here";
+  const times = figure(Number(Math.exp(epsilon).toPrecision(2)));
+  return `In other words: whatever somebody suspects about one of the protected, ${seen} makes their odds at most ${times} times higher or lower.`;
+}
+
+export const MISSED = "The service was not running when this tick ended: not everything of that time was counted.";
+
+export const reports = (release) => `From ${number(release.reports)} ${release.reports === 1 ? "report" : "reports"}.`;
+
+/** Why there is no number to see, for a release or the lack of one. */
+export function nothing(stream, release) {
+  if (!release) return "No number yet: the first one is published when the first tick ends.";
+  if (release.missed) return MISSED;
+  if (stream.kind === "survey") return "Not enough answers yet to show any.";
+  return "Nothing was frequent enough to be shown without pointing at somebody.";
+}
