@@ -11,10 +11,14 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo test spark faults browser service lint types audit bench stubs clean mutants
+.PHONY: demo serve test spark faults browser service lint types audit bench stubs clean mutants
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
+
+# The live service with a made-up site that sends it traffic, and the page of a survey. Ctrl-C ends it.
+serve: $(VENV)/.service
+	$(BIN)/python examples/site/serve.py
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/service
@@ -32,8 +36,10 @@ browser: $(VENV)/.dev
 	command -v node >/dev/null || { apt-get -q update && apt-get -qy install nodejs; }
 	$(BIN)/python -m pytest -q tests/browser
 
-# The live service: its interface and its faults; DISCREET_FAULTS=full kills it as often as docs/service.md states.
+# The live service: its interface, its faults, and its page in Chromium, which is installed where there is none and it may
+# be; DISCREET_FAULTS=full kills it as often as docs/service.md states.
 service: $(VENV)/.dev
+	command -v chromium >/dev/null || { apt-get -q update && apt-get -qy install chromium; }
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/service
 
 lint: $(VENV)/.dev
@@ -68,6 +74,10 @@ $(VENV)/.created:
 
 $(VENV)/.built: $(VENV)/.created $(SOURCES)
 	$(BIN)/pip install --quiet --no-build-isolation -e ".[plot]"
+	touch $@
+
+$(VENV)/.service: $(VENV)/.built
+	$(BIN)/pip install --quiet --no-build-isolation -e ".[service]"
 	touch $@
 
 # PySpark comes as source, which the flag for our own package makes pip build with what is here.
