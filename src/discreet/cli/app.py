@@ -44,8 +44,9 @@ _COMMANDS = (
     "pan",
     "party",
     "service",
+    "completion",
 )
-_WITHOUT_MATRICES = ("top", "count", "distinct", "histogram", "explain", "ledger")
+_WITHOUT_MATRICES = ("top", "count", "distinct", "histogram", "quantiles", "explain", "ledger", "completion")
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 

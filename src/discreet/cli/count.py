@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["count"]
 
 
-@click.command()
+@click.command(cls=options.Question)
 @options.files(required=True)
 @options.reading()
 @options.budget

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["distinct"]
 
 
-@click.command()
+@click.command(cls=options.Question)
 @options.files(required=True)
 @options.reading()
 @options.budget

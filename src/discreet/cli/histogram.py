@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["histogram"]
 
 
-@click.command()
+@click.command(cls=options.Question)
 @options.files(required=True)
 @options.reading()
 @options.budget

@@ -1,6 +1,6 @@
 """The options that commands share: each is defined here once, and those that belong together become one argument.
 
-    @click.command()
+    @click.command(cls=options.Question)
     @options.files(required=True)
     @options.reading()
     @options.budget
@@ -68,6 +68,36 @@ class Argument(click.Argument):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         return self.make_metavar(ctx), self.help or ""
+
+
+_SECTIONS = {
+    "The question": (),  # and all that have no other place
+    "What is read": (
+        *("column", "where", "sql", "nulls", "bad_rows", "input_format", "no_header", "delimiter", "quote"),
+        "rows_of_the_result_are_the_events",
+    ),
+    "What it costs": ("epsilon", "delta", "rho", "ledger", "account", "charge_id"),
+    "The answer": ("confidence", "format", "output", "plot", "explain", "quiet"),
+    "Advanced": ("mechanism", "capacity", "length", "workers", "memory", "total_share", "bins"),
+}
+
+
+class Question(click.Command):
+    """A command that asks about data: its options in sections, in which options that all questions share come alike."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        place = {name: title for title, names in _SECTIONS.items() for name in names}
+        shown: dict[str, list[tuple[str, str]]] = {title: [] for title in _SECTIONS}
+        told_already = hasattr(click.Command, "format_arguments")  # of newer versions of click
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and not (told_already and isinstance(parameter, click.Argument)):
+                title = "The answer" if "--help" in parameter.opts else place.get(str(parameter.name), "The question")
+                shown[title].append(record)
+        for title, records in shown.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
 
 def takes(*parameters: click.Parameter) -> Decorator:

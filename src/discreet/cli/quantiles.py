@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["quantiles"]
 
 
-@click.command()
+@click.command(cls=options.Question)
 @options.files(required=True)
 @options.reading()
 @options.budget

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["top"]
 
 
-@click.command()
+@click.command(cls=options.Question)
 @options.files(required=True)
 @options.reading()
 @options.budget

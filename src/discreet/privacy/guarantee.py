@@ -31,14 +31,14 @@ class Guarantee:
     seeded: bool = False
 
     def sentence(self) -> str:
-        """The promise in one plain sentence."""
+        """The promise in one plain sentence; by which mechanism it is kept is for `explain` and `plan`."""
         if self.seeded:
             return "NOT PRIVATE: the noise came from a seeded source, for tests only."
         if self.epsilon is None:
             spend = f"rho={self.rho:g} (zCDP)"
         else:
             spend = f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
-        return f"Differentially private with {spend}: it hides {self.unit.describe()} ({self.mechanism})."
+        return f"Differentially private with {spend}: it hides {self.unit.describe()}."
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""

@@ -1,0 +1,25 @@
+"""`discreet completion`: what a shell needs to complete commands and options."""
+
+from __future__ import annotations
+
+import click
+
+from discreet.cli.options import Argument, choice, takes
+
+__all__ = ["completion"]
+
+
+@click.command()
+@takes(Argument("shell", "Your shell.", type=choice("bash", "zsh", "fish")))
+def completion(shell: str) -> None:
+    """Print what a shell needs to complete commands.
+
+    In the start-up file of bash or zsh: eval "$(discreet completion bash)". In fish: discreet completion fish | source.
+    """
+    from click.shell_completion import get_completion_class
+
+    from discreet.cli.app import app
+
+    found = get_completion_class(shell)
+    assert found is not None
+    print(found(app, {}, "discreet", "_DISCREET_COMPLETE").source())

@@ -1,0 +1,77 @@
+"""What somebody tries first: the version, the help, completion, and the module."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from tests.commands import run_here
+
+import discreet
+from discreet.cli.app import app
+
+QUESTIONS = ["top", "count", "distinct", "histogram", "quantiles"]
+SHARED = [
+    *(
+        "--column",
+        "--user-column",
+        "--nulls",
+        "--bad-rows",
+        "--input-format",
+        "--epsilon",
+        "--delta",
+        "--rho",
+        "--ledger",
+    ),
+    *("--account", "--charge-id", "--confidence", "--format", "--output", "--explain", "--quiet"),
+]
+
+
+def test_the_version():
+    assert run_here("--version").stdout == f"discreet {discreet.__version__}\n"
+    module = subprocess.run(
+        [sys.executable, "-m", "discreet", "--version"], capture_output=True, text=True, timeout=300
+    )
+    assert (module.returncode, module.stdout) == (0, f"discreet {discreet.__version__}\n")
+
+
+@pytest.mark.parametrize("command", QUESTIONS)
+def test_questions_share_their_options_and_the_sections_of_their_help(command):
+    told = run_here(command, "--help").stdout
+    assert not [option for option in SHARED if option not in told]
+    titles = [line.rstrip(":") for line in told.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    wanted = ["The question", "What is read", "What it costs", "The answer", "Advanced"]
+    assert [title for title in titles if title in wanted] == wanted[: 4 + ("Advanced:" in told)]
+    plain = told.partition("Advanced:")[0].lower()
+    assert not [name for name in ("mechanism", "misra", "laplace", "gaussian") if name in plain]
+
+
+def test_the_table_names_no_mechanism(tmp_path):
+    path = tmp_path / "rows.txt"
+    path.write_text("a\n" * 500)
+    shown = run_here("top", path, "--epsilon", 1, "--delta", 1e-6, "--unit", "row").stdout
+    assert "Differentially private" in shown
+    assert "release" not in shown
+    assert "Mechanism: " in run_here("top", path, "--epsilon", 1, "--delta", 1e-6, "--explain").stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    script = run_here("completion", shell)
+    assert script.returncode == 0
+    assert "_DISCREET_COMPLETE" in script.stdout
+    if shutil.which(shell):
+        parsed = subprocess.run([shell, "-n"], input=script.stdout, capture_output=True, text=True, timeout=300)
+        assert parsed.returncode == 0, parsed.stderr
+    assert run_here("completion", "tcsh").returncode == 2
+
+
+def test_completion_knows_commands_and_options():
+    asked = {"_DISCREET_COMPLETE": "bash_complete", "COMP_WORDS": "discreet quantiles --ra", "COMP_CWORD": "2"}
+    code = "from discreet.cli.app import app; app(prog_name='discreet')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True, timeout=300
+    )
+    assert "plain,--range" in done.stdout
+    assert "quantiles" in app.list_commands(None)
