@@ -536,7 +536,7 @@ BAD_RELEASES = {
     "a mapping": (dc.DataError, lambda a: dc.top_k({"cats": ["a"]}, 1, BUDGET, unit=dc.User(2), ledger=a)),
     "one string": (dc.DataError, lambda a: dc.top_k("aaaa", 1, BUDGET, grouped=False, ledger=a)),
     "no column": (dc.DataError, lambda a: dc.top_k(7, 1, BUDGET, ledger=a)),
-    "floats": (dc.DataError, lambda a: dc.top_k(np.ones(3), 1, BUDGET, ledger=a)),
+    "floats": (dc.DataError, lambda a: dc.top_k(pd.Series([1.0, None]), 1, BUDGET, ledger=a)),
     "a table": (dc.DataError, lambda a: dc.top_k(pa.table({"a": [1], "b": [2]}), 1, BUDGET, ledger=a)),
     "a frame": (dc.DataError, lambda a: dc.top_k(pd.DataFrame({"a": [1], "b": [2]}), 1, BUDGET, ledger=a)),
     "lists as events": (dc.ParameterError, lambda a: dc.top_k(pa.array([["a"]]), 1, BUDGET, ledger=a)),

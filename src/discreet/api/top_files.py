@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from discreet.central import Mechanism
 from discreet.errors import DataError, ParameterError
-from discreet.privacy import Budget, User
+from discreet.privacy import Budget, Event, Unit, User
+from discreet.privacy.budget import as_budget
+from discreet.privacy.checks import whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.events.joint import Keys
+    from discreet.noise import RandomSource
     from discreet.privacy.ledger import Account
     from discreet.releases.release import Release
 
@@ -29,13 +34,17 @@ def top_k_of_files(
     value_range: tuple[float, float] | None = None,
     memory: str | None = None,
     nulls: str = "error",
-    mechanism: str = "auto",
+    mechanism: str | Mechanism | type[Mechanism] = "auto",
     workers: int | None = None,
     when_read: Callable[[], None] = lambda: None,
     ledger: Account | None = None,
     charge_id: str | None = None,
     columns: Mapping[str, Any] | None = None,
     request: str | None = None,
+    unit: Unit | None = None,
+    keys: Keys | None = None,
+    source: RandomSource | None = None,
+    time: str | None = None,
     **sketch: Any,
 ) -> Release:
     """The most frequent items of the batches of `events.stream.open_stream`; see `top_k`.
@@ -59,10 +68,15 @@ def top_k_of_files(
         charge_id: As in `top_k`.
         columns: The names that the columns have in the files, for what the release says of itself.
         request: As in `top_k`.
+        unit: For rows, as in `top_k`.
+        keys: What made the items of the batches, where they are made of several columns.
+        source: For tests and audits only.
+        time: When it was asked for.
         sketch: Further arguments of `top_k`, for rows.
     """
+    form = None if keys is None else _in_columns(keys)
     if lists or (users and mechanism == "auto"):
-        from discreet.api.top_people import asked_of_people
+        from discreet.api.top_people import asked_of_people, refuse_for_people
         from discreet.central.prepared import prepare_people
         from discreet.engines.people import Memory, people_of_batches
         from discreet.summaries.people import ValueRange
@@ -70,39 +84,46 @@ def top_k_of_files(
         Memory(memory)  # refused before anything is read
         within = None if value_range is None else ValueRange(*value_range)
         prepared = prepare_people(
-            k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id
-        )
+            k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id,
+            source=source,
+        )  # fmt: skip
+        given = {name: sketch.get(name) for name in ("capacity", "total_share", "stream_length")}
+        refuse_for_people(unit=unit, **given)
+        if sketch.get("bad_items") == "error":
+            raise ParameterError("bad_items is not for people: they are protected without it")
         rows = count == "rows"
         found = people_of_batches(batches, rows=rows, value_range=within, nulls=nulls, memory=memory, threads=workers)
         try:
             when_read()
             asked = asked_of_people(k, columns, nulls, max_items, count, within)
-            return prepared.release(found, {"request": request}, **asked)
+            return prepared.release(found, {"request": request}, **asked, form=form, time=time or prepared.time)
         finally:
             found.close()
-    from discreet.api.top_rows import top_k
+    from discreet.api.top_rows import release_of_rows
 
     if users and max_items is None:
         raise ParameterError("users with a mechanism of your own need max_items")
+    if count != "users" or memory is not None:
+        raise ParameterError("count and memory are for people: give user, the column that says whose row it is")
 
     def read() -> Iterator[Any]:
         yield from _columns(batches, users, max_items)
         when_read()
 
-    return top_k(
-        read(),
-        k,
-        budget,
-        unit=None if max_items is None else User(max_items),
-        grouped=max_items is not None,
-        mechanism=mechanism,
-        workers=workers,
-        ledger=ledger,
-        charge_id=charge_id,
-        columns=columns,
-        request=request,
-        **sketch,
-    )
+    if max_items is not None:
+        unit = User(max_items)
+    elif unit is None:
+        unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
+    return release_of_rows(
+        read(), whole_number("k", k), as_budget(budget), unit, grouped=max_items is not None, mechanism=mechanism,
+        nulls=nulls, workers=workers, ledger=ledger, charge_id=charge_id, columns=columns, request=request,
+        source=source, time=time, form=form, **sketch,
+    )  # fmt: skip
+
+
+def _in_columns(keys: Keys) -> Callable[[Release], Release]:
+    """A release of keys as one of the columns that they were made of."""
+    return lambda release: release.with_items(keys.items(release.item_column), keys.by)
 
 
 def _columns(batches: Iterator[pa.RecordBatch], users: bool, max_items: int | None) -> Iterator[Any]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.api.choosing import empty_summary, prepare
 from discreet.api.releasing import asked_of_summary, asked_of_top
-from discreet.api.top_people import refuse_for_people, top_k_of_people
+from discreet.api.top_people import range_of_values, refuse_for_people, top_k_of_people
 from discreet.api.user_lists import items_of_users
 from discreet.central import Mechanism
 from discreet.errors import DataError, ParameterError
-from discreet.events.items import bad_items_rule, batches_of, one_column, says_lists, skip_nulls, table_of_lists
+from discreet.events.items import (
+    bad_items_rule,
+    batches_of,
+    one_column,
+    only_column,
+    says_lists,
+    skip_nulls,
+    table_of_lists,
+)
+from discreet.events.joint import names_of
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
@@ -23,7 +32,12 @@ from discreet.summaries import ShardedMisraGries, UserMisraGries
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["top_k"]
+__all__ = ["release_of_rows", "top_k"]
+
+_WHOSE = (
+    "single items do not say whose they are: give a table with column= and user=, or the list of every "
+    "person's items; with dc.User(max_items) you vouch that nobody has more rows than that"
+)
 
 
 def top_k(
@@ -31,7 +45,7 @@ def top_k(
     k: int,
     budget: Budget,
     *,
-    column: str | None = None,
+    column: str | Sequence[str] | None = None,
     user: str | None = None,
     max_items: int | None = None,
     count: str = "users",
@@ -57,6 +71,7 @@ def top_k(
 
         top_k(table, 100, budget, column="url", user="visitor")     # hides people, with all of their rows
         top_k(table, 100, budget, column="shop", user="customer", values="price", value_range=(0, 500))    # sums
+        top_k(table, 100, budget, column=["country", "url"])        # items of two columns, and a column for each
         top_k(column, 100, budget)                                  # hides a row
 
     With `user` the whole of a person is hidden, whatever they did, and nobody has to say how many items that are
@@ -77,10 +92,13 @@ def top_k(
     Args:
         data: What `MisraGries.update` takes (an Arrow, NumPy, pandas or polars column, or an iterable of int, str or
             bytes), a list column or an iterable of lists, a table of one column, a record batch reader, or an
-            iterable of such columns or record batches: they are read one at a time and once.
+            iterable of such columns or record batches: they are read one at a time and once. With `column` a table:
+            of Arrow (also a reader, and anything with `__arrow_c_stream__`), pandas, polars (also a lazy frame), a
+            relation of DuckDB, or a dict of columns.
         k: How many items to list at most.
         budget: What the release may spend.
-        column: Of a table: the column of the items.
+        column: Of a table: the column of the items, or a list of several, whose values together are an item. They
+            may hold text, bytes, numbers, booleans, dates, times and decimals, and are published in their own types.
         user: Of a table: the column that says whose row it is. It protects people.
         max_items: With `user`: a person with at most so many items is counted in full. By default this is chosen
             privately.
@@ -119,6 +137,19 @@ def top_k(
     skip_nulls(nulls)
     bad_items_rule(bad_items)
     strict = None if bad_items == "skip" else bad_items
+    began = now()  # a table may be read when its columns are looked at
+    names = () if column is None else names_of("column", column)
+    data, in_columns = _as_table(data, names)
+    if in_columns:
+        return _top_k_of_columns(
+            data, k, budget, names or ("item",), user=user, max_items=max_items, count=count, values=values,
+            value_range=value_range, memory=memory, unit=unit, capacity=capacity, mechanism=mechanism, nulls=nulls,
+            bad_items=bad_items,
+            ledger=ledger, charge_id=charge_id, total_share=total_share, stream_length=stream_length, grouped=grouped,
+            workers=workers, request=request, source=source, time=began,
+            columns={"item": list(names) if names[1:] else column, "user": user, "value": values, **(columns or {})},
+        )  # fmt: skip
+    column = names[0] if names else None
     if user is not None:
         refuse_for_people(
             unit=unit, capacity=capacity, total_share=total_share, stream_length=stream_length, grouped=grouped,
@@ -129,7 +160,7 @@ def top_k(
         return top_k_of_people(
             data, k, budget, column=column, user=user, max_items=max_items, count=count, values=values,
             value_range=value_range, nulls=nulls, memory=memory, workers=workers,
-            ledger=ledger, charge_id=charge_id, request=request, source=source,
+            ledger=ledger, charge_id=charge_id, request=request, source=source, time=began,
         )  # fmt: skip
     for_people = any(option is not None for option in (max_items, memory)) or count != "users"
     if values is not None or value_range is not None or (for_people and (unit != User() or mechanism != "auto")):
@@ -138,7 +169,6 @@ def top_k(
             "lists, one row a person: unit=dc.User(), and no values)"
         )
     told = {"item": column, **(columns or {})}
-    began = now()  # a table may be read when its column is taken
     if column is not None:
         data = column_of(data, column)
     if unit is None:
@@ -149,10 +179,7 @@ def top_k(
     if grouped is None:
         grouped = isinstance(unit, User) if nested is None else nested
     if not grouped and isinstance(unit, User) and unit.max_items is None:
-        raise ParameterError(
-            "single items do not say whose they are: give a table with column= and user=, or the list of every "
-            "person's items; with dc.User(max_items) you vouch that nobody has more rows than that"
-        )
+        raise ParameterError(_WHOSE)
     if grouped and isinstance(unit, User) and unit.max_items is None and mechanism == "auto":
         refuse_for_people(capacity=capacity, total_share=total_share, stream_length=stream_length, bad_items=strict)
         table, persons = table_of_lists(one_column(batches_of(data, grouped)), nulls)
@@ -162,13 +189,48 @@ def top_k(
             request=asked_of_top(k, nulls, request, column=column), source=source, lists=True, columns=told,
             time=began,
         )  # fmt: skip
+    return release_of_rows(
+        batches_of(data, grouped), k, budget, unit, grouped=grouped, capacity=capacity, mechanism=mechanism,
+        nulls=nulls, bad_items=bad_items, ledger=ledger, charge_id=charge_id, total_share=total_share,
+        stream_length=stream_length, workers=workers, columns=told, column=column, request=request, source=source,
+        time=began,
+    )  # fmt: skip
+
+
+def release_of_rows(
+    batches: Iterator[Any],
+    k: int,
+    budget: Budget,
+    unit: Unit,
+    *,
+    grouped: bool,
+    mechanism: str | Mechanism | type[Mechanism] = "auto",
+    capacity: int | None = None,
+    nulls: str = "error",
+    bad_items: str = "skip",
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    total_share: float | None = None,
+    stream_length: int | None = None,
+    workers: int | None = None,
+    columns: Mapping[str, Any] | None = None,
+    column: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+    time: str | None = None,
+    form: Callable[[Release], Release] | None = None,
+) -> Release:
+    """`top_k` of batches of items, or `grouped` of lists: checked, read, charged, drawn.
+
+    `form` makes the columns of the release of what stood for the items, see `Prepared.paid`.
+    """
+    strict, began = None if bad_items == "skip" else bad_items, time or now()
     summary = empty_summary(grouped, k, budget, unit, capacity, mechanism, stream_length, workers)
     # An hour of reading must not end in a parameter that could have been refused before.
     prepared = prepare(
         summary, budget, mechanism, unit, total_share, stream_length,
         ledger=ledger, charge_id=charge_id, source=source, needs_no_length=True,
     )  # fmt: skip
-    batches = batches_of(data, grouped)
     if grouped and not isinstance(summary, UserMisraGries):
         assert isinstance(unit, User)
         batches = _flat(batches, unit.limit, nulls)
@@ -184,8 +246,62 @@ def top_k(
     # Nobody else has the summary, so it is not copied.
     request_of_all = asked_of_summary(summary, prepared.stream_length, asked)
     return prepared.release(
-        summary, request_of_all, time=began, k=k, columns=told, nulls=nulls, bad_items=bad_items, workers=workers
-    ).head(k)
+        summary, request_of_all, time=began, k=k, columns=columns, nulls=nulls, bad_items=bad_items, workers=workers,
+        form=form,
+    ).head(k)  # fmt: skip
+
+
+def _as_table(data: Any, names: Sequence[str]) -> tuple[Any, bool]:
+    """The data with columns that can be looked at, and whether they hold items that no summary knows as they are.
+
+    A column of such items becomes a table of one.
+    """
+    from discreet.engines.tables import is_column, needs_keys, opened
+
+    if names:
+        data = opened(data)
+        return data, len(names) > 1 or needs_keys(data, names[0])
+    data = only_column(data)
+    if is_column(data) and needs_keys({"item": data}, "item"):
+        return {"item": data}, True
+    return data, False
+
+
+def _top_k_of_columns(
+    table: Any,
+    k: int,
+    budget: Budget,
+    items: Sequence[str],
+    *,
+    user: str | None,
+    values: str | None,
+    value_range: tuple[float, float] | None,
+    nulls: str,
+    bad_items: str,
+    unit: Unit | None,
+    grouped: bool | None,
+    columns: Mapping[str, Any],
+    request: str | None,
+    **options: Any,
+) -> Release:
+    """Items of several columns, or of a type that no summary knows, on the way that files go."""
+    from discreet.api.top_files import top_k_of_files
+    from discreet.engines.tables import keyed_batches
+    from discreet.events.joint import Keys
+
+    if grouped:
+        raise ParameterError("several columns hold one item a row: lists of items come in one column")
+    if user is None and (values is not None or value_range is not None):
+        raise ParameterError("values are summed for people: give user, the column that says whose row it is")
+    if unit == User() and user is None:
+        raise ParameterError(_WHOSE)
+    range_of_values(values, value_range)
+    keys = Keys(items)
+    batches = keyed_batches(table, keys, items, user, values, bad_items)
+    return top_k_of_files(
+        batches, k, budget, users=user is not None, value_range=value_range, nulls=nulls, bad_items=bad_items,
+        unit=unit, keys=keys, columns=columns, request=asked_of_top(k, nulls, request, columns=columns), **options,
+    )  # fmt: skip
 
 
 def column_of(table: Any, name: str) -> Any:

@@ -82,20 +82,31 @@ class Prepared:
     def release(self, summary: Any, request: Mapping[str, object], **asked: Any) -> Release:
         """Charge, draw, store, return. Nobody may add to the summary meanwhile: what is checked is what is published.
 
-        `request` is what else was asked for and is public, see `Bill`; `asked` is what the release says of it, `Asked`.
+        `request` is what else was asked for and is public, see `Bill`; `asked` is what the release says of it, `Asked`,
+        and the `form` of `paid`.
         """
         self.mechanism.check(summary)
         return self.paid(lambda: self._draw(summary), request, **asked)
 
-    def paid(self, draw: Callable[[], Release], request: Mapping[str, object], also: str = "", **asked: Any) -> Release:
-        """The same for what is drawn in another way; `also` is added to the description."""
+    def paid(
+        self,
+        draw: Callable[[], Release],
+        request: Mapping[str, object],
+        also: str = "",
+        form: Callable[[Release], Release] | None = None,
+        **asked: Any,
+    ) -> Release:
+        """The same for what is drawn in another way; `also` is added to the description.
+
+        `form` puts what was drawn into the columns that were asked for: a function of the release alone.
+        """
         bill = Bill(self.budget, self.description + also, self.mechanism.unit, request)
         capacity = getattr(self.mechanism, "capacity", None)
         chosen = {"capacity": capacity, "stream_length": self.stream_length, "total_share": self.total_share}
         told: dict[str, Any] = {"time": self.time, **chosen, **asked}
 
         def drawn() -> Release:
-            release = draw()
+            release = draw() if form is None else form(draw())
             release.asked = Asked.of(**told)
             return release
 

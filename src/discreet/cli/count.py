@@ -49,7 +49,7 @@ def count(
         raise ParameterError("people are counted by --user-column alone, rows by --column: give one of them")
     unit, what = (User(), "people") if people else (Event(), "rows")
     mechanism = CountRelease(budget, unit, what, place.confidence)
-    stream = (replace(source, column=user_column) if people else source).open(files)
+    stream = (source if user_column is None else replace(source, columns=(user_column,))).open(files)
 
     place.check([*stream.files, paying.ledger])
 

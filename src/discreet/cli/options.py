@@ -133,19 +133,27 @@ def gathers(name: str, make: Callable[..., Any], *parameters: click.Parameter) -
 class Source:
     """How the files of a command are read."""
 
-    column: str | None
+    columns: tuple[str, ...]
     input_format: str | None
     nulls: str
     bad_rows: str
     dialect: Dialect | None = None
 
-    def open(self, files: tuple[str, ...], **more: Any) -> ItemBatches:
-        """The files as a stream of batches."""
+    @property
+    def column(self) -> str | None:
+        """The column of the items, for commands that know one."""
+        if len(self.columns) > 1:
+            raise ParameterError("--column is given more than once, and this command takes one; `discreet top` several")
+        return self.columns[0] if self.columns else None
+
+    def open(self, files: tuple[str, ...], joint: bool = False, **more: Any) -> ItemBatches:
+        """The files as a stream of batches; where items may be `joint`, of several columns."""
         from discreet.events.stream import open_stream
 
         return open_stream(
             files,
-            column=self.column,
+            column=self.columns or None if joint else self.column,
+            joint=joint,
             format=self.input_format,
             nulls=self.nulls,  # type: ignore[arg-type]
             bad_rows=self.bad_rows,  # type: ignore[arg-type]
@@ -194,7 +202,15 @@ def files(required: bool = False, help: str = "Files or patterns; '-' is standar
     return takes(Argument("files", help, nargs=-1, required=required, metavar=metavar))
 
 
-COLUMN = option("--column", "The column of the items; by default the only one.")
+def _only_one(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
+    if len(values) > 1:
+        raise ParameterError(f"{param.opts[0]} is given more than once, and this command takes one")
+    return values[0] if values else None
+
+
+_COLUMN = "The column of the items; by default the only one. `top` takes several, which hold an item together."
+COLUMN = option("--column", _COLUMN, multiple=True, callback=_only_one)
+COLUMNS = option("--column columns", _COLUMN, multiple=True)
 USER_COLUMN = option("--user-column", "The column that says whose row it is: protects people, with all of their rows.")
 INPUT_FORMAT = option(
     "--input-format",
@@ -248,7 +264,7 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
     return gathers(
         "source",
         make,
-        COLUMN,
+        COLUMNS,
         option("--nulls", without_value, choice("error", "skip"), default=nulls),
         flag("--skip-nulls", "The name of --nulls skip in older scripts.", hidden=True),
         *([] if every_row else [BAD_ROWS]),

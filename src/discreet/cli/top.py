@@ -114,9 +114,12 @@ def top(
     if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
     lists = persons or (max_items_per_user is not None and user_column is None)
-    stream = source.open(files, user_column=user_column, value_column=value_column, lists=lists)
+    if lists and len(source.columns) > 1:
+        raise ParameterError("several columns hold one item a row: lists of items come in one --column")
+    stream = source.open(files, joint=True, user_column=user_column, value_column=value_column, lists=lists)
     place.check([*stream.files, paying.ledger])
-    asked = [list(files), source.column, user_column, source.input_format, source.nulls, source.bad_rows]
+    column = list(source.columns) if len(source.columns) > 1 else source.column
+    asked = [list(files), column, user_column, source.input_format, source.nulls, source.bad_rows]
     more = ([] if value_column is None else [value_column]) + ([source.asked_more] if source.asked_more else [])
     request = json.dumps([*asked, *more])
 
@@ -137,8 +140,9 @@ def top(
             when_read=reading_is_over,
             ledger=payer,
             charge_id=paying.charge_id,
-            columns={"item": source.column, "user": user_column, "value": value_column},
+            columns={"item": column, "user": user_column, "value": value_column},
             request=request,
+            keys=stream.keys,
             stream_length=length,
             **sketch,
         )

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
-from discreet.engines.tables import untagged
 from discreet.errors import DataError
 from discreet.events.columns import is_amount
 from discreet.events.items import read
+from discreet.events.kinds import untagged
 from discreet.events.published import items_array
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
 from discreet.summaries.people import Counts, ValueRange

@@ -19,10 +19,11 @@ import pyarrow as pa
 from discreet import _native
 from discreet.engines.numbers import Columns, NumberedRows, Numbers, numbered
 from discreet.engines.private_folder import remove_left_over
-from discreet.engines.tables import TAGGED, as_arrow, names_of_objects, objects_as_arrow, with_kinds
+from discreet.engines.tables import TAGGED, as_arrow, names_of_objects, objects_as_arrow
 from discreet.engines.threads import available_workers
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import read, without_list_views
+from discreet.events.kinds import with_kinds
 from discreet.events.stream import OF_KINDS
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 

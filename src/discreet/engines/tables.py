@@ -1,9 +1,9 @@
-"""Tables of any library as Arrow, and columns of Python objects of several kinds as bytes that tell the kinds apart."""
+"""Tables of any library as Arrow, and batches of their items, people and values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -11,11 +11,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import DataError
-from discreet.events.items import Item, is_polars_objects, item_of, library, read
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES
+from discreet.errors import DataError, ParameterError
+from discreet.events.columns import kind_of
+from discreet.events.items import is_polars_objects, item_of, library, read, refuse_single
+from discreet.events.joint import OWN_KINDS, Keys, part_type, unreadable_texts
+from discreet.events.kinds import tagged, with_kinds
 
-__all__ = ["TAGGED", "as_arrow", "names_of_objects", "objects_as_arrow", "untagged", "with_kinds"]
+__all__ = [
+    "TAGGED",
+    "as_arrow",
+    "is_column",
+    "keyed_batches",
+    "names_of_objects",
+    "needs_keys",
+    "objects_as_arrow",
+    "opened",
+]
+
+_ROWS_AT_ONCE = 1 << 16
 
 TAGGED = {b"discreet": b"with kinds"}
 """The metadata of a column whose values are written with their kinds."""
@@ -41,7 +54,11 @@ def as_arrow(table: Any) -> Any:
         raise
     except Exception as error:  # which may quote what could not be read
         failed = f"it has no columns that Arrow can read ({type(error).__name__})"
-    raise DataError(f"people are counted in a table of columns, not in a {type(table).__name__}: {failed}")
+    raise DataError(f"expected a table of columns, not {_article(type(table).__name__)}: {failed}")
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1] in 'AEIOUaeiou' else 'a'} {name}"
 
 
 def names_of_objects(table: Any) -> list[Any]:
@@ -108,7 +125,7 @@ def _objects_of(column: Any) -> list[Any] | None:
 
 def _tags(values: list[Any]) -> list[bytes | None] | None:
     """The objects with their kinds; None if all are items of one kind, which Arrow reads as they are."""
-    tags = [_tag(value) for value in values]
+    tags = [tagged(value) for value in values]
     kinds = {tag[:1] for tag in tags if tag is not None}
     odd = any(tag is None and value is not None for value, tag in zip(values, tags, strict=True))
     large = kinds == {b"i"} and any(isinstance(item := item_of(value), int) and item >= 2**63 for value in values)
@@ -135,31 +152,153 @@ def _float(value: Any) -> float | None:
         return None
 
 
-def _tag(value: Any) -> bytes | None:
-    """An item with its kind in front, or None if it cannot be one."""
-    item = item_of(value)
-    if isinstance(item, int):
-        return b"i" + str(item).encode()
-    text = item.encode() if isinstance(item, str) else item
-    if text is None or len(text) > DEFAULT_MAX_KEY_BYTES:
-        return None
-    return (b"t" if isinstance(item, str) else b"b") + text
+# ---- items that are made of several columns, or are of a type that no summary knows ----------------------------------
 
 
-def with_kinds(column: pa.Array) -> pa.Array:
-    """A column of texts, bytes or whole numbers with the kind in front of each, as `objects_as_arrow` writes them."""
-    import pyarrow.compute as pc
+def opened(table: Any) -> Any:
+    """A table whose columns can be looked at: a dict or a frame as it is, anything else as Arrow."""
+    return table if isinstance(table, dict) or names_of_objects(table) else as_arrow(table)
 
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_integer(column.type):
-        kind, column = b"i", column.cast(pa.string())
+
+def needs_keys(table: Any, name: str) -> bool:
+    """Whether a column of an opened table has items that no summary knows: dates, decimals and the like.
+
+    The type says it; of Python objects any of them, so that none of them decides what becomes of another.
+    """
+    if names_of_objects(table).count(name) == 1:
+        refuse_single(table[name])
+        objects = _objects_of(table[name])
+        if objects is not None:
+            others = {*map(type, objects)} - {str, int, bytes, type(None)}
+            return bool(others) and any(item_of(value) is None and tagged(value) is not None for value in objects)
+        kind = read(table[name], lambda: _array_of(table[name][:0]).type)
+    elif isinstance(table, dict) or table.schema.names.count(name) != 1:
+        return False  # which is refused where it is read
     else:
-        kind = b"t" if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else b"b"
-    binary = pa.large_binary()
-    return pc.binary_join_element_wise(pa.scalar(kind, binary), column.cast(binary), pa.scalar(b"", binary))
+        kind = table.schema.field(name).type
+    return not pa.types.is_null(kind) and kind_of(kind) is None and part_type(kind) is not None
 
 
-def untagged(value: bytes) -> Item:
-    kind, rest = value[:1], value[1:]
-    return int(rest) if kind == b"i" else rest.decode() if kind == b"t" else rest
+def is_column(data: Any) -> bool:
+    """Whether this is a column by itself, which can be looked at before it is read."""
+    if isinstance(data, (pa.Array, pa.ChunkedArray, list, tuple)):
+        return not isinstance(data, pa.UnionArray)
+    return library(data) in ("numpy", "pandas", "polars") and len(getattr(data, "shape", ())) == 1
+
+
+def keyed_batches(
+    table: Any,
+    keys: Keys,
+    wanted: Sequence[str],
+    user: str | None = None,
+    values: str | None = None,
+    bad_items: str = "skip",
+) -> Iterator[pa.RecordBatch]:
+    """Batches with the columns "item", "user" and "value" from a table of any library.
+
+    Args:
+        table: As for `as_arrow`.
+        keys: Makes the items of the `wanted` columns, those of the groups first. Its layout is known when this returns.
+        user: The column that says whose row it is.
+        values: The column of numbers.
+        bad_items: "skip" leaves out rows with what cannot be an item, "error" refuses them.
+    """
+    others = {of: name for of, name in (("user", user), ("value", values)) if name is not None}
+    every = [*wanted, *others.values()]
+    if len(set(every)) < len(every):
+        raise ParameterError("the columns of groups, items, people and values must be different columns")
+    data, own = _chosen(table, every, values, bad_items)
+    types = [OWN_KINDS if name in own else data.schema.field(name).type for name in wanted]
+    keys.start(types)
+    return _keyed(data, keys, wanted, others, bad_items)
+
+
+def _keyed(
+    data: Any, keys: Keys, wanted: Sequence[str], others: dict[str, str], bad_items: str
+) -> Iterator[pa.RecordBatch]:
+    batches = data if isinstance(data, pa.RecordBatchReader) else iter(data.to_batches(_ROWS_AT_ONCE))
+    while (batch := read(data, lambda: next(batches, None))) is not None:
+        bad = unreadable_texts([batch.column(name) for name in wanted])
+        if bad is not None:
+            if bad_items == "error":
+                raise DataError("the table has text that is not valid UTF-8")
+            batch = batch.filter(pa.array(~bad))
+        arrays = [keys.of([batch.column(name) for name in wanted], "the table")]
+        arrays += [batch.column(name) for name in others.values()]
+        yield pa.record_batch(arrays, names=["item", *others])
+
+
+def _chosen(table: Any, wanted: Sequence[str], values: str | None, bad_items: str) -> tuple[Any, set[str]]:
+    """The wanted columns as a table or reader, and which of them have values with kinds of their own."""
+    objects = isinstance(table, dict) or bool(names_of_objects(table))
+    data = None if objects else as_arrow(table)
+    names = names_of_objects(table) if data is None else list(data.schema.names)
+    for name in wanted:
+        if names.count(name) != 1:
+            there = "more than one column" if name in names else "no column"
+            raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
+    if data is not None:
+        return data, set()
+    arrays, own, kept = [], set(), None
+    for name in wanted:
+        column = table[name]
+        refuse_single(column)
+        found = _objects_of(column)
+        if found is None:
+            arrays.append(read(column, lambda: _array_of(column)))  # noqa: B023 (called at once)
+            continue
+        if name == values:
+            amounts = _floats(found)
+            arrays.append(pa.array(found if amounts is None else amounts, pa.float64()))
+            continue
+        own.add(name)
+        array = _quickly_tagged(column)
+        if array is None:
+            tags = [None if value is None else tagged(value) for value in found]
+            good = np.array([value is None or tag is not None for value, tag in zip(found, tags, strict=True)], bool)
+            if not good.all() and bad_items == "error":
+                raise DataError(f"the column {name!r} has values that cannot be items")
+            if len(good) and not good.any():
+                raise DataError(f"no value of the column {name!r} can be an item, such as a text or a whole number")
+            if kept is not None and len(kept) != len(good):
+                raise DataError("the columns of the table must have one length")
+            kept = good if kept is None else kept & good
+            array = pa.array(tags, pa.large_binary())
+        arrays.append(array)
+    if len({len(array) for array in arrays}) > 1:
+        raise DataError("the columns of the table must have one length")
+    made = pa.table(arrays, names=list(wanted))
+    return made if kept is None or kept.all() else made.filter(pa.array(kept)), own
+
+
+def _array_of(column: Any) -> Any:
+    """A typed column as Arrow."""
+    made_by = library(column)
+    if getattr(column, "ndim", 1) != 1:
+        raise DataError(f"a column of the table has {column.ndim} dimensions, not one")
+    if made_by == "pandas":
+        if str(column.dtype) in ("float16", "float32", "float64"):
+            # One missing value makes floats of whole numbers in pandas: it would decide how all are published.
+            raise DataError(
+                "a column of pandas holds floats, which whole numbers become where one is missing: say what they are, "
+                'with .astype("Int64") or .astype("Float64")'
+            )
+        return pa.Array.from_pandas(column)
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return column
+    return pa.chunked_array(column) if hasattr(column, "__arrow_c_stream__") else pa.array(column)
+
+
+def _quickly_tagged(column: Any) -> pa.Array | None:
+    """A column of pandas that holds nothing but texts, or None."""
+    if library(column) != "pandas" or str(column.dtype) != "object":
+        return None
+    import pandas as pd
+
+    if pd.api.types.infer_dtype(column, skipna=True) != "string":
+        return None
+    try:
+        texts = pa.array(column, pa.large_string(), from_pandas=True)
+    except (pa.ArrowException, ValueError, UnicodeError):
+        return None  # a text that is not Unicode, for example
+    return with_kinds(texts)

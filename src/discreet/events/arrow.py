@@ -75,6 +75,7 @@ def read_arrow(source: ByteSource, column: str | None, others: Sequence[str]) ->
     if names is None:
         raise DataError(f"{source.name} is not an Arrow IPC stream or file")
     wanted = choose(names, column, others, source.name)
+    yield tuple(pa.nulls(0, reader.schema.field(name).type) for name in wanted)  # whether or not there are rows
     while (batch := _next(reader, source.name)) is not None:
         yield tuple(checked(batch, name, source.name) for name in wanted)
     if tail.at_end or not tail.last.endswith(_END_MARKS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ import pyarrow.compute as pc
 
 from discreet.errors import DataError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of_bytes
+
+if TYPE_CHECKING:
+    from discreet.events.joint import Keys
 
 __all__ = [
     "BROKEN_INPUT",
@@ -73,6 +76,11 @@ def is_amount(data_type: pa.DataType) -> bool:
     """Whether values of this type are numbers that can be summed."""
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(is_kind(data_type) for is_kind in kinds)
+
+
+def _check_amounts(array: pa.Array, source: str) -> None:
+    if kind_of(array.type) != "text" and not is_amount(array.type):
+        raise DataError(f"{source}: values must be numbers, not {array.type}")
 
 
 def _amounts(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
@@ -175,7 +183,7 @@ def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDAr
         rows = np.ones(len(array), np.bool_)
         rows[np.asarray(pc.list_parent_indices(array))[~elements]] = False
         return rows
-    if pa.types.is_integer(array.type) or pa.types.is_null(array.type):
+    if kind_of(array.type) not in ("text", "bytes"):
         return None
     good: npt.NDArray[np.bool_] | None = None
     if check_text and not _all_utf8(array):
@@ -250,8 +258,9 @@ class ItemColumns:
         line_of: The line of a row of the next batch, where the reader reads lines.
     """
 
-    def __init__(self, names: list[str], skip_nulls: bool, skip_bad_rows: bool) -> None:
+    def __init__(self, names: list[str], skip_nulls: bool, skip_bad_rows: bool, keys: Keys | None = None) -> None:
         self.names = names
+        self._keys, self.joint = keys, keys is not None and len(keys.names) > 1
         self.has_schema, self.check_text = True, False
         self.bad_rows = 0
         self.first_bad: str | None = None
@@ -269,6 +278,10 @@ class ItemColumns:
 
     def batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
         """The rows of these columns that are items (and users, and values), from a source of this name."""
+        if self._keys is not None and self._keys.needed(arrays[0].type):
+            if self._kind is not None:
+                raise DataError(f"{source} has items of type {arrays[0].type}, after items of type {self._kind}")
+            return self._keyed(arrays, source)
         if any(pa.types.is_null(array.type) for array in arrays):
             # A column of which nothing but nulls was seen so far; its type is not known yet.
             self._found_nulls(len(arrays[0]), source)
@@ -276,19 +289,14 @@ class ItemColumns:
         kinds = [kind_of(array.type, lists=position == 0) for position, array in enumerate(arrays)]
         for of, array, kind in zip(self.names, arrays, kinds, strict=True):
             if of == "value":
-                if kind != "text" and not is_amount(array.type):
-                    raise DataError(f"{source}: values must be numbers, not {array.type}")
+                _check_amounts(array, source)
             elif kind is None:
                 raise DataError(f"{source}: items must be text, bytes or whole numbers, not {array.type}")
         if self.has_schema and self.names[0] == "item":
             self._kind = self._kind or kinds[0]
             if kinds[0] != self._kind:
                 raise DataError(f"{source} has items of type {kinds[0]}, after items of type {self._kind}")
-        batch = pa.record_batch(list(arrays), names=self.names)
-        if any(array.null_count for array in arrays):
-            there = reduce(pc.and_, (pc.is_valid(column) for column in batch.columns))
-            self._found_nulls(1, source, lambda: int(np.argmin(there)))
-            batch, self.line_of = batch.filter(there), _among(there, self.line_of)
+        batch = self._without_nulls(pa.record_batch(list(arrays), names=self.names), source)
         batch = self._with_amounts(self._readable(batch, source), source)
         if kinds[0] is not None and kinds[0].startswith("list"):
             lists = batch.column(0)
@@ -296,6 +304,30 @@ class ItemColumns:
                 self._found_nulls(1, source)
                 batch = batch.set_column(0, "item", _without_null_elements(lists))
         return batch
+
+    def _keyed(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
+        """The same for items that are made of several columns: all but the users and the values."""
+        assert self._keys is not None
+        parts = len(arrays) - len(self.names) + 1
+        self._keys.start([part.type for part in arrays[:parts]], source)
+        if self.names[-1] == "value":
+            _check_amounts(arrays[-1], source)
+        batch = pa.record_batch(list(arrays), names=[*map(str, range(parts)), *self.names[1:]])
+        batch = self._without_nulls(batch, source)
+        if not batch.num_rows:
+            return pa.record_batch([], names=[])
+        batch = self._with_amounts(self._readable(batch, source), source)
+        keys = self._keys.of(batch.columns[:parts], source)
+        batch = pa.record_batch([keys, *batch.columns[parts:]], names=self.names)
+        return self._readable(batch, source)
+
+    def _without_nulls(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
+        if not any(column.null_count for column in batch.columns):
+            return batch
+        there = reduce(pc.and_, (pc.is_valid(column) for column in batch.columns))
+        self._found_nulls(1, source, lambda: int(np.argmin(there)))
+        self.line_of = _among(there, self.line_of)
+        return batch.filter(there)
 
     def _found_nulls(self, number: int, source: str, row: Callable[[], int] = lambda: 0) -> None:
         if number and not self._skip_nulls:
@@ -317,14 +349,15 @@ class ItemColumns:
         """The batch without its bad rows: items that are too long, text that is not UTF-8."""
         most = DEFAULT_MAX_KEY_BYTES
         for position, array in enumerate(batch.columns):
-            if self.names[position] == "value":
+            name = batch.schema.names[position]
+            if name == "value":
                 continue
-            good = readable(array, most if position == 0 else None, self.check_text)
+            good = readable(array, most if name == "item" else None, self.check_text)
             if good is not None:
                 reason = f"{source} has an item of more than {most} bytes, or text that is not valid UTF-8"
                 kept = self._left_out(good, reason)
                 if pa.types.is_dictionary(array.type):  # its values must be readable, too
-                    batch = batch.set_column(position, batch.field(position).name, array.dictionary_decode())
+                    batch = batch.set_column(position, name, array.dictionary_decode())
                 batch = batch.filter(kept)
         return batch
 

@@ -153,7 +153,7 @@ def refuse_no_column(data: Any) -> None:
     if isinstance(data, Mapping):
         raise DataError(
             f"expected a column or an iterable of items, got a mapping ({type(data).__name__}), of which only the keys "
-            "would count"
+            "would count; of a dict of columns name one (column=), of a Counter pass its elements()"
         )
 
 
@@ -168,7 +168,7 @@ def _from_numpy(data: Any) -> Any:
         return data.tolist()
     raise DataError(
         f"the array has {data.ndim} dimensions of {data.dtype.name}; allowed is one dimension of integers, "
-        "strings, bytes or Python objects"
+        "strings, bytes or Python objects" + (", such as array[:, 0]" if data.ndim == 2 else "")
     )
 
 
@@ -333,6 +333,15 @@ def arrow_chunks(data: Any) -> Iterator[pa.Array]:
 # ---- a column, a table of one, or batches of either ---------------------------------------------------------------
 
 
+def only_column(data: Any) -> Any:
+    """A frame of pandas of one column as that column, and a lazy frame of polars collected; anything else as it is."""
+    if library(data) == "polars" and not is_arrow(data) and hasattr(data, "collect"):
+        return read(data, data.collect)
+    if library(data) == "pandas" and getattr(data, "ndim", 1) == 2 and data.shape[1] == 1:
+        return data.iloc[:, 0]
+    return data
+
+
 def says_lists(data: Any) -> bool | None:
     """Whether the items come in lists, if the type says so. Nothing is read."""
     refuse_no_column(data)
@@ -408,7 +417,9 @@ def _is_nested_pandas(data: Any) -> bool | None:
     import pandas as pd
 
     if data.ndim != 1:
-        raise DataError("expected one column, got a data frame: pass one of its columns")
+        raise DataError(
+            f"expected one column, got a data frame of {data.shape[1]}: name those of the items with column="
+        )
     if isinstance(data.dtype, pd.ArrowDtype):
         return _is_list(data.dtype.pyarrow_dtype)
     return None if data.dtype == object else False  # objects may be lists: the unit says whether they are
@@ -416,7 +427,7 @@ def _is_nested_pandas(data: Any) -> bool | None:
 
 def _only_column(schema: Any) -> int:
     if len(schema) != 1:
-        raise DataError(f"expected one column, got a table of {len(schema)}: pass one of its columns")
+        raise DataError(f"expected one column, got a table of {len(schema)}: name those of the items with column=")
     return 0
 
 

@@ -40,6 +40,7 @@ def read_parquet(source: ByteSource, column: str | None, others: Sequence[str]) 
     plain = _guarded(source.name, pa.parquet.ParquetFile, file, **options)
     schema = _guarded(source.name, lambda: {field.name: field.type for field in plain.schema_arrow})
     wanted = choose(list(schema), column, others, source.name)
+    yield tuple(pa.nulls(0, schema[name]) for name in wanted)  # types are known, whether or not there are rows
     encoded = [name for name in wanted if kind_of(schema[name]) in ("text", "bytes")]
     as_dictionaries = _guarded(
         source.name, pa.parquet.ParquetFile, file, metadata=plain.metadata, read_dictionary=encoded, **options

@@ -2,20 +2,37 @@
 
 What a summary has seen decides how it holds its keys, and one row decides what it has seen. So nothing of that may show
 in what is published: an empty release is a column of text, whole numbers are int64 unless one of them needs uint64, and
-items of several kinds (text, bytes, whole numbers) are a union of them.
+items of several kinds (text, bytes, whole numbers) are a union of them. Columns that a schema has given a type keep it,
+also when nothing is published (`events.joint`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Item", "item_order", "items_array", "mixed_array", "published_type"]
+__all__ = [
+    "Item",
+    "Value",
+    "column_of_plain",
+    "item_order",
+    "items_array",
+    "mixed_array",
+    "plain_column",
+    "plain_items",
+    "published_type",
+]
 
 Item = int | str | bytes
+Value = int | str | bytes | bool | float | Decimal | datetime.date | datetime.datetime
+"""What a column may publish beside the items that a summary counts as they are."""
 
 # The tags of the native keys, and the places of their types in a union.
 TEXT, BYTES, INTEGER, LARGE = range(4)
@@ -29,16 +46,22 @@ def _tag(item: Item) -> int:
     return INTEGER if item < 2**63 else LARGE
 
 
-def item_order(item: Item) -> tuple[int, Any]:
-    """Sorts items of any kinds: whole numbers, then text, then bytes."""
-    return (0 if isinstance(item, int) else 1 if isinstance(item, str) else 2, item)
+def item_order(item: Any) -> tuple[int, Any]:
+    """Sorts items of any kinds: whole numbers, then text, then bytes, then what else there may be."""
+    if type(item) in (int, str, bytes):
+        return (0 if isinstance(item, int) else 1 if isinstance(item, str) else 2, item)
+    kind = _other_kind(item)
+    return 3 + (_OTHERS.index(kind) if kind else len(_OTHERS)), item
 
 
-def items_array(items: Iterable[Item]) -> pa.Array:
+def items_array(items: Iterable[Value]) -> pa.Array:
     """The items in one column; see the module."""
     import pyarrow as pa
 
-    values = list(items)
+    values: list[Any] = list(items)
+    others = {_other_kind(value) for value in values}
+    if others - {""}:
+        return _with_others(values, sorted(others))
     tags = {_tag(value) for value in values}
     if tags <= {TEXT}:
         return pa.array(values, pa.large_string())
@@ -82,3 +105,135 @@ def published_type(items: pa.Array) -> pa.Array:
     if pa.types.is_uint64(items.type) and pc.max(items).as_py() < 2**63:
         return items.cast(pa.int64())
     return items
+
+
+# ---- kinds of values that come as Python objects ---------------------------------------------------------------------
+
+_OTHERS = ("bool", "date", "datetime", "datetime in UTC", "Decimal")
+
+
+def _other_kind(value: Any) -> str:
+    """The name of a kind that no summary counts as it is; "" for text, bytes and whole numbers."""
+    if isinstance(value, datetime.datetime):
+        return "datetime" if value.tzinfo is None else "datetime in UTC"
+    name = type(value).__name__
+    return name if name in _OTHERS else ""
+
+
+def _with_others(values: list[Any], kinds: list[str]) -> pa.Array:
+    """One column of one kind, or a union of several, text and bytes and whole numbers as they are by themselves."""
+    import pyarrow as pa
+
+    if kinds == ["Decimal"]:
+        exponents = [value.as_tuple().exponent for value in values]
+        scale = max(0, *(-exponent for exponent in exponents))
+        whole = max(1, *(value.adjusted() + 1 for value in values))
+        precision = whole + scale
+        return pa.array(values, pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale))
+    if len(kinds) == 1:
+        types = {
+            "bool": pa.bool_(),
+            "date": pa.date32(),
+            "datetime": pa.timestamp("us"),
+            "datetime in UTC": pa.timestamp("us", "UTC"),
+        }
+        return pa.array(values, types[kinds[0]])
+    of = [_other_kind(value) or _tag(value) for value in values]
+    different = sorted(set(of), key=str)
+    parts = [items_array(value for value, kind in zip(values, of, strict=True) if kind == one) for one in different]
+    return mixed_array([different.index(kind) for kind in of], parts)
+
+
+# ---- columns as JSON has them ----------------------------------------------------------------------------------------
+
+_OF_TYPES = re.compile(
+    r"(?P<name>[a-z0-9_]+)(\[(?P<unit>[a-z]+)(, tz=(?P<zone>[^\]]+))?\]|\((?P<precision>\d+), (?P<scale>-?\d+)\))?"
+)
+_SIMPLE = ("int64", "uint64", "large_string", "large_binary", "bool", "date32[day]", "halffloat", "float", "double")
+
+
+def plain_items(items: Iterable[Any]) -> list[Any]:
+    """Values as JSON has them: bytes in hexadecimal, what JSON has no word for as text."""
+    return [item if type(item) in (str, int) else _plain(item) for item in items]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, tuple):
+        return plain_items(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value if isinstance(value, (str, int)) or value is None else str(value)
+
+
+def plain_column(column: pa.Array) -> tuple[list[Any], dict[str, Any]]:
+    """(the values, JSON-ready; what else `column_of_plain` needs to make the column again)."""
+    import pyarrow as pa
+
+    values = column.to_pylist()
+    if pa.types.is_union(column.type):
+        return plain_items(values), {"type": "mixed", "kinds": [_kind_name(value) for value in values]}
+    if not isinstance(_type_named(str(column.type)), pa.DataType):
+        raise ValueError(f"no column of type {column.type} is published")
+    if pa.types.is_time(column.type) or pa.types.is_duration(column.type):
+        wide = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
+        return column.cast(wide).to_pylist(), {"type": str(column.type)}
+    if pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type):
+        return column.cast(pa.string()).to_pylist(), {"type": str(column.type)}
+    return plain_items(values), {"type": str(column.type)}
+
+
+def column_of_plain(values: Sequence[Any], told: dict[str, Any]) -> pa.Array:
+    """The inverse of `plain_column`; a ValueError or ArrowException for what is none."""
+    import pyarrow as pa
+
+    if told["type"] == "mixed":
+        return items_array(_of_kind(value, kind) for value, kind in zip(values, told["kinds"], strict=True))
+    kind = _type_named(told["type"])
+    if kind is None:
+        raise ValueError("not a type in which items are published")
+    if pa.types.is_large_binary(kind):
+        return pa.array([bytes.fromhex(value) for value in values], kind)
+    if pa.types.is_floating(kind):
+        return pa.array([float(value) for value in values], pa.float64()).cast(kind)
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return pa.array(values, pa.int32() if pa.types.is_time32(kind) else pa.int64()).cast(kind)
+    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+        return pa.array(values, pa.string()).cast(kind)
+    return pa.array(values, kind)
+
+
+def _type_named(name: str) -> pa.DataType | None:
+    """The type that has this name, as Arrow writes it; None for those that are not published."""
+    import pyarrow as pa
+
+    if name in _SIMPLE:
+        return pa.type_for_alias(name)
+    found = _OF_TYPES.fullmatch(name)
+    if found is None:
+        return None
+    make: dict[str, Callable[..., pa.DataType]] = {"time32": pa.time32, "time64": pa.time64, "duration": pa.duration}
+    if found["precision"] is not None and found["name"] in ("decimal128", "decimal256"):
+        made: pa.DataType = getattr(pa, found["name"])(int(found["precision"]), int(found["scale"]))
+        return made
+    if found["name"] == "timestamp":
+        return pa.timestamp(found["unit"], found["zone"])
+    return make[found["name"]](found["unit"]) if found["name"] in make and found["unit"] else None
+
+
+def _kind_name(value: Any) -> str:
+    return _other_kind(value) or type(value).__name__
+
+
+_OF_KINDS: dict[str, Callable[[Any], Any]] = {
+    "bytes": bytes.fromhex,
+    "date": datetime.date.fromisoformat,
+    "datetime": datetime.datetime.fromisoformat,
+    "datetime in UTC": datetime.datetime.fromisoformat,
+    "Decimal": Decimal,
+}
+
+
+def _of_kind(value: Any, kind: str) -> Any:
+    return _OF_KINDS[kind](value) if kind in _OF_KINDS else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from discreet.errors import DataError, ParameterError
 from discreet.events import columns
 from discreet.events.items import item_of
+from discreet.events.joint import Keys
 from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand, format_named
 
 if TYPE_CHECKING:
@@ -46,19 +47,21 @@ class ItemBatches:
         skip_bad_rows: bool,
         dialect: Dialect | None = None,
         amounts: bool = False,
+        joint: Sequence[str] | None = None,
     ) -> None:
         self.files = files
         self._dialect = dialect
         self._column = column
         others = {"user": user_column, "value": value_column}
-        self._others = [name for name in others.values() if name is not None]
+        self._others = [*(joint or ())[1:], *(name for name in others.values() if name is not None)]
         names = ["value" if amounts else "item", *(of for of, name in others.items() if name is not None)]
-        self._made = columns.ItemColumns(names, skip_nulls, skip_bad_rows)
         self._format = format
         self._lists = lists
         # By what is public, the names: which rows come must not decide how those before them were taken.
         unknown = "jsonl" if dialect is None else "csv"
         self._of_kinds = any((format or format_named(file)[0] or unknown) == "jsonl" for file in files)
+        self.keys = None if joint is None else Keys(joint, own_kinds=self._of_kinds)
+        self._made = columns.ItemColumns(names, skip_nulls, skip_bad_rows, self.keys)
         self._bytes_before = 0
         self._source: ByteSource | None = None
         sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in files]
@@ -86,7 +89,8 @@ class ItemBatches:
                 for arrays in self._arrays(source):
                     batch = self._made.batch(arrays, source.name)
                     if batch.num_rows:
-                        yield batch.replace_schema_metadata(OF_KINDS) if self._of_kinds else batch
+                        tell_kinds = self._of_kinds and not self._made.joint
+                        yield batch.replace_schema_metadata(OF_KINDS) if tell_kinds else batch
                 self._bytes_before += source.bytes_read if source.size is None else source.size
             finally:
                 self._source = None
@@ -202,7 +206,7 @@ def _sniff(source: ByteSource, *names: str | None) -> str:
 def open_stream(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
-    column: str | None = None,
+    column: str | Sequence[str] | None = None,
     user_column: str | None = None,
     value_column: str | None = None,
     format: str | None = None,
@@ -211,16 +215,19 @@ def open_stream(
     bad_rows: Literal["error", "skip"] = "error",
     dialect: Dialect | None = None,
     amounts: bool = False,
+    joint: bool = False,
 ) -> ItemBatches:
     """The items of files, patterns and standard input ("-"), one after the other.
 
-    ``column`` holds the items (by default the only column; text files have lines instead) and ``user_column`` says
+    ``column`` holds the items (by default the only column; text files have lines instead); ``user_column`` says
     whose they are; ``value_column`` has numbers, also as text. ``format`` is one of `FORMATS`; by default the file's
     extension tells, or else its first bytes. ``dialect`` says how cells of CSV and TSV are written; None as usual.
     gzip, zstd, bz2 and zip (of one file) are recognised by their first bytes, and so is UTF-16. ``lists`` says whether
     the rows of JSON lines hold lists of items; None lets the first value tell. Nulls raise DataError, or are left out
     with nulls="skip". With ``amounts`` the column holds numbers, also as text, instead of items, and no other column is
     read.
+    With ``joint`` several columns may hold the items, and types that no summary knows (dates, decimals): "item" is then
+    a key that `ItemBatches.keys` makes columns of again.
 
     A bad row raises DataError, with its line, or is left out with bad_rows="skip" and counted (`bad_rows` of the
     result): an item of more than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the
@@ -232,11 +239,14 @@ def open_stream(
         raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
     if nulls not in ("error", "skip"):
         raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
-    named = [name for name in (column, user_column, value_column) if name is not None]
+    if not joint and not isinstance(column, str | None):
+        raise ParameterError("column must be the name of one column")
+    items = () if column is None else (column,) if isinstance(column, str) else tuple(column)
+    named = [*items, *(name for name in (user_column, value_column) if name is not None)]
     if len({*named}) < len(named):
         raise ParameterError("the columns of the items, the users and the values must be different columns")
-    for name in (column, user_column, value_column):
-        if name is not None and (not isinstance(name, str) or item_of(name) is None):
+    for name in named:
+        if not isinstance(name, str) or item_of(name) is None:
             raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
     if bad_rows not in ("error", "skip"):
         raise ParameterError(f"bad_rows must be 'error' or 'skip', not {bad_rows!r}")
@@ -244,7 +254,7 @@ def open_stream(
         raise ParameterError("amounts are read from one column alone")
     return ItemBatches(
         expand(paths),
-        column,
+        items[0] if items else None,
         user_column,
         value_column,
         format,
@@ -253,4 +263,5 @@ def open_stream(
         bad_rows == "skip",
         dialect,
         amounts,
+        (items or ("item",)) if joint else None,
     )

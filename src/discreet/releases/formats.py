@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet.releases.labels import cut, readable
+from discreet.releases.labels import cut, readable, short
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -34,28 +34,69 @@ _NARROWEST = 8  # of a column that is folded
 
 def as_table(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
     """Items, counts and intervals for people, and what the release promises."""
-    (lower, upper), rest = release.bounds(confidence), release.rest(confidence)
-    counts = [f"{count:,}" for count in release.counts.tolist()]
-    rows = list(zip(release.items, counts, intervals(lower.tolist(), upper.tolist()), strict=True))
+    rest = release.rest(confidence)
+    rows = table_rows(release, confidence)
     if rest is not None:
-        rows.append(("(everything else)", f"{int(rest.value):,}", intervals([rest.lower], [rest.upper])[0]))
+        nothing = [""] * (len(release.names) - 1)
+        rows.append(["(everything else)", *nothing, f"{int(rest.value):,}", intervals([rest.lower], [rest.upper])[0]])
+    return f"{_counts_text(release, rows, confidence, width)}{paragraph(release.guarantee.sentence())}\n"
+
+
+def table_rows(release: Release, confidence: float, cell: Callable[[Any], str] | None = None) -> list[list[Any]]:
+    """The cells of a table for people: the columns of the items, count and interval. A group is named in its first row.
+
+    Groups of a public list of which no item passed have a row that says so.
+    """
+    cell = cell or printable
+    lower, upper = release.bounds(confidence)
+    columns = [list(map(cell, release.items))] if len(release.names) == 1 else [
+        list(map(cell, column)) for column in zip(*release.items, strict=True)
+    ] or [[] for _ in release.names]  # fmt: skip
+    counts = [f"{count:,}" for count in release.counts.tolist()]
+    rows = [list(row) for row in zip(*columns, counts, intervals(lower.tolist(), upper.tolist()), strict=True)]
+    if not release.by:
+        return rows
+    told: list[list[Any]] = []
+    many, place = len(release.by), 0
+    for group, found in release.groups.items():
+        names = list(map(cell, group)) if many > 1 else [cell(group)]
+        if not len(found):
+            told.append([*names, NONE_PASSED, *[""] * (len(release.names) - many - 1), "", ""])
+        for index in range(len(found)):
+            told.append([*(names if index == 0 else [""] * many), *rows[place][many:]])
+            place += 1
+    return told
+
+
+NONE_PASSED = "(no item passed)"
+
+
+def foremost(release: Release, most: int) -> Release:
+    """About `most` rows to show: of groups, the first of each."""
+    shown = release.head(max(1, most // max(len(release.groups), 1)) if release.by else most)
+    return shown.first(most) if len(shown) > most else shown
+
+
+def _counts_text(release: Release, rows: Sequence[Sequence[Any]], confidence: float, width: int | None = None) -> str:
     counted = {"events": "estimate"}.get(release.counted, release.counted)
-    headings = ["item", counted, f"{100 * confidence:g}% interval"]
-    return f"{table_text(headings, rows, (1, 2), width)}{paragraph(release.guarantee.sentence())}\n"
+    headings = [*release.names, counted, f"{100 * confidence:g}% interval"]
+    return table_text(headings, rows, (len(headings) - 2, len(headings) - 1), width)
 
 
 def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
     """How many rows there are and what is promised, and the first rows: what Python shows."""
     of = "items" if release.counted == "events" else f"items, counts of {release.counted}"
+    if release.by:
+        of = f"items in {len(release.groups):,} groups{of.removeprefix('items')}"
     first = f"Release({len(release):,} {of}; {release.guarantee.sentence()})"
     if not len(release):
         return first
-    shown = release.head(most).rows(confidence)
-    names = cut([readable(row.item) for row in shown], 60)
-    between = intervals([row.lower for row in shown], [row.upper for row in shown])
-    rows = list(zip(names, [f"{row.count:,}" for row in shown], between, strict=True))
-    counted = {"events": "estimate"}.get(release.counted, release.counted)
-    table = table_text(["item", counted, f"{100 * confidence:g}% interval"], rows, (1, 2))
+    shown = foremost(release, most)
+    rows = table_rows(shown, confidence, readable)
+    columns = list(zip(*rows, strict=True))
+    many = len(release.names)
+    cells = [short(column, 60) if many > 1 else cut(column, 60) for column in columns[:many]]
+    table = _counts_text(release, list(zip(*cells, *columns[many:], strict=True)), confidence)
     more = f"... and {len(release) - len(shown):,} more" if len(release) > len(shown) else ""
     return f"{first}\n{table}{more}".rstrip("\n")
 
@@ -71,8 +112,9 @@ def as_csv(release: Release, confidence: float = 0.95, width: int | None = None)
 
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["item", "count", "lower", "upper"])
-    writer.writerows(zip(*release.columns(confidence).values(), strict=True))
+    columns = release.columns(confidence)
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return text.getvalue()
 
 

@@ -6,7 +6,8 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.bars import amount, between, guarantee_html, interval_bar, reach
-from discreet.releases.labels import cut, readable
+from discreet.releases.formats import NONE_PASSED, foremost, table_rows
+from discreet.releases.labels import cut, readable, short
 
 if TYPE_CHECKING:
     from discreet.releases.release import Release
@@ -23,21 +24,32 @@ _COUNTED = {"events": "count", "people": "people", "rows": "rows", "sums": "sum 
 
 def as_html(release: Release, confidence: float = 0.95) -> str:
     """The first rows, what is left of them in words, and the promise."""
-    shown = release.head(MOST)
+    shown = foremost(release, MOST)
     rows = shown.rows(confidence)
-    texts = [readable(row.item) for row in rows]
+    many = len(release.names)
     right = reach([row.count for row in rows], [row.upper for row in rows])
-    body = [
-        _row(_item(text, short), interval_bar(row.count, row.lower, row.upper, right), row)
-        for text, short, row in zip(texts, cut(texts, _LONGEST), rows, strict=True)
-    ]
+    body, place = [], 0
+    cells = [row[:many] for row in table_rows(shown, confidence, readable)]
+    shorter = [short(column, _LONGEST) if many > 1 else cut(column, _LONGEST) for column in zip(*cells, strict=True)]
+    for texts, labels in zip(cells, zip(*shorter, strict=True), strict=True):
+        items = [_item(text, label) for text, label in zip(texts, labels, strict=True)]
+        begins = bool(release.by) and texts[0] != ""
+        if release.by and texts[len(release.by)] == NONE_PASSED:
+            body.append(_row(items, "", None, begins))
+            continue
+        row = rows[place]
+        body.append(_row(items, interval_bar(row.count, row.lower, row.upper, right), row, begins))
+        place += 1
     rest = release.rest(confidence)
     if rest is not None:
-        body.append(_row("<i>everything else</i>", "", (None, rest.value, rest.lower, rest.upper)))
-    name = "item" if release.asked is None else str(release.asked.columns.get("item", "item"))
-    headings = (name, "", _COUNTED[release.counted], f"{100 * confidence:g}% interval")
+        total = (None, rest.value, rest.lower, rest.upper)
+        body.append(_row(["<i>everything else</i>", *[""] * (many - 1)], "", total))
+    names = list(release.names)
+    if names[-1] == "item" and release.asked is not None:
+        names[-1] = str(release.asked.columns.get("item", "item"))
+    headings = (*names, "", _COUNTED[release.counted], f"{100 * confidence:g}% interval")
     head = "".join(
-        f'<th style="{_CELL};border-bottom:1px solid;text-align:{"left" if place < 2 else "right"}">'
+        f'<th style="{_CELL};border-bottom:1px solid;text-align:{"left" if place <= many else "right"}">'
         f"{html.escape(readable(text))}</th>"
         for place, text in enumerate(headings)
     )
@@ -59,11 +71,13 @@ def _item(text: str, short: str) -> str:
     return f"<bdi{whole}>{html.escape(short)}</bdi>"
 
 
-def _row(item: str, bar: str, row: Any) -> str:
-    _, count, lower, upper = row
+def _row(items: list[str], bar: str, row: Any, begins: bool = False) -> str:
+    """A row of the table; of None, without numbers. What `begins` a group has a line above it."""
     number = f"{_CELL};text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"
+    numbers = ("", "") if row is None else (amount(row[1]), between(row[2], row[3]))
+    above = ";border-top:1px solid #8886" if begins else ""
+    cells = "".join(f'<td style="{_CELL};text-align:left;white-space:pre">{item}</td>' for item in items)
     return (
-        f'<tr style="background:transparent"><td style="{_CELL};text-align:left;'
-        f'white-space:pre">{item}</td><td style="{_CELL};width:16em">{bar}</td>'
-        f'<td style="{number}">{amount(count)}</td><td style="{number};opacity:.8">{between(lower, upper)}</td></tr>'
+        f'<tr style="background:transparent{above}">{cells}<td style="{_CELL};width:16em">{bar}</td>'
+        f'<td style="{number}">{numbers[0]}</td><td style="{number};opacity:.8">{numbers[1]}</td></tr>'
     )

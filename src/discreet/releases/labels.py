@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["cut", "readable"]
+__all__ = ["cut", "readable", "short"]
 
 _JOINERS = "\u200c\u200d"  # which words and emoji are written with; other characters without a shape are spelled
 
 
 def readable(item: Any) -> str:
-    """An item on one line, without characters that have no shape or turn others around."""
+    """An item on one line, without characters that have no shape or turn others around; of several, all of them."""
+    if isinstance(item, tuple):
+        return " · ".join(map(readable, item))
     text = item.hex() if isinstance(item, bytes) else str(item)
     if text.isprintable():
         return text
@@ -43,6 +45,13 @@ def cut(texts: Sequence[str], most: int) -> list[str]:
                 labels[place] = numbered
                 taken.add(numbered)
     return labels
+
+
+def short(texts: Sequence[str], most: int) -> list[str]:
+    """Labels of at most `most` characters, the same for texts that are the same."""
+    different = list(dict.fromkeys(texts))
+    labels = dict(zip(different, cut(different, most), strict=True))
+    return [labels[text] for text in texts]
 
 
 def _both_ends(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
-from discreet.events.published import item_order, items_array
+from discreet.events.published import column_of_plain, item_order, items_array, plain_column, plain_items
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
@@ -35,17 +35,24 @@ Counts = npt.NDArray[np.int64]
 PAYLOAD_VERSION = 1
 PEOPLE_VERSION = 3  # with what was counted, what bounding left out, and noise of every item's own size
 ASKED_VERSION = 4  # with what was asked for, and with those of the others that there are
+COLUMNS_VERSION = 5  # the same with items in columns of their own types, and in groups
 SHARDED_VERSION = 2  # with the shards and their offsets; a histogram without them is written as version 1
 _OF_VERSION = {
     SHARDED_VERSION: {"shards", "shard_offsets"},
     PEOPLE_VERSION: {"counted", "steps", "left_out"},
     ASKED_VERSION: {"asked"},
+    COLUMNS_VERSION: {"item_columns", "by", "groups"},
 }
 _ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary", "mixed")
+_IN_COLUMNS = "columns"
+_TAKEN_NAMES = ("count", "lower", "upper", "shard")
 
 
 class Row(NamedTuple):
-    """A published item, its noisy count, and bounds that hold together with those of all other rows."""
+    """A published item, its noisy count, and bounds that hold together with those of all other rows.
+
+    An item of several columns is a tuple of their values, those of its group first.
+    """
 
     item: Any
     count: int  # type: ignore[assignment]  # tuple.count, which nobody needs of a row
@@ -92,6 +99,8 @@ class Release:
         error_model: The laws from which `bounds` follow. All of it is public.
         asked: What was asked for, and when: columns, k, public parameters. None where nothing says it, as for a
             release over time.
+        by: The names of the columns that say the group of an item; empty without groups. Rows are then sorted by
+            group, and within a group largest count first.
     """
 
     def __init__(
@@ -111,6 +120,8 @@ class Release:
         counted: str = "events",
         left_out: Estimate | None = None,
         asked: Asked | None = None,
+        by: Sequence[str] = (),
+        groups: pa.Array | None = None,
     ) -> None:
         if len(items) != len(counts):
             raise ParameterError("items and counts must have one length")
@@ -125,8 +136,8 @@ class Release:
         if counted not in COUNTED:
             raise ParameterError(f"counted must be one of {', '.join(COUNTED)}, not {counted!r}")
         counts = np.asarray(counts, dtype=np.int64)
-        # The order is a function of what is published: noisy count, then item.
-        order = _sorted(items, counts)
+        # The order is a function of what is published: group, noisy count, then item.
+        order = _sorted(items, counts, len(by))
         self._items = items.take(order)
         self._values: list[Any] | None = None
         self._rows: dict[Any, Row] | None = None
@@ -149,16 +160,67 @@ class Release:
         self.counted = counted
         self.left_out = left_out
         self.asked = asked
+        self.by = tuple(by)
+        self._groups = groups  # all of a public list, in order
         # How a ledger paid for it: "charged", "charged before" (and drawn now), "replayed" (and not drawn again), or
         # None without a ledger. It is about this process, not part of what is published.
         self.payment: str | None = None
 
     @property
     def items(self) -> list[Any]:
-        """The published items as Python values, in order."""
+        """The published items as Python values, in order; those of several columns are tuples."""
         if self._values is None:
-            self._values = self._items.to_pylist()
+            columns = [column.to_pylist() for column in self._columns]
+            self._values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         return list(self._values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns of the items: "item", or where there are several those that were asked for.
+
+        A name that the release has a use for (count, lower, upper, shard) has an underscore behind it.
+        """
+        import pyarrow as pa
+
+        if not pa.types.is_struct(self._items.type):
+            return ("item",)
+        named = [field.name for field in self._items.type]
+        return tuple(_free(name, named) for name in named)
+
+    @property
+    def item_column(self) -> pa.Array:
+        """The items as one column; of several columns a struct."""
+        return self._items
+
+    @property
+    def _columns(self) -> list[pa.Array]:
+        """The columns of the items."""
+        import pyarrow as pa
+
+        return self._items.flatten() if pa.types.is_struct(self._items.type) else [self._items]
+
+    @property
+    def groups(self) -> dict[Any, Release]:
+        """The release of every group, by its value, or by a tuple of values where several columns say it.
+
+        With a public list of groups all of them are there, also those without any item. Empty without groups.
+        """
+        if not self.by:
+            return {}
+        found: dict[Any, list[int]] = {group: [] for group in self._listed_groups()}
+        for place, item in enumerate(self.items):
+            found.setdefault(self._group_of(item), []).append(place)
+        in_order = sorted(found, key=lambda group: [item_order(part) for part in _as_tuple(group)])
+        return {group: self._taken(np.array(found[group], np.int64)) for group in in_order}
+
+    def _group_of(self, item: Any) -> Any:
+        return item[0] if len(self.by) == 1 else item[: len(self.by)]
+
+    def _listed_groups(self) -> list[Any]:
+        if self._groups is None:
+            return []
+        columns = [column.to_pylist() for column in self._groups.flatten()]
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -188,9 +250,11 @@ class Release:
         if self._rows is None:
             self._rows = {row.item: row for row in self.rows()}
         try:
-            return None if isinstance(item, (bool, float)) else self._rows.get(item)
+            row = self._rows.get(item)
         except TypeError:  # a list, which is no item
             return None
+        # 1 is neither True nor 1.0.
+        return None if row is None or isinstance(item, (bool, float)) != isinstance(row.item, (bool, float)) else row
 
     @property
     def offsets(self) -> Counts | None:
@@ -211,16 +275,38 @@ class Release:
         return changed
 
     def head(self, k: int) -> Release:
-        """The first k items: a function of the release, so it costs nothing."""
-        return self._taken(slice(whole_number("k", k, 0)))
+        """The first k items, of every group where there are such: a function of the release, so it costs nothing."""
+        k = whole_number("k", k, 0)
+        if not self.by:
+            return self._taken(slice(k))
+        seen: dict[Any, int] = {}
+        kept = []
+        for place, item in enumerate(self.items):
+            group = self._group_of(item)
+            seen[group] = seen.get(group, 0) + 1
+            if seen[group] <= k:
+                kept.append(place)
+        return self._taken(np.array(kept, np.int64))
 
-    def with_items(self, items: pa.Array) -> Release:
-        """The same rows with other names: what stood for the items is replaced, and equal counts are put in order."""
+    def first(self, rows: int) -> Release:
+        """The first rows, of whichever groups; of those after them nothing is said."""
+        taken = self._taken(slice(whole_number("rows", rows, 0)))
+        taken._groups = None if rows < len(self) else self._groups
+        return taken
+
+    def with_items(self, items: pa.Array, by: Sequence[str] = (), groups: pa.Array | None = None) -> Release:
+        """The same rows with other names: what stood for the items is replaced, and rows are put in order.
+
+        Args:
+            items: A column, or a struct with one for each part.
+            by: The names of the first of its parts, which say the group.
+            groups: A struct with all groups of a public list.
+        """
         if len(items) != len(self):
             raise ParameterError("items and counts must have one length")
         changed = copy.copy(self)
-        changed._items = items
-        return changed._taken(_sorted(items, self.counts))
+        changed._items, changed.by, changed._groups = items, tuple(by), groups
+        return changed._taken(_sorted(items, self.counts, len(by)))
 
     def _taken(self, rows: slice | npt.NDArray[np.int64]) -> Release:
         """Some of the rows, or all in another order."""
@@ -302,24 +388,30 @@ class Release:
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
-        """A table with item, count, lower and upper. Items of several kinds are written as in JSON, all as text."""
+        """A table with the columns of the items (`names`), count, lower and upper.
+
+        Items of several kinds in one column are written as in JSON, all as text.
+        """
         import pyarrow as pa
 
         lower, upper = self.bounds(confidence)
-        items = self._items
-        if pa.types.is_union(items.type):
-            items = pa.array(list(map(str, _plain(self.items))), pa.large_string())
-        return pa.table({"item": items, "count": self.counts, "lower": lower, "upper": upper})
+        columns = {
+            name: pa.array(list(map(str, plain_items(column.to_pylist()))), pa.large_string())
+            if pa.types.is_union(column.type)
+            else column
+            for name, column in zip(self.names, self._columns, strict=True)
+        }
+        return pa.table({**columns, "count": self.counts, "lower": lower, "upper": upper})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, confidence: float = 0.95) -> pd.DataFrame:
-        """A data frame with item, count, lower and upper."""
+        """A data frame with the columns of `to_arrow`."""
         return self.to_arrow(confidence).to_pandas()
 
     def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
-        """A polars data frame with item, count, lower and upper."""
+        """A polars data frame with the columns of `to_arrow`."""
         try:
             import polars as pl
         except ImportError as error:
@@ -329,7 +421,7 @@ class Release:
         return frame
 
     def to_csv(self, path: str | os.PathLike[str] | None = None, confidence: float = 0.95) -> str:
-        """item, count, lower and upper as CSV, also written to `path` when given. An unknown bound is empty."""
+        """The columns of `to_arrow` as CSV, also written to `path` when given. An unknown bound is empty."""
         from discreet.releases.formats import as_csv
 
         text = as_csv(self, confidence)
@@ -346,10 +438,14 @@ class Release:
         return explained(self.guarantee.to_dict(), self.counted, lacks)
 
     def columns(self, confidence: float = 0.95) -> dict[str, list[Any]]:
-        """item, count, lower and upper, JSON-ready. Bytes are written as hexadecimal; an infinite bound is None."""
+        """The columns of the items, count, lower and upper, JSON-ready.
+
+        Bytes are written as hexadecimal, dates, times and decimals as text; an infinite bound is None.
+        """
         lower, upper = self.bounds(confidence)
+        items = [plain_column(column)[0] for column in self._columns]
         return {
-            "item": _plain(self.items),
+            **dict(zip(self.names, items, strict=True)),
             "count": self.counts.tolist(),
             "lower": _numbers(lower),
             "upper": _numbers(upper),
@@ -363,8 +459,11 @@ class Release:
         described = self.described(confidence)
         if self._stated is None:
             fields = self._fields()
-            needed = ("error_model", "total_noise", "item_type", "item_kinds", "steps")
-            described.update({name: fields[name] for name in needed if fields.get(name) is not None})
+            needed = ("error_model", "total_noise", "item_type", "item_kinds", "item_columns", "by", "groups", "steps")
+            left_out = ("by",) if not self.by else ()
+            described.update(
+                {name: fields[name] for name in needed if fields.get(name) is not None and name not in left_out}
+            )
         return described
 
     def described(self, confidence: float = 0.95) -> dict[str, Any]:
@@ -413,13 +512,13 @@ class Release:
                 **{name: read[name] for name in ("guarantee", "threshold", "offset")},
                 "counted": read.get("counted", "events"),
                 "asked": {name: read[name] for name in Asked("").to_dict()} if "time" in read else None,
-                "items": [row["item"] for row in rows],
+                "items": _items_read(read, rows),
                 "counts": [row["count"] for row in rows],
                 "shards": [row["shard"] for row in rows] if "shard_offsets" in read else None,
             }
             if "error_model" not in read:
                 return cls._of_stated(read, fields)
-            kinds = {"item_kinds": read["item_kinds"]} if "item_kinds" in read else {}
+            kinds = {name: read[name] for name in ("item_kinds", "item_columns", "by", "groups") if name in read}
             more = {"error_model": read["error_model"], "item_type": read["item_type"], "total": read.get("total")}
             return cls._of_fields({**fields, **kinds, **more})
         except _unreadable():
@@ -455,12 +554,8 @@ class Release:
         return json.dumps(self._fields(), separators=(",", ":"), allow_nan=False).encode("ascii")
 
     def _fields(self) -> dict[str, Any]:
-        import pyarrow as pa
-
-        kind = "mixed" if pa.types.is_union(self._items.type) else str(self._items.type)
-        if kind not in _ITEM_TYPES:
-            raise ParameterError(f"items must be of type {', '.join(_ITEM_TYPES)}, not {kind}")
-        values = self.items
+        values, told = plain_column(self._items) if self.names == ("item",) else ([], {"type": _IN_COLUMNS})
+        kind = told["type"] if told["type"] in _ITEM_TYPES else _IN_COLUMNS
         fields: dict[str, Any] = {
             "release": "histogram",
             "version": PAYLOAD_VERSION,
@@ -471,11 +566,11 @@ class Release:
             "total": self.total,
             "total_noise": None if self.total_noise is None else self.total_noise.to_dict(),
             "item_type": kind,
-            "items": _plain(values),
+            "items": values,
             "counts": self.counts.tolist(),
         }
         if kind == "mixed":
-            fields["item_kinds"] = [type(value).__name__ for value in values]
+            fields["item_kinds"] = told["kinds"]
         if self.shards is not None and self.shard_offsets is not None:
             fields["version"] = SHARDED_VERSION
             fields |= {"shards": self.shards.tolist(), "shard_offsets": list(self.shard_offsets)}
@@ -488,6 +583,20 @@ class Release:
             }
         if self.asked is not None:
             fields |= {"version": ASKED_VERSION, "asked": self.asked.to_dict()}
+        if kind == _IN_COLUMNS:
+            columns = [plain_column(column) for column in self._columns]
+            fields |= {
+                "version": COLUMNS_VERSION,
+                "items": [list(row) for row in zip(*(values for values, _ in columns), strict=True)],
+                "item_columns": [
+                    {"name": name, **of} for name, (_, of) in zip(_field_names(self._items), columns, strict=True)
+                ],
+                "by": list(self.by),
+                "groups": None,
+            }
+            if self._groups is not None:
+                listed = [plain_column(column)[0] for column in self._groups.flatten()]
+                fields["groups"] = [list(row) for row in zip(*listed, strict=True)]
         return fields
 
     @classmethod
@@ -496,15 +605,15 @@ class Release:
         try:
             fields = json.loads(payload)
             version = fields["version"]
-            if fields["release"] != "histogram" or version not in range(PAYLOAD_VERSION, ASKED_VERSION + 1):
+            if fields["release"] != "histogram" or version not in range(PAYLOAD_VERSION, COLUMNS_VERSION + 1):
                 raise CorruptStateError(
-                    f"the payload is not a histogram of version {PAYLOAD_VERSION} to {ASKED_VERSION}"
+                    f"the payload is not a histogram of version {PAYLOAD_VERSION} to {COLUMNS_VERSION}"
                 )
             # What a version has must be there, and what it has not says nothing.
             for known, names in _OF_VERSION.items():
                 if known == version and not fields.keys() >= names:
                     raise CorruptStateError(f"the payload lacks what version {version} has")
-                if version not in (known, ASKED_VERSION):
+                if (version < ASKED_VERSION and version != known) or version < COLUMNS_VERSION == known:
                     fields = {name: value for name, value in fields.items() if name not in names}
             return cls._of_fields(fields)
         except _unreadable():
@@ -513,20 +622,18 @@ class Release:
 
     @classmethod
     def _of_fields(cls, fields: dict[str, Any]) -> Release:
-        import pyarrow as pa
-
-        kind, values = fields["item_type"], fields["items"]
-        if kind not in _ITEM_TYPES:
-            raise CorruptStateError("the items are of an unknown type")
-        if kind == "large_binary":
-            values = [bytes.fromhex(value) for value in values]
-        if kind == "mixed":
-            kinds = fields["item_kinds"]
-            array = items_array(
-                bytes.fromhex(value) if of == "bytes" else value for value, of in zip(values, kinds, strict=True)
-            )
+        kind, values, groups = fields["item_type"], fields["items"], fields.get("groups")
+        by = tuple(fields.get("by") or ())
+        if kind == _IN_COLUMNS:
+            described = fields["item_columns"]
+            array = _struct_of(values, described)
+            if [told["name"] for told in described[: len(by)]] != list(by) or (groups is not None and not by):
+                raise CorruptStateError("the groups are not columns of the items")
+            groups = None if groups is None else _struct_of(groups, described[: len(by)], groups=True)
+        elif kind in _ITEM_TYPES:
+            array = column_of_plain(values, {"type": kind, "kinds": fields.get("item_kinds")})
         else:
-            array = pa.array(values, type=getattr(pa, kind)())
+            raise CorruptStateError("the items are of an unknown type")
         guarantee = Guarantee.from_dict(fields["guarantee"])
         left_out, steps, shards = (fields.get(name) for name in ("left_out", "steps", "shards"))
         return cls(
@@ -544,6 +651,8 @@ class Release:
             counted=fields.get("counted", "events"),
             left_out=None if left_out is None else Estimate(**left_out, guarantee=guarantee),
             asked=None if fields.get("asked") is None else Asked.from_dict(fields["asked"]),
+            by=by,
+            groups=groups,
         )
 
     def plot(
@@ -596,23 +705,58 @@ def _estimate_to_dict(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
 
 
-def _sorted(items: pa.Array, counts: Counts) -> npt.NDArray[np.int64]:
-    """Where the rows stand by noisy count, then item."""
+def _sorted(items: pa.Array, counts: Counts, by: int = 0) -> npt.NDArray[np.int64]:
+    """Where the rows stand by group (the first `by` columns), noisy count, then item."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_union(items.type):
-        values = items.to_pylist()
-        return np.array(sorted(range(len(values)), key=lambda i: (-counts[i], item_order(values[i]))), np.int64)
-    order = pc.sort_indices(
-        pa.table({"item": items, "count": counts}), sort_keys=[("count", "descending"), ("item", "ascending")]
-    )
+    columns = items.flatten() if pa.types.is_struct(items.type) else [items]
+    if any(pa.types.is_union(column.type) for column in columns):
+        values = [list(map(item_order, row)) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+        places = sorted(range(len(values)), key=lambda i: (values[i][:by], -counts[i], values[i]))
+        return np.array(places, np.int64)
+    table = pa.table([*columns, pa.array(counts)], [*map(str, range(len(columns))), "count"])
+    keys = [(str(place), "ascending") for place in range(len(columns))]
+    order = pc.sort_indices(table, sort_keys=[*keys[:by], ("count", "descending"), *keys[by:]])
     return np.asarray(order).astype(np.int64)
 
 
-def _plain(items: list[Any]) -> list[Any]:
-    """Items as JSON has them: bytes in hexadecimal."""
-    return [item.hex() if isinstance(item, bytes) else item for item in items]
+def _field_names(items: pa.Array) -> list[str]:
+    import pyarrow as pa
+
+    return [field.name for field in items.type] if pa.types.is_struct(items.type) else ["item"]
+
+
+def _free(name: str, named: Sequence[str]) -> str:
+    """A name for a column that the release has no other use for."""
+    free = name
+    while free in _TAKEN_NAMES or (free != name and free in named):
+        free += "_"
+    return free
+
+
+def _struct_of(rows: list[list[Any]], described: list[dict[str, Any]], groups: bool = False) -> pa.Array:
+    """The items of rows of values; of one column that, unless they are groups."""
+    import pyarrow as pa
+
+    values = list(zip(*rows, strict=True)) if rows else [()] * len(described)
+    columns = [column_of_plain(column, told) for column, told in zip(values, described, strict=True)]
+    if len(columns) == 1 and not groups:
+        return columns[0]
+    return pa.StructArray.from_arrays(columns, [told["name"] for told in described])
+
+
+def _items_read(read: dict[str, Any], rows: list[dict[str, Any]]) -> list[Any]:
+    """The items of JSON: values, or rows of values where they are in columns."""
+    if read.get("item_type") != _IN_COLUMNS:
+        return [row["item"] for row in rows]
+    named = [told["name"] for told in read["item_columns"]]
+    names = ["item"] if len(named) == 1 else [_free(name, named) for name in named]
+    return [[row[name] for name in names] for row in rows]
+
+
+def _as_tuple(group: Any) -> tuple[Any, ...]:
+    return group if isinstance(group, tuple) else (group,)
 
 
 def _numbers(values: npt.NDArray[np.float64]) -> list[int | float | None]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.engines.people import columns_of_table, people_of_batches
-from discreet.engines.tables import untagged, with_kinds
+from discreet.events.kinds import untagged, with_kinds
 from discreet.events.stream import open_stream
 
 

@@ -1,0 +1,363 @@
+"""The one home of items that are tuples of typed parts: countries with pages, a day with a page, or a single date.
+
+Summaries, engines and ledgers know items that are text, bytes or whole numbers. Anything else becomes bytes here, a
+batch at a time, and the bytes of what is published become columns again:
+
+    layout = Layout.of(names, types)    the types come from a schema, never from a row
+    layout.keys(columns)                one column of bytes; different tuples have different bytes
+    layout.items(keys)                  the columns, in their own types
+
+A key is the fixed parts (numbers, dates, times, decimals, booleans) one after the other, then the length in four bytes
+of each text but the last, then the texts. All widths are known from the types, so the key can be read back in one way
+only. Where nothing says the type of a value but itself (Python objects, JSON lines), it is written with its kind
+(`events.kinds`) and is a text here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.errors import DataError, ParameterError
+from discreet.events.columns import kind_of, readable, without_views
+from discreet.events.items import item_of
+from discreet.events.kinds import untagged, with_kinds
+from discreet.events.published import items_array
+
+__all__ = ["OWN_KINDS", "Keys", "Layout", "Part", "names_of", "part_type", "unreadable_texts"]
+
+OWN_KINDS = None
+"""In place of a type: every value has a kind of its own, and comes as bytes of `events.kinds`."""
+
+_Bytes = npt.NDArray[np.uint8]
+_LENGTH = 4  # bytes that say how long a text is
+
+
+def part_type(given: pa.DataType) -> pa.DataType | None:
+    """The type in which values of a column are published, or None if they cannot be items.
+
+    Whole numbers of any width are int64, or uint64 if the column is; dictionaries are what they stand for.
+    """
+    types = pa.types
+    if isinstance(given, pa.BaseExtensionType):
+        return part_type(given.storage_type)
+    if types.is_dictionary(given):
+        return part_type(given.value_type)
+    if types.is_null(given):
+        return pa.large_string()
+    kind = kind_of(given, lists=False)
+    if kind == "integer":
+        return pa.uint64() if types.is_uint64(given) else pa.int64()
+    if kind is not None or types.is_fixed_size_binary(given):
+        return pa.large_string() if kind == "text" else pa.large_binary()
+    if types.is_date(given):
+        return pa.date32()
+    if types.is_decimal(given):
+        wide = types.is_decimal256(given)
+        return given if wide else pa.decimal128(given.precision, given.scale)
+    if types.is_boolean(given) or types.is_floating(given) or types.is_temporal(given):
+        return None if types.is_interval(given) else given
+    return None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One column of an item: its name, and its type or OWN_KINDS."""
+
+    name: str
+    type: pa.DataType | None
+
+    @property
+    def width(self) -> int | None:
+        """How many bytes every value takes; None for texts and bytes."""
+        if self.type is OWN_KINDS or pa.types.is_large_string(self.type) or pa.types.is_large_binary(self.type):
+            return None
+        return 1 if pa.types.is_boolean(self.type) else int(self.type.bit_width) // 8
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What items are made of. The first `by` parts say the group that an item is in."""
+
+    parts: tuple[Part, ...]
+    by: int = 0
+
+    @classmethod
+    def of(cls, names: Sequence[str], given: Iterable[pa.DataType | None], by: int = 0, source: str = "") -> Layout:
+        """The layout of columns with these names and types; `DataError` where values cannot be items."""
+        where = f"{source}: " if source else ""
+        parts = []
+        for name, kind in zip(names, given, strict=True):
+            made = OWN_KINDS if kind is OWN_KINDS else part_type(kind)
+            if made is None and kind is not OWN_KINDS:
+                raise DataError(
+                    f"{where}the column {name!r} is of type {kind}; items are texts, bytes, numbers, booleans, dates, "
+                    "times and decimals"
+                )
+            parts.append(Part(name, made))
+        return cls(tuple(parts), by)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the summaries know the items as they are: one part that is text, bytes or a whole number."""
+        kind = self.parts[0].type
+        return len(self.parts) == 1 and kind is not OWN_KINDS and kind_of(kind) is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parts."""
+        return tuple(part.name for part in self.parts)
+
+    @property
+    def groups(self) -> Layout:
+        """The layout of the groups alone."""
+        return Layout(self.parts[: self.by])
+
+    # ---- columns to keys ---------------------------------------------------------------------------------------------
+
+    def keys(self, columns: Sequence[pa.Array], source: str = "the table") -> pa.Array:
+        """One key a row, null where a part is. Of dictionaries that have few values, a dictionary of keys."""
+        arrays = [_plain(column) for column in columns]
+        encoded = _encoded(arrays, self.parts)
+        if encoded is None:
+            return self._keys([_decoded(array) for array in arrays], source)
+        codes, values = encoded
+        return pa.DictionaryArray.from_arrays(codes, self._keys(values, source))
+
+    def _keys(self, columns: Sequence[pa.Array], source: str) -> pa.Array:
+        arrays = [_cast(array, part, source) for array, part in zip(columns, self.parts, strict=True)]
+        rows = len(arrays[0])
+        texts = [array.cast(pa.large_binary()) for array, part in zip(arrays, self.parts, strict=True)
+                 if part.width is None]  # fmt: skip
+        fixed = [_raw(array, part.width) for array, part in zip(arrays, self.parts, strict=True)
+                 if part.width is not None]  # fmt: skip
+        lengths = [
+            np.asarray(pc.binary_length(text).fill_null(0)).astype("<u4").view(np.uint8).reshape(rows, _LENGTH)
+            for text in texts[:-1]
+        ]
+        valid = None
+        if any(array.null_count for array in arrays):
+            valid = np.logical_and.reduce([np.asarray(array.is_valid()) for array in arrays])
+        head = _large_binary([*fixed, *lengths], rows, valid)
+        if not texts:
+            return head
+        if not fixed and not lengths:
+            return texts[0]
+        return pc.binary_join_element_wise(head, *texts, pa.scalar(b"", pa.large_binary()))
+
+    # ---- keys to columns ---------------------------------------------------------------------------------------------
+
+    def items(self, keys: pa.Array) -> pa.Array:
+        """The items of keys: a column of tuples (a struct), or of one part that."""
+        columns = self.columns(keys)
+        if len(columns) == 1:
+            return columns[0]
+        return pa.StructArray.from_arrays(columns, list(self.names))
+
+    def columns(self, keys: pa.Array) -> list[pa.Array]:
+        """The parts of keys, each in its type."""
+        rows: list[bytes] = keys.to_pylist()
+        widths = [part.width for part in self.parts]
+        texts = widths.count(None)
+        place = sum(width for width in widths if width is not None)
+        starts = np.full(len(rows), place + _LENGTH * max(texts - 1, 0), np.int64)
+        found: dict[int, pa.Array] = {}
+        seen = 0
+        for index, width in enumerate(widths):
+            if width is not None:
+                continue
+            seen += 1
+            if seen < texts:
+                raw = b"".join(row[place : place + _LENGTH] for row in rows)
+                ends = starts + np.frombuffer(raw, "<u4").astype(np.int64)
+                place += _LENGTH
+            else:
+                ends = np.array([len(row) for row in rows], np.int64)
+            values = [row[start:end] for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True)]
+            kind = self.parts[index].type
+            if kind is OWN_KINDS:
+                found[index] = items_array(map(untagged, values))
+            else:
+                found[index] = pa.array(values, pa.large_binary()).cast(kind)
+            starts = ends
+        at = 0
+        for index, width in enumerate(widths):
+            if width is not None:
+                raw = b"".join(row[at : at + width] for row in rows)
+                found[index] = _of_raw(raw, len(rows), self.parts[index].type)
+                at += width
+        return [found[index] for index in range(len(widths))]
+
+
+class Keys:
+    """Makes the keys of batches, and columns again of those that are published.
+
+    The layout is that of the schema of the first batch, which may be empty; later ones are cast to it.
+
+    Args:
+        items: The columns of the items.
+        by: The columns that say the group.
+        own_kinds: Whether no schema says what values are: columns then are texts, bytes or whole numbers of any batch.
+
+    Attributes:
+        layout: Once a batch was seen. Of one item of a kind that summaries know there are no keys, and it stays None.
+    """
+
+    def __init__(self, items: Sequence[str], by: Sequence[str] = (), *, own_kinds: bool = False) -> None:
+        self.by = tuple(by)
+        named = tuple(items) if len(items) > 1 else ("item_" if "item" in self.by else "item",)
+        self.names = (*self.by, *named)
+        self.layout: Layout | None = None
+        self._own_kinds = own_kinds and len(self.names) > 1
+
+    def needed(self, kind: pa.DataType) -> bool:
+        """Whether items whose first column has this type are made into keys: several columns, or no text or number."""
+        if len(self.names) > 1 or self.layout is not None:
+            return True
+        nested = pa.types.is_nested(kind) or pa.types.is_null(kind)
+        return not nested and kind_of(kind) is None and part_type(kind) is not None
+
+    def start(self, types: Sequence[pa.DataType | None], source: str = "") -> None:
+        """The types of the columns, groups first; OWN_KINDS for bytes of `events.kinds`."""
+        if self.layout is None:
+            types = [OWN_KINDS] * len(types) if self._own_kinds else types
+            self.layout = Layout.of(self.names, types, len(self.by), source)
+
+    def of(self, columns: Sequence[pa.Array], source: str) -> pa.Array:
+        """The keys of a batch: one column of what summaries know."""
+        self.start([column.type for column in columns], source)
+        assert self.layout is not None
+        if self.layout.is_plain:
+            return columns[0]
+        if self._own_kinds:
+            columns = [with_kinds(without_views(column)) for column in columns]
+        return self.layout.keys(columns, source)
+
+    def items(self, keys: pa.Array) -> pa.Array:
+        """The items of keys that are published."""
+        layout = self.layout
+        if layout is None and len(self.names) == 1:  # they are as they were
+            return keys
+        if layout is None:  # nothing was read, and nothing says what it might have been
+            layout = Layout.of(self.names, [pa.large_string()] * len(self.names), len(self.by))
+        if layout.is_plain:
+            return keys
+        return layout.items(keys if len(keys) else pa.array([], pa.large_binary()))
+
+
+def names_of(role: str, given: Any) -> tuple[str, ...]:
+    """Names of columns: one, or several in a list."""
+    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple)) else ()
+    if not names or any(not isinstance(name, str) or item_of(name) is None for name in names):
+        raise ParameterError(f"{role} must be the name of a column, or a list of names, not {type(given).__name__}")
+    if len(set(names)) < len(names):
+        raise ParameterError(f"{role} must be different columns")
+    return names
+
+
+def unreadable_texts(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
+    """Which rows have a text that is not valid UTF-8 in one of the columns; None if none has."""
+    masks = [good for column in columns if (good := readable(column, None, True)) is not None]
+    return ~np.logical_and.reduce(masks) if masks else None
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_dictionary(column.type) and without_views(column.dictionary) is not column.dictionary:
+        return pa.DictionaryArray.from_arrays(column.indices, without_views(column.dictionary))
+    return without_views(column)
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return _plain(array.dictionary_decode()) if pa.types.is_dictionary(array.type) else array
+
+
+def _encoded(arrays: Sequence[pa.Array], parts: Sequence[Part]) -> tuple[pa.Array, list[pa.Array]] | None:
+    """(which tuple every row has, the different tuples), where that is quick to find; otherwise None.
+
+    It is where texts come as dictionaries, as from Parquet, and the tuples that are possible are fewer than the rows:
+    their keys are made once each.
+    """
+    rows, sizes = len(arrays[0]), []
+    codes: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
+    missing: npt.NDArray[np.bool_] | None = None
+    dictionaries: list[pa.Array] = []
+    if not any(pa.types.is_dictionary(array.type) for array in arrays):
+        return None
+    for array, part in zip(arrays, parts, strict=True):
+        if not pa.types.is_dictionary(array.type):
+            if part.width is None:
+                return None
+            array = array.dictionary_encode()
+        if array.dictionary.null_count:
+            return None
+        sizes.append(max(len(array.dictionary), 1))
+        if math.prod(sizes) > max(rows, 1):
+            return None
+        indices = array.indices
+        if indices.null_count:
+            gone = np.asarray(indices.is_null())
+            missing = gone if missing is None else missing | gone
+            indices = indices.fill_null(0)
+        codes = codes * sizes[-1] + np.asarray(indices).astype(np.int64)
+        dictionaries.append(array.dictionary)
+    found = pa.array(codes, mask=missing).dictionary_encode()
+    places = np.asarray(found.dictionary)
+    columns: list[pa.Array] = []
+    for size, dictionary in zip(reversed(sizes), reversed(dictionaries), strict=True):
+        places, rest = np.divmod(places, size)
+        columns.append(_plain(dictionary.take(pa.array(rest))) if len(dictionary) else _plain(dictionary))
+    return found.indices, columns[::-1]
+
+
+def _cast(array: pa.Array, part: Part, source: str) -> pa.Array:
+    """A column in the type of its part, with one form for each value."""
+    kind = pa.large_binary() if part.type is OWN_KINDS else part.type
+    if array.type != kind:
+        failed = False
+        try:
+            array = array.cast(kind)
+        except pa.ArrowException:
+            failed = True
+        if failed:  # outside of the handler, whose words may quote a value
+            raise DataError(f"{source}: values of the column {part.name!r} do not fit the type that it had before")
+    if pa.types.is_floating(array.type):
+        # Not a number is no value, and there is one zero.
+        numbers = array.to_numpy(zero_copy_only=False)
+        array = pa.array(numbers + numbers.dtype.type(0), mask=np.isnan(numbers))
+    return array
+
+
+def _raw(array: pa.Array, width: int | None) -> _Bytes:
+    """The bytes of a column of fixed width, a row each; of a null, any."""
+    assert width is not None
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    data = array.buffers()[1]
+    if data is None:
+        return np.zeros((len(array), width), np.uint8)
+    start = array.offset * width
+    return np.frombuffer(data, np.uint8)[start : start + len(array) * width].reshape(len(array), width)
+
+
+def _of_raw(raw: bytes, rows: int, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_boolean(kind):
+        return pa.array(np.frombuffer(raw, np.uint8).astype(np.bool_))
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(raw)])
+
+
+def _large_binary(parts: Sequence[_Bytes], rows: int, valid: npt.NDArray[np.bool_] | None) -> pa.Array:
+    """Rows of bytes of one width as a column."""
+    joined = np.concatenate([np.zeros((rows, 0), np.uint8), *parts], axis=1)
+    offsets = np.arange(rows + 1, dtype=np.int64) * joined.shape[1]
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(joined))]
+    return pa.Array.from_buffers(pa.large_binary(), rows, buffers)

@@ -1,0 +1,148 @@
+"""Tuples of typed parts as keys: different tuples have different keys, and keys read back are the tuples."""
+
+import datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.events.joint import OWN_KINDS, Keys, Layout, part_type
+from discreet.events.kinds import tagged, untagged
+from discreet.events.published import column_of_plain, items_array, plain_column
+
+DAY = datetime.date(2026, 3, 1)
+NOON = datetime.datetime(2026, 3, 1, 12, 0, 0, 5)
+COLUMNS = {
+    "text": pa.array(["", "a", "aa\x00", "é"]),
+    "bytes": pa.array([b"", b"\x00", b"\xff", b"a"]),
+    "small": pa.array([1, 2, -3, 4], pa.int8()),
+    "large": pa.array([0, 2**64 - 1, 1, 2], pa.uint64()),
+    "flag": pa.array([True, False, True, False]),
+    "day": pa.array([DAY, DAY, None, DAY]).fill_null(DAY),
+    "moment": pa.array([NOON] * 4, pa.timestamp("us", "Europe/Berlin")),
+    "nanos": pa.array([1, 2, 3, 4], pa.int64()).cast(pa.timestamp("ns")),
+    "price": pa.array([Decimal("1.50"), Decimal("-2.25"), Decimal(0), Decimal("9999.99")], pa.decimal128(6, 2)),
+    "wide": pa.array([Decimal("1.5")] * 4, pa.decimal256(50, 3)),
+    "ratio": pa.array([0.5, -0.0, 0.0, float("inf")]),
+    "short": pa.array([0.5, 1.5, 2.5, 3.5], pa.float32()),
+    "clock": pa.array([datetime.time(1, 2, 3)] * 4, pa.time64("us")),
+    "took": pa.array([datetime.timedelta(seconds=3)] * 4, pa.duration("ms")),
+    "kind": pa.array(["x", "y", "x", "y"]).dictionary_encode(),
+}
+
+
+def layout_of(columns, by=0):
+    return Layout.of([f"c{i}" for i in range(len(columns))], [column.type for column in columns], by)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_every_type_comes_back_as_it_was(name):
+    column = COLUMNS[name]
+    for columns in ([column], [column, COLUMNS["text"]], [COLUMNS["text"], column, COLUMNS["bytes"]]):
+        layout = layout_of(columns)
+        back = layout.columns(layout.keys(columns))
+        for given_column, found in zip(columns, back, strict=True):
+            assert found.type == part_type(given_column.type)
+            assert found.to_pylist() == given_column.to_pylist()
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_every_type_is_written_and_read_as_json(name):
+    column = COLUMNS[name]
+    typed = layout_of([column]).columns(layout_of([column]).keys([column]))[0]
+    values, told = plain_column(typed)
+    assert column_of_plain(values, told).equals(typed)
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=5)
+rows = st.lists(st.tuples(texts, st.binary(max_size=4), st.integers(-5, 5), texts), min_size=1, max_size=12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows, st.booleans())
+def test_keys_are_different_where_tuples_are(given_rows, encode):
+    types = [pa.string(), pa.binary(), pa.int64(), pa.string()]
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*given_rows, strict=True), types, strict=True)]
+    if encode:
+        columns = [column.dictionary_encode() for column in columns]
+    layout = layout_of(columns)
+    keys = layout.keys(columns)
+    keys = keys.dictionary_decode() if pa.types.is_dictionary(keys.type) else keys
+    assert len(set(keys.to_pylist())) == len(set(given_rows))
+    back = layout.items(keys)
+    assert [tuple(row.values()) for row in back.to_pylist()] == given_rows
+
+
+def test_dictionaries_of_few_values_make_a_dictionary_of_keys_with_the_same_meaning():
+    columns = [
+        pa.array(["a", "b", None, "a"] * 5).dictionary_encode(),
+        pa.array([1, None, 2, 1] * 5),
+    ]
+    layout = layout_of(columns)
+    quick, plain = layout.keys(columns), layout.keys([columns[0].dictionary_decode(), columns[1]])
+    assert pa.types.is_dictionary(quick.type)
+    assert not pa.types.is_dictionary(plain.type)
+    assert quick.dictionary_decode().to_pylist() == plain.to_pylist()
+    assert plain.null_count == 10
+
+
+def test_slices_and_nulls_of_columns_are_read_where_they_are():
+    columns = [pa.array([9, 1, 2, None, 4])[1:], pa.array(["z", "a", "b", "c", "d"])[1:]]
+    layout = layout_of(columns)
+    keys = layout.keys(columns)
+    assert keys.is_null().to_pylist() == [False, False, True, False]
+    assert [tuple(row.values()) for row in layout.items(keys.drop_null()).to_pylist()] == [(1, "a"), (2, "b"), (4, "d")]
+
+
+def test_one_zero_and_no_not_a_number():
+    keys = layout_of([COLUMNS["ratio"]]).keys([pa.array([0.0, -0.0, float("nan")])]).to_pylist()
+    assert keys[0] == keys[1]
+    assert keys[2] is None
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.month_day_nano_interval()])
+def test_nested_columns_cannot_be_parts(kind):
+    with pytest.raises(dc.DataError, match="'c0' is of type"):
+        Layout.of(["c0"], [kind])
+
+
+def test_a_later_batch_is_cast_to_the_types_of_the_first_or_refused():
+    keys = Keys(["a", "b"])
+    first = keys.of([pa.array([1], pa.int32()), pa.array(["x"])], "one")
+    again = keys.of([pa.array([1], pa.int64()), pa.array(["x"]).dictionary_encode()], "two")
+    decoded = again.dictionary_decode() if pa.types.is_dictionary(again.type) else again
+    assert decoded.to_pylist() == first.to_pylist()
+    with pytest.raises(dc.DataError, match="'a' do not fit"):
+        keys.of([pa.array(["secret"]), pa.array(["x"])], "three")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1, 2**63, "a", "", b"\xff", True, False, DAY, NOON, NOON.replace(tzinfo=datetime.timezone.utc), Decimal("1.5")],
+)
+def test_values_with_kinds_of_their_own_come_back(value):
+    back = untagged(tagged(value))
+    assert back == value
+    assert type(back) is type(value)
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1.5, object(), [1], "\ud800", 2**64, Decimal("NaN"), Decimal("1e99"), "x" * 5000]
+)
+def test_what_cannot_be_an_item_has_no_kind(value):
+    assert tagged(value) is None
+
+
+def test_values_of_several_kinds_are_a_union_that_is_written_and_read():
+    values = [1, "1", b"1", True, DAY, NOON, Decimal("1.5")]
+    column = items_array(values)
+    assert column.to_pylist() == values
+    plain, told = plain_column(column)
+    assert told["type"] == "mixed"
+    assert column_of_plain(plain, told).to_pylist() == values
+    layout = Layout.of(["a", "b"], [OWN_KINDS, pa.int64()])
+    keys = layout.keys([pa.array([tagged(value) for value in values], pa.large_binary()), pa.array(range(7))])
+    assert [row["a"] for row in layout.items(keys).to_pylist()] == values
