@@ -94,7 +94,7 @@ def quantiles(
     if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
     if people:
-        stream = replace(source, columns=(user_column,)).open(files, value_column=source.column)
+        stream = replace(source, columns=(str(user_column),)).open(files, value_column=source.column)
     else:
         stream = source.open(files, amounts=True)
     place.check([*stream.files, paying.ledger])
