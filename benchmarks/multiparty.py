@@ -440,13 +440,49 @@ def peer(epsilon: float, domain: int, quick: bool) -> None:
     print(f"LocalHashing, the same reports: both {both:.3f} s, MSE {np.mean((values - counts) ** 2):.4g}")
 
 
+# ---- consistent estimates --------------------------------------------------------------------------------------------
+
+
+def consistent(name: str, items: np.ndarray, size: int, runs: int, quick: bool) -> None:
+    """Raw estimates, raw ones cut at 0, and consistent ones, from the same reports."""
+    counts = np.bincount(items, minlength=size)
+    frequent = np.argsort(-counts, kind="stable")[:100]
+    some = np.random.default_rng(1).random((20, size)) < 0.1
+    print(f"\n{name}: {len(items):,} reports, {size:,} items; root mean squared errors, mean error of sums of a tenth")
+    print(f"{'oracle':<18} {'epsilon':>7} {'estimates':<11} {'all':>8} {'top 100':>8} {'sums':>10} {'covered':>8}")
+    for oracle in ("HadamardResponse", "LocalHashing"):
+        for epsilon in (1.0,) if quick else (1.0, 2.0, 4.0):
+            rows: dict[str, list[tuple[float, ...]]] = {}
+            for run in range(1 if quick else min(runs, 3)):
+                aggregator = heard(getattr(MP, oracle)(f"run {run}", dc.Budget(epsilon), size), [items])
+                found = aggregator.estimate(np.arange(size), consistent=True)
+                raw = MP.Estimates(found.unbiased, found.variances, found.guarantee)
+                for kind, values, (lower, upper) in (
+                    ("raw", raw.values, raw.bounds(0.95)),
+                    ("cut at 0", np.maximum(raw.values, 0.0), raw.bounds(0.95)),
+                    ("consistent", found.values, found.bounds(0.95)),
+                ):
+                    off = values - counts
+                    sums = np.abs(some @ off).mean()
+                    hit = np.mean((lower <= counts) & (counts <= upper))
+                    errors = (np.mean(off**2), np.mean(off[frequent] ** 2), sums, hit)
+                    rows.setdefault(kind, []).append(errors)
+            for kind, errors in rows.items():
+                every, top, sums, hit = np.mean(errors, axis=0)
+                print(
+                    f"{oracle:<18} {epsilon:>7g} {kind:<11} {every**0.5:>8,.0f} {top**0.5:>8,.0f} {sums:>10,.0f} "
+                    f"{hit:>8.1%}",
+                    flush=True,
+                )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("DISCREET_CLICKS"), help="a file of clicks, one basket a line")
     parser.add_argument("--plots", type=Path, help="a directory for the plots (needs matplotlib)")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="fewer parties, settings and runs")
-    parser.add_argument("--only", choices=["zipf", "epsilon", "clicks", "stream", "oracles"])
+    parser.add_argument("--only", choices=["zipf", "epsilon", "clicks", "stream", "oracles", "consistent"])
     arguments = parser.parse_args()
     quick, plots, runs = arguments.quick, arguments.plots, 1 if arguments.quick else arguments.runs
     skews = (1.5,) if quick else (1.5, 2.0)
@@ -456,6 +492,11 @@ def main() -> None:
 
     if wanted("oracles"):
         oracles(quick)
+    if wanted("consistent"):
+        size, reports = (1_000, 30_000) if quick else (17_034, 294_022)
+        weights = np.arange(1, size + 1) ** -1.1
+        drawn = np.random.default_rng(0).choice(size, reports, p=weights / weights.sum())
+        consistent("Zipf 1.1", drawn, size, runs, quick)
     for skew in skews if wanted("zipf") else ():
         communication(skew, runs, quick, plots)
     for skew in skews if wanted("epsilon") else ():
@@ -464,6 +505,9 @@ def main() -> None:
         print("\nno --data: the figures on clicks are left out")
         return
     items = clicks(arguments.data)
+    if wanted("consistent"):
+        places = np.unique(items, return_inverse=True)[1]
+        consistent("clicks", places, int(places.max()) + 1, runs, quick)
     if wanted("clicks"):
         click_communication(items, runs, quick, plots)
         click_share(items, min(runs, 3), quick, plots)

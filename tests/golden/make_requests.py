@@ -56,8 +56,10 @@ REQUESTS = {
 
 def protocols():
     """Of a party, which had a message under the id of the round, the parameters and its number."""
+    most = {"IndependentSketches": 2**24, "Separation": 2**24, "MergedMisraGries": 2**40}  # the defaults of that time
     kinds = ("IndependentSketches", "Separation", "HadamardResponse", "LocalHashing", "MergedMisraGries")
-    return [getattr(dc.multiparty, kind)("golden", PURE, 4) for kind in kinds]
+    limits = [{"max_items": most[kind]} if kind in most else {} for kind in kinds]
+    return [getattr(dc.multiparty, kind)("golden", PURE, 4, **limit) for kind, limit in zip(kinds, limits, strict=True)]
 
 
 def _pay_for_all(path):

@@ -213,6 +213,7 @@ def encode(
     option("--max-items", "Leave out messages about more items than this, where the round allows more.", int),
     option("--max-reports", "Of local protocols: leave out messages of more reports than this; by default 1.", int),
     option("--minimum-reports", "Show nothing before so many parties (of local protocols: reports) were heard.", int),
+    flag("--consistent", "Estimates that could be counts: none negative, and together as many as there are."),
     option("--liars", "Show how far this share of the parties could have moved each estimate.", float),
     options.confidence("Of each interval."),
 )
@@ -232,6 +233,7 @@ def aggregate(
     max_items: int | None,
     max_reports: int | None,
     minimum_reports: int | None,
+    consistent: bool,
     liars: float | None,
     confidence: float,
     as_json: bool,
@@ -255,6 +257,7 @@ def aggregate(
         ranges=tuple((written(low), written(high)) for low, high in bounds),
         time=time,
         liars=liars,
+        consistent=consistent,
     )
     asked.check(protocol)
     given = {"max_items": max_items, "max_reports": max_reports, "minimum_reports": minimum_reports}

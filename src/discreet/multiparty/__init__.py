@@ -8,7 +8,7 @@ from discreet.events.universe import Universe as Domain
 from discreet.multiparty._base import Party, Protocol, protocol_from_dict
 from discreet.multiparty._plan import PlannedProtocol, ProtocolPlan, plan
 from discreet.multiparty.aggregator import Aggregator, Receipt, Rejection
-from discreet.multiparty.estimates import Estimates
+from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
 from discreet.multiparty.hadamard_response import HadamardResponse
 from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.independent_sketches import IndependentSketches
@@ -22,11 +22,13 @@ from discreet.multiparty.stream import Stream
 
 __all__ = [
     "Aggregator",
+    "ConsistentEstimates",
     "Domain",
     "Estimates",
     "HadamardResponse",
     "Hierarchy",
     "IndependentSketches",
+    "Liars",
     "LocalHashing",
     "LocalSketch",
     "MergedMisraGries",

@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet.errors import CorruptStateError, DataError, IncompatibleSummaryError, MessageError, ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_NUMBER, Heard, Protocol
-from discreet.multiparty.estimates import Estimates, Liars
+from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
 from discreet.multiparty.heard_numbers import HeardNumbers
 from discreet.multiparty.messages import Message, pack_parts, read_varint, unpack_parts, varint
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import probability, whole_number
+from discreet.releases.simplex import on_simplex, within_simplex
 from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Aggregator", "Limits", "Receipt", "Rejection", "liars_among", "receive_all"]
 
 _STATE_FAMILY = 200
+MOST_LISTED = 2**20
+"""Items of a universe that is gone through as a whole."""
 
 
 @dataclass(frozen=True)
@@ -200,12 +206,40 @@ class Aggregator:
         """How many parties (of local protocols: reports) the estimates are from."""
         return self.parties
 
-    def estimate(self, items: Any) -> Estimates:
-        """How often each item occurs with all parties heard, in the order given. Costs no privacy, however often."""
+    def estimate(self, items: Any, *, consistent: bool = False) -> Estimates:
+        """How often each item occurs with all parties heard, in the order given. Costs no privacy, however often.
+
+        Args:
+            items: A column, or an iterable of items.
+            consistent: Counts that could be: none is negative, and all of the universe together have the total. Where
+                the universe has more than 2^20 items, those asked for have the total at most.
+        """
         words = self.protocol.domain.words(items)
         heard = self._to_show()
+        if consistent:
+            return self._consistent(heard, words)
         values, variances = self.protocol._estimates(heard, words)
         return Estimates(values, variances, self.guarantee, self.protocol._shortfall(heard))
+
+    def _consistent(self, heard: Heard, words: Words) -> ConsistentEstimates:
+        """Norm-Sub of Wang et al. (NDSS 2020): what is nearest on the simplex."""
+        self._check_unbiased()
+        total, size = float(sum(message.items for message, _ in heard)), self.protocol.domain.size
+        if size is not None and size <= MOST_LISTED:
+            asked, at = np.arange(size, dtype=np.uint64), words.astype(np.int64)
+            found, variances = self.protocol._estimates(heard, asked)
+            values = on_simplex(found, total)
+        else:
+            asked, at = np.unique(words, return_inverse=True)
+            found, variances = self.protocol._estimates(heard, asked)
+            values = within_simplex(found, total)
+        return ConsistentEstimates(values[at], variances[at], self.guarantee, unbiased=found[at], total=total)
+
+    def _check_unbiased(self) -> None:
+        if not self.protocol.unbiased:
+            raise ParameterError(
+                f"{type(self.protocol).__name__} leaves out a part of every count: make no whole of it"
+            )
 
     def liars(self, items: Any, share: float = 0.01) -> Liars:
         """How far each estimate would move if so many of the parties (of local protocols: reports) had not been heard.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DataError, ParameterError
+from discreet.multiparty.aggregator import MOST_LISTED
 from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.stream import Stream
 from discreet.privacy.checks import probability
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Questions", "answers_text"]
-
-MOST_LISTED = 2**20
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class Questions:
         ranges: With levels: how many items are within these bounds, both included.
         time: Of a stream: at this step.
         liars: How far this share of the parties could have moved each estimate.
+        consistent: Counts that could be, of a round: none negative, and with the total.
     """
 
     items: tuple[Any, ...] = ()
@@ -43,11 +43,14 @@ class Questions:
     ranges: tuple[tuple[Any, Any], ...] = ()
     time: int | None = None
     liars: float | None = None
+    consistent: bool = False
 
     def check(self, protocol: Protocol) -> None:
         """Refuse what the protocol cannot answer."""
         if (self.share is not None or self.quantiles or self.ranges) and not isinstance(protocol, Hierarchy):
             raise ParameterError("a share, quantiles and ranges need a round with levels")
+        if self.consistent and isinstance(protocol, Stream):
+            raise ParameterError("how many items a stream has is not known, so nothing is made consistent")
         if self.time is not None and not isinstance(protocol, Stream):
             raise ParameterError("a time is for streams")
         if self.liars is not None:
@@ -70,13 +73,16 @@ class Questions:
         if len(items):
             is_stream = isinstance(protocol, Stream)
             at = (self.time,) if is_stream else ()
-            counts = aggregator.estimate(items, *at)
+            how = {"consistent": True} if self.consistent else {}
+            counts = aggregator.estimate(items, *at, **how)
             rows = _rows(items, counts, confidence)
             if self.liars is not None:
                 lies = aggregator.liars(items, self.liars, *at)
                 found["liars"] = {"share": lies.share, "count": lies.count}
                 for row, high, low in zip(rows, lies.too_high.tolist(), lies.too_low.tolist(), strict=True):
                     row.update(too_high=high, too_low=low)
+            if self.consistent:
+                found["consistent"] = True
             found["estimates"] = rows if self.top is None else sorted(rows, key=lambda row: -row["count"])[: self.top]
             if is_stream:
                 found.update(since=counts.since, time=counts.time)
@@ -122,6 +128,10 @@ def answers_text(found: dict[str, Any], guarantee: Guarantee, confidence: float,
             lines.append(table_text([heading, "estimate", interval], cells, (1, 2), width).rstrip("\n"))
 
     table("estimates", "item", lambda row: row["item"])
+    if found.get("consistent"):
+        lines.append(
+            "Estimates are the nearest possible counts; the intervals are those of the unbiased ones, and hold."
+        )
     if "liars" in found:
         most = [max(row[end] for row in found["estimates"]) for end in ("too_high", "too_low")]
         lines.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 from discreet.privacy import Estimate, Guarantee
 from discreet.privacy.checks import probability
 
-__all__ = ["Estimates", "Liars", "Numbers", "most_of"]
+__all__ = ["ConsistentEstimates", "Estimates", "Liars", "Numbers", "most_of"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -45,6 +45,9 @@ class Estimates:
         As many standard deviations as a normal or a Laplace variable of that variance needs, whichever is more: sums
         over many parties are close to normal, and the noise of a single one has the tails of a Laplace.
         """
+        return self._around(confidence)
+
+    def _around(self, confidence: float) -> tuple[Numbers, Numbers]:
         level = probability("confidence", confidence)
         if level < 0.5:
             raise ParameterError(f"confidence must be at least 0.5, not {confidence!r}")
@@ -57,6 +60,32 @@ class Estimates:
 
     def __repr__(self) -> str:
         return f"Estimates({len(self)} items, {self.guarantee.sentence()})"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ConsistentEstimates(Estimates):
+    """Counts that could be: none is negative, and all items of the universe together have the total.
+
+    The nearest such counts to the unbiased ones, in the Euclidean sense. They err less over all items and over sums of
+    them; a frequent item of a large universe is on average too low. So ``values`` are not unbiased, and the intervals
+    are those of the unbiased estimates, as far as they are possible: they hold as before.
+
+    Attributes:
+        unbiased: The estimates before.
+        total: How many items, or reports, there are.
+    """
+
+    unbiased: Numbers = field(default_factory=lambda: np.zeros(0))
+    total: float = 0.0
+
+    def bounds(self, confidence: float = 0.95) -> tuple[Numbers, Numbers]:
+        """(lower, upper) for each item by itself: the interval around its unbiased estimate, cut to 0 and the total.
+
+        A true count is within these, so nothing is lost. An interval is widened to its value where that is outside.
+        """
+        lower, upper = replace(self, values=self.unbiased)._around(confidence)
+        lower, upper = np.clip(lower, 0.0, self.total), np.clip(upper, 0.0, self.total)
+        return np.minimum(lower, self.values), np.maximum(upper, self.values)
 
 
 @dataclass(frozen=True, eq=False)

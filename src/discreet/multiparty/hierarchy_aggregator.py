@@ -13,7 +13,7 @@ import numpy.typing as npt
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty._base import Heard, Protocol
 from discreet.multiparty.aggregator import Aggregator, Limits, liars_among
-from discreet.multiparty.estimates import Estimates, Liars, Numbers
+from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars, Numbers
 from discreet.multiparty.ordered import Nodes, occupied
 from discreet.privacy import Estimate, Guarantee
 from discreet.privacy.checks import probability, whole_number
@@ -106,9 +106,35 @@ class HierarchyAggregator(Aggregator):
 
     # ---- counts ----------------------------------------------------------------------------------------------------
 
-    def estimate(self, items: Any) -> Estimates:
-        """How often each item occurs with all parties heard."""
-        return self.interval_counts(len(self.protocol.levels) - 1, self.protocol.universe.words(items))
+    def estimate(self, items: Any, *, consistent: bool = False) -> Estimates:
+        """How often each item occurs with all parties heard.
+
+        With `consistent` by the same non-negative measure as `quantile`: the parts of an interval have its own count.
+        """
+        words, last = self.protocol.universe.words(items), len(self.protocol.levels) - 1
+        counts = self.interval_counts(last, words)
+        if not consistent:
+            return counts
+        self._check_unbiased()
+        known: dict[tuple[int, int], dict[int, float]] = {}
+        values = np.array([self._mass(last, int(word), known) for word in words])
+        return ConsistentEstimates(
+            values, counts.variances, counts.guarantee, unbiased=counts.values, total=float(self.total)
+        )
+
+    def _check_unbiased(self) -> None:
+        if not self.protocol.by_level[0].unbiased:
+            raise ParameterError(f"{self.protocol.protocol} leaves out a part of every count: make no whole of it")
+
+    def _mass(self, level: int, node: int, known: dict[tuple[int, int], dict[int, float]]) -> float:
+        """The count of an interval in the measure; `known` are the parts of intervals that were computed already."""
+        widths = self.protocol.levels.widths
+        above = node * widths[level] // widths[level - 1] if level else 0
+        if (level, above) not in known:
+            mass = self._mass(level - 1, above, known) if level else float(self.total)
+            nodes, counts = self._parts(above, level)
+            known[level, above] = dict(zip(nodes.tolist(), on_simplex(counts.values, mass).tolist(), strict=True))
+        return known[level, above][node]
 
     def liars(self, items: Any, share: float = 0.01) -> Liars:
         """How far each estimate would move if so many of the parties (of local protocols: reports) had not been heard.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["on_simplex"]
+__all__ = ["on_simplex", "within_simplex"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -17,3 +17,9 @@ def on_simplex(values: Numbers, mass: float = 1.0) -> Numbers:
     cut = cuts[np.flatnonzero(order >= cuts)[-1]]
     result: Numbers = np.maximum(values - cut, 0.0)
     return result
+
+
+def within_simplex(values: Numbers, mass: float = 1.0) -> Numbers:
+    """The nearest non-negative numbers that add up to `mass` at most."""
+    cut: Numbers = np.maximum(values, 0.0)
+    return cut if cut.sum() <= mass else on_simplex(values, mass)
