@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet_audit.messages import audit_messages
 
 
 def test_its_own_tests_pass(node, client):
@@ -66,3 +67,35 @@ def messages_of(data):
         messages.append(data[at + 2 : at + 2 + size])
         at += 2 + size
     return messages
+
+
+# ---- the audit of messages that the client made ------------------------------------------------------------------
+
+
+def audited(node, tmp_path, kind, epsilon=0.5, count=12_000):
+    """The findings that fail of what `audited.mjs` writes. An honest one does with a probability of 1e-7 at most."""
+    round_ = dc.multiparty.HadamardResponse("audited", dc.Budget(epsilon), ["yes", "no", "maybe"])
+    command = [node, Path(__file__).with_name("audited.mjs"), json.dumps(round_.to_dict()), kind, str(count)]
+    path = tmp_path / "messages.ndjson"
+    path.write_bytes(subprocess.run(command, capture_output=True, check=True, timeout=300).stdout)
+    _, found = audit_messages(path)
+    assert found
+    return {finding.check for finding in found if not finding.passed}
+
+
+@pytest.mark.parametrize("kind", ["honest", "fixed", "law"])
+def test_the_audit_believes_the_client(node, tmp_path, kind):
+    assert audited(node, tmp_path, kind) == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "noticed"),
+    [
+        ("coin", {"law of messages about item 1", "item 1 told from item 2"}),  # 0.7 for 0.622: 17 standard deviations
+        ("seeded", {"law of messages about item 1, number 5"}),
+        ("leaking", {"random numbers of messages about item 1", "random numbers of messages about item 2"}),
+        ("padded", {"messages that no honest client sends"}),
+    ],
+)
+def test_the_audit_catches_its_twins(node, tmp_path, kind, noticed):
+    assert noticed <= audited(node, tmp_path, kind)

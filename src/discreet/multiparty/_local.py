@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,19 @@ def joined(heard: Heard) -> Reports:
         return only
     numbers = np.concatenate([reports.numbers for _, reports in heard])
     return Reports(numbers, np.concatenate([reports.values for _, reports in heard]))
+
+
+class _NoNoise:
+    """Draws nothing."""
+
+    def bernoulli(self, _: object, size: int) -> npt.NDArray[np.int64]:
+        return np.ones(size, np.int64)
+
+    def uniform_integers(self, _: object, size: int) -> npt.NDArray[np.int64]:
+        return np.zeros(size, np.int64)
+
+    def discrete_laplace(self, _: object, size: int) -> npt.NDArray[np.int64]:
+        return np.zeros(size, np.int64)
 
 
 @dataclass(frozen=True)
@@ -229,6 +242,13 @@ class LocalProtocol(Protocol):
     def _key(self) -> tuple[int, int]:
         """The key of the reports' public hash functions."""
         return self._public_key()
+
+    # ---- what an audit looks at (`discreet.multiparty.seam`) --------------------------------------------------------
+
+    def without_noise(self, item: Any, numbers: Words) -> npt.NDArray[Any]:
+        """What reports with these numbers would say about an item if nothing were drawn. NOT PRIVATE."""
+        words = np.repeat(self.domain.words([item]), len(numbers))
+        return self._randomise(words, numbers, cast(RandomSource, _NoNoise()))
 
     # ---- for the oracles -------------------------------------------------------------------------------------------
 

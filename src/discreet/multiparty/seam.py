@@ -7,6 +7,9 @@ Every `Protocol` is a frozen dataclass of public parameters (`dataclasses.replac
     epsilon, scale, keep, cut, ...               its numbers, as properties: what it claims, and what it draws with
     aggregator()                                 what is estimated from messages
 
+A `LocalProtocol` has `without_noise(item, numbers)`, what reports would say if nothing were drawn, and `written`, the
+only bytes that say what given reports say.
+
 With a source that draws no noise, or every branch in turn, `party` gives the law of a message for given items, and
 `open` says what differs for others. `Separation` also has its two steps by themselves: `choose`, the heavy items, and
 `light_cells`, the sketch of the others. What a `Stream` sends is a `Packet`; `StreamParty.sample` answers for steps.
