@@ -16,6 +16,7 @@ import anyio
 import msgspec
 from fastapi import FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response, StreamingResponse
@@ -46,7 +47,12 @@ _MOST_KEY = 200
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.ProblemModel, "description": text}
-    for status, text in {401: "No token, or none that is valid", 403: "Not allowed", 404: "No such stream"}.items()
+    for status, text in {
+        401: "No token, or none that is valid",
+        403: "Not allowed",
+        404: "No such stream",
+        429: "Too fast, or the service cannot keep up: Retry-After",
+    }.items()
 }
 _TAKING: dict[int | str, dict[str, Any]] = {
     **_REFUSALS,
@@ -60,7 +66,6 @@ _TAKING: dict[int | str, dict[str, Any]] = {
             413: "The body is too large",
             415: "The format is not known",
             422: "Some rows are wrong: which and why",
-            429: "Too fast, or the service cannot keep up: Retry-After",
             503: "The service is stopping",
             507: "The disk is full",
         }.items()
@@ -68,7 +73,8 @@ _TAKING: dict[int | str, dict[str, Any]] = {
 }
 _ASKING: dict[int | str, dict[str, Any]] = {
     **_REFUSALS,
-    **{422: {"model": models.ProblemModel, "description": "A parameter is wrong"}},
+    304: {"description": "You have it already"},
+    422: {"model": models.ProblemModel, "description": "A parameter is wrong"},
 }
 _EVENTS_BODY = {
     "requestBody": {
@@ -172,7 +178,23 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
     _add_out(app, service, access, live)
     _add_operators(app, service, access)
     _add_page(app)
+    app.openapi = lambda: _description(app)  # type: ignore[method-assign]
     return app
+
+
+def _description(app: FastAPI) -> dict[str, Any]:
+    """The description of the interface, in which refusals have their own type and tokens are known."""
+    if app.openapi_schema is None:
+        made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        for methods in made["paths"].values():
+            for route in methods.values():
+                for status, answer in route["responses"].items():
+                    if status >= "400" and "application/json" in answer.get("content", {}):
+                        answer["content"] = {"application/problem+json": answer["content"]["application/json"]}
+                route["security"] = [{}, {"token": []}]
+        made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        app.openapi_schema = made
+    return app.openapi_schema
 
 
 # ---- in -------------------------------------------------------------------------------------------------------------
@@ -510,7 +532,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(live.events(of, after), media_type="text/event-stream", headers=headers)
 
-    @app.get("/metrics", response_class=PlainTextResponse, tags=["out"])
+    @app.get("/metrics", response_class=PlainTextResponse, responses=_REFUSALS, tags=["out"])
     async def prometheus(request: Request) -> Response:
         """Released values and public facts, for Prometheus."""
         text = metrics(service, access.readable(access.caller(request)))

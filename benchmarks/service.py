@@ -1,0 +1,239 @@
+"""The live service on the loopback: events a second, each on disk when acknowledged, beside a route that just appends.
+
+    python benchmarks/service.py [--seconds 8] [--connections 8]
+    python benchmarks/service.py memory [--events 10000000]
+
+The sender is in this process and shares the cores. Every row is acknowledged when it is on disk; the plain route parses
+the same body with the same reader of JSON and appends it to a file without waiting for the disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+STREAMS = """
+[streams.searches]
+kind = "top"
+item = "query"
+user = "visitor"
+max_items = 20
+tick = "10s"
+horizon = "30d"
+epsilon = 1.0
+delta = 1e-9
+k = 50
+public = true
+
+[service.limits]
+events_per_second = 1e9
+requests_per_second = 1e9
+"""
+
+PLAIN = """
+import sys, msgspec, uvicorn
+from fastapi import FastAPI, Request
+app, file, reader = FastAPI(), open(sys.argv[2], "ab", buffering=0), msgspec.json.Decoder()
+@app.post("/v1/streams/searches/events", status_code=202)
+async def events(request: Request):
+    body = await request.body()
+    rows = reader.decode_lines(body)
+    file.write(body)
+    return {"accepted": len(rows)}
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), access_log=False, log_level="warning")
+"""
+
+
+def rows_of(chance: np.random.Generator, number: int, people: int) -> list[dict[str, str]]:
+    queries = np.minimum(chance.zipf(1.3, number), 50_000)
+    visitors = chance.integers(0, people, number)
+    return [
+        {"query": f"query {q}", "visitor": f"{v:016x}", "page": "/search", "agent": "Mozilla/5.0 (X11; Linux)"}
+        for q, v in zip(queries.tolist(), visitors.tolist(), strict=True)
+    ]
+
+
+def ndjson(rows: list[dict[str, str]]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def arrow(rows: list[dict[str, str]]) -> bytes:
+    table = pa.Table.from_pylist(rows)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def request(body: bytes, kind: str, token: str) -> bytes:
+    head = f"POST /v1/streams/searches/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+    return (head + f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body
+
+
+class Sender(threading.Thread):
+    """One connection that sends requests, one after the other, and times the answers."""
+
+    def __init__(self, port: int, requests: list[bytes], until: float, most: int) -> None:
+        super().__init__(daemon=True)
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.requests, self.until, self.most = requests, until, most
+        self.times: list[float] = []
+        self.wrong = 0
+
+    def run(self) -> None:
+        while len(self.times) < self.most and time.monotonic() < self.until:
+            begun = time.perf_counter()
+            self.socket.sendall(self.requests[len(self.times) % len(self.requests)])
+            answer = self.socket.recv(65536)
+            while b"\r\n\r\n" not in answer or not answer.endswith(b"}"):
+                answer += self.socket.recv(65536)
+            self.times.append(time.perf_counter() - begun)
+            self.wrong += not answer.startswith(b"HTTP/1.1 202")
+        self.socket.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """The service, or the plain route, in a process of its own."""
+
+    def __init__(self, plain: bool) -> None:
+        self.folder = tempfile.TemporaryDirectory(dir=os.environ.get("DISCREET_BENCH_DIR"))
+        place = Path(self.folder.name)
+        self.port = free_port()
+        self.token = ""
+        if plain:
+            (place / "plain.py").write_text(PLAIN)
+            command = [sys.executable, place / "plain.py", self.port, place / "events"]
+        else:
+            from discreet.service.store import Store
+            from discreet.service.tokens import make_token
+
+            (place / "streams.toml").write_text(STREAMS)
+            store = Store(place / "data")
+            self.token = make_token(store, "ingest", None)[1]
+            store.close()
+            command = [sys.executable, "-m", "discreet", "service", "run", place / "streams.toml"]
+            command += ["--data", place / "data", "--port", self.port]
+        self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL)
+        for _ in range(400):
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise SystemExit("the server did not start")
+
+    def memory(self) -> float:
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(text.split("VmRSS:")[1].split()[0]) / 1024
+
+    def stop(self) -> int:
+        self.process.terminate()
+        code = self.process.wait()
+        self.folder.cleanup()
+        return code
+
+
+def measure(server: Server, requests: list[bytes], events: int, connections: int, seconds: float) -> dict[str, float]:
+    until = time.monotonic() + seconds
+    senders = [Sender(server.port, requests[n::connections] or requests, until, 10**9) for n in range(connections)]
+    begun = time.perf_counter()
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    took = time.perf_counter() - begun
+    times = np.concatenate([np.array(sender.times) for sender in senders])
+    if any(sender.wrong for sender in senders):
+        raise SystemExit("some requests were refused")
+    return {
+        "events_per_second": len(times) * events / took,
+        "p50_ms": 1000 * float(np.quantile(times, 0.5)),
+        "p99_ms": 1000 * float(np.quantile(times, 0.99)),
+    }
+
+
+def speed(seconds: float, connections: int) -> None:
+    chance = np.random.default_rng(18)
+    batches = [rows_of(chance, 1000, 200_000) for _ in range(200)]
+    singles = rows_of(chance, 2000, 200_000)
+    cases = {
+        "NDJSON, batches of 1,000": ([ndjson(rows) for rows in batches], "application/x-ndjson", 1000),
+        "single events": ([ndjson([row]) for row in singles], "application/x-ndjson", 1),
+        "Arrow, batches of 1,000": ([arrow(rows) for rows in batches], "application/vnd.apache.arrow.stream", 1000),
+    }
+    print(f"{'':34}{'events/s':>12}{'p50 ms':>10}{'p99 ms':>10}")
+    for name, (bodies, kind, events) in cases.items():
+        for plain in (False, True):
+            if plain and kind != "application/x-ndjson":
+                continue
+            server = Server(plain)
+            requests = [request(body, kind, server.token) for body in bodies]
+            many = connections if events > 1 else 16 * connections
+            measure(server, requests, events, many, 1.0)  # warm
+            found = measure(server, requests, events, many, seconds)
+            server.stop()
+            title = f"  plain route, {name.split(',')[0]}" if plain else name
+            numbers = f"{found['events_per_second']:>12,.0f}{found['p50_ms']:>10.1f}{found['p99_ms']:>10.1f}"
+            print(f"{title:34}{numbers}", flush=True)
+
+
+def memory(events: int, connections: int) -> None:
+    chance = np.random.default_rng(18)
+    server = Server(False)
+    empty = server.memory()
+    sent, begun = 0, time.perf_counter()
+    while sent < events:
+        requests = [
+            request(ndjson(rows_of(chance, 1000, 1_000_000)), "application/x-ndjson", server.token) for _ in range(200)
+        ]
+        senders = [
+            Sender(server.port, requests[n::connections], 1e18, len(requests[n::connections]))
+            for n in range(connections)
+        ]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        sent += 1000 * sum(len(sender.times) for sender in senders)
+    took = time.perf_counter() - begun
+    time.sleep(15)  # over the end of a tick
+    print(
+        f"{sent:,} events of a million people in {took:,.0f} s: {empty:.0f} MB before, {server.memory():.0f} MB after"
+    )
+    server.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("what", nargs="?", choices=("speed", "memory"), default="speed")
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    given = parser.parse_args()
+    if given.what == "speed":
+        speed(given.seconds, given.connections)
+    else:
+        memory(given.events, given.connections)
+
+
+if __name__ == "__main__":
+    main()
