@@ -31,6 +31,8 @@ export class Round {
   readonly protocol: Description["protocol"];
   readonly roundId: string;
   readonly epsilon: number;
+  /** Whoever sees a report can be at most this many times as sure of an item as before: e^epsilon. */
+  readonly odds: number;
   /** Reports of a shuffled round are shown in batches of so many, without their senders; null for other rounds. */
   readonly shuffled: number | null;
   /**

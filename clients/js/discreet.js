@@ -618,6 +618,11 @@ export class Round {
     this.#head = [blake2b(name, 8, "round"), blake2b(utf8.encode(described), 8, "parameters")];
   }
 
+  /** Whoever sees a report can be at most this many times as sure of an item as before. */
+  get odds() {
+    return Math.exp(this.epsilon);
+  }
+
   /**
    * The message that tells about an item, or about several, epsilon-DP for each of them.
    *

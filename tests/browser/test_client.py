@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import math
+import re
 import runpy
 import subprocess
 from pathlib import Path
@@ -99,3 +101,53 @@ def test_the_audit_believes_the_client(node, tmp_path, kind):
 )
 def test_the_audit_catches_its_twins(node, tmp_path, kind, noticed):
     assert noticed <= audited(node, tmp_path, kind)
+
+
+# ---- the examples of the documentation --------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("page", ["docs/browser.md", "clients/js/README.md"])
+def test_the_examples_of_the_documentation_run(node, client, tmp_path, page):
+    """All blocks of a page as one module, in a browser that has a round and takes messages."""
+    blocks = re.findall(r"^```js\n(.*?)^```", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert blocks
+    round_ = dc.multiparty.LocalHashing("lunch survey 2026", dc.Budget(1.0), ["yes", "no", "maybe"])
+    (tmp_path / "round.json").write_text(json.dumps(round_.to_dict()))
+    (tmp_path / "discreet.js").write_text((client / "discreet.js").read_text())
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "fetch.js").write_text("""
+        import { readFileSync, writeFileSync } from "node:fs";
+        globalThis.fetch = async (name, { body } = {}) =>
+          body ? writeFileSync(name, body) : { text: async () => readFileSync(name, "utf8") };
+    """)
+    (tmp_path / "example.js").write_text("\n".join(['import "./fetch.js";', *blocks]))
+    done = subprocess.run([node, "example.js"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    message = (tmp_path / "messages").read_bytes()
+    round_.aggregator().receive(message)
+    if page == "docs/browser.md":
+        shown, odds, refused = done.stdout.splitlines()
+        assert bytes.fromhex(shown) == message
+        assert odds == "2.7 null"
+        assert refused == "true an item is outside the universe"
+
+
+def test_the_odds_and_margins_that_are_stated():
+    page = (ROOT / "docs/privacy/answers.md").read_text()
+    rows = re.findall(r"^\| ([\d.]+) \| (.*) \|$", page, flags=re.MULTILINE)
+    assert len(rows) == 8
+    for place, (text, cells) in enumerate(rows):
+        grown = math.exp(float(text))
+        if place < 4:
+            odds = [
+                f"{100 * p * grown / (p * grown + 1 - p):.{digits}f}" for p, digits in ((0.5, 0), (0.1, 0), (0.01, 1))
+            ]
+            expected = [f"{grown:.1f}", *odds]
+        else:
+            expected = [f"{196 * (grown + 1) / (grown - 1) / math.sqrt(n):.1f}" for n in (1000, 10_000, 100_000)]
+        assert cells.split(" | ") == expected
+    assert dc.multiparty.HadamardResponse(
+        "r", dc.Budget(4.0), 4, shuffled=10_000
+    ).shuffled_budget().epsilon == pytest.approx(0.755, abs=5e-4)
