@@ -11,7 +11,7 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo serve test spark faults browser service lint types audit bench stubs clean mutants
+.PHONY: demo serve test spark faults browser service lint types audit bench stubs clean mutants papers
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -62,6 +62,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/accuracy.py
+
+# Every figure of the five papers, into out/papers: minutes, or with FULL=1 the papers' sizes. docs/papers/ has the words.
+papers: $(VENV)/.built
+	$(BIN)/python papers/run.py $(if $(FULL),--full)
 
 stubs: $(VENV)/.dev
 	$(BIN)/python -m nanobind.stubgen -m discreet._native -o src/discreet/_native.pyi

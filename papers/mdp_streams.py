@@ -1,0 +1,56 @@
+"""What Figures 10 and 11 of [MDP] share: 100 parties with an item a step, counts in a window, ours beside PDCH.
+
+PDCH keeps noisy Misra-Gries sketches of dyadic blocks; what is newer than the last whole epoch is missing. Only the
+blocks that a window needs are made here, and bytes are those of all blocks at the same rate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from shared import Counts, heard, quality
+
+import discreet as dc
+from discreet.multiparty.epochs import block_cover, levels_for
+
+MP = dc.multiparty
+PARTIES, SHARE, EPSILON = 100, 0.005, 4.0
+
+
+def columns_of(items: Counts) -> Counts:
+    """Every party's stream, a row each."""
+    steps = len(items) // PARTIES
+    return np.random.default_rng(1).permutation(items)[: PARTIES * steps].reshape(PARTIES, steps)
+
+
+def ours(columns: Counts, universe: int, epoch: int, window: int, width: int, seed: int = 0):
+    """An aggregator that heard the whole stream."""
+    stream = MP.Stream(f"clicks {seed}", dc.Budget(EPSILON), universe, epoch_steps=epoch, window=window, columns=width)
+    aggregator = stream.aggregator()
+    for number in range(PARTIES):
+        aggregator.receive(stream.party(number).feed(columns[number]))
+    return aggregator
+
+
+def pdch(columns: Counts, universe: int, epoch: int, window: int, time: int, counters: int) -> tuple[float, Counts]:
+    """Bytes and estimates of the window that ends at a step."""
+    levels = levels_for(-(-window // epoch))
+    values, sent, covered = np.zeros(universe), 0.0, 0
+    first, last = max(0, time - window), time // epoch
+    for block in block_cover(-(-first // epoch), last, levels, lambda block: True):
+        protocol = MP.MergedMisraGries(
+            f"{block}", dc.Budget(EPSILON / levels), universe, capacity=counters << block.level
+        )
+        aggregator = heard(protocol, columns[:, block.first * epoch : block.end * epoch])
+        values += aggregator.estimate(np.arange(universe)).values
+        sent += aggregator.bytes_received
+        covered += block.end - block.first
+    return sent * levels * last / max(1, covered), values
+
+
+def measured(values: Counts, columns: Counts, window: int, time: int) -> dict[str, float]:
+    """Accuracy of the heavy hitters of a window."""
+    items = columns[:, max(0, time - window) : time].ravel()
+    found = {int(item): float(values[item]) for item in np.flatnonzero(values >= SHARE * len(items))}
+    return quality(found, Counter(items.tolist()), SHARE, len(items))

@@ -1,0 +1,257 @@
+"""What every script of this folder shares: streams, protocols that are heard, and figures with their verdicts.
+
+    python papers/ss10.py [--full] [--data FILE] [--out out/papers]
+
+A script draws the paper's methods and ours in one picture with the paper's axes, writes its numbers as CSV, and checks
+what the paper says of it: `figure.says(sentence, holds)` fails the script where it does not hold, and with `because` it
+is stated as a difference, which is checked too. `--full` takes the paper's sizes and numbers of runs; without it a
+script takes seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.int64]
+
+# Told apart without colour: every method has its own marker and dashes.
+_LOOKS = [
+    {"marker": "o", "linestyle": "-", "color": "#1b6ca8"},
+    {"marker": "s", "linestyle": "--", "color": "#c1440e"},
+    {"marker": "^", "linestyle": "-.", "color": "#3a7d44"},
+    {"marker": "D", "linestyle": ":", "color": "#6a4c93"},
+    {"marker": "v", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "color": "#8c6d1f"},
+    {"marker": "P", "linestyle": (0, (8, 2)), "color": "#444444"},
+    {"marker": "X", "linestyle": (0, (2, 2)), "color": "#b03a72"},
+    {"marker": "*", "linestyle": (0, (1, 3)), "color": "#20808d"},
+]
+_STYLE = {
+    "figure.dpi": 110, "font.size": 9, "axes.titlesize": 9.5, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.alpha": 0.25, "grid.linewidth": 0.6, "lines.linewidth": 1.3, "lines.markersize": 4.5,
+    "legend.frameon": False, "legend.fontsize": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How large, on which data, and where to."""
+
+    full: bool
+    data: Path | None
+    out: Path
+
+    def choose(self, full: Any, quick: Any) -> Any:
+        """The paper's setting, or a smaller one."""
+        return full if self.full else quick
+
+
+def settings(description: str | None) -> Settings:
+    """What the command line of a script says."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="the paper's sizes and numbers of runs")
+    parser.add_argument("--data", type=Path, default=os.environ.get("DISCREET_CLICKS"), help="the paper's data set")
+    parser.add_argument("--out", type=Path, default=Path("out/papers"), help="where pictures and CSV go")
+    arguments = parser.parse_args()
+    return Settings(arguments.full, arguments.data and Path(arguments.data), arguments.out)
+
+
+@dataclass
+class Panel:
+    """One pair of axes: curves of means over runs, with bars from the 5th to the 95th percentile."""
+
+    title: str
+    x: str
+    y: str
+    log_x: bool = False
+    log_y: bool = False
+    rows: list[tuple[str, float, float, float, float]] = field(default_factory=list)
+
+    def add(self, method: str, x: float, values: float | Iterable[float]) -> None:
+        """The values of all runs at x."""
+        runs = np.atleast_1d(np.asarray(list(values) if isinstance(values, Iterable) else values, float))
+        runs = runs[np.isfinite(runs)]
+        if len(runs):
+            self.rows.append((method, x, float(runs.mean()), *np.percentile(runs, (5, 95)).tolist()))
+
+    def curve(self, method: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """xs and means of a method, by x."""
+        points = sorted((x, mean) for name, x, mean, _, _ in self.rows if name == method)
+        return np.array([x for x, _ in points]), np.array([mean for _, mean in points])
+
+    def mean(self, method: str, x: float | None = None) -> float:
+        """The mean of a method at x, or over all x."""
+        xs, means = self.curve(method)
+        return float(means.mean() if x is None else means[xs == x][0])
+
+
+class Figure:
+    """Panels side by side, and what the paper says of them."""
+
+    def __init__(self, name: str, title: str, settings: Settings, columns: int = 3) -> None:
+        self.name, self.title, self.settings, self.columns = name, title, settings, columns
+        self.panels: list[Panel] = []
+        self.verdicts: list[str] = []
+        self.wrong = False
+        print(f"\n{name}: {title}{' (full)' if settings.full else ''}", flush=True)
+
+    def panel(self, title: str, x: str, y: str, *, log_x: bool = False, log_y: bool = False) -> Panel:
+        self.panels.append(Panel(title, x, y, log_x, log_y))
+        return self.panels[-1]
+
+    def says(self, sentence: str, holds: bool, because: str | None = None) -> None:
+        """What the paper says, whether it holds here, and why not if we know that it does not."""
+        if because is None:
+            verdict, expected = "agrees" if holds else "DOES NOT HOLD", holds
+        else:
+            verdict, expected = "AGREES, against what is noted" if holds else f"differs because {because}", not holds
+        self.wrong |= not expected
+        self.verdicts.append(f'"{sentence}": {verdict}')
+        print(textwrap.fill(f"  {self.verdicts[-1]}", 110, subsequent_indent="    "), flush=True)
+
+    def save(self) -> None:
+        """Write the picture and the numbers; exit with 1 where a sentence was not as expected."""
+        out = self.settings.out
+        out.mkdir(parents=True, exist_ok=True)
+        with open(out / f"{self.name}.csv", "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["panel", "method", "x", "mean", "p5", "p95"])
+            for panel in self.panels:
+                writer.writerows([panel.title, name, *(f"{v:.6g}" for v in row)] for name, *row in panel.rows)
+        (out / f"{self.name}.txt").write_text("\n".join([self.title, *self.verdicts]) + "\n")
+        self._draw(out / f"{self.name}.png")
+        if self.wrong:
+            sys.exit(1)
+
+    def _draw(self, path: Path) -> None:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+
+        methods = list(dict.fromkeys(name for panel in self.panels for name, *_ in panel.rows))
+        columns = min(self.columns, len(self.panels))
+        rows = -(-len(self.panels) // columns)
+        with plt.rc_context(_STYLE):
+            picture, axes = plt.subplots(rows, columns, figsize=(3.5 * columns, 2.7 * rows + 0.5), squeeze=False)
+            for axis, panel in zip(axes.flat, self.panels, strict=False):
+                self._panel(axis, panel, methods)
+            for axis in axes.flat[len(self.panels) :]:
+                axis.set_visible(False)
+            handles = dict(zip(*reversed(_legend(axes)), strict=True))
+            picture.suptitle(self.title, fontsize=10.5)
+            picture.legend(handles.values(), handles, loc="lower center", ncols=min(len(handles), 2 * columns))
+            lines = -(-len(handles) // (2 * columns))
+            picture.tight_layout(rect=(0, 0.2 * lines / picture.get_figheight(), 1, 1))
+            picture.savefig(path)
+            plt.close(picture)
+
+    @staticmethod
+    def _panel(axis: Any, panel: Panel, methods: Sequence[str]) -> None:
+        for name in dict.fromkeys(name for name, *_ in panel.rows):
+            points = np.array(sorted(row for method, *row in panel.rows if method == name))
+            x, mean, low, high = points.T
+            spread = np.clip(np.array([mean - low, high - mean]), 0, None)
+            look = _LOOKS[methods.index(name) % len(_LOOKS)]
+            bars, few = spread if spread.any() else None, max(1, len(x) // 12)
+            axis.errorbar(x, mean, bars, label=name, capsize=2, elinewidth=0.7, markevery=few, **look)
+        axis.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+        if panel.y in ("recall", "precision", "F-score"):
+            axis.set_ylim(0, 1.05)
+        if panel.log_x:
+            axis.set_xscale("log")
+        if panel.log_y:
+            axis.set_yscale("log")
+
+
+def _legend(axes: Any) -> tuple[list[Any], list[str]]:
+    handles: dict[str, Any] = {}
+    for axis in axes.flat:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    return list(handles.values()), list(handles)
+
+
+# ---- streams -------------------------------------------------------------------------------------------------------
+
+
+def zipf(skew: float, length: int, universe: int, seed: int = 1) -> Counts:
+    """Items with P[rank r] proportional to r^-skew, numbered at random: consecutive numbers would flatter hashes."""
+    rng = np.random.default_rng(seed)
+    weights = np.cumsum(np.arange(1, universe + 1, dtype=float) ** -skew)
+    return rng.permutation(universe)[np.searchsorted(weights, rng.random(length) * weights[-1])]
+
+
+def kosarak(settings: Settings, length: int = 990_002) -> Counts:
+    """Clicks over 41,270 pages: `--data` (a basket a line), drawn anew to `length`; without it Zipf 1.25 stands in."""
+    if settings.data is None:
+        return zipf(1.25, length, 41_270)
+    items = np.array(settings.data.read_text().split(), np.int64)
+    rng = np.random.default_rng(0)
+    items = rng.permutation(int(items.max()) + 1)[items]
+    return items if len(items) == length else rng.choice(items, length)
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,"  # 49, as in the clicks of AOL
+
+
+def aol(length: int = 1_890_569, names: int = 184_304, skew: float = 1.0) -> Counts:
+    """A stand-in for the clicks of AOL: numbers below 49^6 that stand for six letters; Zipf, names at random."""
+    rng = np.random.default_rng(3)
+    places = np.unique(rng.integers(0, 49**6, int(1.01 * names)))
+    places = rng.permutation(places)[:names]
+    return places[zipf(skew, length, names, 4)]
+
+
+def caida(length: int = 26_600_000, addresses: int = 312_000) -> Counts:
+    """A stand-in for the packets of CAIDA: Zipf 1.1 over as many addresses."""
+    return zipf(1.1, length, addresses, 5)
+
+
+# ---- protocols -----------------------------------------------------------------------------------------------------
+
+
+def heard(protocol: Any, columns: Iterable[Counts]) -> Any:
+    """An aggregator that heard a message of every party."""
+    aggregator = protocol.aggregator()
+    for number, column in enumerate(columns):
+        aggregator.receive(protocol.party(number).encode(column))
+    return aggregator
+
+
+def parts(items: Counts, parties: int, seed: int, unequal: float = 1.0) -> list[Counts]:
+    """A random split; the largest part is about `unequal` times the smallest."""
+    sizes = np.linspace(1, unequal, parties)
+    cuts = np.round(np.cumsum(sizes)[:-1] / sizes.sum() * len(items)).astype(int)
+    return np.split(np.random.default_rng(seed).permutation(items), cuts)
+
+
+def quality(found: dict[int, float], counts: dict[int, int], share: float, total: int) -> dict[str, float]:
+    """Recall, precision, F-score, and relative errors of true and of false heavy hitters ([MDP] section 5.2)."""
+    truth = {item for item, count in counts.items() if count >= share * total}
+    both = truth & set(found)
+    errors = [abs(found[item] - counts[item]) / counts[item] for item in both]
+    false = [abs(found[item] - counts[item]) / counts[item] for item in set(found) - truth if counts.get(item)]
+    return {
+        "recall": len(both) / max(1, len(truth)),
+        "precision": len(both) / max(1, len(found)),
+        "F": 2 * len(both) / max(1, len(truth) + len(found)),
+        "error": float(np.mean(errors)) if errors else float("nan"),
+        "false error": float(np.mean(false)) if false else 0.0,
+    }
+
+
+def over_runs(runs: int, one: Callable[[int], dict[str, float]]) -> dict[str, list[float]]:
+    """What `one` gives for every run, by name."""
+    rows = [one(run) for run in range(runs)]
+    return {name: [row[name] for row in rows] for name in rows[0]}
