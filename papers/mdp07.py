@@ -25,6 +25,6 @@ for number, items, unequal in ((7, clicks, 1.0), (8, names, 10.0)):
             fill(panels, f"ε = {epsilon:g}", share, listed(make, items, 100, share, runs, unequal))
     figure.says("high accuracy in practice (share 0.01, epsilon 2 and 8)",
                 min(panels["F-score"].mean(f"ε = {epsilon}", 1e-2) for epsilon in (2, 8)) > 0.9)  # fmt: skip
-    errors = [panels["error"].mean(f"ε = {epsilon:g}", 1e-3) for epsilon in (0.5, 2.0, 8.0)]
-    figure.says("the error becomes smaller when epsilon is larger", errors == sorted(errors, reverse=True))
+    small, _, large = (panels["error"].mean(f"ε = {epsilon:g}", 1e-3) for epsilon in (0.5, 2.0, 8.0))
+    figure.says("the error becomes smaller when epsilon is larger (0.5 to 8)", large < 0.7 * small)
     figure.save()

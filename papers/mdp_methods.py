@@ -21,20 +21,20 @@ ACCURACY = ("recall", "precision", "F-score", "error", "false error")
 def methods(budget: dc.Budget, universe: Any, per_column: float, columns: int, rows: int = 3) -> dict[str, Callable]:
     """Makers of a round: `per_column` items a column for ours, `columns` columns for Noisy-CS."""
     return {
-        "Ours": lambda r: MP.Separation(r, budget, universe, items_per_column=per_column, rows=1),
+        "Ours": lambda r: MP.Separation(r, budget, universe, items_per_column=per_column, rows=1, max_items=10**7),
         "Ours-CS": lambda r: MP.IndependentSketches(
             r, budget, universe, items_per_column=per_column, rows=rows, max_items=10**7
         ),
-        "Noisy-CS": lambda r: MP.MergedSketch(r, budget, universe, columns=columns, rows=rows),
+        "Noisy-CS": lambda r: MP.MergedSketch(r, budget, universe, columns=columns, rows=rows, max_items=10**7),
     }
 
 
 def by_levels(budget: dc.Budget, per_column: float, columns: int, rows: int = 3) -> dict[str, Callable]:
     """The same at each of six levels of 49 letters ([MDP] section 3.4): a universe of 49^6 names."""
     own = {
-        "Ours": ("Separation", {"items_per_column": per_column, "rows": 1}),
+        "Ours": ("Separation", {"items_per_column": per_column, "rows": 1, "max_items": 10**7}),
         "Ours-CS": ("IndependentSketches", {"items_per_column": per_column, "rows": rows, "max_items": 10**7}),
-        "Noisy-CS": ("MergedSketch", {"columns": columns, "rows": rows}),
+        "Noisy-CS": ("MergedSketch", {"columns": columns, "rows": rows, "max_items": 10**7}),
     }
     return {
         name: lambda r, kind=kind, options=options: MP.Hierarchy(r, budget, 49**6, kind, 49, options)

@@ -13,6 +13,7 @@ from shared import Counts, heard, quality
 
 import discreet as dc
 from discreet.multiparty.epochs import block_cover, levels_for
+from discreet.noise import seeded_source
 
 MP = dc.multiparty
 PARTIES, SHARE, EPSILON = 100, 0.005, 4.0
@@ -27,9 +28,9 @@ def columns_of(items: Counts) -> Counts:
 def ours(columns: Counts, universe: int, epoch: int, window: int, width: int, seed: int = 0):
     """An aggregator that heard the whole stream."""
     stream = MP.Stream(f"clicks {seed}", dc.Budget(EPSILON), universe, epoch_steps=epoch, window=window, columns=width)
-    aggregator = stream.aggregator()
+    aggregator, source = stream.aggregator(), seeded_source(seed)
     for number in range(PARTIES):
-        aggregator.receive(stream.party(number).feed(columns[number]))
+        aggregator.receive(stream.party(number, source=source).feed(columns[number]))
     return aggregator
 
 

@@ -18,7 +18,7 @@ seen = float((COUNTS > 0).mean())
 
 
 def density(epsilon: float = 1.0, size: int = m, **options):
-    return lambda: Density(UNIVERSE, budget=dc.Budget(epsilon), sample_size=size, **options)
+    return lambda source: Density(UNIVERSE, budget=dc.Budget(epsilon), sample_size=size, source=source, **options)
 
 
 by_m = figure.panel("density, ε = 1", "sample m", "rms error", log_x=True, log_y=True)
@@ -31,7 +31,7 @@ for name, coins in COINS.items():
 cropped = figure.panel("t-cropped mean, m = 16,000, ε = 1", "t", "rms error", log_x=True, log_y=True)
 for t in (1, 4, 16):
     truth = float(np.minimum(COUNTS, t).mean())
-    error = rms(lambda t=t: CroppedMean(UNIVERSE, t, budget=dc.Budget(1.0), sample_size=m), truth, runs)
+    error = rms(lambda s, t=t: CroppedMean(UNIVERSE, t, budget=dc.Budget(1.0), sample_size=m, source=s), truth, runs)
     cropped.add("tight coins (ours)", t, error)
 looks = figure.panel("density, ε = 1 for each look", "announced intrusions", "rms error", log_y=True)
 for announced in range(4):

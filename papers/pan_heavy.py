@@ -23,10 +23,8 @@ METHODS = {
 }
 for name, (options, truth) in METHODS.items():
     for m in (4_000, 16_000, 64_000):
-        error = rms(
-            lambda m=m, o=options: HeavyFraction(UNIVERSE, 8, budget=dc.Budget(1.0), sample_size=m, **o), truth, runs
-        )
-        panel.add(name, m, error)
+        fixed = {"budget": dc.Budget(1.0), "sample_size": m, **options}
+        panel.add(name, m, rms(lambda s, o=fixed: HeavyFraction(UNIVERSE, 8, source=s, **o), truth, runs))
 figure.says("the recursion tells the fraction of heavy hitters", panel.mean("recursion, paper's coins", 64_000) < 0.1,
             because="its noise is multiplied from level to level")  # fmt: skip
 figure.says(

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.noise import RandomSource, seeded_source
+
 UNIVERSE = 100_000
 _rng = np.random.default_rng(1)
 COUNTS = np.minimum(_rng.zipf(1.5, UNIVERSE), 64) * (_rng.random(UNIVERSE) < 0.7)
@@ -14,11 +16,11 @@ EVENTS = _rng.permutation(np.repeat(np.arange(UNIVERSE), COUNTS))
 COINS = {"paper's coins": "paper", "tight coins (ours)": "tight"}
 
 
-def rms(make: Callable[[], Any], truth: float, runs: int, announced: int = 0) -> float:
+def rms(make: Callable[[RandomSource], Any], truth: float, runs: int, announced: int = 0) -> float:
     """Root-mean-square error of the unbiased estimates; the stream is cut at every announced intrusion."""
     off = []
-    for _ in range(runs):
-        estimator = make()
+    for run in range(runs):
+        estimator = make(seeded_source(run))
         *before, last = np.array_split(EVENTS, announced + 1)
         for part in before:
             estimator.update(part)
