@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central import CountRelease, DistinctRelease, UniverseHistogram
+from discreet.central import ChosenDistinctRelease, CountRelease, DistinctRelease, UniverseHistogram
 from discreet.noise import fresh_source, seeded_source
 from discreet.privacy import Budget, Event, User
 from discreet.summaries import ExactCounts
@@ -151,6 +151,101 @@ def _count_twins(mechanism: CountRelease) -> Sequence[Twin]:
     return twins
 
 
+class ChoiceAudit:
+    """The four checks of a number whose sensitivity is chosen first."""
+
+    def structure(self, mechanism: ChosenDistinctRelease, effort: Effort) -> Iterator[Finding]:
+        """All small data: one more person moves every score by at most 1, and f_m by at most m."""
+        scores, heights, pairs = 0, 0.0, 0
+        for before, after in _one_person_more(mechanism, 3 + effort.length):
+            scores = max(scores, int(np.abs(mechanism.scores(after) - mechanism.scores(before)).max()))
+            heights = max(heights, *((after[m] - before[m]) / m for m in before))
+            pairs += 1
+        yield Finding("structure", "one person moves a score, in steps", "sensitivity", mechanism.STEPS, scores, pairs)
+        yield Finding("structure", "one person moves f_m, in m", "sensitivity", 1, heights, pairs)
+
+    def exact(self, mechanism: ChosenDistinctRelease, effort: Effort) -> Iterator[Finding]:
+        """What the choice and the noise cost together, by what they ask their source for, for every m."""
+        lost, wrong = 0.0, 0
+        for place, most in enumerate(mechanism.CANDIDATES):
+            found = {m: 10**6 * min(m, most) for m in mechanism.CANDIDATES}
+            source = ScriptedSource(3)
+            estimate = mechanism(found, source)
+            if [draw.law == "choice" for draw in source.draws] != [True, False]:
+                wrong += 1
+                continue
+            choice, noise = source.draws
+            wrong += int(np.argmax(source.scores[0])) != place
+            wrong += estimate.value != found[most] + 3 or estimate.upper != math.inf
+            spent = float(choice.scale) * mechanism.STEPS  # epsilon/sensitivity, of scores that move by so many steps
+            wrong += noise.law == "laplace" and mechanism.budget.rho is not None
+            rest = _loss(mechanism.credits(most).budget, noise, most)
+            lost = max(lost, spent**2 / 2.0 + rest if mechanism.budget.rho is not None else spent + rest)
+        yield Finding("exact", "the chosen m, its noise, and nothing else", "violations", 0, wrong)
+        given = mechanism.budget
+        claimed, kind = (given.epsilon, "epsilon") if given.rho is None else (given.rho, "rho")
+        yield Finding("exact", "choice and noise", kind, float(claimed or 0.0) * (1.0 + _CONFIDENCE), lost)
+
+    def statistical(self, mechanism: ChosenDistinctRelease, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release."""
+        epsilon, delta = promised(mechanism)
+        source = fresh_source()
+        first, second = ({m: 200 + more * m for m in mechanism.CANDIDATES} for more in (1, 0))
+        pair = ScoredPair("one person more", first, second, lambda drawn: float(drawn[1]))
+        bound = measure(lambda found: mechanism.draw(found, source), pair, delta, effort.runs)
+        yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
+
+    def coupled(self, mechanism: ChosenDistinctRelease, effort: Effort) -> Iterator[Finding]:
+        """Larger data: one more person moves the scores and what is credited as claimed."""
+        random, worst, pairs = np.random.default_rng(7), 0.0, effort.large_pairs // 40
+        for _ in range(pairs):
+            sizes = random.integers(0, 6, size=12)
+            *people, person = (random.integers(0, 25, size=size).tolist() for size in (*sizes, 5))
+            before, after = (_credits(mechanism, rows) for rows in (people, [*people, person]))
+            moved = np.abs(mechanism.scores(after) - mechanism.scores(before)).max() / mechanism.STEPS
+            worst = max(worst, float(moved), *((after[m] - before[m]) / m for m in before))
+        yield Finding("coupled", "one person more", "sensitivity", 1, worst, pairs)
+
+
+def _loss(budget: Budget, noise: Draw, height: int) -> float:
+    """Epsilon or rho of noise on a number that moves by a height; of Gaussian noise with a delta, the budget's."""
+    if noise.law == "laplace":
+        return float(height / noise.scale)
+    if budget.rho is not None:
+        return (height / float(noise.scale)) ** 2 / 2.0
+    assert budget.epsilon is not None
+    return budget.epsilon if shift_finding(budget, noise, 1, height).passed else math.inf
+
+
+def _credits(mechanism: ChosenDistinctRelease, people: Sequence[Sequence[int]]) -> dict[int, int]:
+    pairs = [(person, value) for person, values in enumerate(people) for value in values]
+    who, what = np.array(pairs, np.int64).reshape(-1, 2).T
+    return dict(mechanism.count_of(who, what))
+
+
+def _one_person_more(mechanism: ChosenDistinctRelease, values: int) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
+    sets = [chosen for size in range(4) for chosen in combinations(range(values), size)]
+    for *people, person in product(sets[::2], repeat=3):
+        yield _credits(mechanism, people), _credits(mechanism, [*people, person])
+
+
+def _choice_twins(mechanism: ChosenDistinctRelease) -> Sequence[Twin]:
+    part = mechanism.choice_epsilon
+
+    def bare(self: Any, found: Any, source: Any) -> int:
+        return int(self.CANDIDATES[int(np.argmax(self.scores(found)))])
+
+    def every_value(self: Any, people: Any, values: Any) -> dict[int, int]:
+        return dict.fromkeys(self.CANDIDATES, len(np.unique(values)))
+
+    return [
+        twin(mechanism, "the budget spent twice", parts=(part, mechanism.budget)),
+        twin(mechanism, "a choice for twice its part", choice_epsilon=2 * part),
+        twin(mechanism, "a choice without noise", choose=bare),
+        twin(mechanism, "every value is counted", "coupled", count_of=every_value),
+    ]
+
+
 def _every_value(self: DistinctRelease, people: Any, values: Any) -> int:
     return len(np.unique(values))
 
@@ -260,6 +355,16 @@ row(
     ),
     CountAudit(),
     _count_twins,
+)
+row(
+    ChosenDistinctRelease,
+    lambda: (
+        ChosenDistinctRelease(_PURE),
+        ChosenDistinctRelease(_RHO),
+        ChosenDistinctRelease(Budget(0.5, 1e-6)),
+    ),
+    ChoiceAudit(),
+    _choice_twins,
 )
 row(
     UniverseHistogram,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -13,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.central import CountRelease, DistinctRelease, UniverseHistogram
+from discreet.central import ChosenDistinctRelease, CountRelease, DistinctRelease, UniverseHistogram
 from discreet.central._additive import additive_noise
+from discreet.central.distinct_release import credited
 from discreet.errors import DataError, IncompatibleSummaryError, LedgerError, ParameterError
 from discreet.noise import seeded_source
 
@@ -140,9 +143,9 @@ def test_credits_are_a_largest_matching(most):
 
 def test_one_person_with_many_values_counts_for_m():
     table = {"who": ["x"] * 50 + ["y"], "what": [*range(50), 0]}
-    for most, credited in ((1, 2), (10, 11), (1000, 50)):
+    for most, expected in ((1, 2), (10, 11), (1000, 50)):
         found = dc.distinct(table, "what", dc.Budget(60.0 * most), user="who", max_items=most)
-        assert found.value == credited
+        assert found.value == expected
         assert found.lower <= 50
 
 
@@ -270,3 +273,51 @@ def test_credited_values_are_stored_with_their_open_end(tmp_path):
     )
     assert first == second
     assert second.upper == math.inf
+
+
+# ---- how many to credit, chosen privately ----------------------------------------------------------------------------
+
+
+def test_how_many_to_credit_is_chosen_by_what_it_brings():
+    random = np.random.default_rng(6)
+    shared = {"who": np.arange(20_000) % 4000, "what": random.integers(0, 500, 20_000)}
+    own = {"who": np.arange(20_000) % 500, "what": np.arange(20_000)}
+    for table, truth, most in ((shared, 500, {1, 2, 4}), (own, 20_000, {32, 64, 128})):
+        for budget in (dc.Budget(2.0), dc.Budget(2.0, 1e-6), dc.Budget.zcdp(1.0)):
+            found = dc.distinct(table, "what", budget, user="who", source=seeded_source(3))
+            credited = int(re.search(r"(\d+) values are credited", " ".join(found.guarantee.assumptions))[1])
+            assert credited in most
+            assert found.value == pytest.approx(truth, rel=0.25)
+            assert found.lower <= truth
+            assert (found.guarantee.epsilon, found.guarantee.rho) == (budget.epsilon, budget.rho)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_choice_and_noise_never_cost_more_than_the_budget(budget):
+    mechanism = ChosenDistinctRelease(budget)
+    epsilon, rest = mechanism.parts
+    if budget.rho is not None:
+        assert Fraction(epsilon) ** 2 / 2 + Fraction(rest.rho) <= Fraction(budget.rho)
+    else:
+        assert Fraction(epsilon) + Fraction(rest.epsilon) <= Fraction(budget.epsilon)
+        assert rest.delta == budget.delta
+
+
+def test_one_person_moves_the_scores_by_at_most_one():
+    mechanism = ChosenDistinctRelease(dc.Budget(1.0))
+    random, worst = np.random.default_rng(2), 0
+    for _ in range(60):
+        people, values = random.integers(0, 6, 40), random.integers(0, 30, 40)
+        without = people != 0
+        full, less = mechanism.count_of(people, values), mechanism.count_of(people[without], values[without])
+        assert all(0 <= full[m] - less[m] <= m for m in full)
+        worst = max(worst, int(np.abs(mechanism.scores(full) - mechanism.scores(less)).max()))
+    assert 0 < worst <= mechanism.STEPS
+
+
+def test_a_flow_credits_what_a_matching_of_copies_does():
+    random = np.random.default_rng(8)
+    for most in (2, 3, 7):
+        people, values = random.integers(0, 40, 300), random.integers(0, 200, 300)
+        copies = (np.concatenate([people + 40 * copy for copy in range(most)]), np.tile(values, most))
+        assert credited(people, values, most) == credited(*copies, 1)

@@ -17,6 +17,7 @@ from discreet.releases.paying import Bill, check_payer, pay_and_draw
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
+    from discreet.central.chosen_distinct import ChosenDistinctRelease
     from discreet.engines.pairs import Pairs
     from discreet.privacy.ledger import Account
 
@@ -97,8 +98,9 @@ def distinct(
         distinct(table, "url", budget, user="visitor")      # different values; hides a person, with all of their rows
         distinct(table, "url", budget)                      # different values; hides one row
 
-    With `user` every value is credited to one of the people who have it, at most `max_items` values to a person, and as
-    many as possible: `DistinctRelease`. The lower bound then holds for the number of all values, and there is no upper
+    With `user` every value is credited to one of the people who have it, at most m values to a person, and as many as
+    possible. A fifth of the budget chooses m (`ChosenDistinctRelease`), or `max_items` says it (`DistinctRelease`). The
+    lower bound then holds for the number of all values, and there is no upper
     one. Otherwise one unit changes the number by 1: `CountRelease`.
 
     Args:
@@ -106,7 +108,8 @@ def distinct(
         column: The column of the values.
         budget: Epsilon alone, epsilon and delta, or rho.
         user: The column that says whose row it is.
-        max_items: With `user`: how many values one person is credited with at most, a public number; 1 by default.
+        max_items: With `user`: how many values one person is credited with at most, a public number; by default this is
+            chosen privately.
         nulls: "error" refuses rows without a value, "skip" leaves them out.
         confidence: Of the interval.
         ledger: As for `count`.
@@ -188,31 +191,33 @@ def histogram(
 
 def distinct_mechanism(
     budget: Budget, column: str | None, user: str | None, max_items: int | None, confidence: float
-) -> CountRelease:
+) -> CountRelease | ChosenDistinctRelease:
     """The mechanism of `distinct`."""
     if user is not None and user != column:
+        if max_items is None:
+            from discreet.central.chosen_distinct import ChosenDistinctRelease
+
+            return ChosenDistinctRelease(budget, confidence=confidence)
         from discreet.central.distinct_release import DistinctRelease
 
-        return DistinctRelease(budget, confidence=confidence, max_items=1 if max_items is None else max_items)
+        return DistinctRelease(budget, confidence=confidence, max_items=max_items)
     if max_items is not None:
         raise ParameterError("max_items is for different values of people: give user, the column of the people")
     people = user is not None
     return CountRelease(budget, User() if people else Event(), "people" if people else "values", confidence)
 
 
-def distinct_values(mechanism: CountRelease, columns: Iterator[Any], nulls: str) -> int:
-    """How many values of the columns (people, items, None) are credited to people. NOT private."""
-    from discreet.central.distinct_release import DistinctRelease
+def distinct_values(mechanism: Any, columns: Iterator[Any], nulls: str) -> Any:
+    """How many values of the columns (people, items, None) are credited to people, for its call. NOT private."""
     from discreet.engines.pairs import Pairs
 
-    assert isinstance(mechanism, DistinctRelease)
     pairs = Pairs(columns, nulls)
     return mechanism.count_of(pairs.people, pairs.items)
 
 
 def pay_for_count(
-    mechanism: CountRelease,
-    found: int,
+    mechanism: CountRelease | ChosenDistinctRelease,
+    found: Any,
     request: Mapping[str, object],
     ledger: Account | None = None,
     charge_id: str | None = None,

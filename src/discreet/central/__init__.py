@@ -12,6 +12,7 @@ from discreet._names import on_first_use
 if TYPE_CHECKING:
     from discreet.central._base import Mechanism
     from discreet.central.chan_misra_gries import ChanMisraGries
+    from discreet.central.chosen_distinct import ChosenDistinctRelease
     from discreet.central.count_release import CountRelease
     from discreet.central.distinct_release import DistinctRelease
     from discreet.central.merged_release import MergedRelease
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "ChanMisraGries": "central.chan_misra_gries",
+    "ChosenDistinctRelease": "central.chosen_distinct",
     "CountMinHeavyHitters": "central.sketch_heavy_hitters",
     "CountRelease": "central.count_release",
     "CountSketchHeavyHitters": "central.sketch_heavy_hitters",
@@ -56,6 +58,7 @@ _WHERE = {
 
 __all__ = [
     "ChanMisraGries",
+    "ChosenDistinctRelease",
     "CountMinHeavyHitters",
     "CountRelease",
     "CountSketchHeavyHitters",

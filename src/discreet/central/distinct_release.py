@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 from discreet.privacy import Unit, User
 from discreet.privacy.checks import whole_number
 
-__all__ = ["DistinctRelease"]
+__all__ = ["DistinctRelease", "credited"]
 
 Numbers = npt.NDArray[np.integer[Any]]
 
@@ -65,23 +65,28 @@ class DistinctRelease(CountRelease):
             people: For every row whose it is, as a number from 0.
             values: For every row its value, as a number from 0.
         """
-        if not len(people):
-            return 0
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import maximum_bipartite_matching
-
-        shape = int(people.max()) + 1, int(values.max()) + 1
-        has = csr_array((np.ones(len(people), np.int8), (people, values)), shape=shape)
-        has.sum_duplicates()
-        # A person who may be credited with m values is m people who have the same ones.
-        times = np.minimum(np.diff(has.indptr), self.max_items)
-        places = np.repeat(np.arange(shape[0]), times)
-        lengths = np.diff(has.indptr)[places]
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
-        columns = has.indices[np.repeat(has.indptr[:-1][places], lengths) + within]
-        copies = csr_array((np.ones(len(columns), np.int8), columns, starts), shape=(len(places), shape[1]))
-        return int(np.count_nonzero(maximum_bipartite_matching(copies, perm_type="column") >= 0))
+        return credited(people, values, self.max_items)
 
     def _upper(self, upper: float) -> float:
         return math.inf
+
+
+def credited(people: Numbers, values: Numbers, most: int) -> int:
+    """How many values can be credited, each to one of the people who have it, at most so many to each. NOT private."""
+    if not len(people):
+        return 0
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching, maximum_flow
+
+    many, different = int(people.max()) + 1, int(values.max()) + 1
+    who, what = np.divmod(np.unique(people.astype(np.int64) * different + values), different)
+    if most == 1:
+        has = csr_array((np.ones(len(who), np.int8), (who, what)), shape=(many, different))
+        return int(np.count_nonzero(maximum_bipartite_matching(has, perm_type="column") >= 0))
+    # A flow from a source to people, at most `most` to each, to their values, and from each value 1 to a sink.
+    source, sink = many + different, many + different + 1
+    start = np.concatenate([np.full(many, source), who, many + np.arange(different)])
+    end = np.concatenate([np.arange(many), many + what, np.full(different, sink)])
+    room = np.ones(len(start), np.int32)
+    room[:many] = min(most, different)
+    return int(maximum_flow(csr_array((room, (start, end)), shape=(sink + 1, sink + 1)), source, sink).flow_value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -154,20 +153,11 @@ def split_off_total(budget: Budget, share: float, unit: Unit, lists: int = 1) ->
     if not isinstance(unit, (Event, User)):
         raise ParameterError(f"total_share needs the unit dc.Event() or dc.User(m), not {type(unit).__name__}")
     m = unit.limit * whole_number("parts_per_user", lists) if isinstance(unit, User) else 1
-    if budget.rho is not None:
-        rho = budget.rho * share
-        return Budget.zcdp(_remainder(budget.rho, rho)), Noise("gaussian", zcdp_sigma(m * m, rho))
-    assert budget.epsilon is not None
-    epsilon = budget.epsilon * share
-    return Budget(_remainder(budget.epsilon, epsilon), budget.delta), Noise("laplace", m / Fraction(epsilon))
-
-
-def _remainder(whole: float, part: float) -> float:
-    """The largest float that added to part, exactly, is not more than the whole."""
-    rest = whole - part
-    while Fraction(rest) + Fraction(part) > Fraction(whole):
-        rest = math.nextafter(rest, 0.0)
-    return rest
+    part, rest = budget.split(share)
+    if part.rho is not None:
+        return rest, Noise("gaussian", zcdp_sigma(m * m, part.rho))
+    assert part.epsilon is not None
+    return rest, Noise("laplace", m / Fraction(part.epsilon))
 
 
 def prepare_people(

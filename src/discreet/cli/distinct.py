@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +25,8 @@ __all__ = ["distinct"]
     options.USER_COLUMN,
     option(
         "--max-items-per-user",
-        "With --user-column: a person is credited with at most so many values, a public number; 1 by default.",
+        "With --user-column: a person is credited with at most so many values, a public number; by default this is "
+        "chosen privately.",
         int,
     ),
 )
@@ -54,7 +55,7 @@ def distinct(
 
     place.check([*stream.files, paying.ledger])
 
-    def read() -> int:
+    def read() -> Any:
         if not pairs:
             return different_items((batch.column("item") for batch in batches(stream)), source.nulls)
         columns = ((batch.column("user"), batch.column("item"), None) for batch in batches(stream))

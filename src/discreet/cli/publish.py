@@ -27,6 +27,7 @@ from discreet.errors import DiscreetError, ParameterError
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
+    from discreet.central.chosen_distinct import ChosenDistinctRelease
     from discreet.central.count_release import CountRelease
     from discreet.cli.options import Paying
     from discreet.privacy.budget import Budget
@@ -160,8 +161,8 @@ def publish_count(
     what: str,
     place: Place,
     paying: Paying,
-    mechanism: CountRelease,
-    read: Callable[[], int],
+    mechanism: CountRelease | ChosenDistinctRelease,
+    read: Callable[[], Any],
     request: dict[str, object],
 ) -> None:
     """Read, pay for a count, draw it and publish it.

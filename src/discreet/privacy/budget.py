@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Real
 from typing import Any
 
@@ -100,6 +101,17 @@ class Budget:
         assert self.epsilon is not None
         return Budget(self.epsilon * float(fraction), self.delta * float(fraction))
 
+    def split(self, share: float) -> tuple[Budget, Budget]:
+        """(a part without delta, the rest with all of it): they never sum to more than this budget, exactly."""
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0.0 < float(share) < 1.0:
+            raise ParameterError(f"a share must be greater than 0 and less than 1, not {share!r}")
+        if self.rho is not None:
+            part = self.rho * float(share)
+            return Budget.zcdp(part), Budget.zcdp(_remainder(self.rho, part))
+        assert self.epsilon is not None
+        part = self.epsilon * float(share)
+        return Budget(part), Budget(_remainder(self.epsilon, part), self.delta)
+
     def to_dict(self) -> dict[str, float | None]:
         """As states and ledgers write it down."""
         return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
@@ -115,6 +127,14 @@ class Budget:
         if self.rho is not None:
             return f"rho={self.rho:g} (zCDP)"
         return f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
+
+
+def _remainder(whole: float, part: float) -> float:
+    """The largest float that added to part, exactly, is not more than the whole."""
+    rest = whole - part
+    while Fraction(rest) + Fraction(part) > Fraction(whole):
+        rest = math.nextafter(rest, 0.0)
+    return rest
 
 
 def as_budget(given: object) -> Budget:

@@ -1,0 +1,143 @@
+"""How many different values people have, with the number credited to each person chosen privately."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.central._additive import additive_noise
+from discreet.central.distinct_release import DistinctRelease, credited
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource, system_source
+from discreet.privacy import Budget, Estimate, Guarantee, Unit, User
+from discreet.privacy.budget import as_budget
+from discreet.privacy.checks import probability
+
+__all__ = ["ChosenDistinctRelease"]
+
+Numbers = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class ChosenDistinctRelease:
+    """The number of different values that can be credited to people, at most m to each: m is chosen, then noise added.
+
+    Unit: a person with all of their rows (`User()`).
+    Guarantee: epsilon, rho, or (epsilon, delta), as the budget says.
+    Choice: for a fifth of the budget, m among 1, 2, 4, ..., 1024. With f_m what can be credited, u_m = f_m - 3 m times
+        the scale of the noise for m = 1 is what is left above the noise. One person moves u_m by at most m: the larger
+        m, the less it can be trusted. The choice is by the exponential mechanism on
+
+            s_m = min over k of ((u_m - t m) - (u_k - t k))/(m + k),    t = 2 ln(11/0.05)/epsilon_1,
+
+        which one person moves by at most 1 (Raskhodnikova, Smith: Lipschitz Extensions for Node-Private Graph
+        Statistics and the Generalized Exponential Mechanism, 2016). Scores are whole multiples of 1/1024.
+    Noise: `DistinctRelease` with that m and the rest of the budget.
+    Error: as there. At epsilon 1 a larger m is taken where it credits some hundreds of values more.
+    Argument: m is what the choice published, and the noise is for that m: the two parts compose;
+        docs/privacy/counting.md.
+    """
+
+    CANDIDATES: ClassVar[tuple[int, ...]] = tuple(2**i for i in range(11))
+    SHARE: ClassVar[float] = 0.2
+    STEPS: ClassVar[int] = 1024
+    reference: ClassVar[str] = "docs/privacy/counting.md"
+    counted: ClassVar[str] = "values"
+
+    budget: Budget
+    unit: Unit = field(default_factory=User)
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        as_budget(self.budget)
+        probability("confidence", self.confidence)
+        if self.unit != User():
+            raise ParameterError("credited values protect dc.User(): a person with all of their rows")
+        for most in self.CANDIDATES:
+            _ = self.credits(most)
+
+    @property
+    def name(self) -> str:
+        """The mechanism in words."""
+        return "noisy count of values, credited to people, how many to each chosen privately"
+
+    @cached_property
+    def parts(self) -> tuple[float, Budget]:
+        """Epsilon of the choice, and the budget of the noise."""
+        part, rest = self.budget.split(self.SHARE)
+        return part.pure(self.name, from_zcdp=True), rest
+
+    @property
+    def choice_epsilon(self) -> float:
+        """Epsilon of the choice."""
+        return self.parts[0]
+
+    def credits(self, most: int) -> DistinctRelease:
+        """The release when so many are credited to a person at most."""
+        return DistinctRelease(self.parts[1], confidence=self.confidence, max_items=most)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the count promises, the choice included."""
+        return Guarantee(
+            unit=self.unit,
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            rho=self.budget.rho,
+            mechanism=self.name,
+            reference=self.reference,
+            assumptions=("a value of the user column is a person",),
+        )
+
+    def count_of(self, people: Numbers, values: Numbers) -> dict[int, int]:
+        """For every m how many values can be credited. NOT private."""
+        different = len(np.unique(values))
+        found: dict[int, int] = {}
+        for most in self.CANDIDATES:
+            # Where all are credited, more of them cannot be.
+            done = most > 1 and found[most // 2] == different
+            found[most] = different if done else credited(people, values, most)
+        return found
+
+    def scores(self, found: Mapping[int, int]) -> npt.NDArray[np.int64]:
+        """The score of each candidate, in steps; one person moves each by at most `STEPS`."""
+        # 2 ln(220) < 10.8; any public t and any public weight of the noise would do. Exact, in fractions.
+        t, weight = Fraction(108, 10) / Fraction(self.choice_epsilon), self._weight
+        left = {m: found[m] - (weight + t) * m for m in self.CANDIDATES}
+        return np.array(
+            [min((left[m] - left[k]) / (m + k) for k in self.CANDIDATES) * self.STEPS // 1 for m in self.CANDIDATES],
+            dtype=object,
+        ).astype(np.int64)
+
+    @cached_property
+    def _weight(self) -> Fraction:
+        """How much one more credit costs in noise."""
+        return 3 * Fraction(additive_noise(self.parts[1], height=1).scale)
+
+    def choose(self, found: Mapping[int, int], source: RandomSource) -> int:
+        """m, by the exponential mechanism."""
+        place = source.exponential_mechanism(self.scores(found), self.choice_epsilon, self.STEPS)
+        return self.CANDIDATES[int(place[0])]
+
+    def draw(self, found: Mapping[int, int], source: RandomSource) -> tuple[int, int]:
+        """m and the noisy number: all that is random, and the seam of the audit."""
+        most = self.choose(found, source)
+        return most, self.credits(most).draw(found[most], source)
+
+    def __call__(self, found: Mapping[int, int], source: RandomSource | None = None) -> Estimate:
+        """Choose, draw and publish. `source` is for tests and audits: a seeded one makes the count not private."""
+        source = system_source() if source is None else source
+        most, noisy = self.draw(found, source)
+        told = f"{most} values are credited to a person at most, which was chosen privately for a fifth of the budget"
+        guarantee = dataclasses.replace(
+            self.guarantee, seeded=source.seeded, assumptions=(*self.guarantee.assumptions, told)
+        )
+        around = self.credits(most).margin
+        return Estimate(max(noisy, 0), max(noisy - around, 0.0), float("inf"), guarantee)
