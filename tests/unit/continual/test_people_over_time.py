@@ -383,6 +383,23 @@ def test_damaged_people_are_refused(number):
         Histogram.from_bytes(edited(state, 142, DAMAGE[number]))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        at("people.tags", 0, 9, "u1"),  # no kind
+        at("people.tags", 0, 2, "u1"),  # a text of one byte as an integer
+        at("people.tags", 1, 0, "u1"),  # an integer as text, which its bytes are not
+        lambda described, body, places: described["blobs"].__setitem__("people.tags", 0),
+    ],
+)
+def test_damaged_kinds_of_people_are_refused(change):
+    """A kind that there is not once ended the process: Arrow believes what it is given."""
+    histogram = silent(Histogram, 4, BUDGET, unit=dc.User(3))
+    histogram.step(["a", "b", "a"], users=["u", -7, "v"])
+    with pytest.raises(dc.errors.CorruptStateError):
+        Histogram.from_bytes(edited(histogram.to_bytes(), 142, change))
+
+
 def test_cut_and_foreign_states_are_refused():
     distinct = silent(DistinctCount, 4, BUDGET)
     distinct.step(["u", "v"])

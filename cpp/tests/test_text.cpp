@@ -1,0 +1,87 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "discreet/json_lines.hpp"
+#include "discreet/records.hpp"
+
+using namespace discreet;
+
+namespace {
+
+std::vector<std::string> values(const TextColumn& column) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < column.kinds.size(); ++i)
+    out.push_back(column.data.substr(static_cast<size_t>(column.offsets[i]),
+                                     static_cast<size_t>(column.offsets[i + 1] - column.offsets[i])));
+  return out;
+}
+
+TextRows csv(const std::string& text, std::vector<int> columns) {
+  TextRows rows;
+  rows.columns.resize(1);
+  DelimitedReader(',', std::move(columns)).read(text, rows);
+  return rows;
+}
+
+TextRows json(const std::string& text, std::vector<std::optional<std::string>> wanted) {
+  TextRows rows;
+  rows.columns.resize(wanted.size());
+  JsonLinesReader(std::move(wanted), false).read(text, rows);
+  return rows;
+}
+
+using Kinds = std::vector<uint8_t>;
+
+}  // namespace
+
+TEST_CASE("Cells of CSV: quotes, empty cells, carriage returns, rows of another length") {
+  const TextRows rows = csv("a,1\n\"b,\"\"c\",2\r\n,3\n\"\",4\nonly\n\nx\ry,5\n\"open,6", {0, -1});
+  CHECK(rows.records == Kinds{0, 0, 0, 0, 2, 1, 3, 3});
+  CHECK(values(rows.columns[0]) == std::vector<std::string>{"a", "b,\"c", "", ""});
+  CHECK(rows.columns[0].kinds == Kinds{1, 1, 0, 1});
+  CHECK(rows.rows == 4);
+}
+
+TEST_CASE("Records end where they do, wherever the text is cut") {
+  const std::string text = "a,\"x\ny\",\"\"\"\n\"\n\"b\"\"\",\n\nlast";
+  std::vector<int64_t> whole;
+  const Cell end = record_ends(text, ',', Cell::start, whole);
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    std::vector<int64_t> ends, later;
+    const Cell middle = record_ends(std::string_view(text).substr(0, cut), ',', Cell::start, ends);
+    CHECK(record_ends(std::string_view(text).substr(cut), ',', middle, later) == end);
+    for (const int64_t at : later) ends.push_back(at + static_cast<int64_t>(cut));
+    CHECK(ends == whole);
+  }
+}
+
+TEST_CASE("JSON lines: kinds of values, escapes, keys that come twice, and what is not JSON") {
+  const TextRows rows = json(
+      "{\"k\": \"a\\u00e9\\n\"}\n{\"k\": 12, \"other\": [1, {\"k\": 2}]}\n{\"k\": 18446744073709551615}\n{\"k\": 1.5}\n"
+      "{\"k\": null}\n{}\n{\"k\": 1, \"k\": \"last\"}\n{\"k\": [1]}\n{\"k\": tru}\n[1]\n{\"k\": 1} x\n \n{\"k\": "
+      "\"\xff\"}\n",
+      {"k"});
+  CHECK(rows.records == Kinds{0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3, 1, 3});
+  CHECK(rows.columns[0].kinds == Kinds{1, 2, 3, 4, 0, 0, 1, 5});
+  CHECK(values(rows.columns[0])[0] == "a\xc3\xa9\n");
+  CHECK(values(rows.columns[0])[1] == "12");
+  CHECK(values(rows.columns[0])[6] == "last");
+}
+
+TEST_CASE("JSON lines: nesting has an end, and every cut of a line is refused") {
+  const std::string deep = "{\"k\": " + std::string(2000, '[') + std::string(2000, ']') + "}";
+  CHECK(json(deep, {"k"}).records == Kinds{3});
+  const std::string line = "{\"key\": \"a\\ud83d\\ude00\", \"b\": [1, 2.5e3, {\"c\": false}]}";
+  CHECK(json(line, {"key"}).records == Kinds{0});
+  for (size_t size = 1; size < line.size(); ++size) CHECK(json(line.substr(0, size), {"key"}).records == Kinds{3});
+}
+
+TEST_CASE("UTF-8: what is in it and what is not") {
+  for (const char* good : {"", "abc", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "12345678\xc3\xa9"})
+    CHECK(is_utf8(good));
+  for (const char* bad :
+       {"\x80", "\xc0\xaf", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80", "\xff", "12345678\xc3"})
+    CHECK_FALSE(is_utf8(bad));
+}
