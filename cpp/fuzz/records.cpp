@@ -10,12 +10,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const size_t cut = data[0] % (size - 1);
   const int cells = 1 + data[1] % 3;
+  const CellMarks marks{',', data[1] & 4 ? '\0' : '"'};
+  const bool more = data[1] & 8;
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
   std::vector<int64_t> whole, ends, later;
-  const Cell last = record_ends(text, ',', Cell::start, whole);
+  const Cell last = record_ends(text, marks, Cell::start, whole);
   const size_t at = cut < text.size() ? cut : text.size();
-  const Cell middle = record_ends(text.substr(0, at), ',', Cell::start, ends);
-  if (record_ends(text.substr(at), ',', middle, later) != last) std::abort();
+  const Cell middle = record_ends(text.substr(0, at), marks, Cell::start, ends);
+  if (record_ends(text.substr(at), marks, middle, later) != last) std::abort();
   for (const int64_t end : later) ends.push_back(end + static_cast<int64_t>(at));
   if (ends != whole) std::abort();
 
@@ -23,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   columns.back() = 0;
   TextRows rows;
   rows.columns.resize(1);
-  DelimitedReader(',', columns).read(text, rows);
+  DelimitedReader(marks, columns, more).read(text, rows);
   const TextColumn& column = rows.columns[0];
   if (column.kinds.size() != rows.rows || column.offsets.size() != rows.rows + 1) std::abort();
   if (column.data.size() != static_cast<size_t>(column.offsets.back())) std::abort();

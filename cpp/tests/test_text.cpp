@@ -18,10 +18,12 @@ std::vector<std::string> values(const TextColumn& column) {
   return out;
 }
 
+constexpr CellMarks kCsv{',', '"'};
+
 TextRows csv(const std::string& text, std::vector<int> columns) {
   TextRows rows;
   rows.columns.resize(1);
-  DelimitedReader(',', std::move(columns)).read(text, rows);
+  DelimitedReader(kCsv, std::move(columns), false).read(text, rows);
   return rows;
 }
 
@@ -47,11 +49,11 @@ TEST_CASE("Cells of CSV: quotes, empty cells, carriage returns, rows of another 
 TEST_CASE("Records end where they do, wherever the text is cut") {
   const std::string text = "a,\"x\ny\",\"\"\"\n\"\n\"b\"\"\",\n\nlast";
   std::vector<int64_t> whole;
-  const Cell end = record_ends(text, ',', Cell::start, whole);
+  const Cell end = record_ends(text, kCsv, Cell::start, whole);
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     std::vector<int64_t> ends, later;
-    const Cell middle = record_ends(std::string_view(text).substr(0, cut), ',', Cell::start, ends);
-    CHECK(record_ends(std::string_view(text).substr(cut), ',', middle, later) == end);
+    const Cell middle = record_ends(std::string_view(text).substr(0, cut), kCsv, Cell::start, ends);
+    CHECK(record_ends(std::string_view(text).substr(cut), kCsv, middle, later) == end);
     for (const int64_t at : later) ends.push_back(at + static_cast<int64_t>(cut));
     CHECK(ends == whole);
   }
