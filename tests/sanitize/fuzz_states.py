@@ -19,6 +19,7 @@ from discreet.multiparty import protocol_from_dict
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.reference.states import _first_hash
 
+NUMBERS = (0, 1, 2**31, 2**32 - 1, 2**62, 2**63, 2**64 - 1)
 GOLDEN = Path(__file__).parents[1] / "golden"
 SUMMARIES = {
     "count_min": dc.CountMin,
@@ -89,7 +90,7 @@ def mutated(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
             case 1 if out:
                 out[at] ^= 1 << chance.randrange(8)
             case 2:  # a number of 8 bytes that is large, negative or just wrong
-                out[at : at + 8] = chance.choice((0, 1, 2**31, 2**32 - 1, 2**62, 2**63, 2**64 - 1)).to_bytes(8, "little")
+                out[at : at + 8] = chance.choice(NUMBERS).to_bytes(8, "little")
             case 3:
                 del out[at:]
             case 4:
