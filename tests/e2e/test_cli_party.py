@@ -365,3 +365,31 @@ def test_a_stream_is_charged_once_and_only_with_a_state_to_go_on_from(party, pla
     Path("0.state").unlink()
     with pytest.raises(dc.ParameterError, match="began"):
         party(*encode, "1.csv", "-o", "c.msg", *pays, "first")
+
+
+def test_a_shuffled_round(party, tmp_path):
+    Path("one.txt").write_text("1\n")
+    shuffled = ["--protocol", "HadamardResponse", "--option", "shuffled=20"]
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", 10, *shuffled)
+    with pytest.raises(dc.ParameterError, match="random number"):
+        party("encode", "--round", "r.json", "--party", 7, "one.txt", "-o", "m", "-q")
+    Path("sent").mkdir()
+    party("encode", "--round", "r.json", "one.txt", "-o", "sent/0", "-q")
+    protocol = dc.multiparty.protocol_from_dict(json.loads(Path("r.json").read_text()))
+    for number in range(1, 25):
+        Path(f"sent/{number}").write_bytes(protocol.party().encode([1]))
+    ask = ["--round", "r.json", "--item", 1, "--state", "s"]
+    with pytest.raises(dc.DataError, match="before 20 reports"):
+        party("aggregate", "sent/0", *ask)
+    found = json.loads(party("aggregate", "sent", *ask, "--format", "json"))
+    assert (found["parties"], found["shown"], found["messages"]["accepted"]) == (25, 20, 24)
+    assert "20 reports are shown" in party("aggregate", *ask)
+    assert any("shuffled in batches of 20" in text for text in found["guarantee"]["assumptions"])
+
+
+def test_the_plan_of_parties(party):
+    ask = ["--parties", 10**6, "--total", 10**6, "--epsilon", 4, "--bytes-per-party", 40]
+    found = json.loads(party("plan", *ask, "--format", "json"))
+    assert found["shuffled"] == {"reports": 10**6, "epsilon": pytest.approx(0.0642, abs=1e-4), "delta": 1e-8}
+    assert found["pick"] in {row["protocol"] for row in found["protocols"] if row["fits"]}
+    assert "1,000,000 reports in one shuffled batch: epsilon 0.0642 at delta 1e-08" in party("plan", *ask)

@@ -100,6 +100,26 @@ def _option(text: str) -> tuple[str, Any]:
         return name, value
 
 
+@party.command("plan")
+@options.takes(
+    option("--parties", "How many there are.", int, required=True),
+    option("--total", "How many items they have together, about.", int, required=True),
+    option("--epsilon", "What a party's messages may tell about one of its items.", float, required=True),
+    option("--bytes-per-party", "How long messages may be on average.", float, default=1000.0),
+    option("--universe-size", "How many different items there may be.", int, default=2**20),
+    option("--zipf", "How skewed the items are: the exponent of a Zipf law that is assumed.", float, default=1.2),
+)
+@options.text_format()
+def plan_round(
+    parties: int, total: int, epsilon: float, bytes_per_party: float, universe_size: int, zipf: float, as_json: bool
+) -> None:
+    """Compare the protocols before anything is sent: error, bytes, and what shuffling would buy."""
+    from discreet.multiparty import plan
+
+    made = plan(parties, total, epsilon, bytes_per_party, universe_size=universe_size, zipf=zipf)
+    print(json.dumps(made.to_dict()) if as_json else made)
+
+
 def _protocol_of(round_file: Path) -> Protocol:
     from discreet.multiparty.post import protocol_of
 
@@ -271,6 +291,7 @@ def aggregate(
         "round_id": protocol.round_id,
         "protocol": type(protocol).__name__,
         "parties": aggregator.parties,
+        **({"shown": aggregator.shown} if getattr(protocol, "shuffled", None) is not None else {}),
         "messages": heard,
         "bytes": aggregator.bytes_received,
         **asked.answered(protocol, aggregator, confidence),

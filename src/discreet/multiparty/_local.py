@@ -29,10 +29,11 @@ from discreet.privacy.checks import whole_number
 if TYPE_CHECKING:
     from discreet.multiparty.aggregator import Aggregator
 
-__all__ = ["LocalProtocol", "Reports", "joined", "runs_of"]
+__all__ = ["USUAL_DELTA", "LocalProtocol", "Reports", "joined", "runs_of"]
 
 Runs = list[tuple[int, int]]
 USUAL_DELTA = 1e-8
+"""At which the second promise of shuffled rounds is stated, unless another is asked for."""
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from discreet.multiparty._base import MAX_CELLS, Protocol
+from discreet.multiparty._local import USUAL_DELTA
 from discreet.multiparty._sketches import laplace_variance
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.hadamard_response import HadamardResponse
@@ -19,7 +21,7 @@ from discreet.multiparty.local_sketch import LocalSketch
 from discreet.multiparty.merged_misra_gries import MergedMisraGries
 from discreet.multiparty.merged_sketch import MergedSketch
 from discreet.multiparty.separation import Separation
-from discreet.privacy import Budget
+from discreet.privacy import Budget, shuffled
 from discreet.privacy.checks import positive_number, whole_number
 
 __all__ = ["PlannedProtocol", "ProtocolPlan", "plan"]
@@ -52,9 +54,13 @@ class PlannedProtocol:
 
 @dataclass(frozen=True)
 class ProtocolPlan:
-    """All protocols side by side, those that fit first, the smallest error first."""
+    """All protocols side by side, those that fit first, the smallest error first.
+
+    ``reports`` are those of a local protocol, which has one for every item.
+    """
 
     rows: tuple[PlannedProtocol, ...]
+    reports: int
 
     @property
     def pick(self) -> PlannedProtocol:
@@ -63,12 +69,31 @@ class ProtocolPlan:
             return self.rows[0]
         return min(self.rows, key=lambda row: row.bytes_per_party)
 
+    @cached_property
+    def shuffled(self) -> Budget:
+        """What the reports of a local protocol lose in one shuffled batch, if the collector forgets their senders."""
+        return shuffled(min(self.rows[0].epsilon, 50.0), self.reports, USUAL_DELTA)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        rows = [
+            {"protocol": row.kind.__name__, "error": row.error, "bytes_per_party": row.bytes_per_party}
+            | {"fits": row.fits, "parameters": row.parameters}
+            for row in self.rows
+        ]
+        worth = {"reports": self.reports, "epsilon": self.shuffled.epsilon, "delta": self.shuffled.delta}
+        return {"epsilon": self.rows[0].epsilon, "protocols": rows, "pick": self.pick.kind.__name__, "shuffled": worth}
+
     def __str__(self) -> str:
         lines = [f"{'protocol':<22}{'error':>12}{'bytes/party':>13}  parameters"]
         for row in self.rows:
             mark = "" if row.fits else "  (does not fit)"
             numbers = ", ".join(f"{name}={value:g}" for name, value in row.parameters.items())
             lines.append(f"{row.kind.__name__:<22}{row.error:>12,.0f}{row.bytes_per_party:>13,.0f}  {numbers}{mark}")
+        lines.append(
+            f"Of a local protocol, {self.reports:,} reports in one shuffled batch: epsilon {self.shuffled.epsilon:.3g} at "
+            f"delta {self.shuffled.delta:g},\nif the collector forgets who sent them; {self.rows[0].epsilon:g} in any case."
+        )
         return "\n".join(lines)
 
 
@@ -106,7 +131,7 @@ def plan(
     best: dict[type[Protocol], PlannedProtocol] = {}
     for row in sorted(rows, key=lambda row: (not row.fits, row.error)):
         best.setdefault(row.kind, row)
-    return ProtocolPlan(tuple(best.values()))
+    return ProtocolPlan(tuple(best.values()), model.total)
 
 
 @dataclass(frozen=True)

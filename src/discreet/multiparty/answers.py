@@ -151,5 +151,7 @@ def answers_text(found: dict[str, Any], guarantee: Guarantee, confidence: float,
         lines += [f"Party {number} told about {100 * part:.0f}% of them." for number, part in missing.items()]
     rejected = f", {len(heard['rejected'])} rejected" if heard["rejected"] else ""
     repeated = f", {heard['repeated']} repeated" if heard["repeated"] else ""
+    if "shown" in found:
+        lines.append(f"{found['shown']:,} reports are shown, in whole batches; the others wait for theirs.")
     lines.append(f"{found['parties']} parties, {found['bytes']:,} bytes{repeated}{rejected}.")
     return "\n".join([*lines, paragraph(guarantee.sentence())])
