@@ -90,10 +90,9 @@ class ProtocolPlan:
             mark = "" if row.fits else "  (does not fit)"
             numbers = ", ".join(f"{name}={value:g}" for name, value in row.parameters.items())
             lines.append(f"{row.kind.__name__:<22}{row.error:>12,.0f}{row.bytes_per_party:>13,.0f}  {numbers}{mark}")
-        lines.append(
-            f"Of a local protocol, {self.reports:,} reports in one shuffled batch: epsilon {self.shuffled.epsilon:.3g} at "
-            f"delta {self.shuffled.delta:g},\nif the collector forgets who sent them; {self.rows[0].epsilon:g} in any case."
-        )
+        worth = f"epsilon {self.shuffled.epsilon:.3g} at delta {self.shuffled.delta:g}"
+        lines.append(f"Of a local protocol, {self.reports:,} reports in one shuffled batch: {worth},")
+        lines.append(f"if the collector forgets who sent them; {self.rows[0].epsilon:g} in any case.")
         return "\n".join(lines)
 
 
