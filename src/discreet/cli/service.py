@@ -28,6 +28,8 @@ def service() -> None:
 _FILE = Argument("file", "The streams, as TOML.", type=options.PATH, metavar="STREAMS.toml")
 _DATA = option("--data", "The folder of the service: events that wait, releases, ledger.", options.PATH, required=True)
 
+_LEDGER = option("--ledger", "The ledger, where it is not in that folder.", options.PATH)
+
 
 def _need_extra() -> None:
     try:
@@ -48,8 +50,11 @@ def _need_extra() -> None:
     option("--port", "The port to listen on; 0 takes a free one.", click.IntRange(0, 65535), default=8000),
     option("--tls-cert", "A certificate, PEM.", options.PATH),
     option("--tls-key", "Its private key, PEM.", options.PATH),
+    _LEDGER,
 )
-def run(file: Path, data: Path, host: str, port: int, tls_cert: Path | None, tls_key: Path | None) -> None:
+def run(
+    file: Path, data: Path, host: str, port: int, tls_cert: Path | None, tls_key: Path | None, ledger: Path | None
+) -> None:
     """Take events and publish, until SIGTERM or Ctrl-C."""
     _need_extra()
     if (tls_cert is None) != (tls_key is None):
@@ -61,8 +66,8 @@ def run(file: Path, data: Path, host: str, port: int, tls_cert: Path | None, tls
     from discreet.service.serving import serve
 
     _log_to_standard_error()
-    tls: dict[str, Any] = {"tls_cert": tls_cert, "tls_key": tls_key}
-    serve(load(file), data, host=host, port=port, **tls, ready=lambda address: note(f"serving at {address}"))
+    more: dict[str, Any] = {"tls_cert": tls_cert, "tls_key": tls_key, "ledger": ledger}
+    serve(load(file), data, host=host, port=port, **more, ready=lambda address: note(f"serving at {address}"))
 
 
 def _log_to_standard_error() -> None:
@@ -138,16 +143,16 @@ def _show_tokens(store: Store) -> None:
 
 
 @service.command()
-@options.takes(_DATA)
+@options.takes(_DATA, _LEDGER)
 @options.text_format()
-def status(data: Path, as_json: bool) -> None:
+def status(data: Path, ledger: Path | None, as_json: bool) -> None:
     """How far every stream is, and what was spent. For the operator, on the machine itself."""
     if not (data / "service.sqlite").is_file():
         raise ParameterError(f"there is no service in {str(data)!r}")
     _need_extra()
     from discreet.service.checking import status_of
 
-    rows = status_of(data)
+    rows = status_of(data, ledger)
     if as_json:
         print(json.dumps(rows, indent=2))
         return

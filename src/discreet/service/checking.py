@@ -76,7 +76,10 @@ def _of_top(name: str, definition: StreamDefinition) -> list[str]:
         lines.append(f"An item is listed from about {release.threshold:,.0f} {what} on.")
     elif definition.capacity is not None:
         lines.append(f"An item is found once a stretch of ticks has about {release.threshold or 0:,.0f} events of it.")
-    lines.append(f"Error of one count ({CONFIDENCE:.0%}): about {_reach(made.error(last)):,} at the last tick.")
+    if definition.capacity is None:
+        lines.append(f"Error of one count ({CONFIDENCE:.0%}): about {_reach(made.error(last)):,} at the last tick.")
+    else:
+        lines.append("Counts are too low by what the sketch leaves out; the intervals say by how much at most.")
     if definition.user is None:
         lines.append("Protects single events: a person with many events is hidden less. Give user and max_items.")
     return lines
@@ -116,9 +119,9 @@ def _of_survey(name: str, definition: StreamDefinition) -> list[str]:
 _ERRORS = {"top": _of_top, "count": _of_count, "distinct": _of_count, "survey": _of_survey, "pan": _of_pan}
 
 
-def status_of(data: Path) -> list[dict[str, Any]]:
+def status_of(data: Path, ledger_file: Path | None = None) -> list[dict[str, Any]]:
     """Every stream that began in a folder. NOT PRIVATE: it has the sizes of spools."""
-    ledger = Ledger(data / "ledger.sqlite")
+    ledger = Ledger(data / "ledger.sqlite" if ledger_file is None else ledger_file)
     found = []
     with closing(Store(data)) as store:
         for name, kept in sorted(store.streams().items()):

@@ -45,7 +45,13 @@ def place_of(error: BaseException) -> str:
 class Service:
     """Everything behind the HTTP. One process at a time has a folder."""
 
-    def __init__(self, configuration: Configuration, folder: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        folder: Path,
+        clock: Callable[[], float] = time.time,
+        ledger: Path | None = None,
+    ) -> None:
         self.configuration = configuration
         self.folder = folder
         self.clock = clock
@@ -57,7 +63,12 @@ class Service:
         self.store = Store(folder)
         self.tokens = Tokens(self.store)
         around = Surroundings(
-            folder, self.store, Ledger(folder / "ledger.sqlite"), configuration.limits, clock, self._tell
+            folder,
+            self.store,
+            Ledger(folder / "ledger.sqlite" if ledger is None else ledger),
+            configuration.limits,
+            clock,
+            self._tell,
         )
         self.streams: dict[str, LiveStream] = {}
         try:

@@ -47,11 +47,12 @@ def serve(
     port: int = 8000,
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
+    ledger: Path | None = None,
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Run until SIGTERM or Ctrl-C; then finish what was taken, and return."""
     logging.getLogger("discreet.service").setLevel(logging.INFO)
-    service = Service(configuration, folder)
+    service = Service(configuration, folder, ledger=ledger)
     app = make_app(service, tls=tls_cert is not None)
     config = uvicorn.Config(
         app,

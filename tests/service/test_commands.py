@@ -1,0 +1,175 @@
+"""`discreet service`: check, token, status, run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from tests.commands import run_here
+from tests.service.conftest import STREAMS, Running
+
+from discreet.errors import OldStateError
+from discreet.service.running import Service
+
+FILE = """
+[streams.searches]
+kind = "top"
+item = "query"
+user = "visitor"
+max_items = 20
+tick = "1m"
+horizon = "30d"
+epsilon = 1.0
+delta = 1e-9
+k = 50
+public = true
+
+[streams.visitors]
+kind = "distinct"
+user = "visitor"
+trust = "pan"
+tick = "1d"
+horizon = "7d"
+epsilon = 4.0
+
+[streams.errors]
+kind = "top"
+item = "error"
+items = ["timeout", "refused"]
+tick = "1h"
+horizon = "1d"
+epsilon = 1.0
+delta = 1e-9
+k = 2
+
+[streams.words]
+kind = "top"
+item = "word"
+capacity = 64
+tick = "1h"
+horizon = "1d"
+epsilon = 1.0
+delta = 1e-9
+k = 5
+following = [{ epsilon = 1.0, delta = 1e-9 }]
+
+[streams.lunch]
+kind = "survey"
+question = "Lunch?"
+options = ["yes", "no"]
+tick = "1h"
+horizon = "1d"
+epsilon = 1.0
+open = true
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "streams.toml"
+    path.write_text(FILE)
+    return path
+
+
+def test_check_says_what_is_promised_and_spends_nothing(file: Path, tmp_path: Path) -> None:
+    done = run_here("service", "check", file)
+    assert done.returncode == 0, done.stderr
+    assert "searches: the 50 most frequent values of 'query', by the number of people, every 1 minute" in done.stdout
+    assert "at most 2.72 times as likely or as unlikely (epsilon 1), but for a chance of 1e-09 (delta)" in done.stdout
+    assert "An item is listed from about" in done.stdout
+    assert "one look at the memory or the disk" in done.stdout
+    assert "Goes on for 1 day more" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["streams.toml"]
+    found = json.loads(run_here("service", "check", file, "--format", "json").stdout)
+    assert [stream["name"] for stream in found] == ["searches", "visitors", "errors", "words", "lunch"]
+
+
+def test_files_that_are_wrong(file: Path, tmp_path: Path) -> None:
+    for text, why in (
+        ("[", "is not TOML"),
+        ("", "defines no stream"),
+        (FILE.replace('kind = "survey"', 'kind = "poll"'), "streams.lunch.kind"),
+        (FILE.replace("delta = 1e-9", "", 1), "streams.searches: "),
+        (FILE + "\n[service]\ncors = ['*']", "service.cors"),
+    ):
+        file.write_text(text)
+        done = run_here("service", "check", file)
+        assert (done.returncode, done.stdout) == (2, ""), why
+        assert why in done.stderr
+    assert run_here("service", "run", tmp_path / "none.toml", "--data", tmp_path / "d").returncode == 2
+
+
+def test_tokens_are_shown_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    done = run_here("service", "token", "--data", data, "--scope", "ingest", "--stream", "searches", "--note", "shop")
+    token = done.stdout.strip()
+    assert len(token.removeprefix("discreet_")) == 43
+    listed = run_here("service", "token", "--data", data, "--list").stdout
+    assert "shop" in listed
+    assert token not in listed
+    assert run_here("service", "token", "--data", data, "--remove", 1).returncode == 0
+    assert run_here("service", "token", "--data", data, "--remove", 1).returncode == 2
+    assert run_here("service", "token", "--data", data).returncode == 2
+    assert run_here("service", "token", "--data", data, "--scope", "admin", "--stream", "x").returncode == 2
+
+
+def test_status(tmp_path: Path) -> None:
+    running = Running(tmp_path / "data", STREAMS).start()
+    running.pass_ticks(2)
+    (searches,) = [
+        row
+        for row in json.loads(run_here("service", "status", "--data", tmp_path / "data", "--format", "json").stdout)
+        if row["name"] == "searches"
+    ]
+    assert (searches["ticks_published"], searches["ticks"], searches["spent"]) == (2, 1440, "epsilon=1000, delta=1e-06")
+    assert "searches" in run_here("service", "status", "--data", tmp_path / "data").stdout
+    running.stop()
+    assert run_here("service", "status", "--data", tmp_path).returncode == 2
+
+
+def test_an_older_folder_beside_a_newer_ledger_is_refused(tmp_path: Path) -> None:
+    ledger, data, backup = tmp_path / "ledger.sqlite", tmp_path / "data", tmp_path / "backup"
+    running = Running(data, {"visits": STREAMS["visits"]})
+    for copy in (True, False):
+        service = Service(running.configuration, data, running.clock, ledger)
+        running.clock.now += 60
+        service.catch_up()
+        service.stop()
+        if copy:
+            shutil.copytree(data, backup)
+    with pytest.raises(OldStateError):
+        Service(running.configuration, backup, running.clock, ledger)
+
+
+def test_over_tls(file: Path, tmp_path: Path) -> None:
+    tool = shutil.which("openssl")
+    if tool is None:
+        pytest.skip("no openssl to make a certificate with")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    new = [tool, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    new += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(new, check=True, capture_output=True)
+    assert run_here("service", "run", file, "--data", tmp_path / "d", "--tls-cert", cert).returncode == 2
+    command = [sys.executable, "-m", "discreet", "service", "run", file, "--data", tmp_path / "d", "--port", "0"]
+    command += ["--host", "localhost", "--tls-cert", cert, "--tls-key", key]
+    with subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = process.stderr.readline().split()[-1]
+        assert address.startswith("https://localhost:")
+        trusting = ssl.create_default_context(cafile=str(cert))
+        with urllib.request.urlopen(address + "healthz", context=trusting, timeout=60) as response:
+            assert response.status == 200
+            assert "max-age" in response.headers["strict-transport-security"]
+        process.terminate()
+        until = time.monotonic() + 60
+        while process.poll() is None:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert process.returncode == 0
