@@ -107,7 +107,7 @@ def _of_survey(name: str, definition: StreamDefinition) -> list[str]:
 
     protocol = protocol_of(definition, name, 1)
     options = list(definition.options or ())
-    aggregator = protocol.aggregator()
+    aggregator = protocol.aggregator(max_reports=None)
     # What a report of anything adds to the variance does not depend on what it says, nearly.
     aggregator.receive(protocol.party(0, source=seeded_source(1)).encode(np.array(options[:1] * 1000)))
     variance = float(np.mean(aggregator.estimate(options[1:]).variances)) / 1000

@@ -168,7 +168,7 @@ class Survey:
     ) -> Survey:
         """A run before its first tick."""
         protocol = protocol_of(definition, name, run)
-        return cls(definition, protocol.aggregator(), uuid.uuid4().hex, account, charge_id)
+        return cls(definition, protocol.aggregator(max_reports=None), uuid.uuid4().hex, account, charge_id)
 
     @classmethod
     def restored(
@@ -179,7 +179,7 @@ class Survey:
         if len(payload) < 32:
             raise CorruptStateError("the state of a survey is cut short")
         token = payload[:32].decode("ascii", "replace")
-        aggregator = protocol_of(definition, name, run).restore(payload[32:])
+        aggregator = protocol_of(definition, name, run).restore(payload[32:], max_reports=None)
         return cls(definition, aggregator, token, account, charge_id)
 
     @property
@@ -205,20 +205,15 @@ class Survey:
                 continue
 
     def step(self, save: Callable[[dict[str, Any]], None]) -> None:
-        """Publish what the reports so far tell. Nothing random is drawn."""
+        """Publish what the reports so far tell: counts that could be, which add up to them. Nothing random is drawn."""
         options = list(self.definition.options or ())
-        most = self.aggregator.total
-        counts = self.aggregator.estimate(options)
+        counts = self.aggregator.estimate(options, consistent=True)
         lower, upper = counts.bounds(CONFIDENCE)
-
-        def inside(value: float) -> int:
-            return round(min(max(value, 0.0), float(most)))
-
         rows = [
-            {"item": option, "count": inside(count), "lower": inside(low), "upper": inside(high)}
+            {"item": option, "count": round(count), "lower": math.floor(low), "upper": math.ceil(high)}
             for option, count, low, high in zip(options, counts.values, lower, upper, strict=True)
         ]
-        save({"items": sorted(rows, key=lambda row: -row["count"]), "reports": most})
+        save({"items": sorted(rows, key=lambda row: -row["count"]), "reports": self.aggregator.total})
 
 
 def mechanism_for(
