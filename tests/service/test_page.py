@@ -177,6 +177,24 @@ def test_everything_can_be_reached_by_keyboard(tab):
     assert {"skip", "mark", "latest", "tick", "span", "button"} <= reached
 
 
+def test_a_long_past_is_thinned(tab, tmp_path):
+    with Stage(tmp_path, {"visits": COUNT}, ago=500) as stage:
+        stage.tick(visits=10)
+        stage.pass_ticks(299)
+        asked = []
+        mine = tab(stage.address)
+        mine.page.on("response", lambda answer: "/releases" in answer.url and asked.append(answer))
+        page = mine.open("/streams/visits")
+        page.get_by_label("Period").select_option("everything so far")
+        expect(page.locator("#downloads a", has_text="CSV").last).to_have_attribute("href", re.compile("from=2&"))
+        assert [release["tick"] for release in asked[-1].json()["releases"]] == list(range(2, 301, 2))
+        slider = page.get_by_label("Moment shown")
+        slider.press("Home")  # one that is not in the chart
+        expect(page.locator("#at .value")).to_contain_text("event")
+        expect(slider).to_have_attribute("aria-valuetext", re.compile("tick 1 of 300$"))
+        assert mine.errors == []
+
+
 # ---- New ticks
 
 
@@ -352,6 +370,16 @@ def test_a_phone_passes_axe_without_sideways_scrolling(tab, path):
 
 def test_a_desktop_passes_axe(tab):
     axe_finds_nothing(tab().open("/streams/searches"))
+
+
+def test_the_description_of_the_interface(tab, stage):
+    mine = tab(**PHONE)
+    mine.page.goto(f"{stage.address}/docs")
+    expect(mine.page.get_by_text("/v1/streams/{name}/events").first).to_be_visible()
+    axe_finds_nothing(mine.page)
+    assert mine.page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert mine.errors == []
+    assert mine.hosts == {urlsplit(stage.address).netloc}
 
 
 # ---- What is shipped

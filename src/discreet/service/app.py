@@ -485,6 +485,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         request: Request,
         first: Annotated[str | None, Query(alias="from", description="A tick or a time; the last 1000 without")] = None,
         to: Annotated[str | None, Query(description="A tick or a time; the latest without")] = None,
+        every: Annotated[int, Query(ge=1, le=2**24, description="Only ticks whose number is a multiple of this")] = 1,
         kind: _Format = None,
     ) -> Response:
         """What was published, tick by tick; at most 10,000 at once."""
@@ -492,10 +493,11 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         end = min(of.tick, of.tick if to is None else _tick_at(of, to, True))
         begin = max(1, end - _BY_DEFAULT + 1 if first is None else _tick_at(of, first, False))
         form = _format(request, kind)
-        following = begin + _AT_ONCE if end - begin + 1 > _AT_ONCE else None
-        end = min(end, begin + _AT_ONCE - 1)
-        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{form}"
-        texts = service.store.releases(name, begin, end) if begin <= end else []
+        most = _AT_ONCE * every
+        following = begin + most if end - begin + 1 > most else None
+        end = min(end, begin + most - 1)
+        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{form}"
+        texts = service.store.releases(name, begin, end, every) if begin <= end else []
         return answered(request, of, texts, form, tag, releases_as_json(name, texts, following))
 
     @app.get(

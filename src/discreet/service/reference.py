@@ -9,42 +9,49 @@ __all__ = ["reference_page"]
 
 
 def reference_page(openapi: dict[str, Any]) -> str:
-    """A page of what `/openapi.json` has."""
-    parts = []
-    for path, methods in openapi["paths"].items():
-        for method, route in methods.items():
-            parts.append(_route(path, method, route))
-    shapes = openapi.get("components", {}).get("schemas", {})
-    for name, shape in shapes.items():
-        parts.append(_shape(name, shape))
+    """A page of what `/openapi.json` has, in the style of the service's other pages."""
+    routes = [
+        _route(path, method, route) for path, methods in openapi["paths"].items() for method, route in methods.items()
+    ]
+    shapes = [_shape(name, shape) for name, shape in openapi.get("components", {}).get("schemas", {}).items()]
     info = openapi["info"]
+    title = escape(info["title"])
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(info['title'])}: interface</title></head><body><main>"
-        f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info.get('description', ''))} "
-        '<a href="/openapi.json">openapi.json</a></p>' + "".join(parts) + "</main></body></html>"
+        '<link rel="icon" href="/static/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/static/page.css">'
+        f"<title>{title}: interface</title></head><body>"
+        '<a class="skip" href="#main">Skip to the interface</a><header class="top"><a class="mark" href="/">'
+        '<img src="/static/icon.svg" alt="" width="28" height="28">discreet</a></header>'
+        '<main id="main" class="reference" tabindex="-1">'
+        f'<h1>Interface</h1><p class="lead">{title} {escape(info["version"])}. {escape(info.get("description", ""))} '
+        'For programs: <a href="/openapi.json">openapi.json</a>.</p>'
+        f"{''.join(routes)}<h2>What is in the answers</h2>{''.join(shapes)}</main></body></html>"
     )
+
+
+def _list(rows: list[str]) -> str:
+    return f"<ul>{''.join(f'<li>{row}</li>' for row in rows)}</ul>" if rows else ""
 
 
 def _route(path: str, method: str, route: dict[str, Any]) -> str:
-    rows = "".join(
-        f"<li><code>{escape(p['name'])}</code> ({escape(p['in'])}) {escape(p.get('description', ''))}</li>"
+    parameters = [
+        f"<code>{escape(p['name'])}</code> in the {escape(p['in'])}. {escape(p.get('description', ''))}"
         for p in route.get("parameters", [])
-    )
+    ]
     bodies = route.get("requestBody", {}).get("content", {})
     takes = f"<p>Takes {', '.join(f'<code>{escape(kind)}</code>' for kind in bodies)}.</p>" if bodies else ""
-    answers = "".join(
-        f"<li><code>{escape(str(status))}</code> {escape(answer.get('description', ''))}{_of(answer)}</li>"
+    answers = [
+        f"<code>{escape(str(status))}</code> {escape(answer.get('description', ''))}{_of(answer)}"
         for status, answer in route.get("responses", {}).items()
-    )
+    ]
+    words = escape(route.get("description", route.get("summary", "")))
+    verb, place = escape(method.upper()), escape(path)
     return (
-        f"<section><h2><code>{escape(method.upper())} {escape(path)}</code></h2>"
-        f"<p>{escape(route.get('description', route.get('summary', '')))}</p>"
-        + (f"<ul>{rows}</ul>" if rows else "")
-        + takes
-        + f"<ul>{answers}</ul></section>"
+        f'<section class="panel"><h2><span class="method">{verb}</span> <code>{place}</code></h2>'
+        f"<p>{words}</p>{_list(parameters)}{takes}"
+        f"<details><summary>Answers of {verb} {place}</summary>{_list(answers)}</details></section>"
     )
 
 
@@ -57,11 +64,10 @@ def _of(answer: dict[str, Any]) -> str:
 
 
 def _shape(name: str, shape: dict[str, Any]) -> str:
-    rows = "".join(
-        f"<li><code>{escape(field)}</code>{'' if field in shape.get('required', []) else ' (may be left out)'}</li>"
+    required = shape.get("required", [])
+    fields = [
+        f"<code>{escape(field)}</code>{'' if field in required else ' (may be left out)'}"
         for field in shape.get("properties", {})
-    )
-    return (
-        f'<section><h2 id="{escape(name)}">{escape(name)}</h2><p>{escape(shape.get("description", ""))}</p>'
-        f"<ul>{rows}</ul></section>"
-    )
+    ]
+    words = escape(shape.get("description", ""))
+    return f'<section class="panel" id="{escape(name)}"><h3>{escape(name)}</h3><p>{words}</p>{_list(fields)}</section>'

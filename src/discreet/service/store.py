@@ -156,10 +156,10 @@ class Store:
             db.executemany("insert or ignore into keys values (?, ?, ?, ?, ?)", rows)
             db.execute("delete from keys where until < ?", (now,))
 
-    def releases(self, name: str, first: int, last: int) -> list[str]:
-        """Published ticks, as JSON texts, in order."""
-        sql = "select release from releases where name = ? and tick between ? and ? order by tick"
-        return [row[0] for row in self._rows(sql, name, first, last)]
+    def releases(self, name: str, first: int, last: int, every: int = 1) -> list[str]:
+        """Published ticks, as JSON texts, in order; those whose number is a multiple of `every`."""
+        sql = "select release from releases where name = ? and tick between ? and ? and tick % ? = 0 order by tick"
+        return [row[0] for row in self._rows(sql, name, first, last, every)]
 
     def key(self, name: str, key: bytes) -> tuple[bytes, int] | None:
         """(digest of the body, rows) of an earlier request with this key."""
