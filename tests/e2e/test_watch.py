@@ -101,6 +101,15 @@ def test_once_waits_for_the_end_of_standard_input(spawn, tmp_path):
     assert [json.loads(line)["total"] for line in [first, *rest]] == [2, 4, 5]
 
 
+def test_a_state_goes_on_with_its_capacity_when_nobody_gives_one(tmp_path):
+    rows, state = tmp_path / "rows.txt", tmp_path / "state"
+    rows.write_text("a\n" * 20)
+    options = [rows, "--horizon", 5, "--rows", 10, "--once", "--epsilon", 1, "--delta", 1e-6, "--state", state]
+    for given in (["--capacity", 64], [], ["--capacity", 64]):
+        assert watch(*options, *given).returncode == 0
+    assert watch(*options, "--capacity", 65_536).returncode == 2
+
+
 def test_charged_once_and_refusals(tmp_path):
     rows, state = tmp_path / "rows.txt", tmp_path / "state"
     rows.write_text("a\n" * 20)

@@ -393,7 +393,7 @@ def test_the_noise_of_the_merge_plan_is_that_of_its_calibration(engine, frame, m
 
     sample deviation (1.25 percent), 10 of a Gaussian's. Noise that is a tenth too small or too large is noticed.
     """
-    monkeypatch.setattr(_spark_plans, "MOST_SUMMED", 2**22 if law == "summed" else 0)
+    monkeypatch.setattr(_spark_plans, "MOST_TOGETHER", 2**22 if law == "summed" else 0)
     draws = captured(monkeypatch, engine)
     top = engine.top_k(frame, "query", 20, BUDGET, plan="merge", capacity=64, partitions=18, source=seeded_source(2))
     assert top.items[0] == "query 0"

@@ -796,10 +796,51 @@ def test_every_item_from_the_planned_frequency_on_is_published():
 def test_plan_chooses_a_capacity_and_says_why():
     few = dc.plan(10**6, BUDGET, k=10)
     assert few.capacity == 2**16
-    assert "error" in few.capacity_because
+    assert "default" in few.capacity_because
     assert dc.plan(500, BUDGET, k=10).capacity == 500
     assert dc.plan(10**9, BUDGET, k=10_000).capacity == 2**19
     assert dc.plan(10**6, BUDGET, capacity=7).capacity_because == "given"
+
+
+def test_memory_is_a_number_of_counters():
+    plan = dc.plan(10**9, BUDGET, memory="256MB")
+    assert plan.capacity == 2**18
+    assert "256MB" in plan.capacity_because
+    assert plan.row("offset").memory_bytes < 256e6 / 3
+    assert plan.row("space_saving").capacity in (2**17, 2**18)
+    assert plan.row("count_min").capacity == dc.plan(10**9, BUDGET).row("count_min").capacity  # its cells cost noise
+    assert dc.plan(10**9, BUDGET, memory="2GB").capacity > plan.capacity
+    top = dc.top_k(["a"] * 500, 5, BUDGET, memory="256MB", source=seeded_source(1))
+    assert top.asked.parameters["capacity"] == 2**18
+    shards = dc.top_k(["a"] * 500, 5, BUDGET, memory="256MB", workers=2, source=seeded_source(1))
+    assert shards.asked.parameters["capacity"] == 2**17
+    assert dc.top_k(["a"] * 500, 5, BUDGET, source=seeded_source(1)).asked.parameters["capacity"] == 2**16
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"capacity": 64}, "without capacity"),
+        ({"mechanism": "chan"}, "noise grows"),
+        ({"mechanism": "count_min"}, "cost no noise"),
+        ({"mechanism": dc.central.OffsetRelease(BUDGET, 64)}, "ready-made"),
+        ({"memory": "10MB"}, "at least 160MB"),
+        ({"memory": "much"}, "2GB or 512MiB"),
+    ],
+)
+def test_memory_is_for_counters_that_cost_no_noise(options, says):
+    with pytest.raises(dc.ParameterError, match=says):
+        dc.top_k(["a"], 5, BUDGET, **{"memory": "256MB", **options})
+    if "memory" in options or "capacity" in options:
+        with pytest.raises(dc.ParameterError):
+            dc.plan(10**6, BUDGET, **{"memory": "256MB", **options})
+
+
+def test_a_default_capacity_takes_memory_only_as_items_come():
+    small, large = dc.MisraGries(2**16), dc.MisraGries(2**16)
+    small.update(np.arange(1000))
+    large.update(np.arange(2**16))
+    assert small.memory_bytes < large.memory_bytes / 10
 
 
 def test_plan_formats():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import central
 from discreet.central import Mechanism
 from discreet.central.prepared import Prepared, split_off_total
-from discreet.central.sizing import choose_capacity, frequency_published
+from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.engines.threads import check_workers
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
@@ -252,6 +252,7 @@ def empty_summary(
     mechanism: str | Mechanism | type[Mechanism],
     stream_length: int | None,
     workers: int | None,
+    memory: str | None = None,
 ) -> Summary:
     """The empty summary to fill, from public parameters and the column's type."""
     if grouped and not isinstance(unit, User):
@@ -273,9 +274,14 @@ def empty_summary(
             chosen = central.OffsetRelease if flat <= users else central.UserRelease
     if not grouped and issubclass(chosen.accepts[0], UserMisraGries):
         raise IncompatibleSummaryError("this mechanism needs a column of lists, one for each user")
+    if memory is not None and (capacity is not None or made is not None or not counters_cost_no_noise(chosen)):
+        raise ParameterError(
+            "memory says how many counters there are where they cost no noise: give it without capacity, and without a "
+            "mechanism that is ready-made or whose noise grows with them"
+        )
     capacity = getattr(made, "capacity", capacity)
     if capacity is None:
-        capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen)
+        capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen, memory, check_workers(workers))
     summary = _of_class(chosen, budget, unit, capacity, mechanism, stream_length)
     if workers is None and not (made is not None and isinstance(made, central.ShardedOffsetRelease)):
         return summary

@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from discreet import summaries
 from discreet.api.choosing import MECHANISMS, make, sketch_shape
 from discreet.central import Mechanism, OffsetRelease, StabilityHistogram
 from discreet.central.sizing import choose_capacity, frequency_published, summary_errors
@@ -16,14 +14,13 @@ from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
-from discreet.summaries import ExactCounts, LinearSketch, Summary, UserMisraGries
+from discreet.summaries import ExactCounts, LinearSketch
+from discreet.summaries.memory import bytes_when_full
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Plan", "PlanRow", "plan"]
-
-KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -174,6 +171,7 @@ def plan(
     k: int | None = None,
     unit: Unit | None = None,
     confidence: float = 0.95,
+    memory: str | None = None,
 ) -> Plan:
     """What each mechanism would publish and how well, from public numbers: no data is read, nothing is spent.
 
@@ -184,7 +182,11 @@ def plan(
         k: How many items are wanted (100 by default); used to choose the capacity.
         unit: Whose presence is hidden; `Event()` by default.
         confidence: The probability with which errors and `published_from` hold.
+        memory: In place of `capacity`, for mechanisms whose noise does not grow with the counters: as many as a size
+            such as "256MB" has room for.
     """
+    if capacity is not None and memory is not None:
+        raise ParameterError("capacity is the number of counters, and memory decides it: give one of them")
     length = whole_number("length", length, 0)
     as_budget(budget)
     unit = Event() if unit is None else unit
@@ -196,7 +198,7 @@ def plan(
     def counters(kind: type[Mechanism]) -> tuple[int, str]:
         if capacity is not None:
             return whole_number("capacity", capacity), "given"
-        return choose_capacity(wanted, budget, unit, length, kind)
+        return choose_capacity(wanted, budget, unit, length, kind, memory)
 
     rows, refused = [], {}
     for name, kind in MECHANISMS.items():
@@ -233,12 +235,12 @@ def _row(name: str, mechanism: Mechanism, length: int, capacity: int, confidence
         noise_error=mechanism.error_bound(beta),
         summary_error=summary_errors(mechanism, length, capacity, beta)[1],
         published_from=frequency_published(mechanism, length, capacity, confidence),
-        memory_bytes=memory(mechanism, capacity),
+        memory_bytes=_bytes_of(mechanism, capacity),
         notes="; ".join(notes),
     )
 
 
-def memory(mechanism: Mechanism, capacity: int) -> int | None:
+def _bytes_of(mechanism: Mechanism, capacity: int) -> int | None:
     """Bytes of a full summary with keys of 32 bytes; None where they depend on the data."""
     kind, collisions = mechanism.accepts[0], mechanism.error_model.collisions
     if issubclass(kind, ExactCounts):
@@ -246,16 +248,4 @@ def memory(mechanism: Mechanism, capacity: int) -> int | None:
     size = min(capacity, 4096)
     cells = 0 if collisions is None else 8 * collisions.width * collisions.depth
     counters = "MisraGries" if issubclass(kind, LinearSketch) else kind.__name__
-    return cells + math.ceil(_bytes_when_full(counters, size) * capacity / size)
-
-
-@lru_cache(maxsize=64)
-def _bytes_when_full(kind: str, capacity: int) -> int:
-    keys = [b"%0*d" % (KEY_BYTES, key) for key in range(capacity)]
-    if kind == "UserMisraGries":
-        users = UserMisraGries(capacity, 1)
-        users.update([[key] for key in keys])
-        return users.memory_bytes
-    summary: Summary = getattr(summaries, kind)(capacity)
-    summary.update(keys)
-    return summary.memory_bytes
+    return cells + math.ceil(bytes_when_full(counters, size) * capacity / size)

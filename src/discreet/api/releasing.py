@@ -88,10 +88,14 @@ def asked_of_summary(
     stream_length: int | None,
     request: str | None,
     parts_per_user: int | None = None,
+    capacity: int | None = None,
 ) -> dict[str, object]:
-    """What is public of a release of summaries beside the mechanism, which is part of the charge anyway."""
+    """What is public of a release of summaries beside the mechanism, which is part of the charge anyway.
+
+    `capacity` is what stands for one that nobody gave, see `first_capacity`.
+    """
     parts = [summary] if isinstance(summary, Summary) else summary
-    sizes = [[type(part).__name__, getattr(part, "capacity", None)] for part in parts]
+    sizes = [[type(part).__name__, capacity or getattr(part, "capacity", None)] for part in parts]
     lengths = {"stream_length": stream_length, "parts_per_user": parts_per_user}
     return {"summary": sizes, **lengths, "request": request}
 

@@ -78,10 +78,11 @@ def top_k_of_files(
     if lists or (users and mechanism == "auto"):
         from discreet.api.top_people import asked_of_people, refuse_for_people
         from discreet.central.prepared import prepare_people
-        from discreet.engines.people import Memory, people_of_batches
+        from discreet.engines.people import LEAST_MEMORY, people_of_batches
+        from discreet.summaries.memory import Memory
         from discreet.summaries.people import ValueRange
 
-        Memory(memory)  # refused before anything is read
+        Memory(memory, LEAST_MEMORY)  # refused before anything is read
         within = None if value_range is None else ValueRange(*value_range)
         prepared = prepare_people(
             k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id,
@@ -103,8 +104,8 @@ def top_k_of_files(
 
     if users and max_items is None:
         raise ParameterError("users with a mechanism of your own need max_items")
-    if count != "users" or memory is not None:
-        raise ParameterError("count and memory are for people: give user, the column that says whose row it is")
+    if count != "users":
+        raise ParameterError("count is for people: give user, the column that says whose row it is")
 
     def read() -> Iterator[Any]:
         yield from _columns(batches, users, max_items)
@@ -116,8 +117,8 @@ def top_k_of_files(
         unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
     return release_of_rows(
         read(), whole_number("k", k), as_budget(budget), unit, grouped=max_items is not None, mechanism=mechanism,
-        nulls=nulls, workers=workers, ledger=ledger, charge_id=charge_id, columns=columns, request=request,
-        source=source, time=time, form=form, **sketch,
+        nulls=nulls, workers=workers, memory=memory, ledger=ledger, charge_id=charge_id, columns=columns,
+        request=request, source=source, time=time, form=form, **sketch,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from discreet.api.releasing import asked_of_summary, asked_of_top
 from discreet.api.top_people import range_of_values, refuse_for_people, top_k_of_people
 from discreet.api.user_lists import items_of_users
 from discreet.central import Mechanism
+from discreet.central.sizing import counters_cost_no_noise, first_capacity
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import (
     bad_items_rule,
@@ -107,7 +108,9 @@ def top_k(
             people have them, and listed by their sums.
         value_range: With `values`: (LOW, HIGH), public, 0 <= LOW < HIGH. A value counts as at least LOW and at most
             HIGH.
-        memory: With `user`: a size such as "2GB"; what does not fit goes to a private folder on disk.
+        memory: A size such as "2GB". With `user`: what does not fit goes to a private folder on disk. Without: it
+            decides the number of counters, in place of `capacity`, for items of 32 bytes; it must be chosen without
+            looking at the data.
         unit: Whose presence is hidden; `Event()` by default.
         capacity: The number of counters; by default as `plan` says.
         mechanism: As for `release`.
@@ -162,10 +165,10 @@ def top_k(
             value_range=value_range, nulls=nulls, memory=memory, workers=workers,
             ledger=ledger, charge_id=charge_id, request=request, source=source, time=began,
         )  # fmt: skip
-    for_people = any(option is not None for option in (max_items, memory)) or count != "users"
+    for_people = max_items is not None or count != "users"
     if values is not None or value_range is not None or (for_people and (unit != User() or mechanism != "auto")):
         raise ParameterError(
-            "max_items, count, values and memory are for people: give user, the column that says whose row it is (for "
+            "max_items, count and values are for people: give user, the column that says whose row it is (for "
             "lists, one row a person: unit=dc.User(), and no values)"
         )
     told = {"item": column, **(columns or {})}
@@ -192,8 +195,8 @@ def top_k(
     return release_of_rows(
         batches_of(data, grouped), k, budget, unit, grouped=grouped, capacity=capacity, mechanism=mechanism,
         nulls=nulls, bad_items=bad_items, ledger=ledger, charge_id=charge_id, total_share=total_share,
-        stream_length=stream_length, workers=workers, columns=told, column=column, request=request, source=source,
-        time=began,
+        stream_length=stream_length, workers=workers, memory=memory, columns=told, column=column, request=request,
+        source=source, time=began,
     )  # fmt: skip
 
 
@@ -213,6 +216,7 @@ def release_of_rows(
     total_share: float | None = None,
     stream_length: int | None = None,
     workers: int | None = None,
+    memory: str | None = None,
     columns: Mapping[str, Any] | None = None,
     column: str | None = None,
     request: str | None = None,
@@ -225,7 +229,7 @@ def release_of_rows(
     `form` makes the columns of the release of what stood for the items, see `Prepared.paid`.
     """
     strict, began = None if bad_items == "skip" else bad_items, time or now()
-    summary = empty_summary(grouped, k, budget, unit, capacity, mechanism, stream_length, workers)
+    summary = empty_summary(grouped, k, budget, unit, capacity, mechanism, stream_length, workers, memory)
     # An hour of reading must not end in a parameter that could have been refused before.
     prepared = prepare(
         summary, budget, mechanism, unit, total_share, stream_length,
@@ -243,8 +247,12 @@ def release_of_rows(
     asked = asked_of_top(
         k, nulls, request, column=column, grouped=grouped, stream_length=stream_length, bad_items=strict
     )
+    written = None
+    if capacity is None and memory is None and not isinstance(mechanism, Mechanism):
+        kind = type(prepared.mechanism)
+        written = first_capacity(k, budget, unit, stream_length) if counters_cost_no_noise(kind) else None
     # Nobody else has the summary, so it is not copied.
-    request_of_all = asked_of_summary(summary, prepared.stream_length, asked)
+    request_of_all = asked_of_summary(summary, prepared.stream_length, asked, capacity=written)
     return prepared.release(
         summary, request_of_all, time=began, k=k, columns=columns, nulls=nulls, bad_items=bad_items, workers=workers,
         form=form,

@@ -8,12 +8,13 @@ from discreet.central._base import Mechanism
 from discreet.central.offset_release import OffsetRelease
 from discreet.privacy import Budget, Unit, User
 from discreet.summaries import MisraGries, ShardedMisraGries, SpaceSaving, UserMisraGries
+from discreet.summaries.memory import COUNTERS, KEY_BYTES, Memory, counters_in
 
-__all__ = ["choose_capacity", "frequency_published", "summary_errors"]
+__all__ = ["choose_capacity", "counters_cost_no_noise", "first_capacity", "frequency_published", "summary_errors"]
 
-SMALLEST_CAPACITY = 4096
-LARGEST_CAPACITY = 2**16
-COUNTERS_PER_ITEM = 32
+_LEAST_TRACKED = 4096
+_COUNTERS_PER_ITEM = 32
+_LEAST_MEMORY = 160 * 10**6  # below, the libraries alone take more
 
 
 def frequency_published(mechanism: Mechanism, length: int, capacity: int, confidence: float) -> int:
@@ -48,33 +49,62 @@ def summary_errors(mechanism: Mechanism, length: int, capacity: int, beta: float
     return 0.0, 0.0
 
 
+def counters_cost_no_noise(kind: type[Mechanism]) -> bool:
+    """Whether more counters cost memory alone: of Misra-Gries and SpaceSaving, where noise does not grow with them."""
+    counted = issubclass(kind.accepts[0], (MisraGries, ShardedMisraGries, SpaceSaving))
+    return counted and not kind.noise_growth
+
+
 def choose_capacity(
-    k: int, budget: Budget, unit: Unit, length: int | None, kind: type[Mechanism] = OffsetRelease
+    k: int,
+    budget: Budget,
+    unit: Unit,
+    length: int | None,
+    kind: type[Mechanism] = OffsetRelease,
+    memory: str | None = None,
+    sketches: int = 1,
 ) -> tuple[int, str]:
     """The number of counters for `k` items, and why: from public numbers only.
 
-    The offset release's noise does not grow with the capacity, so more counters only cost memory: 32 for each item
-    asked for and at least 4096. With a declared length: as many as make the sketch's error n/(k+1) no larger than
-    the noise, at most 65536, and no more than there are events.
+    The offset release's noise does not grow with the capacity, so more counters only cost memory, and no more than
+    there are items: 65,536, and at least 32 for each item asked for; or as many as `memory` has room for, with so many
+    sketches. With a declared length no more than there are events.
 
-    Gaussian noise on all counters grows with the root of their number, Chan's with their number: 8 for each item asked
-    for and at least 256. With a declared length: about where noise and sketch error balance.
+    What is tracked beside a linear sketch: `first_capacity`. Gaussian noise on all counters grows with the root of
+    their number, Chan's with their number: 8 for each item asked for and at least 256. With a declared length: about
+    where noise and sketch error balance.
+    """
+    limit = None if memory is None else Memory(memory, _LEAST_MEMORY)
+    if kind.noise_growth:
+        return _balanced_capacity(k, budget, unit.limit if isinstance(unit, User) else 1, length, kind)
+    if not counters_cost_no_noise(kind):
+        return first_capacity(k, budget, unit, length), "for what a linear sketch tracks"
+    usual = _power_of_two(max(COUNTERS, _COUNTERS_PER_ITEM * k))
+    because = "the default: more counters cost memory, and no noise"
+    if limit is not None:
+        summary = "SpaceSaving" if issubclass(kind.accepts[0], SpaceSaving) else "MisraGries"
+        usual = counters_in(limit.room // sketches, summary)
+        because = f"what a memory of {limit.given} has room for, with items of {KEY_BYTES} bytes"
+    if length is not None and length < usual:
+        return max(length, k, 1), f"{length:,} events need no more counters"
+    return usual, because
+
+
+def first_capacity(k: int, budget: Budget, unit: Unit, length: int | None) -> int:
+    """32 for each item asked for and at least 4096. With a declared length: as many as make the error n/(k+1) of a
+    sketch no larger than the noise, at most 65,536, and no more than there are events.
+
+    It was the default of every sketch once, and requests of a default are written with it: what was paid for then is
+    had again.
     """
     items = unit.limit if isinstance(unit, User) else 1
-    if kind.noise_growth:
-        return _balanced_capacity(k, budget, items, length, kind)
-    usual = _power_of_two(max(SMALLEST_CAPACITY, COUNTERS_PER_ITEM * k))
-    because = f"{COUNTERS_PER_ITEM} counters for each of {k} items, at least {SMALLEST_CAPACITY}, as a power of two"
+    usual = _power_of_two(max(_LEAST_TRACKED, _COUNTERS_PER_ITEM * k))
     if length is None or budget.epsilon is None:
-        return usual, because
+        return usual
     if length < usual:
-        return max(length, k, 1), f"{length:,} events need no more counters"
+        return max(length, k, 1)
     wanted = _power_of_two(math.ceil(length / max(items / budget.epsilon, 1.0)))
-    if wanted <= usual:
-        return usual, because
-    if wanted <= max(usual, LARGEST_CAPACITY):
-        return wanted, f"enough to bring the sketch's error for {length:,} events down to the noise"
-    return max(usual, LARGEST_CAPACITY), "the most that is chosen unasked; more would lower the sketch's error further"
+    return max(usual, min(wanted, COUNTERS))
 
 
 def _balanced_capacity(
@@ -94,9 +124,7 @@ def _balanced_capacity(
         a = 5.0 * m * math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon
     balanced = _power_of_two(math.ceil((length / (p * a)) ** (1.0 / (1.0 + p))))
     least = _power_of_two(max(2 * k, items, 16))
-    return max(
-        least, min(balanced, LARGEST_CAPACITY)
-    ), f"about where noise and sketch error balance for {length:,} items"
+    return max(least, min(balanced, COUNTERS)), f"about where noise and sketch error balance for {length:,} items"
 
 
 def _power_of_two(number: int) -> int:

@@ -25,6 +25,7 @@ __all__ = ["plan"]
 @options.takes(
     option("--length", "How many events there are, about.", int),
     option("--capacity", "The number of counters; by default what `discreet top` takes.", int),
+    option("--memory", "As many counters as a size such as 256MB has room for, instead of --capacity."),
     option("-k --k", "How many items are wanted.", int, default=100),
     option("--people", "How many people there are, about: what `discreet top --user-column` would publish.", int),
     option("--items-per-person", "With --people: how many different items a person has, about.", float),
@@ -39,6 +40,7 @@ def plan(
     budget: Budget,
     length: int | None,
     capacity: int | None,
+    memory: str | None,
     k: int,
     people: int | None,
     items_per_person: float | None,
@@ -53,7 +55,7 @@ def plan(
     import discreet
 
     if people is not None:
-        if length is not None or files or capacity is not None or max_items_per_user is not None:
+        if length is not None or files or any(one is not None for one in (capacity, memory, max_items_per_user)):
             raise ParameterError("--people goes with the budget, -k and --items-per-person alone")
         for_people = discreet.plan_people(people, budget, k, items_per_person, confidence)
         print(json.dumps(for_people.to_dict()) if as_json else for_people)
@@ -66,7 +68,7 @@ def plan(
     if length is None:
         length = sum(batch.num_rows for batch in batches(source.open(files)))
         note("the number of rows was counted exactly: keep this plan to yourself")
-    planned = discreet.plan(length, budget, capacity=capacity, k=k, unit=unit, confidence=confidence)
+    planned = discreet.plan(length, budget, capacity=capacity, k=k, unit=unit, confidence=confidence, memory=memory)
     print(json.dumps(planned.to_dict(), ensure_ascii=False) if as_json else planned)
     if not planned.rows:
         for name, reason in planned.not_applicable.items():

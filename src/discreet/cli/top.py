@@ -54,7 +54,11 @@ __all__ = ["top"]
         nargs=2,
         metavar="LOW HIGH",
     ),
-    option("--memory", "With --user-column: 2GB or 512MB; what does not fit goes to a private folder."),
+    option(
+        "--memory",
+        "2GB or 512MB. With --user-column what does not fit goes to a private folder; without, it decides how many "
+        "counters there are, instead of --capacity.",
+    ),
     option(
         "--unit",
         "'person': the column holds lists, one row a person, and people are protected as by --user-column. 'row' says "
@@ -104,8 +108,8 @@ def top(
                 raise ParameterError(f"--{name} is not for people: they are protected without it")
     elif user_column is not None and max_items_per_user is None:
         raise ParameterError("--user-column with a --mechanism of your own needs --max-items-per-user")
-    elif count != "users" or any(given is not None for given in (memory, value_column, value_range)):
-        raise ParameterError("--count, --value-column and --memory are for people: give --user-column")
+    elif count != "users" or value_column is not None or value_range is not None:
+        raise ParameterError("--count and --value-column are for people: give --user-column")
     if (value_column is None) != (value_range is None):
         raise ParameterError("--value-column needs --value-range LOW HIGH, a public range, and a range needs a column")
     if unit == "row" and (user_column is not None or max_items_per_user is not None):

@@ -55,7 +55,7 @@ _MOST_LISTED = 10_000_000
 @options.takes(
     flag("--total", "Publish the number of rows instead of the top items."),
     flag("--distinct", "With --user-column: publish the number of different people instead of the top items."),
-    option("--capacity", "The counters of each sketch.", int, default=4096),
+    option("--capacity", "The counters of each sketch; 65,536 by default, which are there as items come.", int),
     option("--window", "Count only the last so many ticks; by default all since the first.", int),
     option("-k --k", "How many items to print at most.", int, default=20),
     flag("--once", "Stop at the end of the file, which is whole; the last tick stays open."),
@@ -86,7 +86,7 @@ def watch(
     budget: Budget,
     total: bool,
     distinct: bool,
-    capacity: int,
+    capacity: int | None,
     window: int | None,
     k: int,
     once: bool,
@@ -146,7 +146,7 @@ def watch(
 
 def _task(
     horizon: int,
-    capacity: int,
+    capacity: int | None,
     window: int | None,
     total: bool,
     distinct: bool,

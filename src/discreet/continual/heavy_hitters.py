@@ -29,6 +29,7 @@ from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
 from discreet.summaries._base import RawCounts
+from discreet.summaries.memory import COUNTERS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HeavyHitters"]
 
-MECHANISMS = ("offset", "chan")
+MECHANISMS = {"offset": COUNTERS, "chan": 4096}
+"""With the counters of each by default."""
 _MOST_BASE = 16
 
 
@@ -70,7 +72,8 @@ class HeavyHitters(ListedOverTime):
     Args:
         horizon: The number of ticks.
         budget: For all ticks together; needs a delta.
-        capacity: The counters of each sketch.
+        capacity: The counters of each sketch: 65,536 by default, which are there as items come; 4096 for "chan", whose
+            noise grows with them.
         window: Count only the last so many ticks.
         mechanism: "offset", or "chan" for the baseline.
         base: The base of the tree; by default the one with the least noise at the worst tick.
@@ -85,7 +88,7 @@ class HeavyHitters(ListedOverTime):
         self,
         horizon: int,
         budget: Budget,
-        capacity: int = 4096,
+        capacity: int | None = None,
         window: int | None = None,
         *,
         mechanism: str = "offset",
@@ -96,11 +99,11 @@ class HeavyHitters(ListedOverTime):
     ) -> None:
         super().__init__(whole_number("horizon", horizon), budget, ledger, charge_id, source)
         epsilon, delta = self.budget.approximate("a release of heavy hitters")
-        self.capacity = whole_number("capacity", capacity, 1, 2**30)
         self.window = None if window is None else whole_number("window", window, 1, horizon)
         if mechanism not in MECHANISMS:
             raise ParameterError(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
         self.mechanism = mechanism
+        self.capacity = whole_number("capacity", MECHANISMS[mechanism] if capacity is None else capacity, 1, 2**30)
         span = horizon if self.window is None else self.window
         self.base = _best_base(epsilon, delta, span) if base is None else whole_number("base", base, 2)
         self.levels = levels(span, self.base)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.central import Mechanism, MergedRelease, OffsetRelease, ShardedOffsetRelease, SummedRelease, UserRelease
-from discreet.central.sizing import choose_capacity, frequency_published
+from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number
@@ -15,7 +15,8 @@ __all__ = ["PLANS", "SparkPlan", "choose_plan", "spark_plans"]
 PLANS = ("auto", "shuffle", "merge")
 KEY_BYTES = 32
 ROW_BYTES = KEY_BYTES + 16  # a row of one string in a shuffle file, or a counter with its key in a state
-MOST_SUMMED = 2**22  # entries that one task adds up: about 200 MB
+MOST_TOGETHER = 2**22  # counters that one task adds up (about 200 MB), or that the driver has by default
+LEAST_COUNTERS = 4096  # of a sketch by default, however many there are
 SLACK = 1.1  # how much more frequent an item may have to be for the plan that moves less
 SHUFFLE_LIMIT = 2**40
 CONFIDENCE = 0.95
@@ -74,7 +75,12 @@ def spark_plans(
     each = None if length is None else -(-length // partitions)
 
     def size(kind: type[Mechanism], events: int | None) -> int:
-        return choose_capacity(k, budget, unit, events, kind)[0] if capacity is None else capacity
+        if capacity is not None:
+            return capacity
+        counters, _ = choose_capacity(k, budget, unit, events, kind)
+        if counters_cost_no_noise(kind):  # all of them together go to one task, or their counts to the driver
+            counters = min(counters, max(LEAST_COUNTERS, 1 << max(MOST_TOGETHER // partitions, 1).bit_length() - 1))
+        return counters
 
     def row(plan: str, mechanism: Mechanism, counters: int, events: int | None, moved: int | None) -> SparkPlan:
         rare = frequency_published(mechanism, events or 0, counters, CONFIDENCE)
@@ -89,7 +95,7 @@ def spark_plans(
     else:
         merges.append(MergedRelease(budget, size(MergedRelease, length), unit, stream_length=length))
         counters = size(SummedRelease, length)
-        if counters * partitions <= MOST_SUMMED:
+        if counters * partitions <= MOST_TOGETHER:
             merges.append(SummedRelease(budget, counters, unit, stream_length=length, sketches=partitions))
     rows = []
     for mechanism in merges:

@@ -14,9 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.engines.numbers import NumberedRows, Numbers
-from discreet.engines.people import Memory, OpenPeople
+from discreet.engines.people import OpenPeople
 from discreet.engines.private_folder import PrivateFolder
 from discreet.errors import DataError, DiscreetError
+from discreet.summaries.memory import Memory
 from discreet.summaries.people import LENGTH, Counts
 
 try:

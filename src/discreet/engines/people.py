@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +21,11 @@ from discreet.errors import DataError, ParameterError
 from discreet.events.items import read, without_list_views
 from discreet.events.kinds import with_kinds
 from discreet.events.stream import OF_KINDS
+from discreet.summaries.memory import Memory
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 
 __all__ = [
-    "Memory",
+    "LEAST_MEMORY",
     "MemoryPeople",
     "OpenPeople",
     "batches_of_arrow",
@@ -38,9 +35,8 @@ __all__ = [
 ]
 
 _ROWS_AT_ONCE = 1 << 16
-_SIZES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-_OTHERS = 250 * 10**6  # of the memory: for the interpreter, the libraries and what is being read
-_LEAST_MEMORY = 400 * 10**6  # below, the libraries and DuckDB alone take more than the limit
+LEAST_MEMORY = 400 * 10**6
+"""Below, the libraries and DuckDB alone take more than the limit."""
 
 
 class OpenPeople(People):
@@ -104,42 +100,6 @@ class MemoryPeople(OpenPeople):
         return index
 
 
-@dataclass(frozen=True)
-class Memory:
-    """How much may be used: a size such as "2GB", or what the machine, or the container, has."""
-
-    given: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.given is not None and self.bytes < _LEAST_MEMORY:
-            raise ParameterError(
-                f"the memory limit of {self.given} is too small: counting people takes at least "
-                f"{_LEAST_MEMORY // 10**6}MB"
-            )
-
-    @property
-    def bytes(self) -> int:
-        if self.given is None:
-            return int(0.8 * _memory_of_machine())
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B)", str(self.given).strip(), re.IGNORECASE)
-        if found is None:
-            raise ParameterError(f"memory must be a size such as 2GB or 512MiB, not {self.given!r}")
-        return int(float(found[1]) * _SIZES[found[2].upper()])
-
-    @property
-    def room(self) -> int:
-        """What rows may take, with the names of people and items."""
-        return max(self.bytes - _OTHERS, self.bytes // 3)
-
-
-def _memory_of_machine() -> int:
-    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):
-            sizes.append(int(Path(limit).read_text()))
-    return min(sizes)
-
-
 def people_of_table(
     table: Any,
     column: str,
@@ -164,7 +124,7 @@ def people_of_table(
         memory: A size such as "2GB"; what does not fit goes to a private folder on disk.
         threads: How many; all cores by default.
     """
-    counting = _Counting(rows, value_range, nulls, Memory(memory), threads)
+    counting = _Counting(rows, value_range, nulls, Memory(memory, LEAST_MEMORY), threads)
     columns, tagged = columns_of_table(table, column, user, values)
     return counting.people(columns, user is None, tagged=tagged)
 
@@ -202,7 +162,7 @@ def people_of_batches(
     threads: int | None = None,
 ) -> OpenPeople:
     """People from the batches of `events.open_stream`: with a column "user", or with lists, one row a person."""
-    counting = _Counting(rows, value_range, nulls, Memory(memory), threads)
+    counting = _Counting(rows, value_range, nulls, Memory(memory, LEAST_MEMORY), threads)
     first = next(batches, None)
     if first is None:
         return counting.people(iter(()), lists=False)

@@ -25,6 +25,7 @@ from discreet.engines.ticks import Add, End, Rule, Ticker
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.privacy import User
 from discreet.storage import MAGIC, StateFile, locked, open_state, seal_state
+from discreet.summaries.memory import COUNTERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +55,11 @@ class Task:
     def settings(self) -> dict[str, Any]:
         """What must be the same when a state goes on."""
         return {"class": self.mechanism, **dataclasses.asdict(self)}
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Settings that nobody gave: a state goes on with those it has."""
+        return ()
 
     @property
     def covers(self) -> int | None:
@@ -86,9 +92,17 @@ class Task:
 class TopItems(Task):
     """The most frequent items of all ticks so far, or of the last ones."""
 
-    capacity: int = 4096
+    capacity: int | None = None
     window: int | None = None
     mechanism = "HeavyHitters"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "capacity": COUNTERS if self.capacity is None else self.capacity}
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        return ("capacity",) if self.capacity is None else ()
 
     @property
     def covers(self) -> int | None:
@@ -220,6 +234,7 @@ class Watcher:
             watcher.save()  # before the charge: whoever restarts knows its id
             return watcher
         header, payload = read_state(kept)
+        settings |= {key: header["settings"][key] for key in task.left_open if key in header["settings"]}
         others = [key for key, value in header["settings"].items() if settings.get(key) != value]  # older ones say less
         if others:
             differ = ", ".join(key.replace("_", " ") for key in others)

@@ -48,6 +48,11 @@ def test_nodes_add_up_to_the_ticks_they_should_cover(base, window):
         assert sum(node.first <= tick <= node.last for node in released) <= hitters.levels
 
 
+def test_counters_by_default():
+    assert HeavyHitters(10, BUDGET).capacity == 2**16
+    assert HeavyHitters(10, BUDGET, mechanism="chan").capacity == 4096  # its noise grows with them
+
+
 def test_composition_is_the_stated_sum():
     for n in (1, 2, 5, 9):
         for e0 in (0.05, 0.4, 2.0):
