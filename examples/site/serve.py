@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from functools import partial
+from http.client import HTTPException
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from traffic import send_traffic  # beside this file
 
 EXAMPLES = Path(__file__).parents[1]
 CLIENT = EXAMPLES.parent / "clients" / "js" / "discreet.js"
-MARK = "made by make serve"
+NOTE = "made-up-events.txt"  # tells a folder that was made here
 
 
 class SurveyPage(SimpleHTTPRequestHandler):
@@ -66,56 +67,63 @@ def discreet(*arguments: str | Path) -> list[str]:
 
 def fresh(folder: Path) -> Path:
     """An empty folder; one that something else is in is left alone."""
-    if folder.exists():
-        if any(folder.iterdir()) and not (folder / "README").is_file():
+    note = folder / NOTE
+    if folder.exists() and any(folder.iterdir()):
+        if not note.is_file():
             sys.exit(f"{folder} holds something else: give another folder with --data")
         shutil.rmtree(folder)
-    folder.mkdir(parents=True, mode=0o700)
-    (folder / "README").write_text(
-        f"The folder of a service with made-up events, {MARK}. It is removed at the next start.\n"
-    )
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    note.write_text("The folder of a service with made-up events. It is removed at the next start.\n")
     return folder
 
 
-def main() -> None:
+def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8000, help="of the service; 0 takes a free one")
     parser.add_argument("--survey-port", type=int, default=8001, help="of the survey's page; 0 takes a free one")
     parser.add_argument("--data", type=Path, default=Path("out/service"))
     parser.add_argument("--rate", type=float, default=300.0, help="views of pages a second")
-    options = parser.parse_args()
-    data = fresh(options.data)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return parser.parse_args()
 
-    survey = ThreadingHTTPServer(("127.0.0.1", options.survey_port), SimpleHTTPRequestHandler)
+
+def main() -> None:
+    given = options()
+    data = fresh(given.data)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        survey = ThreadingHTTPServer(("127.0.0.1", given.survey_port), SimpleHTTPRequestHandler)
+    except OSError as error:
+        sys.exit(f"port {given.survey_port} cannot be had ({error.strerror}): give another with --survey-port")
     survey_address = f"http://127.0.0.1:{survey.server_address[1]}"
     streams = (EXAMPLES / "site" / "streams.toml").read_text().replace("http://127.0.0.1:8001", survey_address)
     (data / "streams.toml").write_text(streams)
 
-    arguments = discreet("run", data / "streams.toml", "--data", data / "kept", "--port", str(options.port))
+    arguments = discreet("run", data / "streams.toml", "--data", data / "kept", "--port", str(given.port))
     service = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         address = _address(service)
-        token = {
-            scope: subprocess.run(
-                discreet("token", "--data", data / "kept", "--scope", scope), check=True, capture_output=True, text=True
-            ).stdout.strip()
-            for scope in ("ingest", "admin")
-        }
+        ingest, admin = (_token(data, scope) for scope in ("ingest", "admin"))
         survey.RequestHandlerClass = partial(SurveyPage, service=address)  # type: ignore[assignment]
         threading.Thread(target=survey.serve_forever, daemon=True).start()
         print(f"The live page:  {address}/")
         print(f"The survey:     {survey_address}/")
-        print(f"An admin token: {token['admin']}")
+        print(f"An admin token: {admin}")
         print("A made-up site sends traffic; the first numbers come in a few seconds. Ctrl-C ends it.", flush=True)
-        send_traffic(address, token["ingest"], rate=options.rate, stop=lambda: service.poll() is not None)
+        send_traffic(address, ingest, rate=given.rate, stop=lambda: service.poll() is not None)
         sys.exit(f"the service ended with exit code {service.returncode}")
+    except (OSError, HTTPException):
+        sys.exit("the service does not answer any more")
     except KeyboardInterrupt:
         print("Stopping.")
     finally:
         service.terminate()
         service.wait()
         survey.server_close()
+
+
+def _token(data: Path, scope: str) -> str:
+    arguments = discreet("token", "--data", data / "kept", "--scope", scope)
+    return subprocess.run(arguments, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def _address(service: subprocess.Popen[str]) -> str:

@@ -46,6 +46,7 @@ NEWS = ["power cut", "train strike", "street festival", "storm warning"]  # each
 ERRORS = ["404 /old-catalogue", "timeout /search", "500 /basket", "403 /members"]
 OUTAGE = "503 /checkout"
 ANSWERS = {"Yes": 0.42, "At weekends": 0.27, "No": 0.23, "I do not mind": 0.08}
+RETRIES = 5
 CYCLE = 300.0  # seconds of a "day"
 
 
@@ -124,9 +125,19 @@ class Sender:
         self._connection = http.client.HTTPConnection(host, timeout=60)
 
     def _send(self, method: str, path: str, body: bytes | None, kind: str) -> bytes:
-        self._connection.request(method, path, body, {**self._headers, "Content-Type": kind})
-        answer = self._connection.getresponse()
-        text = answer.read()
+        # The connection may be gone, the request lost, or only its answer. With a key it counts once, however often.
+        headers = {**self._headers, "Content-Type": kind, "Idempotency-Key": secrets.token_hex(16)}
+        for attempt in range(RETRIES + 1):
+            try:
+                self._connection.request(method, path, body, headers)
+                answer = self._connection.getresponse()
+                text = answer.read()
+                break
+            except (OSError, http.client.HTTPException):
+                self._connection.close()  # the next request opens it again
+                if attempt == RETRIES:
+                    raise
+                time.sleep(0.2 * attempt)
         if answer.status not in (200, 202, 410, 429):  # it has ended, or has too much to do: a site goes on
             raise RuntimeError(f"{path} was answered with {answer.status}")
         return text

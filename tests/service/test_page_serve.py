@@ -44,9 +44,9 @@ def look(browser: Browser, service: str, survey: str) -> None:
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("years of work")
+    (tmp_path / "README").write_text("years of work")
     arguments = [sys.executable, SERVE, "--port", "0", "--survey-port", "0", "--data", str(tmp_path)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert "holds something else" in done.stderr
-    assert (tmp_path / "thesis.txt").exists()
+    assert (tmp_path / "README").exists()
