@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     page
     for page in ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
-    if "```python" in (ROOT / page).read_text()
+    if "```python" in (ROOT / page).read_text() and page != "docs/cookbook.md"  # which has a test of its own
 ]
 
 

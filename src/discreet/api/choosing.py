@@ -135,7 +135,7 @@ def choose(
             raise ParameterError(
                 f"{kind.name} needs epsilon and delta > 0: it hides rare items behind a threshold. A budget of "
                 f"{budget} is enough over a universe known without the data: dc.histogram (`discreet histogram`) "
-                "counts every item of a public list; in bounded memory, pass "
+                "counts every item of a public list; `discreet top --universe` finds the largest of one, in Python "
                 "mechanism=dc.central.ReducedMisraGries(budget, capacity, universe=...)"
             )
     else:

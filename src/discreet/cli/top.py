@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,6 +54,10 @@ __all__ = ["top"]
         nargs=2,
         metavar="LOW HIGH",
     ),
+    options.universe(
+        "All items that can occur, known without the data: then --epsilon alone will do, or --rho",
+        ". Of rows; `discreet histogram` lists all of them, and counts people",
+    ),
     option(
         "--memory",
         "2GB or 512MB. With --user-column what does not fit goes to a private folder; without, it decides how many "
@@ -89,12 +93,13 @@ def top(
     memory: str | None,
     unit: str | None,
     length: int | None,
+    universe: str | None,
     **sketch: Any,
 ) -> None:
     """Publish the most frequent items of files, privately.
 
     Every item well above the threshold is listed with high probability. There may be fewer than K. An item that did not
-    occur is never listed.
+    occur is never listed (with --universe: with a probability of 1 % at most).
     """
     one_pass = user_column is not None or max_items_per_user is not None or sketch["mechanism"] != "auto"
     persons = unit == "person" or (unit is None and source.input_format == "baskets" and not one_pass)
@@ -114,6 +119,13 @@ def top(
         raise ParameterError("--value-column needs --value-range LOW HIGH, a public range, and a range needs a column")
     if unit == "row" and (user_column is not None or max_items_per_user is not None):
         raise ParameterError("--unit row is for rows: --user-column and --max-items-per-user protect people")
+    listed = None
+    if universe is not None:
+        if people or user_column is not None or max_items_per_user is not None or sketch["mechanism"] != "auto":
+            raise ParameterError(
+                "--universe is for rows, and chooses the mechanism: `discreet histogram` counts people over a list"
+            )
+        listed, sketch["mechanism"] = _over_a_universe(universe, budget, k, sketch["capacity"])
     payer = paying.payer
     if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
@@ -124,6 +136,7 @@ def top(
     place.check([*stream.files, paying.ledger])
     column = list(source.columns) if len(source.columns) > 1 else source.column
     asked = [list(files), column, user_column, source.input_format, source.nulls, source.bad_rows]
+    asked += [] if listed is None else [listed.to_dict()]
     more = ([] if value_column is None else [value_column]) + ([source.asked_more] if source.asked_more else [])
     request = json.dumps([*asked, *more])
 
@@ -131,7 +144,7 @@ def top(
         from discreet.api.top_files import top_k_of_files
 
         return top_k_of_files(
-            batches(stream),
+            batches(stream) if listed is None else _within(listed, batches(stream)),
             k,
             budget,
             users=user_column is not None,
@@ -152,6 +165,29 @@ def top(
         )
 
     publish(place, paying, budget, draw, lambda release: _remarks(release, k, unit is not None))
+
+
+def _over_a_universe(universe: str, budget: Budget, k: int, capacity: int | None) -> tuple[Any, Any]:
+    """The universe, and the mechanism that spends no delta over it."""
+    from discreet.central import ReducedMisraGries
+    from discreet.events.written import universe_written
+
+    listed = universe_written(universe, empty_lines=False)
+    if listed.size is None:
+        raise ParameterError("--universe must list the items: N for 0 to N-1, A:B, or a file with one item a line")
+    # Its noise does not grow with the counters.
+    return listed, ReducedMisraGries(budget, capacity or max(1 << 16, 32 * k), universe=listed)
+
+
+def _within(listed: Any, found: Iterator[Any]) -> Iterator[Any]:
+    """The batches with items as the universe has them: numbers in text files are text."""
+    import pyarrow as pa
+
+    from discreet.events.written import as_written
+
+    for batch in found:
+        for part in as_written(batch.column("item"), listed, "skip"):
+            yield pa.record_batch([part], names=["item"])
 
 
 def _remarks(release: Release, k: int, row_known: bool) -> list[str]:

@@ -60,6 +60,23 @@ def test_quantiles(tmp_path, format):
     assert "Values outside the range" in " ".join(table.stdout.split())
 
 
+def test_a_top_over_a_universe_needs_no_delta(tmp_path):
+    path, listed, items = tmp_path / "rows.csv", tmp_path / "listed.txt", ["7"] * 300 + ["9"] * 200 + ["x"] * 900
+    path.write_text("port,name\n" + "".join(f"{item},n{item}\n" for item in items))
+    listed.write_text("n7\nn8\nn9\n")
+    for column, universe, shown in (("port", "0:4294967296", [7, 9]), ("name", listed, ["n7", "n9"])):
+        for budget in (("--epsilon", 2), ("--rho", 2)):
+            asked = ("top", path, "--column", column, "--universe", universe, *budget, "-k", 2, "--format", "json")
+            done = run_here(*asked, "--quiet")
+            assert done.returncode == 0, done.stderr
+            release = json.loads(done.stdout)
+            assert [row["item"] for row in release["items"]] == shown
+            assert release["guarantee"]["delta"] == 0.0
+    for wrong in (("--user-column", "name"), ("--delta", 1e-6), ("--mechanism", "reduced")):
+        done = run_here("top", path, "--column", "port", "--universe", 10, "--epsilon", 1, *wrong)
+        assert (done.returncode, done.stdout) == (2, ""), wrong
+
+
 def test_an_output_of_a_number(table, tmp_path):
     made = tmp_path / "count.csv"
     assert run_here("count", table, "--user-column", "who", *SURE, "--output", made).returncode == 0
