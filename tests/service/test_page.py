@@ -55,7 +55,7 @@ HOSTILE = [
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """One of everything, with a past of some ticks."""
-    with Stage(tmp_path_factory.mktemp("service"), STREAMS, ago=TICKS) as running:
+    with Stage(tmp_path_factory.mktemp("service"), STREAMS, ago=TICKS, title="Our town") as running:
         survey = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/market/round").json())
         for tick in range(TICKS):
             for number in range(3):
@@ -87,6 +87,7 @@ def test_no_error_and_no_other_host(tab, stage, path):
 
 def test_cards(tab, stage):
     page = tab().open("/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Our town")
     expect(page.locator("article.card")).to_have_count(SEEN)
     card = page.locator("[data-stream=visitors]")
     expect(card.locator(".value")).to_have_text(f"{stage.latest('visitors')['value']:,} people")

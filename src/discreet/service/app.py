@@ -458,7 +458,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
     async def streams(request: Request) -> Response:
         """The streams that you may read."""
         found = access.readable(access.caller(request))
-        body = _encode({"streams": [described(stream) for stream in found]})
+        body = _encode({"title": service.configuration.title, "streams": [described(stream) for stream in found]})
         return _tagged(request, body, _digest_of(body), "application/json")
 
     @app.get("/v1/streams/{name}", response_model=models.StreamModel, responses=_ASKING, tags=["out"])

@@ -100,6 +100,9 @@ class StreamModel(_Shape):
 
 
 class StreamsModel(_Shape):
+    """What the service is called, and the streams that you may read."""
+
+    title: str
     streams: list[StreamModel]
 
 

@@ -32,7 +32,7 @@ async function ask(path, options = {}) {
 
 const address = (name) => `/v1/streams/${encodeURIComponent(name)}`;
 
-export const streams = async () => (await (await ask("/v1/streams")).json()).streams;
+export const streams = async () => (await ask("/v1/streams")).json();
 export const stream = async (name) => (await ask(address(name))).json();
 export const status = async () => (await ask("/v1/admin/status")).json();
 

@@ -85,7 +85,8 @@ async function refresh() {
   clearTimeout(timer);
   let wait = 10000;
   try {
-    const found = await streams();
+    const { title, streams: found } = await streams();
+    document.title = byId("title").textContent = title;
     const area = byId("cards");
     for (const [name, card] of cards) {
       if (found.some((stream) => stream.name === name)) continue;

@@ -395,7 +395,7 @@ async function reload() {
       : `${error.message} Reload the page to try again.`;
     return;
   }
-  document.title = `${words.title(stream)} · private numbers, live`;
+  document.title = `${words.title(stream)} · live numbers`;
   byId("title").textContent = words.title(stream);
   byId("subtitle").textContent = words.subject(stream);
   published = Math.max(stream.ticks_published ?? 0, stream.latest?.tick ?? 0);
