@@ -1,5 +1,6 @@
 """The Python examples of the documentation run."""
 
+import math
 import re
 from pathlib import Path
 
@@ -68,3 +69,15 @@ def test_the_rooms_of_the_house_exist():
     roots = [ROOT / "src/discreet", ROOT / "src/discreet_audit", ROOT / "src/discreet/multiparty"]
     assert not [name for name in files if not any((root / name).is_file() for root in roots)]
     assert not [link for link in re.findall(r"\]\(([^)]+)\)", page) if not (ROOT / "docs" / link).exists()]
+
+
+def test_the_odds_shown_are_those_of_epsilon():
+    page = (ROOT / "docs/promise.md").read_text()
+    (head,) = re.findall(r"^\| thought before \| (.*) \|$", page, re.MULTILINE)
+    epsilons = [float(cell.removeprefix("epsilon ")) for cell in head.split(" | ")]
+    rows = re.findall(r"^\| (\d+) % \| (.*) \|$", page, re.MULTILINE)
+    assert [before for before, _ in rows] == ["1", "10", "50"]
+    for before, cells in rows:
+        for epsilon, cell in zip(epsilons, cells.split(" | "), strict=True):
+            odds = math.exp(epsilon) * int(before) / (100 - int(before))
+            assert 0 <= float(cell.removesuffix(" %")) - 100 * odds / (1 + odds) <= 0.1

@@ -5,30 +5,95 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from discreet.cli.options import Argument, takes
-from discreet.errors import DataError
+from discreet.cli import options
+from discreet.cli.options import Argument, flag, option, takes
+from discreet.errors import DataError, DiscreetError, ParameterError
 
 __all__ = ["explain"]
 
 
 @click.command()
-@takes(Argument("release", "A release in JSON; '-' is standard input.", metavar="RELEASE.json"))
-def explain(release: str) -> None:
+@takes(
+    Argument("release", "A release in JSON; '-' is standard input.", metavar="RELEASE.json"),
+    flag("--sheet", "One sheet to sign off the release, with boxes for what only a person can confirm."),
+    flag("--registry", "The entry for a public register of such releases, in JSON."),
+    option("--data", "With these two: the name of the data set."),
+    option("--period", "With these two: what time the data are from."),
+    options.LEDGER,
+    options.ACCOUNT,
+)
+def explain(
+    release: str,
+    sheet: bool,
+    registry: bool,
+    data: str | None,
+    period: str | None,
+    ledger: Path | None,
+    account: str | None,
+) -> None:
     """Explain what a release promises.
 
-    What it protects, against whom, and what its epsilon means.
+    What it protects, against whom, and what its epsilon means; or the same as a sheet to sign, or for a register.
     """
-    from discreet.releases.explain import explained
+    if sheet and registry:
+        raise ParameterError("give either --sheet or --registry")
+    if (data or period) and not (sheet or registry):
+        raise ParameterError("--data and --period go with --sheet or --registry")
+    if (ledger or account) and not sheet:
+        raise ParameterError("--ledger and --account go with --sheet")
+    if (ledger is None) != (account is None):
+        raise ParameterError("--ledger and --account go together")
+    told = _read(release)
+    try:
+        if sheet:
+            from discreet.releases.sheet import sign_off_sheet
 
+            paid = {} if ledger is None or account is None else _paid(told, ledger, account)
+            words = sign_off_sheet(told, data=data, period=period, **paid)
+        elif registry:
+            from discreet.releases.sheet import registry_entry
+
+            words = json.dumps(registry_entry(told, data=data, period=period), indent=2, ensure_ascii=False)
+        else:
+            from discreet.releases.explain import explained
+
+            words = explained(told["guarantee"], told.get("counted", "events"), told.get("left_out"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(f"{release} is not a release in JSON with a guarantee") from None
+    print(words)
+
+
+def _read(release: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if release == "-" else Path(release).read_text(encoding="utf-8")
         told = json.loads(text)
-        words = explained(told["guarantee"], told.get("counted", "events"), told.get("left_out"))
+        told["guarantee"]["unit"]["name"]
     except OSError as error:
         raise DataError(f"{release} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{release} is not a release in JSON with a guarantee") from None
-    print(words)
+    return dict(told)
+
+
+def _paid(told: dict[str, Any], ledger: Path, account: str) -> dict[str, Any]:
+    """The account, what all of its releases have spent of what was granted, and the charge of this one."""
+    from discreet.privacy.ledger import Ledger
+    from discreet.releases import Release
+
+    opened = Ledger(ledger)
+    payer = opened.account(account)
+    spent = f"{payer.spent()} of {payer.granted}"
+    try:
+        payload = Release.from_json(json.dumps(told)).to_payload()
+    except (DiscreetError, ValueError, KeyError, TypeError):
+        payload = None  # no list, or one of an older version: its charge is filled in by hand
+    same = [
+        event.charge_id
+        for event in opened.history(account)
+        if event.kind == "release" and opened.release_payload(event) == payload
+    ]
+    return {"account": account, "spent_by_all": spent, "charge_id": same[0] if same else None}

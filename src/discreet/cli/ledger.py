@@ -40,7 +40,9 @@ _account = options.takes(options.ACCOUNT)
 
 @ledger.command()
 @_opened
-@options.takes(option("--account", "The account's name.", required=True))
+@options.takes(
+    option("--account", "The account's name: it stands for a set of people, not for a data set.", required=True)
+)
 @options.budget
 @options.takes(
     flag("--adaptive", "Budgets may be chosen by looking at earlier releases: add them up. It stays that way.")

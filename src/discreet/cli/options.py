@@ -286,7 +286,10 @@ def budget_of(epsilon: float | None, delta: float | None = None, rho: float | No
             raise ParameterError("give either --rho, or --epsilon and --delta")
         budget = Budget.zcdp(rho)
     elif epsilon is None:
-        raise ParameterError("a budget is needed: --epsilon (and --delta), or --rho")
+        raise ParameterError(
+            "a budget is needed: --epsilon (and --delta), or --rho. Smaller epsilon is stronger; 1 is a common limit; "
+            "delta is the chance that the promise fails, keep it far below 1 / people"
+        )
     else:
         budget = Budget(epsilon, delta or 0.0)
     told = weakness(budget)
@@ -298,9 +301,9 @@ def budget_of(epsilon: float | None, delta: float | None = None, rho: float | No
 budget = gathers(
     "budget",
     budget_of,
-    option("--epsilon", "Privacy budget: epsilon.", float),
-    option("--delta", "Privacy budget: delta.", float),
-    option("--rho", "Privacy budget in zCDP, instead of epsilon and delta.", float),
+    option("--epsilon", "Privacy budget: epsilon. Smaller is stronger; 1 is a common limit.", float),
+    option("--delta", "Privacy budget: the chance that the promise fails; keep it far below 1 / people.", float),
+    option("--rho", "Privacy budget in zCDP (another scale of the same promise), instead of epsilon and delta.", float),
 )
 
 
@@ -340,7 +343,7 @@ class Paying:
             remark(f"{how} {self.payer.name!r}: {budget} (charge id {self.charge_id})")
 
 
-ACCOUNT = option("--account", "The account's name.")
+ACCOUNT = option("--account", "The account's name: it stands for a set of people, not for a data set.")
 LEDGER = option("--ledger", "The ledger that keeps the budget.", PATH)
 
 paying = gathers("paying", Paying, LEDGER, ACCOUNT)  # the account that pays

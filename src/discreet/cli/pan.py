@@ -91,7 +91,11 @@ _SAMPLED = (
     option("--sample-size", "How many elements get an entry; by default 100,000.", int),
 )
 _EVERY = (
-    option("--epsilon", "The whole budget: one look at the state, and all releases.", float),
+    option(
+        "--epsilon",
+        "The whole budget: one look at the state, and all releases. Smaller is stronger; 1 is a common limit.",
+        float,
+    ),
     option("--releases", "How many releases epsilon covers; by default 1.", int),
     option("--announced-intrusions", "How many announced intrusions epsilon covers; by default 0.", int),
     option("--confidence", "Of the interval; by default 0.95.", float),

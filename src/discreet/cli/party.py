@@ -34,7 +34,12 @@ def party() -> None:
 @options.takes(
     Argument("output", "Where to write the parameters (JSON).", type=options.PATH, metavar="FILE"),
     option("--round-id", "The round's name; a new one for every round.", required=True),
-    option("--epsilon", "What a party's messages may tell about one of its items.", float, required=True),
+    option(
+        "--epsilon",
+        "What a party's messages may tell about one of its items. Smaller is stronger; 1 is a common limit.",
+        float,
+        required=True,
+    ),
     options.universe("All items that may occur", "; 'integers' or 'strings' for any"),
     option("--alphabet", "With --levels: the characters of strings, in order."),
     option("--max-length", "With --alphabet: the longest string.", int),

@@ -21,7 +21,8 @@ class Budget:
 
     ``Budget(epsilon=1.0)`` is pure, ``Budget(epsilon=1.0, delta=1e-9)`` approximate and
     ``Budget.zcdp(rho=0.1)`` zero-concentrated. A zCDP budget has ``epsilon`` None; the others have ``rho`` None.
-    One that promises next to nothing gives a `WeakBudgetWarning` that says what it means.
+    Smaller epsilon is stronger; 1 is a common limit. Delta is the chance that the promise fails: keep it far below
+    1 / people. One that promises next to nothing gives a `WeakBudgetWarning` that says what it means.
     """
 
     epsilon: float | None

@@ -3,9 +3,9 @@
 Order of a release: the charge is committed to disk, then noise is drawn, then the release is stored, then it is
 returned. A crash at any point may waste budget; it never publishes anything uncharged. Nothing resets or refunds.
 
-An account stands for one dataset and one privacy unit. All its charges are composed (tightly, see `accounting`) and
-must fit in its latest grant. `discreet.privacy.balance` is what they add up to, `discreet.privacy.ledger_store` keeps
-the file.
+An account stands for one set of people, whatever data they are in, and one privacy unit. All its charges are composed
+(tightly, see `accounting`) and must fit in its latest grant. `discreet.privacy.balance` is what they add up to,
+`discreet.privacy.ledger_store` keeps the file.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Ledger:
 
 
 class Account:
-    """One dataset's budget. Made by `Ledger.account`."""
+    """The budget of one set of people. Made by `Ledger.account`."""
 
     def __init__(self, log: EventLog, name: str) -> None:
         self._log = log

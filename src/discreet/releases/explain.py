@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
-__all__ = ["COUNTED", "explained", "explanation", "missing"]
+__all__ = ["COUNTED", "explained", "explanation", "factor_of", "missing", "spent", "wrapped"]
 
 COUNTED = {
     "events": "of events",
@@ -15,6 +16,15 @@ COUNTED = {
     "sums": "sums of the values of people's rows with the item, each value cut to the public range",
 }
 """What a count is of, in words."""
+
+_WORDS = {
+    "misra-gries": "Misra-Gries: a way to count a stream with a fixed number of counters; rare items lose theirs.",
+    "offset": "Offset: a noisy number that says how much Misra-Gries may have lost, added back to every count.",
+    "spacesaving": "SpaceSaving: a way to count a stream with a fixed number of counters that never counts too little.",
+    "curator": "Curator: whoever holds the data and makes the release.",
+    "zcdp": "zCDP: another scale of the same promise, for Gaussian noise; epsilon and delta above follow from it.",
+}
+"""Words that a reader may not know, explained where they appear."""
 
 _TRUST = {
     "central": "Whoever made the release had the raw data and is trusted with it. The promise is about everybody who "
@@ -30,9 +40,15 @@ _TRUST = {
 
 def explained(guarantee: dict[str, Any], counted: str = "events", left_out: dict[str, float] | None = None) -> str:
     """The paragraphs as one text, in lines of at most 100 characters."""
-    from discreet.releases.formats import paragraph
+    return "\n\n".join(map(wrapped, explanation(guarantee, counted, left_out)))
 
-    return "\n\n".join(map(paragraph, explanation(guarantee, counted, left_out)))
+
+def wrapped(text: str) -> str:
+    """A paragraph, or a list with a line for each point, in lines of at most 100 characters."""
+    return "\n".join(
+        line if line.startswith("  ") else textwrap.fill(line, 100, subsequent_indent="  " * line.startswith("- "))
+        for line in text.splitlines()
+    )
 
 
 def missing(value: float, lower: float, upper: float) -> str:
@@ -55,15 +71,17 @@ def explanation(
             "This release is NOT private. Its noise came from a seeded source, as tests use it: whoever knows or "
             "guesses the seed can take the noise away. Do not publish it."
         ]
-    paragraphs = [_protected(guarantee), _against(guarantee), _epsilon(guarantee), _counts(guarantee)]
+    paragraphs = [_protected(guarantee), _against(guarantee), _epsilon(guarantee), _odds(guarantee)]
+    paragraphs.append(_counts(guarantee))
     if counted != "events":
         lacks = "" if left_out is None else f" {missing(left_out['value'], left_out['lower'], left_out['upper'])}"
         paragraphs.insert(1, f"What was counted: counts are {COUNTED[counted]}.{lacks}")
-    if guarantee["assumptions"]:
-        paragraphs.append("This rests on: " + "; ".join(guarantee["assumptions"]) + ".")
+    paragraphs += [_promised(guarantee), _to_make_sure(guarantee)]
     reference = f" ({guarantee['reference']})" if guarantee["reference"] else ""
     paragraphs.append(f"Mechanism: {guarantee['mechanism']}{reference}.")
-    return paragraphs
+    told = " ".join(paragraphs).lower()
+    words = [f"- {meaning}" for word, meaning in _WORDS.items() if word in told]
+    return [*paragraphs, "\n".join(["Words:", *words])] if words else paragraphs
 
 
 def _protected(guarantee: dict[str, Any]) -> str:
@@ -73,8 +91,8 @@ def _protected(guarantee: dict[str, Any]) -> str:
     whom = {
         "Event": "each single event, that is each row of the input. What can be learned about whether a given row "
         "was there is limited as stated below. A person with many rows is protected for each of them, not for all at "
-        "once: for n rows of one person the promise below is n times weaker, or more, and a person with many rows can "
-        "put their own text on a list.",
+        f"once: with 20 rows the factor {factor_of(guarantee)} below becomes {factor_of(guarantee, 20)}, or more: "
+        f"{_strength(20 * spent(guarantee)[0])}. A person with many rows can put their own text on a list.",
         "User": f"each person, with all of their {'rows' if most is None else 'items'}{used}. What can be learned "
         "about whether a given person was in the data at all is limited as stated below.",
         "Element": "everything about one element of the universe, however often it occurred.",
@@ -87,30 +105,102 @@ def _against(guarantee: dict[str, Any]) -> str:
     return "Against whom: " + _TRUST.get(guarantee["trust"], "everybody who sees the release.")
 
 
-def _epsilon(guarantee: dict[str, Any]) -> str:
+def spent(guarantee: dict[str, Any]) -> tuple[float, float]:
+    """Epsilon and delta; where rho was spent, those that it implies."""
     epsilon, delta, rho = guarantee["epsilon"], guarantee["delta"], guarantee["rho"]
-    stated = ""
     if epsilon is None:
         from discreet.privacy.calibration.zcdp import zcdp_epsilon
 
         delta = delta or 1e-9
         epsilon = zcdp_epsilon(rho, delta)
-        stated = f" (stated as rho = {rho:g} in zero-concentrated terms, which implies this)"
-    replaced = guarantee["unit"]["name"] == "Replace"
-    compared = "whichever of two values what is protected has" if replaced else "with or without what is protected"
-    believed = "it is the one of two values and not the other" if replaced else "it was there"
+    return epsilon, delta
+
+
+def _epsilon(guarantee: dict[str, Any]) -> str:
+    epsilon, delta = spent(guarantee)
+    stated = ""
+    if guarantee["epsilon"] is None:
+        stated = f" (stated as rho = {guarantee['rho']:g} in zero-concentrated terms, zCDP, which implies this)"
+    unit = guarantee["unit"]["name"]
+    compared = (
+        "whichever of two values what is protected has" if unit == "Replace" else "with or without what is protected"
+    )
+    believed = "it is the one of two values and not the other" if unit == "Replace" else "it was there"
+    without = {"Event": "had this row not been in the data", "User": "had this person not been in the data"}.get(
+        unit, "had it been otherwise"
+    )
     plus = f" and by at most {_at_most(delta)} more" if delta else ""
     text = (
         f"What epsilon = {_at_most(epsilon)} means{stated}: {compared}, whatever one may look for in the "
         f"release had nearly the same chance to come out; the two chances differ by a factor of at most "
         f"{_factor(epsilon)}{plus}. So whatever somebody concludes from the release, they would have concluded "
-        f"nearly the same without it. Somebody who thought it as likely as not that {believed} "
-        f"can be at most {_belief(epsilon, delta)} sure after seeing the release"
+        f"nearly the same {without}; facts about the whole group can still be learned. Somebody who thought it as "
+        f"likely as not that {believed} can be at most {_belief(epsilon, delta)} sure after seeing the release"
     )
     text += f", except for a chance of at most {_at_most(2.0 * delta)}." if delta else "."
+    text += " Smaller epsilon is stronger; 1 is a common limit."
+    if delta:
+        text += " Delta is the chance that the promise fails, to be kept far below 1 / people."
     if epsilon > 5.0:
         text += " That is a weak promise; an epsilon near 1 is usual for a single release."
     return text
+
+
+def _odds(guarantee: dict[str, Any]) -> str:
+    """The same in odds, which change by e^epsilon at most, or by twice that where there is a delta: see `_belief`."""
+    epsilon, delta = spent(guarantee)
+    largest = epsilon + (math.log(2.0) if delta else 0.0)
+    replaced = guarantee["unit"]["name"] == "Replace"
+    row = guarantee["unit"]["name"] == "Event"
+    what = "what your value is" if replaced else f"that {'a row of yours is' if row else 'you are'} in it"
+    text = (
+        f"In odds: whoever sees this release can be at most {_factor(largest)} times as sure as before {what}"
+        f"{f', except for a chance of at most {_at_most(2.0 * delta)}' if delta else ''}."
+    )
+    lines = [f"  {'thought before':>16}  {'at most after':>14}"]
+    for before in (0.01, 0.1, 0.5):
+        after = 1.0 / (1.0 + (1.0 - before) / before * math.exp(-min(largest, 700.0)))
+        lines.append(f"  {100 * before:>14g} %  {min(100.0, math.ceil(1000 * after) / 10):>12g} %")
+    return "\n".join([text, *lines])
+
+
+def factor_of(guarantee: dict[str, Any], times: int = 1) -> str:
+    """e^epsilon, or that of so many together, in words."""
+    return _factor(times * spent(guarantee)[0])
+
+
+def _strength(epsilon: float) -> str:
+    return "practically no protection" if epsilon > 8.0 else "a weaker promise" if epsilon > 1.0 else "still a promise"
+
+
+def _promised(guarantee: dict[str, Any]) -> str:
+    unit = {"Event": "every row", "User": "every person", "Element": "every element", "Replace": "every value"}
+    points = [
+        f"the factor above, for {unit.get(guarantee['unit']['name'], 'everybody')}, whatever else is known about them",
+        "nothing that is done with the release later, with other data or better computers, weakens it",
+    ]
+    if guarantee["trust"] in ("central", "continual"):
+        points.append(
+            "95 % intervals hold all together with 95 %, not each for itself; they are lopsided where a summary can "
+            "only lose counts, or only gain them"
+        )
+    return "\n".join(["What is promised:", *(f"- {point}" for point in points)])
+
+
+def _to_make_sure(guarantee: dict[str, Any]) -> str:
+    points = list(guarantee["assumptions"])
+    if guarantee["unit"]["name"] == "Event":
+        points.append("single rows are what must be hidden, not people with several rows")
+    if guarantee["unit"]["name"] == "User":
+        points.append("one person is one id: somebody with two ids is two people")
+    if guarantee["trust"] in ("central", "continual"):
+        points.append(
+            "nobody but the curator sees the data, summaries and states, and what a command shows of its work"
+        )
+    points.append(
+        "all releases about the same people are paid by one account: an account is a set of people, not a data set"
+    )
+    return "\n".join(["What you must make sure of:", *(f"- {point}" for point in points)])
 
 
 def _at_most(number: float) -> str:
@@ -119,7 +209,17 @@ def _at_most(number: float) -> str:
 
 
 def _factor(epsilon: float) -> str:
-    return _at_most(math.exp(epsilon)) if epsilon < 30 else f"e^{_at_most(epsilon)}"
+    if epsilon >= 30:
+        return f"e^{_at_most(epsilon)}"
+    factor = math.exp(epsilon)
+    for size, name in ((1e12, "million million"), (1e9, "billion"), (1e6, "million")):
+        if factor >= size:
+            return (
+                f"{math.ceil(factor / size * 10) / 10:g} {name}"
+                if factor < 10 * size
+                else f"{math.ceil(factor / size):g} {name}"
+            )
+    return _at_most(factor) if factor < 1000 else f"{math.ceil(factor):,}"
 
 
 def _belief(epsilon: float, delta: float) -> str:
@@ -177,9 +277,10 @@ def _counts(guarantee: dict[str, Any]) -> str:
         changed = (
             "random noise was added to every count, and items that are too rare were left out. The counts are "
             "therefore close to the truth but not exact; the intervals say how close. An item that is not listed may "
-            f"still have occurred; one that {listed}."
+            f'still have occurred; one that {listed}. A line "everything else" is all rows that are not listed, '
+            "frequent or rare."
         )
     return (
-        f"What was changed: {changed} Each further {more} about the same data adds to what is revealed: the epsilons "
+        f"What was changed: {changed} Each further {more} about the same people adds to what is revealed: the epsilons "
         "of all of them add up (or somewhat less), which is what a budget ledger keeps track of."
     )

@@ -10,8 +10,8 @@ from discreet.cli.explain import explain as command
 GUARANTEE = dc.Guarantee(dc.Event(), 1.0, 1e-9, "some mechanism").to_dict()
 
 
-def explain(path):
-    command([path], standalone_mode=False)
+def explain(path, *more):
+    command([str(path), *map(str, more)], standalone_mode=False)
 
 
 def test_the_command_reads_a_release(tmp_path, capsys):
@@ -25,3 +25,71 @@ def test_the_command_reads_a_release(tmp_path, capsys):
             explain(str(path))
     with pytest.raises(dc.DataError):
         explain(str(tmp_path / "missing.json"))
+
+
+@pytest.fixture
+def release(tmp_path):
+    """A release of rows, as a file."""
+    path = tmp_path / "release.json"
+    path.write_text(dc.top_k(["a"] * 900 + ["b"] * 500, k=2, budget=dc.Budget(1.0, 1e-9)).to_json())
+    return path
+
+
+def test_a_sheet_has_what_somebody_signs(release, tmp_path, capsys):
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("readers", dc.Budget(4.0, 1e-7))
+    account = ledger.account("readers")
+    top = dc.top_k(["a"] * 900, k=1, budget=dc.Budget(1.0, 1e-9), ledger=account, charge_id="monday")
+    account.charge(dc.Budget(0.5), mechanism="another")
+    release.write_text(top.to_json())
+    explain(release, "--sheet", "--data", "search log", "--period", "week 12",
+            "--ledger", tmp_path / "budgets.sqlite", "--account", "readers")  # fmt: skip
+    sheet = capsys.readouterr().out
+    facts = dict(line.split(":", 1) for line in sheet.splitlines() if ":" in line and not line.startswith("-"))
+    said = {name: value.strip() for name, value in facts.items()}
+    assert (said["Data set"], said["Period"], said["Account"], said["Charge id"]) == (
+        "search log", "week 12", "readers", "monday",
+    )  # fmt: skip
+    assert said["All about these people"] == "epsilon=1.5, delta=1e-09 of epsilon=4, delta=1e-07"
+    assert said["This release"].startswith("epsilon = 1, delta = 1e-09: a factor of 2.72")
+    assert said["Threshold"].startswith(str(json.loads(release.read_text())["threshold"]))
+    assert said["Version"] == f"discreet {dc.__version__}"
+    assert "486 million" in sheet
+    assert sheet.count("- [ ] ") >= 5
+    assert "Signature" in sheet
+
+
+def test_a_sheet_leaves_open_what_it_does_not_know(release, capsys):
+    explain(release, "--sheet")
+    lines = {line.split(":")[0]: line for line in capsys.readouterr().out.splitlines()}
+    for name in ("Data set", "Period", "All about these people", "Account", "Charge id"):
+        assert lines[name].endswith("_____")
+
+
+def test_nobody_signs_a_seeded_release(tmp_path, capsys):
+    path = tmp_path / "release.json"
+    path.write_text(json.dumps({"guarantee": {**GUARANTEE, "seeded": True}, "items": []}))
+    explain(path, "--sheet")
+    assert "NOT PRIVATE" in capsys.readouterr().out
+    explain(path, "--registry")
+    assert json.loads(capsys.readouterr().out)["private"] is False
+
+
+def test_the_entry_of_a_register(release, capsys):
+    explain(release, "--registry", "--data", "search log")
+    entry = json.loads(capsys.readouterr().out)
+    assert (entry["epsilon"], entry["delta"], entry["definition"]) == (1.0, 1e-9, "approximate DP")
+    assert entry["privacy_unit"] == dc.Event().describe()
+    assert entry["data_set"] == "search log"
+    assert entry["horizon"] == "one release"
+    assert {"mechanism", "trust", "what_is_released", "assumptions", "software"} <= set(entry)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["--sheet", "--registry"], ["--data", "x"], ["--account", "x"], ["--sheet", "--ledger", "x"],
+     ["--registry", "--account", "x"]],
+)  # fmt: skip
+def test_options_that_do_not_go_together_are_refused(release, wrong):
+    with pytest.raises(dc.ParameterError):
+        explain(release, *wrong)

@@ -132,3 +132,61 @@ def test_what_people_lack_is_said():
     share = {"value": 0.03, "lower": 0.021, "upper": 0.038}
     told = explanation(guarantee(dc.User()), "people", share)[1]
     assert told.endswith("Counts are low by about 3 % (2 to 4 %): people with many items are counted in part.")
+
+
+# ---- what a reader without statistics must not misread ---------------------------------------------------------------
+
+
+def test_epsilon_and_delta_come_with_what_is_usual():
+    words = text()
+    assert "Smaller epsilon is stronger; 1 is a common limit." in words
+    assert "Delta is the chance that the promise fails, to be kept far below 1 / people." in words
+    assert "Delta is the chance" not in text(delta=0.0)
+
+
+def test_many_rows_of_a_person_are_told_as_a_factor():
+    assert "with 20 rows the factor 2.72 below becomes 486 million, or more: practically no protection" in text()
+    assert "practically no protection" not in text(epsilon=0.01)
+
+
+def test_it_is_about_being_in_the_data_and_not_about_the_group():
+    assert "had this row not been in the data; facts about the whole group can still be learned" in text()
+    assert "had this person not been in the data" in text(dc.User())
+
+
+def test_promises_and_duties_are_two_lists():
+    told = explanation(guarantee(assumptions=("the clock is right",)))
+    (promised,) = (part for part in told if part.startswith("What is promised:"))
+    (duties,) = (part for part in told if part.startswith("What you must make sure of:"))
+    assert "95 % intervals hold all together" in promised
+    assert "lopsided" in promised
+    assert "\n- the clock is right" in duties
+    assert "an account is a set of people, not a data set" in duties
+
+
+def test_everything_else_is_frequent_or_rare():
+    assert "is all rows that are not listed, frequent or rare" in text()
+
+
+def test_words_are_explained_where_they_appear():
+    offset = dc.top_k(["a"] * 900, k=1, budget=dc.Budget(1.0, 1e-9)).explain()
+    for word in ("- Misra-Gries: ", "- Offset: ", "- Curator: "):
+        assert word in offset
+    assert "- zCDP: " in text(epsilon=None, delta=0.0, rho=0.1)
+    assert "- zCDP: " not in offset
+    assert "- Misra-Gries: " not in text()
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (1.0, 1e-9), (0.1, 0.0), (5.0, 1e-6), (40.0, 0.0)])
+def test_odds_grow_by_the_factor_that_is_stated(epsilon, delta):
+    """With a delta by twice e^epsilon: what holds for every mechanism, see the test of Gaussian noise above."""
+    (odds,) = (part for part in explanation(guarantee(dc.User(), epsilon, delta)) if part.startswith("In odds"))
+    if (epsilon, delta) == (1.0, 0.0):
+        assert "can be at most 2.72 times as sure as before that you are in it." in odds
+    rows = re.findall(r"([\d.]+) %\s+([\d.]+) %", odds)
+    assert [float(before) for before, _ in rows] == [1, 10, 50]
+    largest = math.exp(epsilon) * (2 if delta else 1)
+    for before, after in rows:
+        p = float(before) / 100
+        exact = 100 * largest * p / (1 - p + largest * p)
+        assert exact - 1e-9 <= float(after) <= min(100.0, exact + 0.1000001)
