@@ -168,6 +168,10 @@ def test_nothing_is_there():
         answer = dc.quantiles(empty, "n", dc.Budget(1.0), range=(0, 10), **unit)
         assert len(answer) == 3
         assert all(0 <= row.lower <= row.value <= row.upper <= 10 for row in answer)
+    mechanism = QuantileRelease(dc.Budget(1.0), Grid(0, 10, 64), (0.25, 0.5, 0.75))
+    for seed in range(40):  # also where the noisy number of rows is negative
+        values = mechanism(np.zeros(64, np.int64), seeded_source(seed)).values
+        assert list(values) == sorted(values)
 
 
 def test_the_answer_is_a_collection_and_goes_through_json():

@@ -246,9 +246,10 @@ class QuantileRelease:
         first = np.minimum.accumulate(ends[::-1, 0])[::-1]
         last = np.maximum.accumulate(ends[:, 1])
         lower, upper = edges[first], edges[last + 1]
-        places = np.clip(np.searchsorted(rising[1:], shares * total, side="left"), 0, bins - 1)
+        wanted = shares * max(total, 0.0)  # noise may make all of a few rows fewer than none
+        places = np.clip(np.searchsorted(rising[1:], wanted, side="left"), 0, bins - 1)
         gap = rising[places + 1] - rising[places]
-        part = np.divide(shares * total - rising[places], gap, out=np.full(len(shares), 0.5), where=gap > 0)
+        part = np.divide(wanted - rising[places], gap, out=np.full(len(shares), 0.5), where=gap > 0)
         part = np.zeros(len(shares)) if self.grid.of_whole_numbers else np.clip(part, 0.0, 1.0)
         values = edges[places] + part * (edges[places + 1] - edges[places])
         values = np.clip([_rounded(v, w) for v, w in zip(values, np.diff(edges)[places], strict=True)], lower, upper)
