@@ -235,6 +235,11 @@ def ask(column="n", budget=SURE, shares=(0.5,), table=ROWS, **how):
         ({"confidence": 1.0}, ParameterError, "confidence"),
         ({"table": {"n": [1.0, None]}}, DataError, "null"),
         ({"table": 7}, DataError, "table"),
+        ({"table": {"n": ["x", "y"]}}, DataError, "no row of the table has a number"),
+        ({"table": {"n": [True]}}, DataError, "no row of the table has a number"),
+        ({"table": {"n": [1]}, "column": None}, DataError, "not a dict; of a table, name the column"),
+        ({"table": np.zeros((2, 2)), "column": None}, DataError, "not a ndarray"),
+        ({"table": 7, "column": None}, DataError, "not a int"),
     ],
 )
 def test_bad_input(how, error, words):

@@ -93,7 +93,7 @@ def quantile_mechanism(
     """The mechanism of `quantiles`: all that can be refused before anything is read."""
     from discreet.central.quantile_release import BINS, Grid, QuantileRelease
 
-    if isinstance(range, (str, bytes)) or not isinstance(range, Sequence) or len(range) != 2:
+    if isinstance(range, (str, bytes, dict)) or not hasattr(range, "__len__") or len(range) != 2:
         raise ParameterError("range is two numbers, LOW and HIGH, which are public")
     grid = Grid(range[0], range[1], BINS if bins is None else bins, scale)
     return QuantileRelease(budget, grid, quantiles, User() if people else Event(), max_rows, confidence)  # type: ignore[arg-type]

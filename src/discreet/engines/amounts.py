@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -57,10 +57,19 @@ def amounts_of_table(table: Any, column: str | None, user: str | None) -> Iterat
     if column is None:
         if user is not None:
             raise ParameterError("user protects people, and needs the column of the values")
+        if isinstance(table, (Mapping, str, bytes)) or not hasattr(table, "__iter__") or getattr(table, "ndim", 1) != 1:
+            raise DataError(
+                f"without column the table is the column itself: a list, an array or a series of numbers, not a "
+                f"{type(table).__name__}; of a table, name the column"
+            )
         table, column = {"value": table}, "value"
     if user == column:
         raise ParameterError("the columns of the values and the people must be different columns")
-    data = objects_as_arrow(table, [] if user is None else [user], column)
+    try:
+        data = objects_as_arrow(table, [] if user is None else [user], column)
+    except DataError:
+        of = "a number" if user is None else "a number, and a person that is int, str or bytes"
+        raise DataError(f"no row of the table has {of}") from None
     data = as_arrow(table) if data is None else data
     names = list(data.schema.names)
     for name in (column, user):
