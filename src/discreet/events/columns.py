@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BROKEN_INPUT",
+    "UNCOMPUTED",
     "ItemColumns",
     "checked",
     "choose",
@@ -32,6 +33,8 @@ __all__ = [
 
 # What pyarrow raises on input that is not what it should be; its messages may quote the input.
 BROKEN_INPUT = (pa.ArrowException, OSError, KeyError, UnicodeDecodeError)
+
+UNCOMPUTED = "a row of which the query cannot be computed (try_cast makes a null of what is no number)"
 
 
 def choose(

@@ -156,7 +156,7 @@ class Growing:
             return Delimited(self.format, self.file, self._wanted, self.dialect)
         if self.format in LOG_COLUMNS:
             return WebLog(self.format, self.file, self._wanted)
-        return JsonLines(self._wanted, number=None if self._time is None else len(self._values))
+        return JsonLines(self._wanted, anything=() if self._time is None else (len(self._values),))
 
     def open(self, position: int, saved: Any = None) -> None:
         """Go to a position, with what was saved for it; standard input goes on with what comes next."""

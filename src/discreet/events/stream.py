@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,10 @@ from discreet.events.joint import Keys
 from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand, format_named
 
 if TYPE_CHECKING:
+    from discreet.events.rowwise import Bound, Rowwise
     from discreet.events.text import Dialect, TextReader
+
+_BLOCKS_OF_A_QUERY = 16  # what a query takes to begin is the same for one row and for many
 
 __all__ = ["FORMATS", "OF_KINDS", "ItemBatches", "open_stream"]
 
@@ -48,9 +51,10 @@ class ItemBatches:
         dialect: Dialect | None = None,
         amounts: bool = False,
         joint: Sequence[str] | None = None,
+        query: Rowwise | None = None,
     ) -> None:
         self.files = files
-        self._dialect = dialect
+        self._dialect, self._query = dialect, query
         self._column = column
         others = {"user": user_column, "value": value_column}
         self._others = [*(joint or ())[1:], *(name for name in others.values() if name is not None)]
@@ -104,12 +108,44 @@ class ItemBatches:
         if format == "parquet":
             from discreet.events.parquet import read_parquet
 
-            return read_parquet(source, self._column, self._others)
+            return self._queried(read_parquet(source, self._reads[0], self._reads[1:]), source)
         if format == "arrow":
             from discreet.events.arrow import read_arrow
 
-            return read_arrow(source, self._column, self._others)
+            return self._queried(read_arrow(source, self._reads[0], self._reads[1:]), source)
         return self._text(source, format)
+
+    @cached_property
+    def _bound(self) -> Bound | None:
+        """The query for the columns that are asked for."""
+        return None if self._query is None else self._query.bound([self._column, *self._others])
+
+    @property
+    def _reads(self) -> list[Any]:
+        """The columns that are read. Only the first may be None: the only one there is."""
+        return [self._column, *self._others] if self._bound is None else list(self._bound.reads)
+
+    def _queried(self, read: Iterator[tuple[pa.Array, ...]], source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
+        """What the query makes of the columns of a table."""
+        for arrays in read:
+            if self._bound is not None:
+                from discreet.events.rowwise import of_arrays
+
+                arrays = self._texts(arrays, source)  # a query takes nothing else for text
+                arrays, bad = of_arrays(self._bound, arrays)
+                self._made.found_bad(bad, f"{source.name} has {columns.UNCOMPUTED}")
+            yield arrays
+
+    def _texts(self, arrays: tuple[pa.Array, ...], source: ByteSource) -> tuple[pa.Array, ...]:
+        """The rows whose text is UTF-8, in all columns."""
+        masks = (columns.readable(array, None, check_text=True) for array in arrays)
+        found = [good for good in masks if good is not None]
+        if not found:
+            return arrays
+        good = np.logical_and.reduce(found)
+        self._made.found_bad(len(good) - int(good.sum()), f"{source.name} has text that is not valid UTF-8")
+        plain = (a.dictionary_decode() if pa.types.is_dictionary(a.type) else a for a in arrays)
+        return tuple(array.filter(pa.array(good)) for array in plain)
 
     def _format_of(self, source: ByteSource) -> str:
         format = self._format or source.format
@@ -117,13 +153,13 @@ class ItemBatches:
             format = format if format not in (None, "text") or self._format else "csv"
             if format not in ("csv", "tsv"):
                 raise ParameterError(f"{source.name} is {format}: a header, delimiter and quote are for csv and tsv")
-        return format or _sniff(source, self._column, *self._others)
+        return format or _sniff(source, *self._reads)
 
     def _reader(self, format: str, name: str) -> TextReader:
         """The reader of a text format; that of JSON needs to know its column."""
         from discreet.events import text
 
-        wanted = [self._column, *self._others]
+        wanted = self._reads
         if format in text.DELIMITERS:
             return text.Delimited(format, name, wanted, self._dialect)
         if format in text.LOG_COLUMNS:
@@ -139,11 +175,11 @@ class ItemBatches:
         from discreet.events import text
         from discreet.events.records import cuts
 
-        name, column, lists = source.name, self._column, self._lists
-        reads_values = "value" in self._made.names
+        name, lists, bound = source.name, self._lists, self._bound
+        (column, *others), reads_values = self._reads, "value" in self._made.names
         reader = self._reader(format, name)
         lines = 0  # before the block
-        for cut in cuts(source, reader.delimiter, reader.quote):
+        for cut in cuts(source, reader.delimiter, reader.quote, 1 if bound is None else _BLOCKS_OF_A_QUERY):
             block = cut.data
             if cut.trouble is not None:
                 self._made.found_bad(1, f"{name} has {cut.trouble}", partial(int, lines + 1))
@@ -159,17 +195,23 @@ class ItemBatches:
             if format == "jsonl":
                 first = next(text.JsonLines.objects(block), None) if column is None else None
                 if first is not None:  # The keys of one line are not a schema: the users' may well come later.
-                    around = [key for key in first if not any(other.startswith(f"{key}.") for other in self._others)]
-                    names = list(dict.fromkeys([*around, *self._others]))
-                    column = columns.choose(names, None, self._others, name, show_names=False)[0]
+                    around = [key for key in first if not any(other.startswith(f"{key}.") for other in others)]
+                    names = list(dict.fromkeys([*around, *others]))
+                    column = columns.choose(names, None, others, name, show_names=False)[0]
                 if lists is None and column is not None:
                     # It is one row that decides then: who publishes says what is there.
                     found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(block))
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
-                place = len(self._others) if reads_values else None
-                reader = text.JsonLines([column, *self._others], bool(lists), place)
+                # Items and people are checked by what they are; what is computed with, or summed, may be anything.
+                plain = range(len(self._others) + (not reads_values))
+                anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
+                reader = text.JsonLines([column, *others], bool(lists), anything)
             rows = reader.rows(block)
+            if bound is not None:
+                from discreet.events.rowwise import of_rows
+
+                of_rows(bound, rows)
             if reads_values and rows.values is not None:  # a number of JSON, or one that is written as text
                 rows.values[-1] = np.where(rows.values[-1] == text.NULL, text.NULL, text.TEXT).astype(np.uint8)
             there = text.Places(rows, block, lines)
@@ -216,6 +258,7 @@ def open_stream(
     dialect: Dialect | None = None,
     amounts: bool = False,
     joint: bool = False,
+    query: Rowwise | None = None,
 ) -> ItemBatches:
     """The items of files, patterns and standard input ("-"), one after the other.
 
@@ -228,6 +271,8 @@ def open_stream(
     read.
     With ``joint`` several columns may hold the items, and types that no summary knows (dates, decimals): "item" is then
     a key that `ItemBatches.keys` makes columns of again.
+
+    With a ``query`` the columns are those of its result, and the rows those that stay (`discreet.engines.sql`).
 
     A bad row raises DataError, with its line, or is left out with bad_rows="skip" and counted (`bad_rows` of the
     result): an item of more than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the
@@ -264,4 +309,5 @@ def open_stream(
         dialect,
         amounts,
         (items or ("item",)) if joint else None,
+        query,
     )

@@ -14,7 +14,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from discreet import _native
 from discreet.errors import DataError, ParameterError
-from discreet.events.columns import choose, is_utf8
+from discreet.events.columns import UNCOMPUTED, choose, is_utf8
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 
 __all__ = [
@@ -50,7 +50,7 @@ LOG_COLUMNS = {"common": _COMMON, "combined": (*_COMMON, "referrer", "agent")}
 _WORDS = {"tab": "\t", "\\t": "\t", "space": " ", "none": None}
 
 # What a record is. Those before the troubles are as `_native` has them.
-ROW, BLANK, CELLS, UNREADABLE, NOT_TEXT, NOT_AN_ITEM, TOO_LONG, NO_VALUE, NO_TIME = range(9)
+ROW, BLANK, CELLS, UNREADABLE, NOT_TEXT, NOT_AN_ITEM, TOO_LONG, NO_VALUE, NO_TIME, NOT_COMPUTED = range(10)
 # What a value of JSON is; of a list, its elements (NUMBER: it has none). Up to LARGE they are items.
 NULL, TEXT, INTEGER, LARGE, NUMBER, OTHER = range(6)
 _TROUBLES = {
@@ -59,6 +59,7 @@ _TROUBLES = {
     NOT_AN_ITEM: "an item that is neither text nor a whole number",
     TOO_LONG: f"an item of more than {DEFAULT_MAX_KEY_BYTES} bytes",
     NO_VALUE: "a row without a value in a column asked for",
+    NOT_COMPUTED: UNCOMPUTED,
     NO_TIME: "a time that is neither seconds since 1970 nor ISO 8601, in the years 1 to 9999",
 }
 _TYPES = {TEXT: pa.string(), INTEGER: pa.int64(), LARGE: pa.uint64()}
@@ -82,9 +83,13 @@ class Rows:
 
     def leave_out(self, bad: Mask, kind: int) -> None:
         """Some of the rows are of another kind."""
+        self.leave_out_as(bad, np.full(len(bad), kind, np.uint8))
+
+    def leave_out_as(self, bad: Mask, kinds: Kinds) -> None:
+        """The same with a kind for each of the rows."""
         if not bad.any():
             return
-        self.kinds[np.flatnonzero(self.kinds == ROW)[bad]] = kind
+        self.kinds[np.flatnonzero(self.kinds == ROW)[bad]] = kinds[bad]
         good = pa.array(~bad)
         self.columns = [column.filter(good) for column in self.columns]
         if self.values is not None:
@@ -352,15 +357,15 @@ def _numbers(wanted: Sequence[str | None], source: str) -> list[str]:
 class JsonLines(TextReader):
     """One object a line. A key that is missing is a null. None is the only key of a line beside the others.
 
-    Items (and users) are text and whole numbers of 64 bits or, with `lists`, lists of one kind of these. `number` is
-    the place of a column that may hold anything, for the caller to read as a time or an amount: as text, which is empty
-    where there is neither text nor a number.
+    Items (and users) are text and whole numbers of 64 bits or, with `lists`, lists of one kind of these. `anything` are
+    the places of columns that may hold anything, for the caller to read as times or amounts: as text, which is empty
+    where there is neither text, nor a number, nor true or false.
     """
 
     unreadable = "a line that is not a JSON object"
 
-    def __init__(self, wanted: Sequence[str | None], lists: bool = False, number: int | None = None) -> None:
-        self._wanted, self._lists, self._number = list(wanted), lists, number
+    def __init__(self, wanted: Sequence[str | None], lists: bool = False, anything: Container[int] = ()) -> None:
+        self._wanted, self._lists, self._anything = list(wanted), lists, anything
 
     def rows(self, block: bytes) -> Rows:
         kinds, ends, found, list_kinds, list_offsets = _native.json_rows(block, self._wanted, self._lists)
@@ -372,7 +377,7 @@ class JsonLines(TextReader):
             columns[0] = pa.ListArray.from_arrays(offsets, columns[0], mask=pa.array(values[0] == NULL))
         rows = Rows(np.frombuffer(kinds, np.uint8).copy(), np.frombuffer(ends, np.int64), columns, values)
         for place in range(len(values)):
-            if place != self._number:
+            if place not in self._anything:
                 assert rows.values is not None
                 most = NUMBER if self._lists and place == 0 else LARGE
                 rows.leave_out(rows.values[place] > most, NOT_AN_ITEM)

@@ -1,0 +1,530 @@
+"""Queries of rows, in SQL: `where` and `select`, read by DuckDB's own parser and computed by DuckDB, a block at a time.
+
+A release hides one row of the input, or one person's. So a row of the result must come from one row of the input. What
+is accepted is a list of kinds of nodes of the parsed query (`_EXPRESSIONS`) and of functions (`_FUNCTIONS`); whatever
+is not on it is refused, what nobody has thought of, too. Subqueries in FROM and WITH are put into the query that reads
+them, so what is computed is a list of conditions and a list of expressions over the columns of one input.
+
+DuckDB never sees a file. It gets blocks of columns from the readers of `discreet.events`, under names of our own, and
+nothing else: no file system, no extensions, no other tables (`connect`). Every expression is inside of `TRY`: a row of
+which it cannot be computed is bad, like one that cannot be read, and no error of DuckDB, which would quote the row, is
+ever raised for one.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from discreet.errors import DataError, DiscreetError, ParameterError
+
+__all__ = ["FILES", "Query", "RowQuery", "connect", "select", "where"]
+
+FILES = "files"
+"""The name of the files that are given beside a query."""
+
+Node = dict[str, Any]
+Mask = npt.NDArray[np.bool_]
+
+_ACCEPTING = "--rows-of-the-result-are-the-events accepts it, and then the guarantee is about rows of the result"
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A DuckDB that can compute and nothing else: it reads and writes no files, loads nothing, asks nobody."""
+    closed: dict[str, Any] = {
+        "enable_external_access": False,
+        "autoload_known_extensions": False,
+        "autoinstall_known_extensions": False,
+        "allow_community_extensions": False,
+        "python_enable_replacements": False,
+        "threads": 1,  # rows stay in their order
+    }
+    connection = duckdb.connect(":memory:", config=closed)
+    connection.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
+    return connection
+
+
+# ---- what is accepted ------------------------------------------------------------------------------------------------
+
+_COMMON = {"class", "type", "alias", "query_location", "query_location_length"}
+# The parts of an expression, by its class. What else one has must be empty: it may be the FILTER of an aggregate.
+_EXPRESSIONS = {
+    "COLUMN_REF": {"column_names"},
+    "CONSTANT": {"literal", "value"},
+    "COMPARISON": {"left", "right"},
+    "CONJUNCTION": {"children"},
+    "OPERATOR": {"children"},
+    "BETWEEN": {"input", "lower", "upper"},
+    "CASE": {"case_checks", "else_expr"},
+    "CAST": {"child", "cast_type", "type_expr", "try_cast"},
+    "FUNCTION": {"function_name", "qualified_name", "is_operator", "children", "arguments", "order_bys"},
+    "TYPE": {"type_name", "qualified_name", "children"},
+}
+_OPERATORS = {
+    *("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN", "OPERATOR_COALESCE"),
+    *("OPERATOR_TRY", "ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT", "ARRAY_CONSTRUCTOR", "OPERATOR_NULLIF"),
+}
+# Each is a function of its arguments alone. Not here: what makes a value as large as an argument says (repeat, range).
+_NAMES = """
+    + - * / // % ^ ** & | << >> ~ ! @ || ~~ !~~ ~~* !~~* ~~~ ^@ xor -> ->>
+    abs acos acosh add asin asinh atan atan2 atanh cbrt ceil ceiling cos cosh cot degrees divide even exp factorial fdiv
+    floor fmod gamma gcd greatest greatest_common_divisor isfinite isinf isnan lcm least least_common_multiple lgamma ln
+    log log10 log2 mod multiply nextafter pi pow power radians round round_even roundbankers sign signbit sin sinh sqrt
+    subtract tan tanh trunc bit_count
+    ascii bin bit_length base64 char_length character_length chr concat concat_ws contains damerau_levenshtein
+    editdist3 encode decode ends_with format format_bytes from_base64 from_binary from_hex hamming hash hex ilike_escape
+    instr jaccard jaro_similarity jaro_winkler_similarity lcase left left_grapheme len length length_grapheme
+    levenshtein like_escape lower ltrim md5 md5_number mismatches nfc_normalize not_ilike_escape not_like_escape
+    octet_length ord parse_dirname parse_dirpath parse_filename parse_path position prefix printf regexp_escape
+    regexp_extract regexp_extract_all regexp_full_match regexp_matches regexp_replace regexp_split_to_array replace
+    reverse right right_grapheme rtrim sha1 sha256 split split_part starts_with str_split str_split_regex string_split
+    string_split_regex string_to_array strip_accents strlen strpos substr substring substring_grapheme suffix to_base64
+    to_binary to_hex translate trim ucase unbin unhex unicode upper url_decode url_encode
+    century date_add date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc day dayname dayofmonth
+    dayofweek dayofyear days_in_month decade epoch epoch_ms epoch_ns epoch_us era hour isodow isoyear julian last_day
+    make_date make_time make_timestamp make_timestamp_ms make_timestamp_ns microsecond millennium millisecond minute
+    month monthname nanosecond quarter second strftime strptime time_bucket timezone timezone_hour timezone_minute
+    to_days to_decades to_hours to_microseconds to_milliseconds to_minutes to_months to_seconds to_timestamp to_weeks
+    to_years try_strptime week weekday weekofyear year yearweek
+    array_contains array_extract array_has array_length array_position array_slice array_value cardinality element_at
+    list_contains list_distinct list_element list_extract list_has list_has_all list_has_any list_indexof list_pack
+    list_position list_slice list_sort list_unique list_value map_contains map_extract map_extract_value map_keys
+    map_values row struct_extract struct_pack if ifnull nullif constant_or_null
+    json_array_length json_contains json_exists json_extract json_extract_path json_extract_path_text
+    json_extract_string json_keys json_type json_valid json_value
+"""
+_FUNCTIONS = frozenset(_NAMES.split())
+_WHY = {
+    "aggregate": "it makes one row of many",
+    "window": "what it says of a row depends on others",
+    "table": "it makes rows that are not in the input",
+    "table_macro": "it makes rows that are not in the input",
+    "random": "it says another thing each time it is asked",
+}
+_ALONE = "a row of the result must come from one row of the input, and from it alone"
+
+
+def _refused(what: str, why: str) -> ParameterError:
+    return ParameterError(f"{what} is not accepted: {why}; {_ALONE}")
+
+
+_NODES = {
+    "SET_OPERATION_NODE": ("UNION, EXCEPT or INTERSECT", "rows of it come from several inputs, or depend on others"),
+    "RECURSIVE_CTE_NODE": ("WITH RECURSIVE", "one row of the input can become many"),
+    "CTE_NODE": ("WITH of this kind", "it is not known here"),
+    "STATEMENT_NODE": ("a statement inside of a query", "it is not known here"),
+}
+_TABLES = {
+    "JOIN": ("a join", "one row of the input can become many"),
+    "TABLE_FUNCTION": (
+        "a function in FROM",
+        f"files are read by discreet: FROM 'log.csv', or FROM {FILES} for those that are given (--delimiter and the "
+        "like say how)",
+    ),
+    "EXPRESSION_LIST": ("VALUES", "its rows are not in the input"),
+    "EMPTY": ("a query without FROM", "its row is not in the input"),
+    "PIVOT": ("PIVOT", "it makes one row of many"),
+    "SHOW_REF": ("DESCRIBE, SHOW or SUMMARIZE", "what it says depends on all rows"),
+    "DELIM_GET": ("this FROM", "it is not known here"),
+}
+_MODIFIERS = {
+    "LIMIT_MODIFIER": ("LIMIT or OFFSET", "which rows are among the first depends on others"),
+    "LIMIT_PERCENT_MODIFIER": ("LIMIT", "how many rows that are depends on others"),
+    "DISTINCT_MODIFIER": ("DISTINCT", "whether a row is in the result depends on others"),
+}
+_CLASSES = {
+    "SUBQUERY": ("a subquery in an expression", "what it says of a row depends on others"),
+    "WINDOW": ("a window function (OVER)", "what it says of a row depends on others"),
+    "STAR": ("* or COLUMNS in an expression", "name the columns"),
+    "PARAMETER": ("a parameter (?, $1)", "nothing is given for it"),
+    "POSITIONAL_REFERENCE": ("a column by its number (#1)", "name the column"),
+    "LAMBDA": ("a lambda", "it is not known here"),
+    "LAMBDA_REF": ("a lambda", "it is not known here"),
+    "COLLATE": ("COLLATE", "it is not known here"),
+    "DEFAULT": ("DEFAULT", "it is not known here"),
+}
+_HARMLESS = {"STANDARD_HANDLING", "CTE_MATERIALIZE_DEFAULT"}
+
+
+class _Checker:
+    """Refuses what is not on the lists."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def expression(self, node: Any) -> None:
+        """An expression and all of its parts."""
+        kind = node.get("class")
+        parts = _EXPRESSIONS.get(kind)
+        if parts is None:
+            raise _refused(*_CLASSES.get(kind, (f"{str(kind).lower()} in an expression", "it is not known here")))
+        if kind == "FUNCTION":
+            self._function(node)
+        elif kind == "OPERATOR" and node["type"] not in _OPERATORS:
+            raise _refused(f"the operator {node['type']}", "it is not known here")
+        self._nothing_else(node, parts | _COMMON, f"a part of {str(kind).lower()}")
+        for key in parts:
+            self._inside(node.get(key))
+
+    def _inside(self, value: Any) -> None:
+        if isinstance(value, list):
+            for each in value:
+                self._inside(each)
+        elif isinstance(value, dict):
+            if "class" in value:
+                self.expression(value)
+            else:  # a WHEN, the argument of a function, a type: all of their parts
+                for each in value.values():
+                    self._inside(each)
+
+    def _function(self, node: Node) -> None:
+        name = str(node.get("function_name", "")).lower()
+        if node.get("filter") or node.get("distinct") or (node.get("order_bys") or {}).get("orders"):
+            raise _refused(f"FILTER, DISTINCT or ORDER BY in {name}()", _WHY["aggregate"])
+        if name in _FUNCTIONS:
+            return
+        found = self._connection.execute(
+            "SELECT function_type, stability FROM duckdb_functions() WHERE function_name = ?", [name]
+        ).fetchall()
+        what, stability = found[0] if found else ("unknown", None)
+        if name in ("unnest", "unpivot_list", "generate_subscripts"):
+            why = "it makes many rows of one"
+        elif stability in ("VOLATILE", "CONSISTENT_WITHIN_QUERY"):
+            why = _WHY["random"]
+        else:
+            why = _WHY.get(str(what), "it is not on the list of functions that look at one row alone (docs/sql.md)")
+        raise _refused(f"{name}()", why)
+
+    def select(self, node: Node) -> None:
+        """A SELECT but for its expressions and what it reads."""
+        kind = node.get("type")
+        if kind != "SELECT_NODE":
+            raise _refused(*_NODES.get(str(kind), (f"a query of kind {kind}", "it is not known here")))
+        for modifier in node.get("modifiers") or []:
+            if modifier.get("type") != "ORDER_MODIFIER":  # the order of rows changes nothing that is counted
+                kind = modifier.get("type")
+                raise _refused(*_MODIFIERS.get(kind, (f"the modifier {kind}", "it is not known here")))
+        if node.get("group_expressions") or node.get("group_sets") or node.get("having"):
+            raise _refused("GROUP BY", _WHY["aggregate"])
+        if node.get("aggregate_handling", "STANDARD_HANDLING") != "STANDARD_HANDLING":
+            raise _refused("GROUP BY", _WHY["aggregate"])
+        if node.get("qualify"):
+            raise _refused("QUALIFY", _WHY["window"])
+        if node.get("sample"):
+            raise _refused("a sample", "which rows are in it is chosen without noise that is accounted for")
+        known = {"type", "modifiers", "cte_map", "select_list", "from_table", "where_clause"}
+        self._nothing_else(node, known, "a part of SELECT")
+
+    def table(self, node: Node) -> None:
+        """What a SELECT reads, but for a query inside."""
+        kind = node.get("type")
+        if kind not in ("BASE_TABLE", "SUBQUERY"):
+            raise _refused(*_TABLES.get(str(kind), (f"{kind} in FROM", "it is not known here")))
+        if node.get("sample"):
+            raise _refused("a sample", "which rows are in it is chosen without noise that is accounted for")
+        if node.get("column_name_alias"):
+            raise _refused("names of columns after a table", "name them in the query: SELECT a AS b")
+        if node.get("schema_name") or node.get("catalog_name"):
+            raise _refused("a schema or a catalog before a table", f"files are named as 'log.csv', or as {FILES}")
+        known = {"type", "alias", "query_location", "query_location_length", "table_name", "qualified_name", "subquery"}
+        self._nothing_else(node, known, "a part of FROM")
+
+    @staticmethod
+    def _nothing_else(node: Node, known: set[str], what: str) -> None:
+        for key, value in node.items():
+            if key not in known and value and value not in _HARMLESS:
+                raise _refused(f"{what} ({key})", "it is not known here")
+
+
+# ---- a query becomes conditions and expressions ----------------------------------------------------------------------
+
+
+@dataclass
+class _Flat:
+    """A query over one input, with what is inside of it put in its place.
+
+    `outputs` are its columns by their names; with `star` those of the input, too.
+    """
+
+    source: str
+    star: bool
+    outputs: dict[str, Node] = field(default_factory=dict)
+    conditions: list[Node] = field(default_factory=list)
+
+
+def _column(name: str) -> Node:
+    """A column of the input."""
+    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "query_location": 0, "column_names": [name]}
+
+
+def _substituted(node: Any, inside: Callable[[list[str]], Node]) -> Any:
+    """The same expression with other expressions in place of its columns."""
+    if isinstance(node, list):
+        return [_substituted(each, inside) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("class") == "COLUMN_REF":
+        return copy.deepcopy(inside(node["column_names"]))
+    return {key: _substituted(value, inside) for key, value in node.items()}
+
+
+class _Flattener:
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._check = _Checker(connection)
+
+    def query(self, node: Node, known: Mapping[str, _Flat]) -> _Flat:
+        """A SELECT; `known` are the queries of WITH that it may read, by their names."""
+        self._check.select(node)
+        known = dict(known)
+        for entry in (node.get("cte_map") or {}).get("map") or []:
+            value = entry["value"]
+            if value.get("aliases") or value.get("key_targets") or value.get("payload_aggregates"):
+                raise _refused("WITH of this kind", "write WITH name AS (SELECT a AS b ...)")
+            inner = value.get("query_node") or (value.get("query") or {}).get("node") or {}
+            known[str(entry["key"]).lower()] = self.query(inner, known)
+        table = node["from_table"]
+        self._check.table(table)
+        name = str(table.get("table_name") or "")
+        if table["type"] == "SUBQUERY":
+            below = self.query(table["subquery"]["node"], known)
+        else:
+            below = known.get(name.lower()) or _Flat(name, star=True)
+        here = str(table.get("alias") or name).lower()
+
+        def inside(names: list[str]) -> Node:
+            names = names[1:] if len(names) > 1 and names[0].lower() == here else names
+            if (found := below.outputs.get(".".join(names))) is not None:
+                return found
+            if below.star:
+                return _column(".".join(names))
+            there = ", ".join(map(repr, below.outputs))
+            raise ParameterError(f"the query inside has no column {'.'.join(names)!r}; its columns are {there}")
+
+        flat = _Flat(below.source, star=False, conditions=list(below.conditions))
+        for item in node["select_list"]:
+            if item.get("class") == "STAR" and not any(
+                item.get(key) for key in item if key not in (*_COMMON, "relation_name")
+            ):
+                flat.star = flat.star or below.star
+                flat.outputs.update(below.outputs)
+                continue
+            self._check.expression(item)
+            named = item.get("alias") or (item["column_names"][-1] if item["class"] == "COLUMN_REF" else "")
+            named = named or self.text({**item, "alias": ""})
+            if named in flat.outputs:
+                raise ParameterError(f"the query has two columns {named!r}; give one another name with AS")
+            flat.outputs[named] = {**_substituted(item, inside), "alias": ""}
+        if (condition := node.get("where_clause")) is not None:
+            self._check.expression(condition)
+            flat.conditions += _conjuncts(_substituted(condition, inside))
+        return flat
+
+    def text(self, expression: Node) -> str:
+        """An expression as SQL."""
+        around = self.parsed("SELECT 1")
+        around["statements"][0]["node"]["select_list"] = [expression]
+        ((sql,),) = self._connection.execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(around)]).fetchall()
+        return str(sql).removeprefix("SELECT ")
+
+    def parsed(self, sql: str) -> Node:
+        """What DuckDB's parser makes of a text: one SELECT."""
+        try:
+            ((found,),) = self._connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+        except duckdb.Error as error:
+            raise ParameterError(f"the query cannot be read ({type(error).__name__})") from None
+        tree: Node = json.loads(found)
+        if tree.get("error"):
+            if tree.get("error_type") == "not implemented":
+                raise ParameterError("the query must be a SELECT, and nothing else")
+            raise ParameterError(f"the query cannot be read: {tree.get('error_message')}")
+        if len(tree["statements"]) != 1:
+            raise ParameterError("the query must be one SELECT")
+        return tree
+
+
+def _conjuncts(condition: Node) -> list[Node]:
+    """The conditions that are joined by AND, in their order: a condition is asked only where those before hold."""
+    if condition.get("type") != "CONJUNCTION_AND":
+        return [condition]
+    return [part for child in condition["children"] for part in _conjuncts(child)]
+
+
+def _columns_in(node: Any) -> list[str]:
+    """The columns of the input in an expression."""
+    if isinstance(node, list):
+        return [name for each in node for name in _columns_in(each)]
+    if not isinstance(node, dict):
+        return []
+    if node.get("class") == "COLUMN_REF":
+        return list(node["column_names"])
+    return [name for each in node.values() for name in _columns_in(each)]
+
+
+# ---- computing -------------------------------------------------------------------------------------------------------
+
+
+class Query:
+    """A query of rows: which of them stay, and what columns they have. It is checked when it is made.
+
+    Attributes:
+        text: As it was given.
+        source: The file or pattern that it reads; None where that is given beside it.
+    """
+
+    def __init__(self, text: str, flat: _Flat, maker: _Flattener) -> None:
+        self.text, self._flat, self._maker = text, flat, maker
+        self.source = None if flat.source.lower() == FILES else flat.source
+
+    def bound(self, wanted: Sequence[str | None]) -> RowQuery:
+        """The query for these columns of its result; None is the only one beside the others."""
+        flat, others = self._flat, [name for name in wanted if name is not None]
+        if None in wanted and not flat.star:
+            rest = [name for name in flat.outputs if name not in others]
+            if len(rest) != 1:
+                there = ", ".join(map(repr, flat.outputs))
+                raise DataError(f"name the column that holds the items; the columns of the query are {there}")
+            wanted = [rest[0] if name is None else name for name in wanted]
+        expressions: list[Node | None] = []
+        for name in wanted:
+            if name is not None and name not in flat.outputs and not flat.star:
+                there = ", ".join(map(repr, flat.outputs))
+                raise DataError(f"the query has no column {name!r}; its columns are {there}")
+            expressions.append(None if name is None else flat.outputs.get(name, _column(name)))
+        return RowQuery(expressions, flat.conditions, self._maker)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The columns of the result; None if they are those of the input, or these among them."""
+        return None if self._flat.star else list(self._flat.outputs)
+
+
+def select(sql: str) -> Query:
+    """A query that a user wrote in full.
+
+    Raises:
+        ParameterError: If a row of its result may come from anything but one row of its input; it says why.
+    """
+    maker = _Flattener(connect())
+    tree = maker.parsed(_text(sql, "a query"))["statements"][0]["node"]
+    return Query(sql, maker.query(tree, {}), maker)
+
+
+def where(condition: str) -> Query:
+    """A condition alone, as after WHERE: all columns stay.
+
+    Raises:
+        ParameterError: As `select`.
+    """
+    maker = _Flattener(connect())
+    _text(condition, "where")
+    tree = maker.parsed(f"SELECT * FROM {FILES} WHERE {condition}\n")["statements"][0]["node"]
+    flat = maker.query(tree, {})
+    if flat.source.lower() != FILES or not flat.star or flat.outputs or not flat.conditions:
+        raise ParameterError("where must be a condition, as after WHERE in SQL: status = 404")
+    return Query(condition, flat, maker)
+
+
+def _text(given: str, what: str) -> str:
+    if not isinstance(given, str) or not given.strip() or "\0" in given:
+        raise ParameterError(f"{what} must be text in SQL, not {type(given).__name__ if given else 'empty'}")
+    return given
+
+
+class RowQuery:
+    """A query for certain columns, as `discreet.events.rowwise.Bound` has it."""
+
+    def __init__(self, expressions: Sequence[Node | None], conditions: Sequence[Node], maker: _Flattener) -> None:
+        self._connection = maker._connection
+        computed = [each for each in expressions if each is not None and each["class"] != "COLUMN_REF"]
+        as_they_are = [each for each in expressions if each is None or each["class"] == "COLUMN_REF"]
+        # These come first, so that the first of them may be the only one there is.
+        taken = [None if each is None else str(each["column_names"][0]) for each in as_they_are]
+        reads = list(dict.fromkeys([*taken, *_columns_in(list(conditions)), *_columns_in(computed)]))
+        if not reads:
+            raise ParameterError("the query reads no column of its input")
+        self.reads: Sequence[str | None] = reads
+        places = iter(map(reads.index, taken))
+        self.taken = [
+            None if each is not None and each["class"] != "COLUMN_REF" else next(places) for each in expressions
+        ]
+        self.selects = bool(conditions)
+        self._names = {name: f"c{place}" for place, name in enumerate(reads) if name is not None}
+        self._keep = self._computation([self._all_of(conditions, maker)]) if conditions else None
+        texts = [self._named(each, maker) for each in computed]
+        self._compute = self._computation(texts) if computed else None
+        self._tried: set[tuple[str, ...]] = set()
+
+    def _named(self, expression: Node, maker: _Flattener) -> str:
+        return maker.text(_substituted(expression, lambda names: _column(self._names[names[0]])))
+
+    def _all_of(self, conditions: Sequence[Node], maker: _Flattener) -> str:
+        """A later condition may fail where an earlier one does not hold: then it is not asked."""
+        *first, last = [f"CAST(({self._named(each, maker)}) AS BOOLEAN)" for each in conditions]
+        for each in reversed(first):
+            last = f"CASE WHEN {each} THEN {last} ELSE false END"
+        return last
+
+    @staticmethod
+    def _computation(expressions: Sequence[str]) -> str:
+        fields = ", ".join(f"k{place} := ({text})" for place, text in enumerate(expressions))
+        return f"SELECT TRY(struct_pack({fields})) AS r FROM rows"
+
+    def keeps(self, columns: Sequence[pa.Array]) -> tuple[Mask, Mask]:
+        """Which rows stay, and of which that cannot be computed."""
+        assert self._keep is not None
+        (held,), failed = self._run(self._keep, columns)
+        return np.asarray(held.fill_null(False), np.bool_), failed
+
+    def computes(self, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
+        """The computed columns, and which of the rows cannot be computed."""
+        assert self._compute is not None
+        return self._run(self._compute, columns)
+
+    def _run(self, sql: str, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
+        named = {
+            self._names[name]: column for name, column in zip(self.reads, columns, strict=True) if name in self._names
+        }
+        table = pa.table(named)
+        types = (sql, *(str(column.type) for column in columns))
+        if types not in self._tried:
+            self._try(sql, table)
+            self._tried.add(types)
+        found = self._computed(sql, table)
+        if len(found) != table.num_rows:
+            raise DiscreetError("DuckDB did not compute one row for each")
+        failed = np.asarray(found.is_null(), np.bool_)
+        return [found.field(place) for place in range(found.type.num_fields)], failed
+
+    def _try(self, sql: str, table: pa.Table) -> None:
+        """Whether it can be computed of such columns at all, of no rows: what DuckDB says then quotes none."""
+        try:
+            self._computed(sql, table.slice(0, 0))
+        except DataError as error:
+            said = str(error.__context__ or "").partition("\n")[0]
+        else:
+            return
+        for name, ours in self._names.items():
+            said = re.sub(rf'"?\b{ours}\b"?', lambda _, name=name: repr(name), said)  # type: ignore[misc]
+        raise ParameterError(f"the query cannot be computed: {said}")
+
+    def _computed(self, sql: str, table: pa.Table) -> pa.StructArray:
+        self._connection.register("rows", table)
+        try:
+            found = self._connection.sql(sql).to_arrow_table().column("r").combine_chunks()
+        except duckdb.OutOfMemoryException:
+            raise DiscreetError("there is not enough memory to compute the query") from None
+        except duckdb.Error as error:  # whose words may quote a row
+            raise DataError(f"the query cannot be computed ({type(error).__name__})") from error
+        finally:
+            self._connection.unregister("rows")
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
