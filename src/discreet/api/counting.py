@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from discreet.api.filtering import asked_where, rows_where
 from discreet.central.count_release import CountRelease
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import batches_of, library, skip_nulls
@@ -42,6 +43,7 @@ def count(
     budget: Budget,
     *,
     user: str | None = None,
+    where: str | None = None,
     nulls: str = "error",
     confidence: float = 0.95,
     ledger: Account | None = None,
@@ -60,6 +62,7 @@ def count(
         table: Arrow (also a reader), pandas, polars, a DuckDB relation, or a dict of columns.
         budget: Epsilon alone, epsilon and delta, or rho.
         user: The column that says whose row it is.
+        where: As for `top_k`.
         nulls: With `user`: "error" refuses rows without one, "skip" leaves them out.
         confidence: Of the interval.
         ledger: The account that pays. It is charged after the table was read and before noise is drawn.
@@ -73,8 +76,9 @@ def count(
         budget, User() if people else Event(), "people" if people else "rows", confidence=confidence
     )
     check_payer(ledger, charge_id, source)
+    table = rows_where(table, where)
     found = _rows(table) if user is None else _different(table, user, nulls)
-    asked = {"user": user, "nulls": nulls, "request": request}
+    asked = {"user": user, "nulls": nulls, "request": request, **asked_where(where)}
     return pay_for_count(mechanism, found, asked, ledger, charge_id, source)[0]
 
 
@@ -85,6 +89,7 @@ def distinct(
     user: str | None = None,
     *,
     max_items: int | None = None,
+    where: str | None = None,
     nulls: str = "error",
     confidence: float = 0.95,
     ledger: Account | None = None,
@@ -110,6 +115,7 @@ def distinct(
         user: The column that says whose row it is.
         max_items: With `user`: how many values one person is credited with at most, a public number; by default this is
             chosen privately.
+        where: As for `top_k`.
         nulls: "error" refuses rows without a value, "skip" leaves them out.
         confidence: Of the interval.
         ledger: As for `count`.
@@ -122,13 +128,14 @@ def distinct(
         raise ParameterError(f"column must be the name of a column, not {type(column).__name__}")
     mechanism = distinct_mechanism(budget, column, user, max_items, confidence)
     check_payer(ledger, charge_id, source)
+    table = rows_where(table, where)
     if user is None or user == column:
         found = _different(table, column, nulls)
     else:
         from discreet.engines.people import columns_of_table
 
         found = distinct_values(mechanism, columns_of_table(table, column, user)[0], nulls)
-    asked = {"column": column, "user": user, "nulls": nulls, "request": request}
+    asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
     return pay_for_count(mechanism, found, asked, ledger, charge_id, source)[0]
 
 
@@ -140,6 +147,7 @@ def histogram(
     universe: Any,
     user: str | None = None,
     max_items: int | None = None,
+    where: str | None = None,
     nulls: str = "error",
     ledger: Account | None = None,
     charge_id: str | None = None,
@@ -162,6 +170,7 @@ def histogram(
         user: The column that says whose row it is: counts are of people, and a person is hidden with all of their rows.
         max_items: With `user`, and needed then: of one person the first so many different items of the list count. The
             noise grows with it: by this factor for epsilon alone, by its root for rho.
+        where: As for `top_k`.
         nulls: "error" refuses rows without an item, "skip" leaves them out.
         ledger: As for `count`.
         charge_id: As for `release`.
@@ -170,7 +179,8 @@ def histogram(
     """
     skip_nulls(nulls)
     prepared = histogram_prepared(budget, universe, user is not None, max_items, ledger, charge_id, source)
-    asked = {"column": column, "user": user, "nulls": nulls, "request": request}
+    asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
+    table = rows_where(table, where)
     if user is not None:
         if column is None:
             raise ParameterError("user protects people, and needs the column of the items")

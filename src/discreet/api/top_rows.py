@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.api.choosing import empty_summary, prepare
+from discreet.api.filtering import rows_where
 from discreet.api.releasing import asked_of_summary, asked_of_top
 from discreet.api.top_people import range_of_values, refuse_for_people, top_k_of_people
 from discreet.api.user_lists import items_of_users
@@ -48,6 +50,7 @@ def top_k(
     *,
     column: str | Sequence[str] | None = None,
     user: str | None = None,
+    where: str | None = None,
     max_items: int | None = None,
     count: str = "users",
     values: str | None = None,
@@ -101,6 +104,8 @@ def top_k(
         column: Of a table: the column of the items, or a list of several, whose values together are an item. They
             may hold text, bytes, numbers, booleans, dates, times and decimals, and are published in their own types.
         user: Of a table: the column that says whose row it is. It protects people.
+        where: Of a table: only rows of which this is true, a condition in SQL that looks at one row alone:
+            "status = 404" (docs/sql.md).
         max_items: With `user`: a person with at most so many items is counted in full. By default this is chosen
             privately.
         count: With `user`: "users" who have an item, or "rows" with it (all rows of a person are hidden either way).
@@ -141,6 +146,8 @@ def top_k(
     bad_items_rule(bad_items)
     strict = None if bad_items == "skip" else bad_items
     began = now()  # a table may be read when its columns are looked at
+    if where is not None:
+        data, request = rows_where(data, where), json.dumps([request, where])
     names = () if column is None else names_of("column", column)
     data, in_columns = _as_table(data, names)
     if in_columns:

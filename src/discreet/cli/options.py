@@ -26,6 +26,7 @@ from discreet.cli.output import batches, be_quiet, note, note_left_out, remark
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
+    from discreet.engines.sql import Query
     from discreet.events.stream import ItemBatches
     from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
@@ -138,6 +139,15 @@ class Source:
     nulls: str
     bad_rows: str
     dialect: Dialect | None = None
+    query: Query | None = None
+
+    def reads(self, files: tuple[str, ...]) -> tuple[str, ...]:
+        """The files that were given, or that the query names."""
+        if self.query is None or self.query.source is None:
+            return files
+        if files:
+            raise ParameterError("the query names what it reads: give no files, or let it read FROM files")
+        return (self.query.source,)
 
     @property
     def column(self) -> str | None:
@@ -158,6 +168,7 @@ class Source:
             nulls=self.nulls,  # type: ignore[arg-type]
             bad_rows=self.bad_rows,  # type: ignore[arg-type]
             dialect=self.dialect,
+            query=self.query,
             **more,
         )
 
@@ -170,7 +181,8 @@ class Source:
     @property
     def asked_more(self) -> dict[str, object]:
         """Of that, what is seldom said."""
-        return {} if self.dialect is None else self.dialect.asked
+        cells = {} if self.dialect is None else self.dialect.asked
+        return cells if self.query is None else {**cells, "query": self.query.text}
 
     def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
         """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
@@ -198,8 +210,8 @@ class Source:
 
 def files(required: bool = False, help: str = "Files or patterns; '-' is standard input.") -> Decorator:
     """The files that a command reads."""
-    metavar = "FILE..." if required else "[FILE...]"
-    return takes(Argument("files", help, nargs=-1, required=required, metavar=metavar))
+    metavar = "FILE..." if required else "[FILE...]"  # a query may name them
+    return takes(Argument("files", help, nargs=-1, metavar=metavar))
 
 
 def _only_one(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
@@ -222,6 +234,20 @@ CELLS = (
     option("--delimiter", "csv and tsv: what is between cells, one character, 'tab' or 'space'."),
     option("--quote", "csv and tsv: what is around cells with a delimiter inside, one character (\"), or 'none'."),
 )
+
+
+WHERE = option("--where", "Only rows of which this is true, in SQL: \"status = 404 and path like '/shop/%'\".")
+
+
+def query_of(where: str | None, sql: str | None = None) -> Query | None:
+    """The query that the options state."""
+    if where is None and sql is None:
+        return None
+    if where is not None and sql is not None:
+        raise ParameterError("--sql has a WHERE of its own: give it there, and not as --where")
+    from discreet.engines import sql as queries
+
+    return queries.select(sql) if sql is not None else queries.where(where or "")
 
 
 def dialect_of(no_header: bool = False, delimiter: str | None = None, quote: str | None = None) -> Dialect | None:
@@ -254,14 +280,18 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
         no_header: bool,
         delimiter: str | None,
         quote: str | None,
+        where: str | None,
+        sql: str | None,
         bad_rows: str = "error",
         **values: Any,
     ) -> Source:
+        if skip_nulls:
+            values["nulls"] = "skip"
         dialect = dialect_of(no_header, delimiter, quote)
-        return Source(bad_rows=bad_rows, dialect=dialect, **{**values, **({"nulls": "skip"} if skip_nulls else {})})
+        return Source(bad_rows=bad_rows, dialect=dialect, query=query_of(where, sql), **values)
 
     without_value = "Rows without a value are an error, or left out."
-    return gathers(
+    gathered = gathers(
         "source",
         make,
         COLUMNS,
@@ -270,7 +300,24 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
         *([] if every_row else [BAD_ROWS]),
         INPUT_FORMAT,
         *CELLS,
+        WHERE,
+        option(
+            "--sql",
+            'Read the result of a query, of which each row comes from one row of the input: "select lower(url) as url, '
+            "ip from 'logs/*.parquet' where status = 404\"; FROM files reads FILE.",
+        ),
     )
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def run(**values: Any) -> Any:
+            if "files" in values:
+                values["files"] = values["source"].reads(values["files"])
+            return function(**values)
+
+        return gathered(run)
+
+    return decorate
 
 
 # ---- what it costs ---------------------------------------------------------------------------------------------------

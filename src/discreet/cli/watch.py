@@ -43,6 +43,7 @@ _MOST_LISTED = 10_000_000
     options.BAD_ROWS,
     options.INPUT_FORMAT,
     *options.CELLS,
+    options.WHERE,
     options.USER_COLUMN,
     option(
         "--max-items-per-user",
@@ -80,6 +81,7 @@ def watch(
     no_header: bool,
     delimiter: str | None,
     quote: str | None,
+    where: str | None,
     user_column: str | None,
     max_items_per_user: int | None,
     universe: str | None,
@@ -119,6 +121,7 @@ def watch(
         remark=remark,
         user_column=None if distinct else user_column,
         dialect=options.dialect_of(no_header, delimiter, quote),
+        query=options.query_of(where),
     )
     from discreet.engines.watch import watching
 

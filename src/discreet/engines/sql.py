@@ -14,10 +14,15 @@ ever raised for one.
 from __future__ import annotations
 
 import copy
+import functools
 import json
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import duckdb
@@ -25,21 +30,28 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet.engines.tables import as_arrow, names_of_objects
 from discreet.errors import DataError, DiscreetError, ParameterError
+from discreet.events.columns import kind_of, without_views
+from discreet.events.items import is_polars_objects, item_of, library, read
 
-__all__ = ["FILES", "Query", "RowQuery", "connect", "select", "where"]
+__all__ = ["FILES", "Query", "RowQuery", "connect", "filtered", "select", "where"]
 
 FILES = "files"
 """The name of the files that are given beside a query."""
 
+_ROWS_AT_ONCE = 1 << 17
 Node = dict[str, Any]
 Mask = npt.NDArray[np.bool_]
 
-_ACCEPTING = "--rows-of-the-result-are-the-events accepts it, and then the guarantee is about rows of the result"
-
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A DuckDB that can compute and nothing else: it reads and writes no files, loads nothing, asks nobody."""
+    """A connection to a DuckDB that can compute and nothing else: it has no files, loads nothing, asks nobody."""
+    return _closed_database(os.getpid()).cursor()
+
+
+@functools.cache
+def _closed_database(process: int) -> duckdb.DuckDBPyConnection:
     closed: dict[str, Any] = {
         "enable_external_access": False,
         "autoload_known_extensions": False,
@@ -195,14 +207,14 @@ class _Checker:
         found = self._connection.execute(
             "SELECT function_type, stability FROM duckdb_functions() WHERE function_name = ?", [name]
         ).fetchall()
-        what, stability = found[0] if found else ("unknown", None)
+        what, stability = min(found, key=lambda each: each[0] != "scalar") if found else ("unknown", None)
         if name in ("unnest", "unpivot_list", "generate_subscripts"):
             why = "it makes many rows of one"
         elif stability in ("VOLATILE", "CONSISTENT_WITHIN_QUERY"):
             why = _WHY["random"]
         else:
             why = _WHY.get(str(what), "it is not on the list of functions that look at one row alone (docs/sql.md)")
-        raise _refused(f"{name}()", why)
+        raise _refused("count(*)" if name == "count_star" else f"{name}()", why)
 
     def select(self, node: Node) -> None:
         """A SELECT but for its expressions and what it reads."""
@@ -241,7 +253,7 @@ class _Checker:
     @staticmethod
     def _nothing_else(node: Node, known: set[str], what: str) -> None:
         for key, value in node.items():
-            if key not in known and value and value not in _HARMLESS:
+            if key not in known and value and not (isinstance(value, str) and value in _HARMLESS):
                 raise _refused(f"{what} ({key})", "it is not known here")
 
 
@@ -336,6 +348,12 @@ class _Flattener:
         ((sql,),) = self._connection.execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(around)]).fetchall()
         return str(sql).removeprefix("SELECT ")
 
+    @functools.cached_property
+    def casts(self) -> dict[str, Node]:
+        """Casts of a column to numbers: to whole ones of any size, exactly, and to others."""
+        tree = self.parsed("SELECT CAST(x AS DECIMAL(38, 9)), CAST(x AS DOUBLE)")["statements"][0]["node"]
+        return dict(zip(("whole", "fraction"), tree["select_list"], strict=True))
+
     def parsed(self, sql: str) -> Node:
         """What DuckDB's parser makes of a text: one SELECT."""
         try:
@@ -357,6 +375,50 @@ def _conjuncts(condition: Node) -> list[Node]:
     if condition.get("type") != "CONJUNCTION_AND":
         return [condition]
     return [part for child in condition["children"] for part in _conjuncts(child)]
+
+
+def _compared(node: Any, texts: set[str], casts: Mapping[str, Node]) -> Any:
+    """An expression in which columns of text that are compared with a number are cast to numbers.
+
+    DuckDB does that for = and refuses it for <. What a column is compared with is public, what is in it is not: a row
+    whose text is no number is one of which the query cannot be computed.
+    """
+    if isinstance(node, list):
+        return [_compared(each, texts, casts) for each in node]
+    if not isinstance(node, dict):
+        return node
+    made = {key: _compared(value, texts, casts) for key, value in node.items()}
+    kind, parts = made.get("class"), list[str]()
+    if kind == "COMPARISON":
+        parts = ["left", "right"]
+    elif kind == "BETWEEN":
+        parts = ["input", "lower", "upper"]
+    in_list = made.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN")
+    sides = made["children"] if in_list else [made[part] for part in parts]
+    numbers = {_number(side) for side in sides} - {None}
+    if numbers:
+        cast = casts["fraction" if "fraction" in numbers else "whole"]
+        sides = [
+            _substituted(cast, lambda _, side=side: side)  # type: ignore[misc]
+            if side.get("class") == "COLUMN_REF" and side["column_names"][0] in texts
+            else side
+            for side in sides
+        ]
+        made |= {"children": sides} if in_list else dict(zip(parts, sides, strict=True))
+    return made
+
+
+def _number(node: Node) -> str | None:
+    """What kind of number is written here."""
+    if node.get("class") == "FUNCTION" and node.get("function_name") == "-":
+        (inside, *more) = node.get("children") or [each["expression"] for each in node.get("arguments") or []]
+        return None if more else _number(inside)
+    if node.get("class") != "CONSTANT":
+        return None
+    kind = (node.get("literal") or {}).get("kind") or ((node.get("value") or {}).get("type") or {}).get("id")
+    if kind in ("INTEGER", "BIGINT", "HUGEINT"):
+        return "whole"
+    return "fraction" if kind in ("DECIMAL", "DOUBLE", "FLOAT", "NUMERIC", "REAL") else None
 
 
 def _columns_in(node: Any) -> list[str]:
@@ -454,22 +516,22 @@ class RowQuery:
             raise ParameterError("the query reads no column of its input")
         self.reads: Sequence[str | None] = reads
         places = iter(map(reads.index, taken))
-        self.taken = [
+        self.taken: Sequence[int | None] = [
             None if each is not None and each["class"] != "COLUMN_REF" else next(places) for each in expressions
         ]
         self.selects = bool(conditions)
         self._names = {name: f"c{place}" for place, name in enumerate(reads) if name is not None}
-        self._keep = self._computation([self._all_of(conditions, maker)]) if conditions else None
-        texts = [self._named(each, maker) for each in computed]
-        self._compute = self._computation(texts) if computed else None
-        self._tried: set[tuple[str, ...]] = set()
+        self._maker, self._conditions, self._computed = maker, list(conditions), computed
+        self._texts: dict[tuple[str, ...], tuple[str, str]] = {}  # by the types of the columns
 
-    def _named(self, expression: Node, maker: _Flattener) -> str:
-        return maker.text(_substituted(expression, lambda names: _column(self._names[names[0]])))
+    def _named(self, expression: Node, texts: set[str]) -> str:
+        """An expression as SQL; `texts` are the columns that are text."""
+        compared = _compared(expression, texts, self._maker.casts)
+        return self._maker.text(_substituted(compared, lambda names: _column(self._names[names[0]])))
 
-    def _all_of(self, conditions: Sequence[Node], maker: _Flattener) -> str:
+    def _all_of(self, conditions: Sequence[str]) -> str:
         """A later condition may fail where an earlier one does not hold: then it is not asked."""
-        *first, last = [f"CAST(({self._named(each, maker)}) AS BOOLEAN)" for each in conditions]
+        *first, last = [f"CAST(({each}) AS BOOLEAN)" for each in conditions]
         for each in reversed(first):
             last = f"CASE WHEN {each} THEN {last} ELSE false END"
         return last
@@ -479,27 +541,37 @@ class RowQuery:
         fields = ", ".join(f"k{place} := ({text})" for place, text in enumerate(expressions))
         return f"SELECT TRY(struct_pack({fields})) AS r FROM rows"
 
+    def _queries(self, table: pa.Table) -> tuple[str, str]:
+        """What selects rows and what computes columns, for columns of such types; tried with none of the rows."""
+        types = tuple(str(kind) for kind in table.schema.types)
+        if types not in self._texts:
+            kinds = {name: table.schema.field(ours).type for name, ours in self._names.items()}
+            texts = {name for name, kind in kinds.items() if kind_of(kind, lists=False) == "text"}
+            conditions, expressions = (
+                [self._named(each, texts) for each in of] for of in (self._conditions, self._computed)
+            )
+            made = (
+                self._computation([self._all_of(conditions)]) if conditions else "",
+                self._computation(expressions) if expressions else "",
+            )
+            for sql in filter(None, made):
+                self._try(sql, table)
+            self._texts[types] = made
+        return self._texts[types]
+
     def keeps(self, columns: Sequence[pa.Array]) -> tuple[Mask, Mask]:
         """Which rows stay, and of which that cannot be computed."""
-        assert self._keep is not None
-        (held,), failed = self._run(self._keep, columns)
+        (held,), failed = self._run(0, columns)
         return np.asarray(held.fill_null(False), np.bool_), failed
 
     def computes(self, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
         """The computed columns, and which of the rows cannot be computed."""
-        assert self._compute is not None
-        return self._run(self._compute, columns)
+        return self._run(1, columns)
 
-    def _run(self, sql: str, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
-        named = {
-            self._names[name]: column for name, column in zip(self.reads, columns, strict=True) if name in self._names
-        }
-        table = pa.table(named)
-        types = (sql, *(str(column.type) for column in columns))
-        if types not in self._tried:
-            self._try(sql, table)
-            self._tried.add(types)
-        found = self._computed(sql, table)
+    def _run(self, which: int, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
+        given = zip(self.reads, columns, strict=True)
+        table = pa.table({self._names[name]: column for name, column in given if name is not None})
+        found = self._result(self._queries(table)[which], table)
         if len(found) != table.num_rows:
             raise DiscreetError("DuckDB did not compute one row for each")
         failed = np.asarray(found.is_null(), np.bool_)
@@ -507,24 +579,117 @@ class RowQuery:
 
     def _try(self, sql: str, table: pa.Table) -> None:
         """Whether it can be computed of such columns at all, of no rows: what DuckDB says then quotes none."""
+        said = ""
         try:
-            self._computed(sql, table.slice(0, 0))
-        except DataError as error:
-            said = str(error.__context__ or "").partition("\n")[0]
-        else:
-            return
-        for name, ours in self._names.items():
-            said = re.sub(rf'"?\b{ours}\b"?', lambda _, name=name: repr(name), said)  # type: ignore[misc]
-        raise ParameterError(f"the query cannot be computed: {said}")
+            self._answer(sql, table.slice(0, 0))
+        except duckdb.Error as error:
+            said = str(error).partition("\n")[0]
+        if said:
+            for name, ours in self._names.items():
+                said = re.sub(rf'"?\b{ours}\b"?', lambda _, name=name: repr(name), said)  # type: ignore[misc]
+            hint = "; columns of CSV, JSON lines and logs are text: cast(x as integer)" if "VARCHAR" in said else ""
+            raise ParameterError(f"the query cannot be computed: {said.rstrip('.')}{hint}")
 
-    def _computed(self, sql: str, table: pa.Table) -> pa.StructArray:
+    def _result(self, sql: str, table: pa.Table) -> pa.StructArray:
+        problem: DiscreetError
+        try:
+            return self._answer(sql, table)
+        except duckdb.OutOfMemoryException:
+            problem = DiscreetError("there is not enough memory to compute the query")
+        except duckdb.Error as error:  # whose words may quote a row
+            problem = DataError(f"the query cannot be computed ({type(error).__name__})")
+        raise problem
+
+    def _answer(self, sql: str, table: pa.Table) -> pa.StructArray:
         self._connection.register("rows", table)
         try:
             found = self._connection.sql(sql).to_arrow_table().column("r").combine_chunks()
-        except duckdb.OutOfMemoryException:
-            raise DiscreetError("there is not enough memory to compute the query") from None
-        except duckdb.Error as error:  # whose words may quote a row
-            raise DataError(f"the query cannot be computed ({type(error).__name__})") from error
         finally:
             self._connection.unregister("rows")
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+# ---- tables of Python ------------------------------------------------------------------------------------------------
+
+
+def filtered(table: Any, condition: str) -> Any:
+    """The rows of a table of which a condition is true, in the same kind of table, or as a reader of Arrow batches.
+
+    A row of which it cannot be computed is left out, like one that cannot be an item (docs/privacy/errors.md).
+
+    Raises:
+        ParameterError: As `where`.
+        DataError: For anything but a table, and for columns that are not there.
+    """
+    query = where(condition).bound([])
+    names = [str(name) for name in query.reads]
+    if names_of_objects(table):
+        columns = [_column_of(table, name) for name in names]
+        if len({len(column) for column in columns}) > 1:
+            raise DataError("a dict of columns needs columns of one length")
+        keep = query.keeps(columns)[0]
+        if isinstance(table, dict):
+            return {name: _kept(column, keep) for name, column in table.items()}
+        return table[keep] if library(table) == "pandas" else table.filter(keep)
+    data = as_arrow(table)
+    if isinstance(data, pa.Table):
+        data = pa.RecordBatchReader.from_batches(data.schema, iter(data.to_batches(_ROWS_AT_ONCE)))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while (batch := read(data, lambda: next(data, None))) is not None:
+            batch = pa.RecordBatch.from_arrays([without_views(column) for column in batch.columns], schema=schema)
+            arrays = [_field(schema, batch.column, name) for name in names]
+            yield batch.filter(pa.array(query.keeps(arrays)[0]))
+
+    plain = [without_views(pa.array([], each.type)).type for each in data.schema]
+    schema = pa.schema([each.with_type(kind) for each, kind in zip(data.schema, plain, strict=True)])
+    for name in names:
+        _field(schema, schema.field, name)
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _field(schema: pa.Schema, column: Callable[[Any], Any], name: str) -> Any:
+    """A column by its name, or a field inside of one."""
+    import pyarrow.compute as pc
+
+    if schema.names.count(name) == 1:
+        return column(name)
+    first, _, rest = name.partition(".")
+    if rest and schema.names.count(first) == 1 and pa.types.is_struct(schema.field(first).type):
+        found = column(first)
+        with suppress(KeyError, pa.ArrowException):
+            return pc.struct_field(found, rest.split(".")) if isinstance(found, pa.Array) else found
+    raise DataError(f"the table has not one column {name!r}; its columns are {', '.join(map(repr, schema.names))}")
+
+
+def _column_of(table: Any, name: str) -> pa.Array:
+    """A column of a data frame or a dict. Python objects are as text: what Arrow makes of them depends on each."""
+    names = names_of_objects(table)
+    if names.count(name) != 1:
+        raise DataError(f"the table has not one column {name!r}; its columns are {', '.join(map(repr, names))}")
+    column = table[name]
+    if isinstance(column, (list, tuple)) or is_polars_objects(column) or str(getattr(column, "dtype", "")) == "object":
+        return pa.array([_text_of(value) for value in column], pa.string())
+    found = read(column, lambda: pa.array(column, from_pandas=True))
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _text_of(value: Any) -> str | None:
+    """Text, numbers as they are written, true and false; nothing for anything else."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value if item_of(value) is not None else None
+    return str(value) if isinstance(value, (Real, Decimal)) and value == value else None
+
+
+def _kept(column: Any, keep: Mask) -> Any:
+    if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
+        return (
+            pa.chunked_array(column).filter(pa.array(keep))
+            if not isinstance(column, pa.Array)
+            else column.filter(pa.array(keep))
+        )
+    if hasattr(column, "dtype"):
+        return column[keep]
+    return [value for value, kept in zip(column, keep, strict=True) if kept]

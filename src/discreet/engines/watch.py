@@ -228,6 +228,7 @@ class Watcher:
             "bad_rows": "skip" if reader.skip_bad else "error",
             **({} if reader.user_column is None else {"user_column": reader.user_column}),
             "cells": {} if reader.dialect is None else reader.dialect.asked,
+            "where": None if reader.query is None else reader.query.text,
         }
         if not kept.exists:
             watcher = cls(kept, task, settings, task.new(budget, payer), reader, Ticker(rule, kept.path.parent))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -20,6 +20,7 @@ from discreet.events.columns import readable
 from discreet.events.follow import Followed, Piped, follow
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.records import Cut, Cutter
+from discreet.events.rowwise import Rowwise, of_rows
 from discreet.events.source import BLOCK_BYTES, UTF_16, format_named
 from discreet.events.text import (
     BLANK,
@@ -94,7 +95,7 @@ class Growing:
     A row without a value in a column that is asked for is bad here (a stream has no `nulls`), and so is an item of more
     than 4,096 bytes, a time that is none, and a user that is blank. A bad row is passed over and counted in `bad`, or
     with `skip_bad=False` reported after the rows before it are handed out. What becomes of a row never depends on
-    others.
+    others. With a `query` the rows of which its condition is not true are as blank lines.
 
     Blank lines are passed over. With `keep_blank` (not with a column of times) they are rows without an event, and so
     are rows whose item is blank or null, and bad ones.
@@ -112,9 +113,10 @@ class Growing:
         remark: Callable[[str], None] = lambda message: None,
         user_column: str | None = None,
         dialect: Dialect | None = None,
+        query: Rowwise | None = None,
     ) -> None:
         self.file = file
-        self.dialect = dialect
+        self.dialect, self.query = dialect, query
         self.columns = (column, time_column)
         self.user_column = user_column
         self._time = time_column
@@ -125,6 +127,7 @@ class Growing:
         self._wanted = [*self._values.values(), *([] if time_column is None else [time_column])]
         if len(set(self._wanted)) < len(self._wanted):
             raise ParameterError("items, users and times must be different columns")
+        self._bound = None if query is None else query.bound(self._wanted)
         self.needs_items = needs_items
         self.keep_blank = keep_blank
         self.skip_bad = skip_bad
@@ -138,7 +141,7 @@ class Growing:
             )
         if dialect is not None and self.format not in DELIMITERS:
             raise ParameterError(f"{file} is {self.format}: a header, delimiter and quote are for csv and tsv")
-        if self.format == "text" and any([*self.columns, user_column]):
+        if self.format == "text" and (query is not None or any([*self.columns, user_column])):
             raise ParameterError("text lines have no columns; give --input-format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
@@ -149,14 +152,19 @@ class Growing:
         self._first = b""  # what may be the beginning of a byte order mark
         self._ended_open = False  # whether the record before had no newline
 
+    @property
+    def _reads(self) -> Sequence[str | None]:
+        """The columns that are read: those that are wanted, and then those that a query takes."""
+        return self._wanted if self._bound is None else self._bound.reads
+
     def _new_reader(self) -> TextReader:
         if self.format == "text":
             return Lines()
         if self.format in DELIMITERS:
-            return Delimited(self.format, self.file, self._wanted, self.dialect)
+            return Delimited(self.format, self.file, self._reads, self.dialect)
         if self.format in LOG_COLUMNS:
-            return WebLog(self.format, self.file, self._wanted)
-        return JsonLines(self._wanted, anything=() if self._time is None else (len(self._values),))
+            return WebLog(self.format, self.file, self._reads)
+        return JsonLines(self._reads, anything=range(len(self._values), len(self._reads)))
 
     def open(self, position: int, saved: Any = None) -> None:
         """Go to a position, with what was saved for it; standard input goes on with what comes next."""
@@ -263,6 +271,8 @@ class Growing:
             data, start = data[skipped:], start + skipped
         self._begins = False
         rows = self._reader.rows(data)
+        if self._bound is not None:
+            of_rows(self._bound, rows)
         times = self._check(rows)
         troubles = rows.troubles()
         if troubles and not self.skip_bad:

@@ -45,7 +45,9 @@ class Bound(Protocol):
 
 
 class Rowwise(Protocol):
-    """A query of rows."""
+    """A query of rows, as its `text` says."""
+
+    text: str
 
     def bound(self, wanted: Sequence[str | None]) -> Bound:
         """For these columns; None (the first) is the only one beside the others."""
