@@ -26,6 +26,7 @@ _ROWS = (
     "pan",
     "multiparty",
     "multiparty_transcripts",
+    "shuffled",
     "samplers",
 )
 """The modules that register rows."""
