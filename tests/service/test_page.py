@@ -156,6 +156,32 @@ def test_items_of_the_chart_are_chosen_in_the_list(tab):
     expect(page.locator("#chart canvas")).to_be_visible()
 
 
+def test_increases(tab, tmp_path):
+    with Stage(
+        tmp_path, {"visits": {**COUNT, "horizon": "20m", "following": [{"epsilon": 1000.0, "delta": 1e-6}]}}, ago=40
+    ) as stage:
+        for tick in range(24):
+            stage.tick(visits=100 if tick < 14 else 500)
+        releases = {
+            one["tick"]: one for one in stage.client.get("/v1/streams/visits/releases?from=1").json()["releases"]
+        }
+        page = tab(stage.address).open("/streams/visits")
+        page.get_by_label("Show", exact=True).select_option("increase over 12 minutes")
+        expect(page.locator("#time-note")).to_contain_text("9 times out of 10")
+        page.get_by_label("Moment shown").focus()
+        slider = page.locator("#tick")
+        for tick in (20, 12, 22):  # in the first run; too early; in the second run, across its beginning
+            while int(slider.input_value()) != tick:
+                slider.press("ArrowLeft" if int(slider.input_value()) > tick else "ArrowRight")
+            if tick == 20:
+                now, before = releases[20], releases[8]
+                expect(page.locator("#legend")).to_contain_text(f"{now['value'] - before['value']:,}")
+                ends = f"{now['lower'] - before['upper']:,} to {now['upper'] - before['lower']:,}"
+                expect(page.locator("#legend")).to_contain_text(ends)
+            else:
+                expect(page.locator("#legend")).to_contain_text("not known")
+
+
 def test_moments_by_keyboard(tab, stage):
     page = tab().open("/streams/page-views")
     slider = page.get_by_label("Moment shown")

@@ -1,16 +1,16 @@
 // One stream: a moment, the time, what is promised, what it costs. New ticks come over one open connection.
 
+import * as about from "./about.js";
 import * as api from "./api.js";
 import { Chart, COLOURS, colourOf } from "./chart.js";
 import { byId, el, hidden, itemElement, itemText } from "./dom.js";
 import * as format from "./format.js";
-import { line, rows, single, times, withGaps } from "./numbers.js";
+import { increase, line, rows, single, times, withGaps } from "./numbers.js";
 import { operator } from "./operator.js";
 import * as words from "./words.js";
 
 const name = decodeURIComponent(location.pathname.split("/").filter(Boolean).pop() ?? "");
 const POINTS = 240; // at most in the chart
-const AT_ONCE = 10000; // ticks that the service gives in one answer
 const FIRST = 10; // rows of the list and of the table before "more"
 
 let stream = null;
@@ -20,6 +20,8 @@ let following = true;
 let span = 60; // ticks in the chart; 0 for all
 let history = []; // releases of the chart, the oldest first
 let drawn = []; // the same with gaps, as they are drawn
+let lines = []; // through them: { item, colour, name, values, lower, upper }
+let rise = 0; // ticks over which increases are shown; 0 for totals
 let chosen = []; // { item, colour }
 let wholeList = false;
 let tableRows = FIRST;
@@ -197,165 +199,74 @@ async function loadHistory() {
   history.forEach(keep);
 }
 
+/** How many points back an increase is counted from: as many ticks as asked for, or the least that the chart can show. */
+function stepsBack() {
+  if (!rise || history.length < 2) return 0;
+  return Math.ceil(rise / (history[1].tick - history[0].tick));
+}
+
 function overTime() {
   byId("chart").hidden = byId("legend").hidden = byId("numbers").hidden = history.length === 0 || chosen.length === 0;
-  const note = byId("time-note");
-  note.textContent = history.length === 0 ? words.nothing(stream, null)
+  const back = stepsBack();
+  byId("time-note").textContent = history.length === 0 ? words.nothing(stream, null)
     : chosen.length === 0 ? (rows(stream, history.at(-1)).length ? "Choose items in the list above to see them here." : words.nothing(stream, history.at(-1)))
-    : single(stream) ? "The line is what was published, the band its interval. Click a point in time to see it above."
-    : `Up to ${COLOURS} items, chosen in the list above. The lines are what was published, the bands their intervals.`;
+    : words.aboutLines(stream, back ? history.at(-1).confidence : null, COLOURS);
   if (byId("chart").hidden) return;
   drawn = withGaps(history);
-  chart.draw(times(drawn), chosen.map(({ item, colour }) => ({
+  lines = chosen.map(({ item, colour }) => ({
+    item,
     colour,
     name: item === null ? "" : itemText(item, 18),
-    ...line(stream, drawn, item),
-  })));
-  const last = history.at(-1);
+    ...(back ? increase(drawn, line(stream, drawn, item), back) : line(stream, drawn, item)),
+  }));
+  chart.draw(times(drawn), lines);
+  const last = drawn.length - 1;
   byId("chart").setAttribute("aria-label",
-    `Lines over time, from ${format.clock(history[0].ends, stream.tick_seconds)} to ${format.clock(last.ends, stream.tick_seconds)}: ` +
-    chosen.map(({ item }) => {
-      const row = rows(stream, last).find((one) => one.item === item);
-      return `${item === null ? words.title(stream) : itemText(item)} ${row ? `ends at ${words.estimate(stream, row)}` : "is not published at the end"}`;
+    `${back ? "Increases" : "Totals"} over time, from ${format.clock(drawn[0].ends, stream.tick_seconds)} to ` +
+    `${format.clock(drawn[last].ends, stream.tick_seconds)}: ` +
+    lines.map((one) => {
+      const row = at(one, last);
+      return `${one.item === null ? words.title(stream) : itemText(one.item)} ${row ? `ends at ${words.estimate(stream, row)}` : "is not published at the end"}`;
     }).join("; "));
   legend(null);
   table();
 }
 
+/** A line at one point, or null where it has none. */
+const at = ({ values, lower, upper }, index) =>
+  index < 0 || values[index] === null ? null : { value: values[index], lower: lower[index], upper: upper[index] };
+
 /** What the lines say at a moment: that under the pointer, or the one chosen. */
-function legend(index) {
-  const release = index === null || index === undefined ? kept.get(shown) : drawn[index];
-  if (!release || release.gap || !stream) return;
-  const found = rows(stream, release);
+function legend(pointed) {
+  if (!lines.length) return;
+  const index = pointed ?? drawn.findLastIndex((release) => !release.gap && release.tick <= shown);
+  if (index < 0 || drawn[index].gap) return;
   byId("legend").replaceChildren(
-    ...chosen.map(({ item, colour }) => {
-      const row = found.find((one) => one.item === item);
+    ...lines.map((one) => {
+      const row = at(one, index);
       return el("li", {},
-        el("span", { class: `swatch line-${colour + 1}`, "aria-hidden": "true" }),
-        item === null ? el("span", { class: "item" }, words.unit(stream)) : itemElement(item, 28),
+        el("span", { class: `swatch line-${one.colour + 1}`, "aria-hidden": "true" }),
+        one.item === null ? el("span", { class: "item" }, words.unit(stream)) : itemElement(one.item, 28),
         el("span", { class: "figure" }, row ? format.number(row.value) : "–"),
-        el("span", { class: "range" }, row ? format.interval(row.lower, row.upper) : "not published"));
+        el("span", { class: "range" }, row ? format.interval(row.lower, row.upper) : rise ? "not known" : "not published"));
     }),
-    el("li", { class: "when" }, format.clock(release.ends, stream.tick_seconds)));
+    el("li", { class: "when" }, format.clock(drawn[index].ends, stream.tick_seconds)));
 }
 
 function table() {
   if (!byId("numbers").open) return;
-  const newest = [...history].reverse();
-  const columns = chosen.map(({ item }) => item);
+  const newest = drawn.map((release, index) => ({ release, index })).filter(({ release }) => !release.gap).reverse();
   byId("table").replaceChildren(
     el("caption", { class: "unseen" }, "The numbers of the chart, the latest first"),
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Until"),
-      columns.map((item) => el("th", { scope: "col", class: "figure" }, item === null ? words.unit(stream) : itemElement(item, 24))))),
-    el("tbody", {}, newest.slice(0, tableRows).map((release) => {
-      const found = rows(stream, release);
-      return el("tr", {}, el("th", { scope: "row" }, format.clock(release.ends, stream.tick_seconds)), columns.map((item) => {
-        const row = found.find((one) => one.item === item);
+      lines.map(({ item }) => el("th", { scope: "col", class: "figure" }, item === null ? words.unit(stream) : itemElement(item, 24))))),
+    el("tbody", {}, newest.slice(0, tableRows).map(({ release, index }) =>
+      el("tr", {}, el("th", { scope: "row" }, format.clock(release.ends, stream.tick_seconds)), lines.map((one) => {
+        const row = at(one, index);
         return el("td", { class: "figure" }, row ? format.number(row.value) : "–",
           row ? el("span", { class: "range" }, format.interval(row.lower, row.upper)) : null);
-      }));
-    })));
+      })))));
   byId("more").hidden = newest.length <= tableRows;
-}
-
-// ---- What does not change with a tick
-
-function facts() {
-  const fact = (term, ...text) => el("li", {}, el("span", { class: "term" }, term), el("span", { class: "fact" }, ...text));
-  const time = (iso) => el("time", { datetime: iso }, format.day(iso));
-  byId("facts").replaceChildren(
-    fact("Protects", words.protects(stream)),
-    fact("New numbers", `every ${format.every(stream.tick_seconds)}`),
-    fact("Runs", time(stream.begins), " to ", time(stream.ends)),
-    fact("Budget", `ε ${format.figure(stream.epsilon)}`, stream.delta ? `, δ ${stream.delta}` : ""));
-}
-
-function promise() {
-  const who = {
-    curator: "Trusted with the events: those who run this service. An event is removed when its tick is published; what is remembered, " +
-      "so that nobody is counted twice, stays with them. Everybody else sees only what is on this page.",
-    pan: "An event is forgotten as soon as it is counted: what the service has in memory and on disk is private itself.",
-    local: "Nobody is trusted with the answers: each was randomised on the device that sent it.",
-  };
-  const guarantee = Object.entries(stream.guarantee ?? {}).filter(([, value]) => value !== null && value !== undefined);
-  byId("promise").replaceChildren(
-    el("p", { class: "promise" }, stream.promise),
-    el("p", {}, words.meaning(stream)),
-    el("p", {}, who[stream.kind === "survey" ? "local" : stream.trust] ?? ""),
-    guarantee.length ? el("details", {}, el("summary", {}, "The guarantee in full"), properties(guarantee)) : "");
-}
-
-function properties(pairs) {
-  const text = (value) => (Array.isArray(value) ? value.map(text).join("; ") : typeof value === "object" && value !== null
-    ? Object.entries(value).map(([key, inner]) => `${key.replaceAll("_", " ")}: ${text(inner)}`).join(", ")
-    : String(value));
-  return el("dl", { class: "properties" }, pairs.flatMap(([key, value]) =>
-    [el("div", {}, el("dt", {}, key.replaceAll("_", " ")), el("dd", {}, text(value)))]));
-}
-
-function budget() {
-  const { granted, spent } = stream.budget ?? {};
-  const pair = (one) => (one ? `ε ${format.figure(one.epsilon)}${one.delta ? `, δ ${one.delta}` : ""}` : "–");
-  const ofRun = stream.ticks / (stream.run ?? 1);
-  const passed = Math.min(1, 1 - (stream.ticks - published) / ofRun);
-  const meter = el("progress", { max: "1", value: String(passed), "aria-label": "Share of the horizon that has passed" });
-  const next = stream.following;
-  const left = Math.max(0, (Date.parse(stream.ends) - Date.now()) / 1000);
-  byId("budget").replaceChildren(
-    el("dl", { class: "properties" },
-      el("div", {}, el("dt", {}, "granted"), el("dd", {}, pair(granted))),
-      el("div", {}, el("dt", {}, "spent so far"), el("dd", {}, pair(spent))),
-      el("div", {}, el("dt", {}, "to come"), el("dd", {}, next
-        ? `${pair(next)} more from ${format.moment(next.begins)}`
-        : stream.state === "ended" ? "nothing: the stream has ended" : "nothing more is planned"))),
-    el("p", {}, stream.kind === "survey"
-      ? "An answer costs whoever gives it this much, once, when it is sent. Counting and publishing the answers costs nothing more."
-      : "The whole budget was charged before the first event counted. It covers every number until the end; publishing or reading another one costs nothing more."),
-    meter,
-    el("p", { class: "muted" }, `${format.number(published)} of ${format.number(stream.ticks)} ticks published. ` + (stream.state === "ended"
-      ? `It ended on ${format.moment(stream.ends)} and takes no more events.`
-      : `${format.duration(left)} left. ` + (next
-        ? `From ${format.moment(next.begins)} it goes on under a new budget of ${pair(next)}: what both together reveal about somebody adds up.`
-        : `On ${format.moment(stream.ends)} it ends and takes no more events.`))));
-}
-
-/** Everything in as few files as the service gives it in. */
-function parts() {
-  if (published <= AT_ONCE) return [["Everything so far", { from: 1 }]];
-  return Array.from({ length: Math.ceil(published / AT_ONCE) }, (_, part) => {
-    const which = { from: part * AT_ONCE + 1, to: Math.min(published, (part + 1) * AT_ONCE) };
-    return [`Ticks ${format.number(which.from)} to ${format.number(which.to)}`, which];
-  });
-}
-
-function downloads() {
-  const forms = [["csv", "CSV"], ["json", "JSON"], ["arrow", "Arrow"]];
-  const links = (label, which) => el("li", {}, el("span", { class: "term" }, label), forms.map(([form, text]) => {
-    const path = api.releasesAddress(name, { ...which, format: form });
-    const link = el("a", { class: "button", href: path, download: `${name}.${form}` }, text, hidden(` of ${label.toLowerCase()}`));
-    // A file behind a token is fetched with it first.
-    if (!stream.public) {
-      link.addEventListener("click", async (event) => {
-        if (link.href.startsWith("blob:")) return;
-        event.preventDefault();
-        link.href = await api.blobAddress(path);
-        link.click();
-      });
-    }
-    return link;
-  }));
-  byId("downloads").replaceChildren(el("ul", { class: "downloads" },
-    parts().map(([label, which]) => links(label, which)),
-    links("The ticks of the chart", history.length ? { from: history[0].tick, to: history.at(-1).tick } : {})),
-    el("p", { class: "muted" }, "What is published may be kept, copied and computed with: the promise holds whatever is done with it."));
-}
-
-function definition() {
-  byId("definition").replaceChildren(
-    el("p", {}, "Public, and fixed since the first event: another definition would be another stream with a budget of its own."),
-    properties(Object.entries(stream.definition ?? {}).map(([key, value]) =>
-      [key, ["tick", "horizon"].includes(key) && Number.isInteger(value) ? format.duration(value) : value])),
-    stream.digest ? el("p", { class: "muted digest" }, "Digest ", el("code", {}, stream.digest)) : "");
 }
 
 // ---- Coming and going
@@ -371,7 +282,7 @@ function announce(release) {
   if (!single(stream) && chosen.length === 0 && history.length < 3) firstChoice();
   moment();
   overTime();
-  budget();
+  about.budget(stream, published);
   if (published >= stream.ticks) reload();
 }
 
@@ -403,15 +314,17 @@ async function reload() {
   if (!byId("span").options.length) {
     byId("span").append(...spans().map(([ticks, text]) => el("option", { value: ticks }, text)));
     byId("span").value = String(span = spans()[0][0]);
+    byId("rise").append(...[0, 12, 60].filter((ticks) => ticks < stream.ticks).map((ticks) => el("option", { value: ticks },
+      ticks ? `increase over ${format.duration(ticks * stream.tick_seconds)}` : "totals so far")));
   }
   await loadHistory();
   if (!chosen.length) firstChoice();
   byId("content").hidden = false;
-  facts();
-  promise();
-  budget();
-  downloads();
-  definition();
+  about.facts(stream);
+  about.promise(stream);
+  about.budget(stream, published);
+  about.definition(stream);
+  about.downloads(stream, published, history);
   moment();
   overTime();
   watch();
@@ -431,7 +344,11 @@ byId("span").addEventListener("change", async (event) => {
   span = Number(event.target.value);
   await loadHistory();
   overTime();
-  downloads();
+  about.downloads(stream, published, history);
+});
+byId("rise").addEventListener("change", (event) => {
+  rise = Number(event.target.value);
+  overTime();
 });
 byId("numbers").addEventListener("toggle", table);
 byId("more").addEventListener("click", () => ((tableRows += 50), table()));

@@ -1,0 +1,106 @@
+// What a stream says about itself beside its numbers: promise, budget, definition, files.
+
+import * as api from "./api.js";
+import { byId, el, hidden } from "./dom.js";
+import * as format from "./format.js";
+import * as words from "./words.js";
+
+const AT_ONCE = 10000; // ticks that the service gives in one answer
+
+export function facts(stream) {
+  const fact = (term, ...text) => el("li", {}, el("span", { class: "term" }, term), el("span", { class: "fact" }, ...text));
+  const time = (iso) => el("time", { datetime: iso }, format.day(iso));
+  byId("facts").replaceChildren(
+    fact("Protects", words.protects(stream)),
+    fact("New numbers", `every ${format.every(stream.tick_seconds)}`),
+    fact("Runs", time(stream.begins), " to ", time(stream.ends)),
+    fact("Budget", `ε ${format.figure(stream.epsilon)}`, stream.delta ? `, δ ${stream.delta}` : ""));
+}
+
+export function promise(stream) {
+  const who = {
+    curator: "Trusted with the events: those who run this service. An event is removed when its tick is published; what is remembered, " +
+      "so that nobody is counted twice, stays with them. Everybody else sees only what is on this page.",
+    pan: "An event is forgotten as soon as it is counted: what the service has in memory and on disk is private itself.",
+    local: "Nobody is trusted with the answers: each was randomised on the device that sent it.",
+  };
+  const guarantee = Object.entries(stream.guarantee ?? {}).filter(([, value]) => value !== null && value !== undefined);
+  byId("promise").replaceChildren(
+    el("p", { class: "promise" }, stream.promise),
+    el("p", {}, words.meaning(stream)),
+    el("p", {}, who[stream.kind === "survey" ? "local" : stream.trust] ?? ""),
+    guarantee.length ? el("details", {}, el("summary", {}, "The guarantee in full"), properties(guarantee)) : "");
+}
+
+function properties(pairs) {
+  const text = (value) => (Array.isArray(value) ? value.map(text).join("; ") : typeof value === "object" && value !== null
+    ? Object.entries(value).map(([key, inner]) => `${key.replaceAll("_", " ")}: ${text(inner)}`).join(", ")
+    : String(value));
+  return el("dl", { class: "properties" }, pairs.flatMap(([key, value]) =>
+    [el("div", {}, el("dt", {}, key.replaceAll("_", " ")), el("dd", {}, text(value)))]));
+}
+
+export function budget(stream, published) {
+  const { granted, spent } = stream.budget ?? {};
+  const pair = (one) => (one ? `ε ${format.figure(one.epsilon)}${one.delta ? `, δ ${one.delta}` : ""}` : "–");
+  const ofRun = stream.ticks / (stream.run ?? 1);
+  const passed = Math.min(1, 1 - (stream.ticks - published) / ofRun);
+  const meter = el("progress", { max: "1", value: String(passed), "aria-label": "Share of the horizon that has passed" });
+  const next = stream.following;
+  const left = Math.max(0, (Date.parse(stream.ends) - Date.now()) / 1000);
+  byId("budget").replaceChildren(
+    el("dl", { class: "properties" },
+      el("div", {}, el("dt", {}, "granted"), el("dd", {}, pair(granted))),
+      el("div", {}, el("dt", {}, "spent so far"), el("dd", {}, pair(spent))),
+      el("div", {}, el("dt", {}, "to come"), el("dd", {}, next
+        ? `${pair(next)} more from ${format.moment(next.begins)}`
+        : stream.state === "ended" ? "nothing: the stream has ended" : "nothing more is planned"))),
+    el("p", {}, stream.kind === "survey"
+      ? "An answer costs whoever gives it this much, once, when it is sent. Counting and publishing the answers costs nothing more."
+      : "The whole budget was charged before the first event counted. It covers every number until the end; publishing or reading another one costs nothing more."),
+    meter,
+    el("p", { class: "muted" }, `${format.number(published)} of ${format.number(stream.ticks)} ticks published. ` + (stream.state === "ended"
+      ? `It ended on ${format.moment(stream.ends)} and takes no more events.`
+      : `${format.duration(left)} left. ` + (next
+        ? `From ${format.moment(next.begins)} it goes on under a new budget of ${pair(next)}: what both together reveal about somebody adds up.`
+        : `On ${format.moment(stream.ends)} it ends and takes no more events.`))));
+}
+
+/** Everything in as few files as the service gives it in. */
+function parts(published) {
+  if (published <= AT_ONCE) return [["Everything so far", { from: 1 }]];
+  return Array.from({ length: Math.ceil(published / AT_ONCE) }, (_, part) => {
+    const which = { from: part * AT_ONCE + 1, to: Math.min(published, (part + 1) * AT_ONCE) };
+    return [`Ticks ${format.number(which.from)} to ${format.number(which.to)}`, which];
+  });
+}
+
+export function downloads(stream, published, history) {
+  const forms = [["csv", "CSV"], ["json", "JSON"], ["arrow", "Arrow"]];
+  const links = (label, which) => el("li", {}, el("span", { class: "term" }, label), forms.map(([form, text]) => {
+    const path = api.releasesAddress(stream.name, { ...which, format: form });
+    const link = el("a", { class: "button", href: path, download: `${stream.name}.${form}` }, text, hidden(` of ${label.toLowerCase()}`));
+    // A file behind a token is fetched with it first.
+    if (!stream.public) {
+      link.addEventListener("click", async (event) => {
+        if (link.href.startsWith("blob:")) return;
+        event.preventDefault();
+        link.href = await api.blobAddress(path);
+        link.click();
+      });
+    }
+    return link;
+  }));
+  byId("downloads").replaceChildren(el("ul", { class: "downloads" },
+    parts(published).map(([label, which]) => links(label, which)),
+    links("The ticks of the chart", history.length ? { from: history[0].tick, to: history.at(-1).tick } : {})),
+    el("p", { class: "muted" }, "What is published may be kept, copied and computed with: the promise holds whatever is done with it."));
+}
+
+export function definition(stream) {
+  byId("definition").replaceChildren(
+    el("p", {}, "Public, and fixed since the first event: another definition would be another stream with a budget of its own."),
+    properties(Object.entries(stream.definition ?? {}).map(([key, value]) =>
+      [key, ["tick", "horizon"].includes(key) && Number.isInteger(value) ? format.duration(value) : value])),
+    stream.digest ? el("p", { class: "muted digest" }, "Digest ", el("code", {}, stream.digest)) : "");
+}
