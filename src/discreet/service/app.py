@@ -6,14 +6,11 @@ import asyncio
 import contextlib
 import datetime
 import hashlib
-import os
-import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio
-import msgspec
 from fastapi import FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
@@ -25,16 +22,17 @@ from starlette.staticfiles import StaticFiles
 from discreet._version import __version__
 from discreet.errors import MessageError
 from discreet.service import models
-from discreet.service.access import Access, Caller
+from discreet.service.access import Access
 from discreet.service.guard import Guard, problem_response
-from discreet.service.ingest import FORMATS, Reader, RowsRead, plausible_event
+from discreet.service.ingest import plausible_event
+from discreet.service.intake import EventsLane, Intake, encode_json, json_response
 from discreet.service.kinds import description_of_round, protocol_of
 from discreet.service.live import Live
-from discreet.service.problems import ProblemError, too_busy
+from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
 from discreet.service.running import Service
-from discreet.service.shown import described, metrics, releases_as_arrow, releases_as_csv, releases_as_json
-from discreet.service.streams import Arrival, LiveStream
+from discreet.service.shown import described, metrics, releases_as_arrow, releases_as_csv
+from discreet.service.streams import LiveStream
 
 __all__ = ["make_app"]
 
@@ -42,8 +40,6 @@ PAGE = Path(__file__).parent / "page"
 _ARROW = "application/vnd.apache.arrow.stream"
 _AT_ONCE = 10_000  # releases of one answer
 _BY_DEFAULT = 1_000
-_IN_A_THREAD = 2**20  # bytes of a body from which on reading it would keep others waiting
-_MOST_KEY = 200
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.ProblemModel, "description": text}
@@ -113,11 +109,6 @@ _PLAUSIBLE_BODY = {
     }
 }
 _Format = Annotated[Literal["json", "csv", "arrow"] | None, Query(alias="format", description="Instead of Accept")]
-_encode = msgspec.json.Encoder().encode
-
-
-def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(value if isinstance(value, bytes) else _encode(value), status, headers, "application/json")
 
 
 def make_app(service: Service, *, tls: bool = False, start: bool = True) -> FastAPI:
@@ -143,6 +134,8 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         lifespan=lifespan,
     )
     app.state.live = live
+    access = Access(service)
+    intake = Intake(service, access)
     app.add_middleware(
         CORSMiddleware,
         allow_origins=list(service.configuration.cors),
@@ -150,13 +143,13 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "If-None-Match"],
         expose_headers=["ETag", "Retry-After"],
     )
+    app.add_middleware(EventsLane, intake=intake)
     app.add_middleware(Guard, tls=tls)
 
     @app.exception_handler(ProblemError)
     async def refuse(request: Request, problem: ProblemError) -> Response:
-        name = request.path_params.get("name")
-        if isinstance(name, str) and name in service.streams and request.method == "POST":
-            service.streams[name].refused[problem.reason] += 1
+        if request.method == "POST":
+            service.refused(request.path_params.get("name", ""), problem.reason)
         return problem_response(problem)
 
     @app.exception_handler(RequestValidationError)
@@ -173,8 +166,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         response.headers.update(error.headers or {})
         return response
 
-    access = Access(service)
-    _add_in(app, service, access)
+    _add_in(app, service, access, intake)
     _add_out(app, service, access, live)
     _add_operators(app, service, access)
     _add_page(app)
@@ -197,130 +189,10 @@ def _description(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-# ---- in -------------------------------------------------------------------------------------------------------------
+# ---- in --------------------------------------------------------------------------------------------------------------
 
 
-class _Intake:
-    """From a request to the disk."""
-
-    def __init__(self, service: Service, access: Access) -> None:
-        self.service = service
-        self.access = access
-        self._readers = {
-            name: Reader(stream.definition)
-            for name, stream in service.streams.items()
-            if stream.definition.kind != "survey"
-        }
-        self._reading = 0
-        self.secret = _secret(service.folder)
-
-    async def body(self, request: Request, most: int | None = None) -> bytes:
-        """All of it, unless it is too large or does not come in time."""
-        limits = self.service.configuration.limits
-        most = limits.body_bytes if most is None else min(most, limits.body_bytes)
-        if request.headers.get("content-encoding", "identity").lower() != "identity":
-            raise ProblemError(415, "Content-Encoding is not taken here")
-        length = request.headers.get("content-length", "")
-        if length.isdigit() and int(length) > most:
-            raise _too_large(most)
-        pieces, size = [], 0
-        try:
-            with anyio.fail_after(limits.body_seconds):
-                async for piece in request.stream():
-                    size += len(piece)
-                    self._reading += len(piece)
-                    if size > most:
-                        raise _too_large(most)
-                    if self._reading > limits.waiting_bytes:
-                        raise too_busy()
-                    pieces.append(piece)
-        except TimeoutError:
-            raise ProblemError(408, "The body did not come in time") from None
-        finally:
-            self._reading -= size
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def key(self, request: Request, caller: Caller, body: bytes) -> tuple[bytes | None, bytes | None]:
-        """(key, digest of what came) of a request that may be repeated; keys are the caller's own."""
-        given = request.headers.get("idempotency-key")
-        if given is None:
-            return None, None
-        if not 1 <= len(given) <= _MOST_KEY:
-            raise ProblemError(422, f"An Idempotency-Key has 1 to {_MOST_KEY} characters")
-        key = hashlib.sha256(f"{caller.name if caller.token else ''}\0{given}".encode()).digest()[:16]
-        form = request.headers.get("content-type", "")
-        return key, hashlib.sha256(f"{form}\0{request.url.query}\0".encode() + body).digest()[:16]
-
-    async def take(
-        self, stream: LiveStream, rows: int, columns: Any, taken: int, key: bytes | None, digest: bytes | None
-    ) -> tuple[int, bool]:
-        """Have it on disk; (how many rows were taken, whether an earlier request had brought them)."""
-        if key is not None and digest is not None:
-            before = stream.before(key, digest)
-            if before is not None:
-                return before, True
-            pending = stream.pending.get(key)
-            if pending is not None:
-                if pending[0] != digest:
-                    raise ProblemError(422, "The Idempotency-Key was used for another body")
-                return await asyncio.shield(pending[1]), True
-        stream.admit()
-        data, size = stream.prepared(rows, columns)
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[int] = loop.create_future()
-
-        def finish(arrival: Arrival, error: Exception | None) -> None:
-            if key is not None:
-                stream.pending.pop(key, None)
-            if future.cancelled():
-                return
-            if error is None:
-                future.set_result(arrival.accepted)
-            else:
-                future.set_exception(error)
-
-        def done(arrival: Arrival, error: Exception | None) -> None:
-            loop.call_soon_threadsafe(finish, arrival, error)
-
-        if key is not None:
-            stream.pending[key] = (digest, future)
-        try:
-            self.service.submit(stream, Arrival(rows, data, taken, key, digest, size), done)
-        except BaseException:
-            if key is not None:
-                stream.pending.pop(key, None)
-            raise
-        return await asyncio.shield(future), False
-
-    async def read(self, stream: LiveStream, form: str, body: bytes, skip: bool) -> RowsRead:
-        reader = self._readers[stream.name]
-        if len(body) < _IN_A_THREAD:
-            return reader.read(form, body, skip)
-        return await anyio.to_thread.run_sync(reader.read, form, body, skip)
-
-    def reader(self, name: str) -> Reader:
-        return self._readers[name]
-
-
-def _too_large(most: int) -> ProblemError:
-    return ProblemError(413, "The body is too large", f"At most {most} bytes are taken at once.")
-
-
-def _secret(folder: Path) -> bytes:
-    """The key that tells visitors apart whose tracker sends no id; made once."""
-    path = folder / "visitors.key"
-    with contextlib.suppress(FileExistsError):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(file, secrets.token_bytes(32))
-            os.fsync(file)
-        finally:
-            os.close(file)
-    return path.read_bytes()
-
-
-def _add_in(app: FastAPI, service: Service, access: Access) -> None:
-    intake = _Intake(service, access)
+def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> None:
 
     @app.post(
         "/v1/streams/{name}/events", status_code=202, response_model=models.AcceptedModel, responses=_TAKING,
@@ -333,20 +205,7 @@ def _add_in(app: FastAPI, service: Service, access: Access) -> None:
         idempotency_key: Annotated[str | None, Header(description="A retry with the same key counts once")] = None,
     ) -> Response:
         """Events: NDJSON, a JSON array, CSV with a header, or an Arrow stream. On disk when this answers."""
-        caller = access.caller(request)
-        stream = access.stream(caller, "ingest", name)
-        if stream.definition.kind == "survey":
-            raise ProblemError(409, "A survey takes reports, not events", "Send them to /messages.")
-        form = FORMATS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
-        if form is None:
-            raise ProblemError(415, "The format is not known", f"Content-Type is one of {', '.join(FORMATS)}.")
-        stream.admit()
-        body = await intake.body(request)
-        key, digest = intake.key(request, caller, body)
-        rows = await intake.read(stream, form, body, bad_rows == "skip")
-        access.events(caller, rows.taken)
-        taken, _ = await intake.take(stream, rows.counted, rows.columns, rows.taken, key, digest)
-        return _json({"accepted": taken, **({"skipped": rows.skipped} if bad_rows == "skip" else {})}, 202)
+        return await intake.events(name, request, bad_rows == "skip")
 
     @app.post(
         "/v1/streams/{name}/messages", status_code=202, response_model=models.AcceptedModel, responses=_TAKING,
@@ -373,7 +232,7 @@ def _add_in(app: FastAPI, service: Service, access: Access) -> None:
             raise ProblemError(422, "The report cannot be taken", "A message without a token has one report.")
         access.events(caller, opened.items)
         taken, _ = await intake.take(stream, opened.items, body, opened.items, None, None)
-        return _json({"accepted": taken, "repeated": opened.items - taken}, 202)
+        return json_response({"accepted": taken, "repeated": opened.items - taken}, 202)
 
     @app.post(
         "/api/event", status_code=202, response_model=models.AcceptedModel, responses=_TAKING,
@@ -398,7 +257,7 @@ def _add_in(app: FastAPI, service: Service, access: Access) -> None:
             taking.append(intake.take(stream, rows.counted, rows.columns, rows.taken, None, None))
         await asyncio.gather(*taking)
         # The same answer for a site that nobody counts: it tells nothing of what exists.
-        return _json({"accepted": 1}, 202)
+        return json_response({"accepted": 1}, 202)
 
     @app.get("/v1/streams/{name}/round", response_model=models.RoundModel, responses=_ASKING, tags=["in"])
     async def round_of(name: str, request: Request) -> Response:
@@ -409,7 +268,7 @@ def _add_in(app: FastAPI, service: Service, access: Access) -> None:
             stream = access.stream(caller, "read", name)
         if stream.definition.kind != "survey":
             raise ProblemError(404, "This stream has no round")
-        return _json(description_of_round(stream.definition, name, stream.run))
+        return json_response(description_of_round(stream.definition, name, stream.run))
 
 
 # ---- out ------------------------------------------------------------------------------------------------------------
@@ -458,13 +317,13 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
     async def streams(request: Request) -> Response:
         """The streams that you may read."""
         found = access.readable(access.caller(request))
-        body = _encode({"title": service.configuration.title, "streams": [described(stream) for stream in found]})
+        body = encode_json({"title": service.configuration.title, "streams": [described(stream) for stream in found]})
         return _tagged(request, body, _digest_of(body), "application/json")
 
     @app.get("/v1/streams/{name}", response_model=models.StreamModel, responses=_ASKING, tags=["out"])
     async def stream(name: str, request: Request) -> Response:
         """A stream: definition, promise, budget, latest release."""
-        body = _encode(described(readable(request, name), whole=True))
+        body = encode_json(described(readable(request, name), whole=True))
         return _tagged(request, body, _digest_of(body), "application/json")
 
     other: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, _ARROW: {}}}}
@@ -549,12 +408,12 @@ def _add_operators(app: FastAPI, service: Service, access: Access) -> None:
     async def status(request: Request) -> Response:
         """True counts: lag, spool, what was taken and refused. For admins."""
         access.admin(access.caller(request))
-        return _json(service.status(), headers={"Cache-Control": "no-store"})
+        return json_response(service.status(), headers={"Cache-Control": "no-store"})
 
     @app.get("/healthz", response_model=models.HealthModel, tags=["admin"])
     async def healthz() -> Response:
         """It runs."""
-        return _json({"status": "ok"})
+        return json_response({"status": "ok"})
 
     @app.get(
         "/readyz", response_model=models.HealthModel, tags=["admin"],
@@ -564,7 +423,7 @@ def _add_operators(app: FastAPI, service: Service, access: Access) -> None:
         """It runs, and what is due is out."""
         if not service.ready:
             raise ProblemError(503, "Ticks that are due are not out yet", retry_after=5)
-        return _json({"status": "ready"})
+        return json_response({"status": "ready"})
 
 
 def _add_page(app: FastAPI) -> None:

@@ -295,7 +295,9 @@ def _text(row: dict[str, Any], field: str) -> str:
 
 
 def _longest(array: pa.Array) -> int:
-    return pc.max(pc.binary_length(array)).as_py() or 0 if len(array) else 0
+    if array.nbytes <= MAX_FIELD_BYTES:  # all of it is short
+        return 0
+    return pc.max(pc.binary_length(array)).as_py() or 0
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

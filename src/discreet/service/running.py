@@ -209,6 +209,11 @@ class Service:
             return ProblemError(500, "Internal error")
         return None
 
+    def refused(self, name: str, reason: str) -> None:
+        """Count a refusal, for admins."""
+        if name in self.streams:
+            self.streams[name].refused[reason] += 1
+
     # ---- for operators ----------------------------------------------------------------------------------------------
 
     @property

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from discreet.service.running import Service
 __all__ = ["serve"]
 
 _DRAIN_SECONDS = 10
+_SWITCH_SECONDS = 0.0005  # the writer, back from the disk, does not wait long for the loop; 5 ms are usual
 
 
 class _Server(uvicorn.Server):
@@ -52,6 +54,7 @@ def serve(
 ) -> None:
     """Run until SIGTERM or Ctrl-C; then finish what was taken, and return."""
     logging.getLogger("discreet.service").setLevel(logging.INFO)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     service = Service(configuration, folder, ledger=ledger)
     app = make_app(service, tls=tls_cert is not None)
     config = uvicorn.Config(

@@ -1,0 +1,207 @@
+"""From a request to the disk: bodies, keys of retries, and the short way for events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from discreet.service.access import Access, Caller
+from discreet.service.guard import problem_response
+from discreet.service.ingest import FORMATS, Reader, RowsRead
+from discreet.service.problems import ProblemError, too_busy
+from discreet.service.running import Service
+from discreet.service.streams import Arrival, LiveStream
+
+__all__ = ["EventsLane", "Intake", "encode_json", "json_response"]
+
+_IN_A_THREAD = 2**20  # bytes of a body from which on reading it would keep others waiting
+_MOST_KEY = 200
+
+encode_json = msgspec.json.Encoder().encode
+
+
+def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """What is JSON already, or becomes it."""
+    return Response(value if isinstance(value, bytes) else encode_json(value), status, headers, "application/json")
+
+
+class Intake:
+    """From a request to the disk."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self.service = service
+        self.access = access
+        self._readers = {
+            name: Reader(stream.definition)
+            for name, stream in service.streams.items()
+            if stream.definition.kind != "survey"
+        }
+        self._reading = 0
+        self.secret = _secret(service.folder)
+
+    async def events(self, name: str, request: Request, skip: bool) -> Response:
+        """`POST /v1/streams/NAME/events`."""
+        caller = self.access.caller(request)
+        stream = self.access.stream(caller, "ingest", name)
+        if stream.definition.kind == "survey":
+            raise ProblemError(409, "A survey takes reports, not events", "Send them to /messages.")
+        form = FORMATS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        if form is None:
+            raise ProblemError(415, "The format is not known", f"Content-Type is one of {', '.join(FORMATS)}.")
+        stream.admit()
+        body = await self.body(request)
+        key, digest = self.key(request, caller, body)
+        rows = await self.read(stream, form, body, skip)
+        self.access.events(caller, rows.taken)
+        taken, _ = await self.take(stream, rows.counted, rows.columns, rows.taken, key, digest)
+        return json_response({"accepted": taken, **({"skipped": rows.skipped} if skip else {})}, 202)
+
+    async def body(self, request: Request, most: int | None = None) -> bytes:
+        """All of it, unless it is too large or does not come in time."""
+        limits = self.service.configuration.limits
+        most = limits.body_bytes if most is None else min(most, limits.body_bytes)
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise ProblemError(415, "Content-Encoding is not taken here")
+        length = request.headers.get("content-length", "")
+        if length.isdigit() and int(length) > most:
+            raise _too_large(most)
+        pieces, size = [], 0
+        try:
+            with anyio.fail_after(limits.body_seconds):
+                async for piece in request.stream():
+                    size += len(piece)
+                    self._reading += len(piece)
+                    if size > most:
+                        raise _too_large(most)
+                    if self._reading > limits.waiting_bytes:
+                        raise too_busy()
+                    pieces.append(piece)
+        except TimeoutError:
+            raise ProblemError(408, "The body did not come in time") from None
+        finally:
+            self._reading -= size
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def key(self, request: Request, caller: Caller, body: bytes) -> tuple[bytes | None, bytes | None]:
+        """(key, digest of what came) of a request that may be repeated; keys are the caller's own."""
+        given = request.headers.get("idempotency-key")
+        if given is None:
+            return None, None
+        if not 1 <= len(given) <= _MOST_KEY:
+            raise ProblemError(422, f"An Idempotency-Key has 1 to {_MOST_KEY} characters")
+        key = hashlib.sha256(f"{caller.name if caller.token else ''}\0{given}".encode()).digest()[:16]
+        form = request.headers.get("content-type", "")
+        return key, hashlib.sha256(f"{form}\0{request.url.query}\0".encode() + body).digest()[:16]
+
+    async def take(
+        self, stream: LiveStream, rows: int, columns: Any, taken: int, key: bytes | None, digest: bytes | None
+    ) -> tuple[int, bool]:
+        """Have it on disk; (how many rows were taken, whether an earlier request had brought them)."""
+        if key is not None and digest is not None:
+            before = stream.before(key, digest)
+            if before is not None:
+                return before, True
+            pending = stream.pending.get(key)
+            if pending is not None:
+                if pending[0] != digest:
+                    raise ProblemError(422, "The Idempotency-Key was used for another body")
+                return await asyncio.shield(pending[1]), True
+        stream.admit()
+        data, size = stream.prepared(rows, columns)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[int] = loop.create_future()
+
+        def finish(arrival: Arrival, error: Exception | None) -> None:
+            if key is not None:
+                stream.pending.pop(key, None)
+            if future.cancelled():
+                return
+            if error is None:
+                future.set_result(arrival.accepted)
+            else:
+                future.set_exception(error)
+
+        def done(arrival: Arrival, error: Exception | None) -> None:
+            loop.call_soon_threadsafe(finish, arrival, error)
+
+        if key is not None:
+            stream.pending[key] = (digest, future)
+        try:
+            self.service.submit(stream, Arrival(rows, data, taken, key, digest, size), done)
+        except BaseException:
+            if key is not None:
+                stream.pending.pop(key, None)
+            raise
+        return await asyncio.shield(future), False
+
+    async def read(self, stream: LiveStream, form: str, body: bytes, skip: bool) -> RowsRead:
+        reader = self._readers[stream.name]
+        if len(body) < _IN_A_THREAD:
+            return reader.read(form, body, skip)
+        return await anyio.to_thread.run_sync(reader.read, form, body, skip)
+
+    def reader(self, name: str) -> Reader:
+        return self._readers[name]
+
+
+class EventsLane:
+    """The way of events past everything that they do not need: most requests are these, many of them with one event.
+
+    What it does not know (a browser of another site, parameters it has not heard of) goes the long way.
+    """
+
+    def __init__(self, app: ASGIApp, intake: Intake) -> None:
+        self._app = app
+        self._intake = intake
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = self._name(scope)
+        if name is None:
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self._intake.events(name, request, scope["query_string"] == b"bad_rows=skip")
+        except ProblemError as problem:
+            self._intake.service.refused(name, problem.reason)
+            response = problem_response(problem)
+        await response(scope, receive, send)
+
+    @staticmethod
+    def _name(scope: Scope) -> str | None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            return None
+        parts = scope["path"].split("/")
+        if len(parts) != 5 or parts[1] != "v1" or parts[2] != "streams" or parts[4] != "events":
+            return None
+        if scope["query_string"] not in (b"", b"bad_rows=skip") or any(key == b"origin" for key, _ in scope["headers"]):
+            return None
+        return parts[3]
+
+
+def _too_large(most: int) -> ProblemError:
+    return ProblemError(413, "The body is too large", f"At most {most} bytes are taken at once.")
+
+
+def _secret(folder: Path) -> bytes:
+    """The key that tells visitors apart whose tracker sends no id; made once."""
+    path = folder / "visitors.key"
+    with contextlib.suppress(FileExistsError):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, secrets.token_bytes(32))
+            os.fsync(file)
+        finally:
+            os.close(file)
+    return path.read_bytes()
