@@ -31,7 +31,7 @@ from discreet.service.live import Live
 from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
 from discreet.service.running import Service
-from discreet.service.shown import described, metrics, releases_as_arrow, releases_as_csv
+from discreet.service.shown import described, metrics, releases_as_arrow, releases_as_csv, releases_as_json
 from discreet.service.streams import LiveStream
 
 __all__ = ["make_app"]
