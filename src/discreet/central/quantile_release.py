@@ -19,6 +19,7 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
+from discreet.privacy.calibration.tails import weighted_sum_reach
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
 from discreet.releases.quantiles import QuantileRow, Quantiles
@@ -281,29 +282,20 @@ class QuantileRelease:
     def reach(self, share: float, beta: float) -> Numbers:
         """For every boundary: what the noise of left - share n exceeds, on each side, with a chance of at most beta/2.
 
-        It is a sum of independent noises times known factors k. E[exp(x Z)] is at most exp(x^2 sigma^2/2) of a discrete
-        Gaussian, and at most 1/(1 - x^2 b^2) of discrete Laplace noise. By Chernoff's bound, with
-        K the largest |k|, R = sum(k^2)/K^2, and any y in (0, 1), as -ln(1 - y u) <= -u ln(1 - y) for u in [0, 1]:
-
-            Gaussian: sigma sqrt(2 sum(k^2) ln(2/beta)),    Laplace: b K (ln(2/beta) - R ln(1 - y))/sqrt(y).
+        It is a sum of independent noises times known factors k: of discrete Gaussians, for which E[exp(x Z)] is at most
+        exp(x^2 sigma^2/2), so that Chernoff's bound is sigma sqrt(2 sum(k^2) ln(2/beta)); or of discrete Laplace noises
+        (`weighted_sum_reach`).
         """
         squares, largest = self.tree.noises(np.arange(self.grid.bins + 1), share)
-        log, scale = math.log(2.0 / beta), float(self.noise.scale) * (1.0 + 1e-9)
+        log, scale = math.log(2.0 / beta), float(self.noise.scale)
         if self.noise.law == "gaussian":
-            return np.asarray(scale * np.sqrt(2.0 * squares * log))
-        largest = np.maximum(largest, 1e-12)
-        ratio, best = squares / largest**2, np.full(len(squares), np.inf)
-        for y in _TRIED:
-            np.minimum(best, (log - ratio * math.log1p(-y)) / math.sqrt(y), out=best)
-        return np.asarray(scale * largest * best)
+            return np.asarray(scale * (1.0 + 1e-9) * np.sqrt(2.0 * squares * log))
+        return scale * weighted_sum_reach(squares, largest, log)
 
     def error_bound(self, beta: float, share: float = 0.5) -> float:
         """With probability 1 - beta: by how many rows, or votes of people, the rank of a quantile is off at most."""
         vote = 1 if self.max_rows is None else VOTE
         return float(self.reach(share, probability("beta", beta)).max()) / vote
-
-
-_TRIED = [*np.geomspace(1e-4, 0.5, 40).tolist(), *(1.0 - np.geomspace(0.5, 0.01, 20)[1:]).tolist()]
 
 
 def _shares(given: Any) -> tuple[float, ...]:

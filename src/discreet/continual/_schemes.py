@@ -19,6 +19,7 @@ from discreet.continual._factors import Factor, levels
 from discreet.continual.one_shot import Published
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
+from discreet.releases.error_model import Noise
 
 __all__ = ["Factored", "Hidden", "Meta", "Scheme", "Sparse"]
 
@@ -42,6 +43,10 @@ class Scheme(abc.ABC):
     @abc.abstractmethod
     def error(self, tick: int) -> float:
         """The standard deviation of a published count."""
+
+    def noise(self, tick: int, draws: int) -> Noise:
+        """The law of the noise on a published count, for its bounds."""
+        return Noise("gaussian", Fraction(max(self.error(tick), 1e-3)), draws)
 
     @abc.abstractmethod
     def arrays(self) -> dict[str, Integers]: ...
@@ -133,8 +138,9 @@ class Meta(Scheme):
     """Algorithm 3 of [CO]: a tree over ticks. Each node is released once, by a one-shot mechanism; they add up."""
 
     def __init__(self, horizon: int, base: int, release: Callable[[Integers, Rank, RandomSource], Published],
-                 sigma: float, complete: bool) -> None:  # fmt: skip
+                 sigma: float, complete: bool, laplace: Fraction | None = None) -> None:  # fmt: skip
         self.base, self.levels = base, levels(horizon, base)
+        self._laplace = laplace  # the scale of a node's noise, where it is that
         self.release, self._sigma, self.complete = release, sigma, complete
         self.open = np.zeros((self.levels, 0), np.int64)  # the counts of the nodes that are not complete
         self.sums = np.zeros((self.levels, 0), np.int64)  # what was published of the nodes in use, level by level
@@ -156,12 +162,21 @@ class Meta(Scheme):
         there = np.flatnonzero(self.seen.any(axis=0))
         return there, self.sums[:, there].sum(axis=0)
 
-    def error(self, tick: int) -> float:
+    def _nodes(self, tick: int) -> int:
+        """How many nodes a tick adds up: the sum of its digits."""
         nodes = 0
         while tick:
             tick, digit = divmod(tick, self.base)
             nodes += digit
-        return math.sqrt(nodes) * self._sigma
+        return nodes
+
+    def error(self, tick: int) -> float:
+        return math.sqrt(self._nodes(tick)) * self._sigma
+
+    def noise(self, tick: int, draws: int) -> Noise:
+        if self._laplace is None:
+            return super().noise(tick, draws)
+        return Noise("laplace", self._laplace, draws, terms=self._nodes(tick))
 
     def renew(self, tick: int, source: RandomSource) -> None:
         """Nothing: the noise of a node is drawn when it is released, and what was released is public."""
@@ -185,14 +200,21 @@ class Sparse(Scheme):
     exp(3/(4 tau_1)): losses within a range of 1/tau_1, which is 1/(8 tau_1^2)-zCDP. Together (2k + 1/4)/(2 tau^2).
     (The paper counts 4 in place of the 1/4: it takes a run to be 2/tau_1-DP.) `run_cost` is the 1/4; states of
     earlier versions were begun with 1. Argument: docs/privacy/continual.md.
+
+    The margin of None is 4 tau_1 ln(d T), for the `places` d T that a count is compared at: what the paper's analysis
+    of its error asks for. It is public, and nothing of the privacy rests on it.
     """
 
     def __init__(self, make: Callable[[float], tuple[Factor, float]], rho: float, k: int, switches: int,
-                 margin: int, run_cost: float) -> None:  # fmt: skip
-        self._k, self._margin = k, margin
+                 margin: int | None, run_cost: float, places: int) -> None:  # fmt: skip
+        self._k = k
         tau_squared = (2 * k + (run_cost if switches else 0)) / (2.0 * rho) * (1.0 + 1e-12)
         self._tau1 = Fraction(math.sqrt(max(switches, 1) * tau_squared) * (1.0 + 1e-12))
         self._tau2 = Fraction(math.sqrt((switches + 1) * tau_squared) * (1.0 + 1e-12))
+        # Noise alone then starts a new choice with a probability of at most about one half over all ticks and items:
+        # P[Lap(4 tau_1) > 4 tau_1 ln(d T)] = 1/(2 d T) each.
+        wanted = math.ceil(4.0 * float(self._tau1) * math.log(max(places, 2)))
+        self.margin = wanted if margin is None else margin
         self.factor, each = make(float(1 / (2 * self._tau2 * self._tau2)))
         self.sigma = self.factor.sigma(each)
         self.top = np.zeros(0, np.int64)
@@ -213,7 +235,7 @@ class Sparse(Scheme):
         self.factor.advance(self.state, tick, self.sigma, source)
         if self.left[0] > 0:
             others = np.delete(total, self.top)
-            level = int(self._noisy(total).min()) + self._margin + int(self.level_noise[0])
+            level = int(self._noisy(total).min()) + self.margin + int(self.level_noise[0])
             if len(others) and (others + source.discrete_laplace(4 * self._tau1, len(others)) > level).any():
                 self._choose(total, tick, source)
         return self.top, self._noisy(total)

@@ -24,7 +24,7 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.checks import whole_number
-from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.error_model import ErrorModel
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ class Histogram(ListedOverTime):
         base: The base of the trees.
         limit: How many of the largest counts the mechanisms of unknown domains look at ("meta", "limit").
         keep_discovered: An item that passed the cut once stays visible ([CO] section 7); "factorised" and "tree".
-        switches: s of sparseGumb. margin: eta of sparseGumb, a whole number.
+        switches: s of sparseGumb.
+        margin: eta of sparseGumb, a whole number: how much larger another count must be for a new choice. By default
+            4 tau_1 ln(d T), for d items and T ticks, as its analysis wants it; 0 uses the choices up on noise.
         unit: dc.Event(), or dc.User(m) to protect people; steps then say whose the rows are.
         ledger, charge_id, source: As for `Counter`.
     """
@@ -120,7 +122,7 @@ class Histogram(ListedOverTime):
         limit: int | None = None,
         keep_discovered: bool = False,
         switches: int = 1,
-        margin: int = 0,
+        margin: int | None = None,
         unit: Unit | None = None,
         ledger: Account | None = None,
         charge_id: str | None = None,
@@ -151,13 +153,15 @@ class Histogram(ListedOverTime):
         self.limit = None if limit is None else whole_number("limit", limit, self.k or 1)
         self.keep_discovered = bool(keep_discovered)
         self.switches = whole_number("switches", switches, 0, horizon)
-        self.margin = whole_number("margin", margin, 0, 2**53)
+        self.margin = -1 if margin is None else whole_number("margin", margin, 0, 2**53)
         self._items: list[Item] = [] if self._domain is None else self._domain.to_pylist()
         self._index = {item: position for position, item in enumerate(self._items)}
         self._total = np.zeros(len(self._items), np.int64)
         self._added = np.zeros(0, np.int64)  # in the open tick
         self._run_cost = _RUN_COST
         self._scheme = self.make_scheme()
+        if margin is None:
+            self.margin = self._scheme.margin if isinstance(self._scheme, Sparse) else 0
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -203,8 +207,9 @@ class Histogram(ListedOverTime):
                 rho,
                 self.k,
                 self.switches,
-                self.margin,
+                None if self.margin < 0 else self.margin,
                 self._run_cost,
+                len(self._items) * self.horizon,
             )
         if self.mechanism in ("meta", "limit"):
             return self._meta(rho, None if known else delta)
@@ -252,15 +257,16 @@ class Histogram(ListedOverTime):
                 lambda h, rank, source: one_shot.unknown_laplace(h, scale, far, limit, rank, source),
                 math.sqrt(2.0) * float(scale),
                 False,
+                scale,
             )
         near = one_shot.gauss_shift(sigma, delta / (L * most))
         return self._tree(
             lambda h, rank, source: one_shot.unknown_gauss(h, sigma, near, limit, rank, source), float(sigma), False
         )
 
-    def _tree(self, node: Any, sigma: float, complete: bool) -> Meta:
+    def _tree(self, node: Any, sigma: float, complete: bool, laplace: Fraction | None = None) -> Meta:
         assert self.horizon is not None
-        return Meta(self.horizon, self.base, node, sigma, complete)
+        return Meta(self.horizon, self.base, node, sigma, complete, laplace)
 
     def _renew(self) -> None:
         self._scheme.renew(self.tick, self._source)
@@ -383,7 +389,7 @@ class Histogram(ListedOverTime):
         else:
             items = items_array(self._items[position] for position in where)
         draws = len(self._items) if self._domain is not None else _MOST_ITEMS
-        law = Noise("gaussian", Fraction(max(self.error(self.tick), 1e-3)), max(draws, 1))
+        law = self._scheme.noise(self.tick, max(draws, 1))
         model = ErrorModel(
             law,
             summary_below=0.0 if self._scheme.complete else math.inf,

@@ -27,17 +27,21 @@ MOST_ITEMS = 2**63
 class Noise:
     """`draws` independent integer noises of one law: "laplace" (scale) or "gaussian" (sigma), times `step`.
 
-    `step` is the size of a published count's unit in units of the noise: 1, or 1/(k+1) for the reduced sketch.
+    `step` is the size of a published count's unit in units of the noise: 1, or 1/(k+1) for the reduced sketch. With
+    `terms` each of the noises is the sum of so many of that law, or of fewer.
     """
 
     law: str
     scale: Fraction
     draws: int = 1
     step: Fraction = Fraction(1)
+    terms: int = 1
 
     def __post_init__(self) -> None:
         if self.law not in ("laplace", "gaussian"):
             raise ParameterError(f"law must be 'laplace' or 'gaussian', not {self.law!r}")
+        if self.terms != 1 and (self.law != "laplace" or self.terms < 1):
+            raise ParameterError("sums are of Laplace noises: those of Gaussian ones are Gaussian")
 
     def upper_tail(self, s: int) -> float:
         """P[Z >= s] of one draw, never understated."""
@@ -56,6 +60,13 @@ class Noise:
         """
         # P[all |Z| <= b] = (1 - 2 P[Z >= b+1])^draws >= 1 - beta
         most = -math.expm1(math.log1p(-probability("beta", beta)) / self.draws) / tails
+        if self.terms > 1:
+            import numpy as np
+
+            from discreet.privacy.calibration.tails import weighted_sum_reach
+
+            reach = weighted_sum_reach(np.array([float(self.terms)]), np.ones(1), -math.log(most))
+            return math.ceil(float(self.scale) * float(reach[0]))
         if self.law == "laplace":
             from discreet.privacy.calibration.tails import laplace_reach
 
@@ -74,7 +85,7 @@ class Noise:
         if self.law == "gaussian":
             return float(self.scale) ** 2
         # 2 q/(1-q)^2 = 1/(2 sinh(1/(2 b))^2), q = exp(-1/b).
-        return 0.5 / math.sinh(min(0.5 / float(self.scale), 300.0)) ** 2
+        return self.terms * 0.5 / math.sinh(min(0.5 / float(self.scale), 300.0)) ** 2
 
     def draw(self, source: RandomSource) -> int:
         """One draw, of step 1."""
@@ -82,12 +93,14 @@ class Noise:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description; the scale and step are written as exact fractions."""
-        return {"law": self.law, "scale": str(self.scale), "draws": self.draws, "step": str(self.step)}
+        told = {"law": self.law, "scale": str(self.scale), "draws": self.draws, "step": str(self.step)}
+        return told if self.terms == 1 else {**told, "terms": self.terms}  # others are written as they always were
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Noise:
         """The inverse of `to_dict`."""
-        return cls(values["law"], Fraction(values["scale"]), int(values["draws"]), Fraction(values["step"]))
+        scale, step = Fraction(values["scale"]), Fraction(values["step"])
+        return cls(values["law"], scale, int(values["draws"]), step, int(values.get("terms", 1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,31 @@ def log_sum_tail(rate: float, s: int) -> float:
     return -rate * s - 2.0 * math.log1p(q) + math.log(s * -math.expm1(-rate) + (1.0 + q + 2.0 * q * q) / (1.0 + q))
 
 
+_LAMBDAS = (*(0.0001 * 5000.0 ** (i / 39) for i in range(40)), *(1.0 - 0.5 * 0.02 ** (i / 19) for i in range(1, 20)))
+
+
+def weighted_sum_reach(
+    squares: npt.NDArray[np.float64], largest: npt.NDArray[np.float64], log_inverse: float
+) -> npt.NDArray[np.float64]:
+    """Reaches t, in units of the scale, with P[sum k_i Z_i > t] <= exp(-log_inverse), for independent Laplace noises.
+
+    E[exp(x Z)] = (cosh(1/b) - 1)/(cosh(1/b) - cosh x) <= 1/(1 - x^2 b^2), as (cosh u - 1)/u^2 grows with u. By Chernoff
+    with K the largest |k_i|, R = sum(k_i^2)/K^2, and any y in (0, 1), as -ln(1 - y u) <= -u ln(1 - y) for u in [0, 1]:
+
+        t = b K (log_inverse - R ln(1 - y))/sqrt(y)
+
+    Args:
+        squares: sum(k_i^2), for each sum.
+        largest: K, for each sum.
+        log_inverse: The logarithm of 1 over the probability.
+    """
+    widest = np.maximum(largest, 1e-12)
+    ratio, best = squares / widest**2, np.full(len(squares), np.inf)
+    for y in _LAMBDAS:
+        np.minimum(best, (log_inverse - ratio * math.log1p(-y)) / math.sqrt(y), out=best)
+    return np.asarray(widest * best * (1.0 + 1e-9))
+
+
 def _log_below(rate: float, s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """log P[Z < s] for an array of whole numbers."""
     normaliser = math.log1p(math.exp(-rate))
