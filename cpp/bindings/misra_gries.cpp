@@ -95,6 +95,7 @@ void bind_misra_gries(nb::module_& m) {
            })
       .def_prop_ro("decrements",
                    [](const Sketch& s) { return s.read([](auto& k) { return k.decrements(); }, uint64_t{0}); });
+  bound.def("copy", &Sketch::copy, "An independent summary with the same state.");
   bind_counter_sketch(bound);
 }
 

@@ -57,6 +57,7 @@ NB_MODULE(_native, m) {
   discreet::bind_pan(m);
   discreet::bind_parquet_footer(m);
   discreet::bind_records(m);
+  discreet::bind_release_order(m);
   discreet::bind_sharded_misra_gries(m);
   discreet::bind_space_saving(m);
   discreet::bind_state(m);

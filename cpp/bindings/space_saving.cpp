@@ -67,6 +67,7 @@ void bind_space_saving(nb::module_& m) {
            })
       .def_prop_ro("untracked_bound",
                    [](const Sketch& s) { return s.read([](auto& k) { return k.untracked_bound(); }, uint64_t{0}); });
+  bound.def("copy", &Sketch::copy, "An independent summary with the same state.");
   bind_counter_sketch(bound);
 }
 

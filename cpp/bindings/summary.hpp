@@ -242,6 +242,18 @@ class Summary {
     });
   }
 
+  // An independent summary with the same state.
+  std::unique_ptr<Summary> copy() const {
+    nb::gil_scoped_release release;
+    const auto lock = hold();
+    auto made = std::make_unique<Summary>(family, max_key_bytes);
+    made->merged = merged;
+    made->lineage = lineage;
+    made->kind_ = kind_;
+    made->kernels_ = kernels_;
+    return made;
+  }
+
   void merge(const Summary& other) {
     nb::gil_scoped_release release;
     if (this == &other) throw IncompatibleSummaryError("a summary cannot be merged with itself");

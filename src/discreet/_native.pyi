@@ -263,6 +263,9 @@ class MisraGries:
     @property
     def decrements(self) -> int: ...
 
+    def copy(self) -> MisraGries:
+        """An independent summary with the same state."""
+
     def count(self, item: object | None) -> tuple[int, bool]: ...
 
     def to_bytes(self) -> bytes: ...
@@ -497,6 +500,11 @@ def json_rows(text: bytes, wanted: Sequence[str | None], lists: bool) -> tuple[b
     The same of JSON lines. Kinds of values: 0 null, 1 text, 2 an integer of 64 bits with a sign, 3 without, 4 another number, 5 something else (true and false have their names as text). None is the only key beside the others. With lists the values of the first column are their elements, and two more buffers are the kinds (4 for a list without one) and offsets of the lists.
     """
 
+def release_order(items: object, counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
+    """
+    Where rows stand (int64): the largest count first, of equals the smaller item.
+    """
+
 class ShardedMisraGries:
     def __init__(self, capacity: int, shards: int, max_key_bytes: int, seed: int) -> None: ...
 
@@ -565,6 +573,9 @@ class SpaceSaving:
 
     @property
     def untracked_bound(self) -> int: ...
+
+    def copy(self) -> SpaceSaving:
+        """An independent summary with the same state."""
 
     def count(self, item: object | None) -> tuple[int, bool]: ...
 

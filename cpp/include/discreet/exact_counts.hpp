@@ -68,7 +68,7 @@ class ExactCounts {
     out.reserve(size_);
     for (uint32_t p = 0; p < table_.positions(); ++p)
       if (table_.live(p)) out.push_back({table_.key(p).view(), table_.hash_at(p), counts_[p]});
-    std::sort(out.begin(), out.end(), in_order<Key>);
+    sort_scanned<Key>(out);
     return out;
   }
 

@@ -34,6 +34,24 @@ bool in_order(const Counter<Key>& a, const Counter<Key>& b) {
   return a.hash != b.hash ? a.hash < b.hash : key_less(a.key, b.key);
 }
 
+// Sorts counters as a scan of a table gives them: almost in order, so that each goes back a few places only.
+template <class Key, class One>
+void sort_scanned(std::vector<One>& counters) {
+  size_t moves = 32 * counters.size() + 1024;
+  for (size_t i = 1; i < counters.size(); ++i) {
+    if (!in_order<Key>(counters[i], counters[i - 1])) continue;
+    const One one = counters[i];
+    size_t to = i;
+    for (; to > 0 && in_order<Key>(one, counters[to - 1]); --to) counters[to] = counters[to - 1];
+    counters[to] = one;
+    if (i - to > moves) {  // they came in some other order
+      std::sort(counters.begin(), counters.end(), in_order<Key>);
+      return;
+    }
+    moves -= i - to;
+  }
+}
+
 // Subtracts the (k+1)-th largest count from all and keeps what stays positive: the merge of section 7 of [LT].
 // `counters` holds each key once. Returns what was subtracted.
 template <class Key>
@@ -148,7 +166,7 @@ class MisraGries {
     out.reserve(size_);
     for (uint32_t p = 0; p < table_.positions(); ++p)
       if (counts_[p] != kFree) out.push_back({table_.key(p).view(), table_.hash_at(p), counts_[p] - alpha_});
-    std::sort(out.begin(), out.end(), in_order<Key>);
+    sort_scanned<Key>(out);
     return out;
   }
 

@@ -64,7 +64,7 @@ class UserMisraGries {
     out.reserve(size_);
     for (uint32_t p = 0; p < table_.positions(); ++p)
       if (counts_[p] != kFree) out.push_back({table_.key(p).view(), table_.hash_at(p), counts_[p] - alpha_});
-    std::sort(out.begin(), out.end(), in_order<Key>);
+    sort_scanned<Key>(out);
     return out;
   }
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet import _native
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
 from discreet.events.published import column_of_plain, item_order, items_array, plain_column, plain_items
 from discreet.privacy.checks import probability, whole_number
@@ -715,10 +716,19 @@ def _sorted(items: pa.Array, counts: Counts, by: int = 0) -> npt.NDArray[np.int6
         values = [list(map(item_order, row)) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
         places = sorted(range(len(values)), key=lambda i: (values[i][:by], -counts[i], values[i]))
         return np.array(places, np.int64)
+    if len(columns) == 1 and not by and columns[0].null_count == 0 and columns[0].type in _plain_types():
+        return np.frombuffer(_native.release_order(columns[0], counts), np.int64)
     table = pa.table([*columns, pa.array(counts)], [*map(str, range(len(columns))), "count"])
     keys = [(str(place), "ascending") for place in range(len(columns))]
     order = pc.sort_indices(table, sort_keys=[*keys[:by], ("count", "descending"), *keys[by:]])
     return np.asarray(order).astype(np.int64)
+
+
+def _plain_types() -> tuple[pa.DataType, ...]:
+    """What a release of a summary's items is made of."""
+    import pyarrow as pa
+
+    return pa.large_string(), pa.large_binary(), pa.int64(), pa.uint64()
 
 
 def _field_names(items: pa.Array) -> list[str]:

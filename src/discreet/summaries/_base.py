@@ -179,6 +179,8 @@ class Summary:
 
     def copy(self) -> Self:
         """An independent summary with the same state."""
+        if hasattr(self._native, "copy"):
+            return self._wrap(self._native.copy())
         return type(self).from_bytes(self.to_bytes())
 
     def _describe(self) -> str:

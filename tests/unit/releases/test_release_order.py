@@ -1,0 +1,58 @@
+"""The order of a release: the largest count first, of equals the smaller item, as Arrow sorts them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import discreet as dc
+from discreet import _native
+
+RANDOM = np.random.default_rng(8)
+MANY = 70_000  # so many that threads share them
+COLUMNS = {
+    "texts": pa.array([f"https://example.org/p/{i:07d}"[: 20 + i % 12] for i in range(MANY)], pa.large_string()),
+    "texts with little in common": pa.array([chr(97 + i % 700) * (i % 5) for i in range(MANY)], pa.large_string()),
+    "bytes with zeros": pa.array([b"a\0" * (i % 7) + bytes([i % 256]) for i in range(MANY)], pa.large_binary()),
+    "integers": pa.array(RANDOM.integers(-(2**63), 2**63 - 1, MANY)),
+    "large integers": pa.array(RANDOM.integers(0, 2**64 - 1, MANY, dtype=np.uint64)),
+    "nothing": pa.array([], pa.large_string()),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("rows", [1000, MANY])
+def test_as_arrow_sorts(name, rows):
+    items = COLUMNS[name].slice(3, rows) if len(COLUMNS[name]) else COLUMNS[name]
+    counts = np.random.default_rng(9).integers(-5, 5, len(items))
+    ours = np.frombuffer(_native.release_order(items, counts), np.int64)
+    assert sorted(ours.tolist()) == list(range(len(items)))
+    table = pa.table({"item": items, "count": counts})
+    order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("item", "ascending")])
+    assert table.take(pa.array(ours)).equals(table.take(order))
+
+
+def test_what_it_does_not_take():
+    with pytest.raises(dc.DataError):
+        _native.release_order(pa.array(["a", None]), np.zeros(2, np.int64))
+    with pytest.raises(dc.DataError):
+        _native.release_order(pa.array(["a"]), np.zeros(2, np.int64))
+
+
+@pytest.mark.parametrize("kind", [dc.MisraGries, dc.SpaceSaving])
+@pytest.mark.parametrize("values", [lambda n: np.arange(n), lambda n: [f"item with the number {i}" for i in range(n)]])
+def test_a_copy_goes_its_own_way(kind, values):
+    one = kind(300, seed=1)
+    one.update(values(500))
+    other = one.copy()
+    assert other.to_bytes() == one.to_bytes()
+    assert other.lineage == one.lineage
+    before = one.to_bytes()
+    other.update(values(900))
+    assert one.to_bytes() == before
+    assert other.to_bytes() != before
+    with pytest.raises(dc.IncompatibleSummaryError):
+        one.merge(other)
+    assert kind(300).copy().total == 0
