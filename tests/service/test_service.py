@@ -288,6 +288,17 @@ def test_rates(tmp_path: Path) -> None:
     running.stop()
 
 
+def test_it_refuses_what_it_cannot_keep_up_with(tmp_path: Path) -> None:
+    running = Running(tmp_path, {"searches": STREAMS["searches"]}, limits={"spool_bytes": 4096}).start()
+    assert running.send("searches", rows(500)).status_code == 202
+    response = running.send("searches", rows(1))
+    assert response.status_code == 429
+    assert int(response.headers["retry-after"]) == 60
+    running.pass_ticks()
+    assert running.send("searches", rows(1)).status_code == 202
+    running.stop()
+
+
 def test_trackers_of_plausible(tmp_path: Path) -> None:
     site = {"sites": ["shop.example"], "open": True, "where": {"event": "pageview"}}
     pages = {**STREAMS["searches"], "item": "page", **site}

@@ -66,6 +66,8 @@ def run(
     from discreet.service.serving import serve
 
     _log_to_standard_error()
+    if tls_cert is None and host not in ("127.0.0.1", "::1", "localhost"):
+        note("listening beyond this machine without TLS: tokens can be read on the way")
     more: dict[str, Any] = {"tls_cert": tls_cert, "tls_key": tls_key, "ledger": ledger}
     serve(load(file), data, host=host, port=port, **more, ready=lambda address: note(f"serving at {address}"))
 

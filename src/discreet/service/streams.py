@@ -28,7 +28,6 @@ from discreet.service.store import Kept, Store, write_file
 __all__ = ["Arrival", "LiveStream", "SpooledStream", "Surroundings", "disk_full", "moment"]
 
 _FEED_BYTES = 8 * 2**20  # so much waits in the spool before the mechanism takes it
-_LATE_SECONDS = 120.0  # and ticks that are later than this make the service refuse more
 
 
 def moment(seconds: float) -> str:
@@ -213,8 +212,8 @@ class LiveStream(abc.ABC):
         """Refuse events that could not be taken."""
         if self.ended:
             raise gone()
-        if self.lag_seconds > _LATE_SECONDS + 2 * self.definition.tick:
-            raise too_busy(5)
+        if self.spool_bytes > self.around.limits.spool_bytes:
+            raise too_busy(min(self.definition.tick, 60))
 
     def check_space(self) -> None:
         """Refuse events where they would take the room that ticks need."""
