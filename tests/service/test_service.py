@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from tests.service.conftest import START, STREAMS, Running
 
 import discreet as dc
-from discreet.errors import DiscreetError, ParameterError
+from discreet.errors import DiscreetError, LedgerError, ParameterError
 from discreet.service.definitions import configuration
 from discreet.service.running import Service
 
@@ -399,6 +399,64 @@ def test_a_release_that_the_file_has_and_the_store_lacks(running: Running) -> No
         db.execute("update states set tick = 0 where name = 'hidden-visitors'")
     running.start()
     assert running.latest("hidden-visitors") == published
+
+
+def test_a_draw_that_could_not_be_stored_is_stored_later(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in STREAMS:
+        if stream != "lunch":
+            running.send(stream, rows(100))
+    tried: dict[str, list[str]] = {name: [] for name in STREAMS}
+    publish = running.service.store.publish
+
+    def fail_twice(name: str, tick: int, release: str, *more: Any) -> None:
+        tried[name].append(release)
+        if len(tried[name]) < 3:
+            raise sqlite3.OperationalError("database or disk is full")
+        publish(name, tick, release, *more)
+
+    monkeypatch.setattr(running.service.store, "publish", fail_twice)
+    running.clock.now += 60
+    running.service.seal()
+    for stream in running.service.streams.values():
+        for _ in range(2):
+            with pytest.raises(sqlite3.OperationalError):
+                stream.work()
+            assert stream.tick == 0
+        assert stream.work()
+        assert tried[stream.name][0] == tried[stream.name][1] == tried[stream.name][2]
+        assert stream.tick == 1
+
+
+def test_a_tick_that_the_ledger_could_not_take_is_shown_only_later(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.send("visits", rows(100))
+    running.clock.now += 60
+    running.service.seal()
+    stream = running.service.streams["visits"]
+    with monkeypatch.context() as broken:
+
+        def fail(*_: Any, **__: Any) -> Any:
+            raise LedgerError("the ledger cannot be written")
+
+        broken.setattr("discreet.privacy.ledger.Account.store_step", fail)
+        with pytest.raises(LedgerError):
+            stream.work()
+        assert running.client.get("/v1/streams/visits/releases").json()["releases"] == []
+    (text,) = running.service.store.releases("visits", 1, 1)
+    assert stream.work()
+    assert running.latest("visits") == json.loads(text)
+
+
+def test_the_disk_keeps_room_for_ticks(tmp_path: Path) -> None:
+    streams = {name: STREAMS[name] for name in ("visits", "hidden-visitors")}
+    running = Running(tmp_path, streams, limits={"free_bytes": 2**62}).start()
+    for name in streams:
+        response = running.send(name, rows(1))
+        assert (response.status_code, int(response.headers["retry-after"])) == (507, 30)
+    running.pass_ticks()
+    assert running.latest("visits")["value"] <= 2
+    running.stop()
 
 
 # ---- out ------------------------------------------------------------------------------------------------------------

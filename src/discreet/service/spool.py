@@ -18,8 +18,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from discreet.service.store import make_folder, sync_folder
+
 __all__ = ["EventSpool", "Record"]
 
+_to_disk = getattr(os, "fdatasync", os.fsync)
 _HEAD = struct.Struct("<II")
 MAX_RECORD = 2**31 - 1
 
@@ -49,7 +52,7 @@ class EventSpool:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         self._sizes: dict[int, int] = {}  # by tick: what is on disk and whole
         self._open: tuple[int, int] | None = None  # tick, file
         self._uncut: set[int] = set()  # ticks after whose end a failed attempt may have left something
@@ -109,13 +112,13 @@ class EventSpool:
             while view:
                 written = os.pwrite(file, view, at)
                 view, at = view[written:], at + written
-            os.fdatasync(file)
+            _to_disk(file)
         except OSError:
             # What was written of them must not be found. Shrinking works on a full disk; nothing is added before.
             self._uncut.add(tick)
             with suppress(OSError):
                 os.ftruncate(file, before)
-                os.fdatasync(file)
+                _to_disk(file)
                 self._uncut.discard(tick)
             raise
         self._sizes[tick] = at
@@ -131,7 +134,7 @@ class EventSpool:
         if new:
             try:
                 os.ftruncate(file, 0)  # what a failed attempt left
-                _sync_folder(self.folder)
+                sync_folder(self.folder)
             except OSError:
                 self._close()
                 raise
@@ -169,11 +172,3 @@ class EventSpool:
         """Close the file that is open."""
         with self._lock:
             self._close()
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

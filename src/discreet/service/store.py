@@ -18,7 +18,7 @@ from typing import Any
 
 from discreet.errors import DiscreetError
 
-__all__ = ["Kept", "Store", "write_file"]
+__all__ = ["Kept", "Store", "make_folder", "sync_folder", "write_file"]
 
 _VERSION = 1
 _SCHEMA = """
@@ -53,7 +53,7 @@ class Store:
     """The file. Any thread may use it; writers take turns, and readers do not wait for them."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         self.path = folder / "service.sqlite"
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -184,6 +184,21 @@ class Store:
             return db.execute("delete from tokens where id = ?", (number,)).rowcount > 0
 
 
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder for its owner alone, whose name is on disk."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sync_folder(folder.parent)
+
+
 def write_file(path: Path, data: bytes) -> None:
     """A new file for its owner alone, on disk with its name when this returns; OSError leaves none."""
     temporary = path.with_name(f".{path.name}.new")
@@ -197,11 +212,7 @@ def write_file(path: Path, data: bytes) -> None:
         finally:
             os.close(file)
         os.rename(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
     except OSError:
         with suppress(OSError):
             os.unlink(temporary)

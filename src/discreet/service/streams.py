@@ -23,7 +23,7 @@ from discreet.service.definitions import ServiceLimits, StreamDefinition, differ
 from discreet.service.kinds import CONFIDENCE, Survey, mechanism_for
 from discreet.service.problems import ProblemError, gone, too_busy
 from discreet.service.spool import EventSpool, Record, packed
-from discreet.service.store import Kept, Store, write_file
+from discreet.service.store import Kept, Store, make_folder, write_file
 
 __all__ = ["Arrival", "LiveStream", "SpooledStream", "Surroundings", "disk_full", "moment"]
 
@@ -69,8 +69,8 @@ class LiveStream(abc.ABC):
         self.definition = definition
         self.around = around
         self.folder = around.folder / "streams" / name
-        self.folder.parent.mkdir(mode=0o700, exist_ok=True)
-        self.folder.mkdir(mode=0o700, exist_ok=True)
+        make_folder(self.folder.parent)
+        make_folder(self.folder)
         self.begins = 0.0
         self.run = 1
         self.tick = 0  # published last
