@@ -9,7 +9,7 @@ const AT_ONCE = 10000; // ticks that the service gives in one answer
 
 export function facts(stream) {
   const fact = (term, ...text) => el("li", {}, el("span", { class: "term" }, term), el("span", { class: "fact" }, ...text));
-  const time = (iso) => el("time", { datetime: iso }, format.day(iso));
+  const time = (iso) => el("time", { datetime: iso }, format.end(iso, words.length(stream)));
   byId("facts").replaceChildren(
     fact("Protects", words.protects(stream)),
     fact("New numbers", `every ${format.every(stream.tick_seconds)}`),

@@ -106,11 +106,11 @@ export class Chart {
       cursor: this.small
         ? { show: false }
         : { drag: { x: false, y: false }, y: false, points: { size: 8 }, bind: { dblclick: () => null } },
-      scales: { y: { range: (_, low, high) => roomy(low, high) } },
+      scales: { y: { range: (_, low, high) => roomy(low, high, this.small) } },
       axes: this.small
         ? [{ show: false }, { show: false }]
         : [
-            { ...axis, grid: { show: false }, space: 84, values: timeLabels },
+            { ...axis, grid: { show: false }, space: 84, size: 36, values: timeLabels },
             { ...axis, size: 58, values: (_, splits) => splits.map((value) => compact.format(value)) },
           ],
       series,
@@ -168,9 +168,9 @@ function apart(labels, size, bottom) {
   return labels;
 }
 
-/** A scale that leaves some air and does not blow up noise: zero is on it wherever it is near. */
-function roomy(low, high) {
+/** A scale that leaves some air. Where there is an axis, zero is on it if it is near. */
+function roomy(low, high, tight) {
   if (low === null || high === null) return [0, 1];
   const air = Math.max((high - low) * 0.08, 1);
-  return [low >= 0 && low < (high - low) * 1.5 ? Math.min(0, low) : low - air, high + air];
+  return [!tight && low >= 0 && low < (high - low) * 1.5 ? Math.min(0, low) : low - air, high + air];
 }

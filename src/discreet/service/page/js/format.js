@@ -39,6 +39,9 @@ const second = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-di
 export const day = (iso) => withYear.format(new Date(iso));
 export const moment = (iso) => withMinute.format(new Date(iso));
 
+/** When something long ends, to the day; something of a few days, to the minute. */
+export const end = (iso, seconds) => (seconds > 5 * 86400 ? day(iso) : moment(iso));
+
 /** A time of the day as exact as ticks of this length need it, with the date where it is not today. */
 export function clock(iso, tickSeconds) {
   const time = new Date(iso);

@@ -3,7 +3,7 @@
 import { Refused, releases, streams } from "./api.js";
 import { Chart } from "./chart.js";
 import { byId, el, hidden, itemElement, itemText } from "./dom.js";
-import { clock, day, duration, number } from "./format.js";
+import { clock, duration, end, number } from "./format.js";
 import { line, rows, single, times, withGaps } from "./numbers.js";
 import { operator } from "./operator.js";
 import * as words from "./words.js";
@@ -67,10 +67,9 @@ class Card {
 }
 
 function facts(stream, release) {
-  const until = stream.state === "ended" ? ["Ended", day(stream.ends)] : ["Until", day(stream.ends)];
   return [
     ["Protects", words.protects(stream)],
-    until,
+    [stream.state === "ended" ? "Ended" : "Until", end(stream.ends, words.length(stream))],
     release ? ["Updated", clock(release.ends, stream.tick_seconds)] : ["Begins", clock(stream.begins, stream.tick_seconds)],
   ];
 }

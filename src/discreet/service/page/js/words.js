@@ -4,6 +4,9 @@ import { between, figure, moment, number, odds } from "./format.js";
 
 export const title = (stream) => (stream.title !== stream.name && stream.title) || stream.question || stream.name;
 
+/** How long a run takes, in seconds. */
+export const length = (stream) => (Date.parse(stream.ends) - Date.parse(stream.begins)) / 1000;
+
 /** What is counted, for one and for several. */
 export function unit(stream, count = 2) {
   const one = Math.abs(count) === 1;
@@ -33,12 +36,12 @@ export function aboutIntervals(stream, confidence) {
   if (stream.kind === "survey") {
     return `The answers came with chance mixed in. The interval holds the number of people who meant each answer ${odds(confidence)}.`;
   }
-  const what = stream.kind === "count" || stream.kind === "distinct" ? "the number" : "each count";
+  if (stream.kind !== "top") {
+    return `Noise was added to the number on purpose. The interval holds the number without noise ${odds(confidence)}.`;
+  }
   return (
-    `Noise was added to ${what} on purpose. The interval holds the number without noise ${odds(confidence)}` +
-    (stream.protects === "person" && stream.kind === "top"
-      ? `. Of one person at most ${stream.max_items} items count, so the number of people may be larger than the interval says.`
-      : ".")
+    `Noise was added to each count on purpose. The intervals hold the counts without noise, all at once, ${odds(confidence)}.` +
+    (stream.protects === "person" ? ` Of one person at most ${stream.max_items} items count; there may be more people than the interval says.` : "")
   );
 }
 
