@@ -367,7 +367,8 @@ def test_a_stream_is_charged_once_and_only_with_a_state_to_go_on_from(party, pla
         party(*encode, "1.csv", "-o", "c.msg", *pays, "first")
 
 
-def test_a_shuffled_round(party, tmp_path):
+def test_a_shuffled_round(party, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     Path("one.txt").write_text("1\n")
     shuffled = ["--protocol", "HadamardResponse", "--option", "shuffled=20"]
     party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", 10, *shuffled)

@@ -209,7 +209,11 @@ class StreamAggregator:
         values: Numbers,
         variances: Numbers,
     ) -> None:
-        """Every sampled step of the spans stands for b steps: +-b c, c = 1/(2 keep - 1)."""
+        """Every sampled step of the spans stands for b steps: +-b c, c = 1/(2 keep - 1).
+
+        A step is sampled with probability 1/b, so its variance is b c^2 (less 1 for the item's own) whether it was
+        sampled or not: with few steps there may be no sample at all, which is no reason to be sure.
+        """
         steps, answers = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint8)]
         for _, packet in voice.packets.values():
             for after, to in spans:
@@ -221,7 +225,17 @@ class StreamAggregator:
         worth = self.stream.epoch_steps / float(2 * self.stream.keep - 1)
         order, key = self.stream.domain.word_bits, self.stream.row_key(number)
         values += worth * _native.hadamard_sums(rows, bits, words, order, key)
-        variances += worth**2 * len(rows)
+        sampled = sum(voice.spans.count(*span) for span in spans) + self._silent(voice, *spans[-1]) if spans else 0
+        variances += worth**2 * sampled / self.stream.epoch_steps
+
+    def _silent(self, voice: _Voice, after: int, to: int) -> int:
+        """The steps at the end that a party may have passed over in silence, as none was sampled.
+
+        At the end of an epoch it speaks: who has not told about the one before is taken for absent.
+        """
+        last = max((end for _, end in voice.spans), default=0)
+        began = to - to % self.stream.epoch_steps
+        return max(0, to - max(last, after)) if last >= began else 0
 
     # ---- states --------------------------------------------------------------------------------------------------
 

@@ -145,7 +145,8 @@ class StreamParty:
     def feed(self, items: Any) -> bytes | None:
         """The items of the next steps, one a step, None where nothing arrived.
 
-        Returns a message if a step was sampled or a block ended, which does not depend on items; else None.
+        Returns a message if a step was sampled or a block ended, which does not depend on items, and the first time: an
+        aggregator that knows of a party knows how unsure its silence is. Else None.
         """
         return self.feed_until(items, None)
 
@@ -199,7 +200,7 @@ class StreamParty:
             if self._time % self.stream.epoch_steps == 0:
                 self._close(blocks)
         packet = Packet(self._told, self._time, self._joined, np.concatenate(steps), np.concatenate(answers), blocks)
-        if not len(packet.steps) and not blocks:
+        if not len(packet.steps) and not blocks and (self._last is not None or self._time == self._told):
             # What is told with the next message. Nothing is lost: `_told` stays where it is.
             return None
         self._told = self._time

@@ -484,3 +484,35 @@ def test_a_party_without_blocks_is_asked_quickly():
     aggregator.receive(stream.party(0, source=seeded_source(0)).feed([1] * 999))
     aggregator.advance(1000 * 2**24 - 1)  # 2^24 epochs, which are not looked through one by one
     assert np.isfinite(aggregator.estimate(ITEMS).values).all()
+
+
+@pytest.mark.parametrize(("parties", "steps"), [(1, 50), (3, 50), (1, 130)])
+def test_intervals_hold_for_few_parties_with_long_epochs(parties, steps):
+    """Most of these runs have no sample at all, which is no reason to be sure. Seeded; 95 percent are promised."""
+    held, values, variances = 0, [], []
+    for run in range(150):
+        stream = Stream(f"few {run}", dc.Budget(4.0), 10, epoch_steps=100, window=1000, columns=4)
+        aggregator = stream.aggregator()
+        for number in range(parties):
+            party = stream.party(number, source=seeded_source(10 * run + number))
+            message = party.feed([1] * 25 + [2] * (steps - 25))
+            assert message is not None  # the first one is sent in any case
+            aggregator.receive(message)
+            assert party.advance(steps) is None  # and nothing without steps
+        found = aggregator.estimate([1], steps)
+        lower, upper = found.bounds(0.95)
+        held += lower[0] <= 25 * parties <= upper[0]
+        values.append(found.values[0])
+        variances.append(found.variances[0])
+    assert held >= 0.9 * 150
+    assert 0.6 < np.mean(variances) / np.var(values) < 2.0
+
+
+def test_silence_within_an_epoch_makes_unsure_and_absence_does_not():
+    """One party, b = 10: b c^2 for every step that it may have passed over, until its epoch ends."""
+    stream = Stream("silent", dc.Budget(4.0), 10, epoch_steps=10, window=100)
+    aggregator = stream.aggregator(expected=[7])
+    step = 10 / float(2 * stream.keep - 1) ** 2
+    for time in range(1, 25):
+        expected = step * time if time < 10 else 0.0  # the block of an epoch would have been sent
+        np.testing.assert_allclose(aggregator.estimate([1], time).variances, [expected])
