@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.central import Mechanism
@@ -75,6 +76,7 @@ def top_k_of_files(
         sketch: Further arguments of `top_k`, for rows.
     """
     form = None if keys is None else _in_columns(keys)
+    said = {} if keys is None else {name: value for name, value in keys.asked.items() if name != "groups"}
     if lists or (users and mechanism == "auto"):
         from discreet.api.top_people import asked_of_people, refuse_for_people
         from discreet.central.prepared import prepare_people
@@ -86,7 +88,7 @@ def top_k_of_files(
         within = None if value_range is None else ValueRange(*value_range)
         prepared = prepare_people(
             k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id,
-            source=source,
+            source=source, groups=1 if keys is None or not keys.by else keys.many_groups,
         )  # fmt: skip
         given = {name: sketch.get(name) for name in ("capacity", "total_share", "stream_length")}
         refuse_for_people(unit=unit, **given)
@@ -96,8 +98,11 @@ def top_k_of_files(
         found = people_of_batches(batches, rows=rows, value_range=within, nulls=nulls, memory=memory, threads=workers)
         try:
             when_read()
-            asked = asked_of_people(k, columns, nulls, max_items, count, within)
-            return prepared.release(found, {"request": request}, **asked, form=form, time=time or prepared.time)
+            if keys is not None and keys.by:
+                found.group_of = keys.group_of
+            asked = {**asked_of_people(k, columns, nulls, max_items, count, within), **said}
+            listed = prepared.release(found, {"request": request}, **asked, form=form, time=time or prepared.time)
+            return listed.head(k)
         finally:
             found.close()
     from discreet.api.top_rows import release_of_rows
@@ -118,13 +123,21 @@ def top_k_of_files(
     return release_of_rows(
         read(), whole_number("k", k), as_budget(budget), unit, grouped=max_items is not None, mechanism=mechanism,
         nulls=nulls, workers=workers, memory=memory, ledger=ledger, charge_id=charge_id, columns=columns,
-        request=request, source=source, time=time, form=form, **sketch,
+        request=request, source=source, time=time, form=form,
+        items_in_all=None if keys is None else keys.items_in_all(k), said=said, **sketch,
     )  # fmt: skip
 
 
 def _in_columns(keys: Keys) -> Callable[[Release], Release]:
     """A release of keys as one of the columns that they were made of."""
-    return lambda release: release.with_items(keys.items(release.item_column), keys.by)
+
+    def form(release: Release) -> Release:
+        if keys.many_groups is not None:
+            told = (*release.guarantee.assumptions, "the list of groups is public: it was not made from the data")
+            release = release.with_guarantee(replace(release.guarantee, assumptions=told))
+        return release.with_items(keys.items(release.item_column), keys.by, keys.groups())
+
+    return form
 
 
 def _columns(batches: Iterator[pa.RecordBatch], users: bool, max_items: int | None) -> Iterator[Any]:

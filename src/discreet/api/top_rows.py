@@ -33,6 +33,7 @@ from discreet.releases.release import Release
 from discreet.summaries import ShardedMisraGries, UserMisraGries
 
 if TYPE_CHECKING:
+    from discreet.events.times import Every
     from discreet.privacy.ledger import Account
 
 __all__ = ["release_of_rows", "top_k"]
@@ -51,6 +52,11 @@ def top_k(
     column: str | Sequence[str] | None = None,
     user: str | None = None,
     where: str | None = None,
+    by: str | Sequence[str] | None = None,
+    groups: Sequence[Any] | None = None,
+    every: str | None = None,
+    time: str | None = None,
+    zone: str | None = None,
     max_items: int | None = None,
     count: str = "users",
     values: str | None = None,
@@ -76,6 +82,8 @@ def top_k(
         top_k(table, 100, budget, column="url", user="visitor")     # hides people, with all of their rows
         top_k(table, 100, budget, column="shop", user="customer", values="price", value_range=(0, 500))    # sums
         top_k(table, 100, budget, column=["country", "url"])        # items of two columns, and a column for each
+        top_k(table, 10, budget, column="url", by="country")        # the top 10 of every country, in one release
+        top_k(table, 10, budget, column="url", every="1d", time="ts")   # the top 10 of every day
         top_k(column, 100, budget)                                  # hides a row
 
     With `user` the whole of a person is hidden, whatever they did, and nobody has to say how many items that are
@@ -84,6 +92,10 @@ def top_k(
 
     The contract: every item well above the threshold is listed with high probability; there may be fewer than k; an
     item that did not occur is never listed. `plan` says beforehand how frequent an item must be.
+
+    With `by` a row counts in one group, and what is counted are pairs of a group and an item: all groups share the one
+    release, and cost what it costs (docs/privacy/groups.md). The items of every group are listed, at most k of each. A
+    group is listed only through items that pass, unless `groups` says which there are.
 
     Summary, capacity and mechanism are chosen from k, the budget, the unit and the declared length, never from the
     data. A list column (one row a user, its items in the list) is counted as `user` counts a table with
@@ -106,6 +118,14 @@ def top_k(
         user: Of a table: the column that says whose row it is. It protects people.
         where: Of a table: only rows of which this is true, a condition in SQL that looks at one row alone:
             "status = 404" (docs/sql.md).
+        by: Of a table: the column that says the group of a row, or a list of several. Each is a column of the release.
+        groups: With `by` or `every`: all groups there may be, which is public: values, or tuples where several columns
+            say the group. All of them are in the release, also those without an item, and rows of other groups are
+            left out.
+        every: With `time`: groups are spans of time, "1h", "1d", "1w" (from Monday), "1mo", or several of them.
+        time: The column of times: timestamps, dates, seconds since 1970, or ISO 8601 as text. A time without a zone is
+            in UTC. Rows without a readable time are left out as `bad_items` says.
+        zone: Whose calendar and clock say the span of a time, such as "Europe/Berlin"; UTC by default.
         max_items: With `user`: a person with at most so many items is counted in full. By default this is chosen
             privately.
         count: With `user`: "users" who have an item, or "rows" with it (all rows of a person are hidden either way).
@@ -149,15 +169,24 @@ def top_k(
     if where is not None:
         data, request = rows_where(data, where), json.dumps([request, where])
     names = () if column is None else names_of("column", column)
+    grouping = _grouping(by, every, time, zone)
+    if groups is not None and not grouping[0]:
+        raise ParameterError("groups are the values of a column: say which, with by")
+    if grouping[0] and not names:
+        raise ParameterError("groups are made of a table: name the column of the items, with column")
     data, in_columns = _as_table(data, names)
-    if in_columns:
+    if in_columns or grouping[0]:
         return _top_k_of_columns(
-            data, k, budget, names or ("item",), user=user, max_items=max_items, count=count, values=values,
+            data, k, budget, names or ("item",), by=grouping[0], every=grouping[1], groups=groups, user=user,
+            max_items=max_items, count=count, values=values,
             value_range=value_range, memory=memory, unit=unit, capacity=capacity, mechanism=mechanism, nulls=nulls,
             bad_items=bad_items,
             ledger=ledger, charge_id=charge_id, total_share=total_share, stream_length=stream_length, grouped=grouped,
             workers=workers, request=request, source=source, time=began,
-            columns={"item": list(names) if names[1:] else column, "user": user, "value": values, **(columns or {})},
+            columns={
+                "item": list(names) if names[1:] else column, "by": list(grouping[0]) or None, "user": user,
+                "value": values, **(columns or {})
+            },
         )  # fmt: skip
     column = names[0] if names else None
     if user is not None:
@@ -230,13 +259,17 @@ def release_of_rows(
     source: RandomSource | None = None,
     time: str | None = None,
     form: Callable[[Release], Release] | None = None,
+    items_in_all: int | None = None,
+    said: Mapping[str, Any] | None = None,
 ) -> Release:
     """`top_k` of batches of items, or `grouped` of lists: checked, read, charged, drawn.
 
-    `form` makes the columns of the release of what stood for the items, see `Prepared.paid`.
+    `form` makes the columns of the release of what stood for the items, see `Prepared.paid`; `items_in_all` is how many
+    may be listed in all groups together, for which counters are provided; `said` is what else the release tells.
     """
     strict, began = None if bad_items == "skip" else bad_items, time or now()
-    summary = empty_summary(grouped, k, budget, unit, capacity, mechanism, stream_length, workers, memory)
+    listed = items_in_all or k
+    summary = empty_summary(grouped, listed, budget, unit, capacity, mechanism, stream_length, workers, memory)
     # An hour of reading must not end in a parameter that could have been refused before.
     prepared = prepare(
         summary, budget, mechanism, unit, total_share, stream_length,
@@ -262,8 +295,20 @@ def release_of_rows(
     request_of_all = asked_of_summary(summary, prepared.stream_length, asked, capacity=written)
     return prepared.release(
         summary, request_of_all, time=began, k=k, columns=columns, nulls=nulls, bad_items=bad_items, workers=workers,
-        form=form,
+        form=form, **(said or {}),
     ).head(k)  # fmt: skip
+
+
+def _grouping(by: Any, every: Any, time: Any, zone: Any) -> tuple[tuple[str, ...], Every | None]:
+    """The columns that say the group, that of times first; and the spans of time."""
+    from discreet.events.times import Every
+
+    names = () if by is None else names_of("by", by)
+    if (every is None) != (time is None) or (zone is not None and every is None):
+        raise ParameterError('spans of time need both: every, such as "1d", and time, the column of times')
+    if every is None:
+        return names, None
+    return (*names_of("time", time), *names), Every(every, zone)
 
 
 def _as_table(data: Any, names: Sequence[str]) -> tuple[Any, bool]:
@@ -288,6 +333,9 @@ def _top_k_of_columns(
     budget: Budget,
     items: Sequence[str],
     *,
+    by: Sequence[str],
+    every: Every | None,
+    groups: Sequence[Any] | None,
     user: str | None,
     values: str | None,
     value_range: tuple[float, float] | None,
@@ -311,11 +359,12 @@ def _top_k_of_columns(
     if unit == User() and user is None:
         raise ParameterError(_WHOSE)
     range_of_values(values, value_range)
-    keys = Keys(items)
-    batches = keyed_batches(table, keys, items, user, values, bad_items)
+    keys = Keys(items, by, groups=groups, every=every)
+    batches = keyed_batches(table, keys, [*by, *items], user, values, bad_items)
     return top_k_of_files(
         batches, k, budget, users=user is not None, value_range=value_range, nulls=nulls, bad_items=bad_items,
-        unit=unit, keys=keys, columns=columns, request=asked_of_top(k, nulls, request, columns=columns), **options,
+        unit=unit, keys=keys, columns=columns,
+        request=asked_of_top(k, nulls, request, columns=columns, **keys.asked), **options,
     )  # fmt: skip
 
 

@@ -34,6 +34,8 @@ LOOK = 6
 SIZES, PARTS = Fraction(2, 5), 20  # 2 % for the sizes; what is left is for the counts
 CANDIDATES, ENOUGH = Fraction(3, 2), Fraction(5, 4)
 _LARGEST = 2.0**62
+MOST_IN_GROUPS = 2**16
+"""How many items are counted at most where nobody knows how many groups there are."""
 FINEST = 1024
 """Weights of items are whole numbers up to this."""
 
@@ -70,6 +72,9 @@ class PeopleRelease(Mechanism):
             people have them, and listed by their sums.
         lists: Whether people come as lists of items, of which nothing says whose they are; the guarantee then says that
             everybody has one.
+        groups: How many groups items are in, a public number: k items of each are listed, the 1.5 k largest of each are
+            counted, and there is a second look where fewer than 1.25 k of one of them pass. None: nobody knows. Then
+            there is always a second look.
     """
 
     name: ClassVar[str] = "discovery and count of people's items"
@@ -82,12 +87,15 @@ class PeopleRelease(Mechanism):
     rows: bool = False
     lists: bool = False
     values: ValueRange | None = None
+    groups: int | None = 1
 
     def __post_init__(self) -> None:
         if self.values is not None and self.rows:
             raise ParameterError("values are summed, or rows are counted: not both")
         _ = self.spends
         whole_number("k", self.k, 1, 2**30)
+        if self.groups is not None:
+            whole_number("groups", self.groups, 1, 2**20)
         if not isinstance(self.unit, User):
             raise ParameterError(f"{self.name} protects dc.User(); got {type(self.unit).__name__}")
 
@@ -99,7 +107,9 @@ class PeopleRelease(Mechanism):
     @property
     def most_candidates(self) -> int:
         """How many items are counted at most."""
-        return math.ceil(CANDIDATES * self.k)
+        if self.groups is None:
+            return max(MOST_IN_GROUPS, math.ceil(CANDIDATES * self.k))
+        return self.groups * math.ceil(CANDIDATES * self.k)
 
     @property
     def parts_of_a_look(self) -> int:
@@ -162,7 +172,7 @@ class PeopleRelease(Mechanism):
             counted=self.counted,
             left_out=left_out and dataclasses.replace(left_out, guarantee=guarantee),
         )
-        return listed.head(self.k)
+        return listed.head(self.k) if self.groups == 1 else listed  # of each group, where its column is
 
     def discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
         """(places, noisy weights, whether there was a second look) of the largest items that pass."""
@@ -171,12 +181,15 @@ class PeopleRelease(Mechanism):
         noisy = weights + source.discrete_gaussian(calibration.sigma_of(LOOK), len(weights))
         took_part = weights > 0  # an item that took no part cannot pass, nor call for a second look
         passed = took_part & (noisy >= calibration.cuts[0])
-        second = int(passed.sum()) < ENOUGH * self.k
+        second = self._too_few(people, np.flatnonzero(passed))
         if second:
             again = weights + source.discrete_gaussian(calibration.sigma_of(LOOK), len(weights))
             passed |= took_part & (noisy + again >= calibration.cuts[1])
             noisy = (noisy + again) // 2
         places = np.flatnonzero(passed)
+        if self.groups != 1:
+            chosen = places[self._largest_of_groups(people, places, noisy[places])]
+            return chosen, noisy[chosen], second
         order = np.argsort(-noisy[places], kind="stable")
         best, most = noisy[places[order]], self.most_candidates
         if len(best) > most and best[most - 1] == best[most]:
@@ -187,6 +200,26 @@ class PeopleRelease(Mechanism):
             order = np.concatenate([order[best > best[most]], equals])
         order = order[:most]
         return places[order], noisy[places[order]], second
+
+    def _too_few(self, people: People, passed: Counts) -> bool:
+        """Whether so few items passed that a second look is worth its price: a function of what passed alone."""
+        if self.groups is None:
+            return True
+        if self.groups == 1:
+            return len(passed) < ENOUGH * self.k
+        _, many = np.unique(people.groups(passed), return_counts=True)
+        return int(np.count_nonzero(many >= math.ceil(ENOUGH * self.k))) < self.groups
+
+    def _largest_of_groups(self, people: People, places: Counts, noisy: Counts) -> Counts:
+        """Which of these items are among the 1.5 k largest of their groups; of equals the items themselves decide."""
+        items, groups = people.items(places).to_pylist(), people.groups(places).tolist()
+        most, seen = math.ceil(CANDIDATES * self.k), dict.fromkeys(groups, 0)
+        chosen = []
+        for index in sorted(range(len(items)), key=lambda index: (-noisy[index], item_order(items[index]))):
+            seen[groups[index]] += 1
+            if seen[groups[index]] <= most:
+                chosen.append(index)
+        return np.array(chosen[: self.most_candidates], np.int64)
 
     def choose_length(
         self, people: People, places: Counts, weights: Counts, sizes: Counts, second: bool, source: RandomSource

@@ -168,11 +168,15 @@ def prepare_people(
     count: str = "users",
     values: ValueRange | None = None,
     lists: bool = False,
+    groups: int | None = 1,
     ledger: Account | None = None,
     charge_id: str | None = None,
     source: RandomSource | None = None,
 ) -> Prepared:
-    """A release that hides people: counts of "users" who have an item, or of their "rows", or sums of values."""
+    """A release that hides people: counts of "users" who have an item, or of their "rows", or sums of values.
+
+    `groups` is as for `PeopleRelease`.
+    """
     from discreet.central.people import PeopleRelease
 
     if count not in ("users", "rows"):
@@ -184,9 +188,12 @@ def prepare_people(
             f"items of people are found by what passes a cut, which takes a delta: got {budget}. Give a delta, such as "
             "1e-6. Over a known universe none is needed: dc.histogram (`discreet histogram`) counts each item of a list"
         )
-    mechanism = PeopleRelease(budget, k, User(max_items), rows=count == "rows", lists=lists, values=values)
+    mechanism = PeopleRelease(
+        budget, k, User(max_items), rows=count == "rows", lists=lists, values=values, groups=groups
+    )
     of = mechanism.counted
     if values is not None:  # in full: a charge id stands for one range
         of = f"sums of values from {float(values.low)!r} to {float(values.high)!r}"
-    described = f"{mechanism.name}, {of}, k={k}"
+    of_groups = "" if groups == 1 else f" in each of {groups} groups" if groups else " in each group"
+    described = f"{mechanism.name}, {of}, k={k}{of_groups}"
     return Prepared(mechanism, budget, ledger=ledger, charge_id=charge_id, source=source, described=described)

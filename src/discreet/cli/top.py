@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,7 +29,24 @@ __all__ = ["top"]
 @options.reading()
 @options.budget
 @options.takes(
-    option("-k --k", "How many items to list at most.", int, default=100),
+    option("-k --k", "How many items to list at most, of every group.", int, default=100),
+    option(
+        "--by",
+        "The column that says the group of a row: the top K of every group, in one release at one price. It may be "
+        "given more than once.",
+        multiple=True,
+    ),
+    option(
+        "--groups",
+        "With --by or --every: a file with one group a line (of several columns as CSV), which is public: all of them "
+        "are listed, also empty ones, and rows of others are left out.",
+        options.PATH,
+    ),
+    option(
+        "--every", "With --time-column: groups are spans of time, 1h, 1d, 1w (from Monday), 1mo or several of them."
+    ),
+    option("--time-column", "With --every: the column of times, seconds since 1970 or ISO 8601."),
+    option("--zone", "With --every: the time zone of the spans, such as Europe/Berlin; UTC by default."),
     options.USER_COLUMN,
     option(
         "--max-items-per-user",
@@ -94,6 +112,11 @@ def top(
     unit: str | None,
     length: int | None,
     universe: str | None,
+    by: tuple[str, ...],
+    groups: Path | None,
+    every: str | None,
+    time_column: str | None,
+    zone: str | None,
     **sketch: Any,
 ) -> None:
     """Publish the most frequent items of files, privately.
@@ -125,19 +148,29 @@ def top(
             raise ParameterError(
                 "--universe is for rows, and chooses the mechanism: `discreet histogram` counts people over a list"
             )
+        if len(source.columns) > 1 or by or every is not None:
+            raise ParameterError("--universe lists the items of one column: it goes with one --column and no groups")
         listed, sketch["mechanism"] = _over_a_universe(universe, budget, k, sketch["capacity"])
     payer = paying.payer
     if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
     lists = persons or (max_items_per_user is not None and user_column is None)
-    if lists and len(source.columns) > 1:
-        raise ParameterError("several columns hold one item a row: lists of items come in one --column")
-    stream = source.open(files, joint=True, user_column=user_column, value_column=value_column, lists=lists)
-    place.check([*stream.files, paying.ledger])
+    if lists and (len(source.columns) > 1 or by or every is not None):
+        raise ParameterError("columns of items and groups hold one a row: lists of items come in one --column, alone")
+    stream = source.open(
+        files, joint=True, user_column=user_column, value_column=value_column, lists=lists,
+        **_grouping(by, groups, every, time_column, zone),
+    )  # fmt: skip
+    place.check([*stream.files, paying.ledger, groups])
     column = list(source.columns) if len(source.columns) > 1 else source.column
     asked = [list(files), column, user_column, source.input_format, source.nulls, source.bad_rows]
     asked += [] if listed is None else [listed.to_dict()]
-    more = ([] if value_column is None else [value_column]) + ([source.asked_more] if source.asked_more else [])
+    more: list[Any] = ([] if value_column is None else [value_column]) + (
+        [source.asked_more] if source.asked_more else []
+    )
+    grouped = stream.keys.by if stream.keys is not None else ()
+    if stream.keys is not None and grouped:
+        more.append({"by": list(grouped), **stream.keys.asked})
     request = json.dumps([*asked, *more])
 
     def draw(reading_is_over: Callable[[], None]) -> Release:
@@ -157,7 +190,7 @@ def top(
             when_read=reading_is_over,
             ledger=payer,
             charge_id=paying.charge_id,
-            columns={"item": column, "user": user_column, "value": value_column},
+            columns={"item": column, "by": list(grouped) or None, "user": user_column, "value": value_column},
             request=request,
             keys=stream.keys,
             stream_length=length,
@@ -190,6 +223,28 @@ def _within(listed: Any, found: Iterator[Any]) -> Iterator[Any]:
             yield pa.record_batch([part], names=["item"])
 
 
+def _grouping(
+    by: tuple[str, ...], groups: Path | None, every: str | None, time_column: str | None, zone: str | None
+) -> dict[str, Any]:
+    """What the options say of groups, as `open_stream` takes it."""
+    if (every is None) != (time_column is None) or (zone is not None and every is None):
+        raise ParameterError("spans of time need both --every, such as 1d, and --time-column; --zone goes with them")
+    if time_column is not None:
+        by = (time_column, *by)
+    if groups is not None and not by:
+        raise ParameterError("--groups lists the values of a column: say which, with --by or --every")
+    if not by:
+        return {}
+    from discreet.events.times import Every
+    from discreet.events.written import groups_written
+
+    return {
+        "by": by,
+        "groups": None if groups is None else groups_written(groups, len(by)),
+        "every": None if every is None else Every(every, zone),
+    }
+
+
 def _remarks(release: Release, k: int, row_known: bool) -> list[str]:
     """What a reader should know beside the guarantee: who is hidden, what is missing, why the list is short."""
     told, unit = release.notes(), release.guarantee.unit
@@ -200,7 +255,7 @@ def _remarks(release: Release, k: int, row_known: bool) -> list[str]:
             "It hides one row: a person with many rows can put their own text on this list. --user-column hides people "
             "(--unit row says that you know)."
         )
-    if len(release) < k:
+    if len(release) < (1 if release.by else k):  # of groups, some always have fewer
         short = f"{len(release)} of at most {k} items are listed" if len(release) else "No item passed the threshold"
         told.append(f"{short}: {_needed(release)}, and twice the epsilon about half of that.")
     return told

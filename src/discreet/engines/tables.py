@@ -16,6 +16,7 @@ from discreet.events.columns import kind_of
 from discreet.events.items import is_polars_objects, item_of, library, read, refuse_single
 from discreet.events.joint import OWN_KINDS, Keys, part_type, unreadable_texts
 from discreet.events.kinds import tagged, with_kinds
+from discreet.events.times import NOT_A_TIME, seconds_of
 
 __all__ = [
     "TAGGED",
@@ -207,7 +208,7 @@ def keyed_batches(
     every = [*wanted, *others.values()]
     if len(set(every)) < len(every):
         raise ParameterError("the columns of groups, items, people and values must be different columns")
-    data, own = _chosen(table, every, values, bad_items)
+    data, own = _chosen(table, every, values, bad_items, keys.time)
     types = [OWN_KINDS if name in own else data.schema.field(name).type for name in wanted]
     keys.start(types)
     return _keyed(data, keys, wanted, others, bad_items)
@@ -223,12 +224,20 @@ def _keyed(
             if bad_items == "error":
                 raise DataError("the table has text that is not valid UTF-8")
             batch = batch.filter(pa.array(~bad))
-        arrays = [keys.of([batch.column(name) for name in wanted], "the table")]
-        arrays += [batch.column(name) for name in others.values()]
-        yield pa.record_batch(arrays, names=["item", *others])
+        made, good, listed = keys.of([batch.column(name) for name in wanted], "the table")
+        arrays = [made, *(batch.column(name) for name in others.values())]
+        if good is not None and bad_items == "error":
+            raise DataError(f"the table has {NOT_A_TIME}")
+        batch = pa.record_batch(arrays, names=["item", *others])
+        for kept in (good, listed):
+            if kept is not None:
+                batch = batch.filter(pa.array(kept if kept is good or good is None else kept[good]))
+        yield batch
 
 
-def _chosen(table: Any, wanted: Sequence[str], values: str | None, bad_items: str) -> tuple[Any, set[str]]:
+def _chosen(
+    table: Any, wanted: Sequence[str], values: str | None, bad_items: str, time: str | None = None
+) -> tuple[Any, set[str]]:
     """The wanted columns as a table or reader, and which of them have values with kinds of their own."""
     objects = isinstance(table, dict) or bool(names_of_objects(table))
     data = None if objects else as_arrow(table)
@@ -251,6 +260,9 @@ def _chosen(table: Any, wanted: Sequence[str], values: str | None, bad_items: st
             amounts = _floats(found)
             arrays.append(pa.array(found if amounts is None else amounts, pa.float64()))
             continue
+        if name == time:
+            arrays.append(pa.array([_seconds(value) for value in found], pa.float64()))
+            continue
         own.add(name)
         array = _quickly_tagged(column)
         if array is None:
@@ -269,6 +281,14 @@ def _chosen(table: Any, wanted: Sequence[str], values: str | None, bad_items: st
         raise DataError("the columns of the table must have one length")
     made = pa.table(arrays, names=list(wanted))
     return made if kept is None or kept.all() else made.filter(pa.array(kept)), own
+
+
+def _seconds(value: Any) -> float | None:
+    """A time as seconds; not a number where it is none, and None where it is missing."""
+    if value is None:
+        return None
+    seconds = None if isinstance(value, bool) else seconds_of(value)
+    return math.nan if seconds is None else seconds
 
 
 def _array_of(column: Any) -> Any:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from discreet.errors import DataError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of_bytes
+from discreet.events.times import NOT_A_TIME
 
 if TYPE_CHECKING:
     from discreet.events.joint import Keys
@@ -312,6 +313,8 @@ class ItemColumns:
         """The same for items that are made of several columns: all but the users and the values."""
         assert self._keys is not None
         parts = len(arrays) - len(self.names) + 1
+        many = parts - len(self._keys.by)  # groups come after the items, of which one may be found by its place
+        arrays = (*arrays[many:parts], *arrays[:many], *arrays[parts:])
         self._keys.start([part.type for part in arrays[:parts]], source)
         if self.names[-1] == "value":
             _check_amounts(arrays[-1], source)
@@ -320,8 +323,13 @@ class ItemColumns:
         if not batch.num_rows:
             return pa.record_batch([], names=[])
         batch = self._with_amounts(self._readable(batch, source), source)
-        keys = self._keys.of(batch.columns[:parts], source)
+        keys, good, listed = self._keys.of(batch.columns[:parts], source)
         batch = pa.record_batch([keys, *batch.columns[parts:]], names=self.names)
+        if good is not None:
+            batch = batch.filter(self._left_out(good, f"{source} has {NOT_A_TIME}"))
+            listed = listed if listed is None else listed[good]
+        if listed is not None:
+            batch, self.line_of = batch.filter(pa.array(listed)), _among(listed, self.line_of)
         return self._readable(batch, source)
 
     def _without_nulls(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:

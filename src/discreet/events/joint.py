@@ -16,7 +16,9 @@ only. Where nothing says the type of a value but itself (Python objects, JSON li
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,14 +29,18 @@ import pyarrow.compute as pc
 
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import kind_of, readable, without_views
-from discreet.events.items import item_of
-from discreet.events.kinds import untagged, with_kinds
+from discreet.events.items import is_several, item_of, values_of
+from discreet.events.kinds import tagged, untagged, with_kinds
 from discreet.events.published import items_array
+from discreet.events.times import Every
 
 __all__ = ["OWN_KINDS", "Keys", "Layout", "Part", "names_of", "part_type", "unreadable_texts"]
 
 OWN_KINDS = None
 """In place of a type: every value has a kind of its own, and comes as bytes of `events.kinds`."""
+
+USUAL_GROUPS = 32
+"""How many groups counters are provided for where no list says how many there are. (More can be listed.)"""
 
 _Bytes = npt.NDArray[np.uint8]
 _LENGTH = 4  # bytes that say how long a text is
@@ -199,23 +205,64 @@ class Layout:
 class Keys:
     """Makes the keys of batches, and columns again of those that are published.
 
-    The layout is that of the schema of the first batch, which may be empty; later ones are cast to it.
+    The layout is that of the schema of the first batch, which may be empty; later ones are cast to it. Where a public
+    list of groups is given, the group of a row is its place in the list, and rows of other groups are left out: a rule
+    that was known before anything was read.
 
     Args:
         items: The columns of the items.
         by: The columns that say the group.
         own_kinds: Whether no schema says what values are: columns then are texts, bytes or whole numbers of any batch.
+        groups: All groups there may be: values, or tuples where several columns say the group.
+        every: The first column of `by` holds times, and spans of time are the groups.
 
     Attributes:
         layout: Once a batch was seen. Of one item of a kind that summaries know there are no keys, and it stays None.
     """
 
-    def __init__(self, items: Sequence[str], by: Sequence[str] = (), *, own_kinds: bool = False) -> None:
+    def __init__(
+        self,
+        items: Sequence[str],
+        by: Sequence[str] = (),
+        *,
+        own_kinds: bool = False,
+        groups: Sequence[Any] | None = None,
+        every: Every | None = None,
+    ) -> None:
         self.by = tuple(by)
         named = tuple(items) if len(items) > 1 else ("item_" if "item" in self.by else "item",)
         self.names = (*self.by, *named)
         self.layout: Layout | None = None
+        self._of_groups: Layout | None = None
         self._own_kinds = own_kinds and len(self.names) > 1
+        self._every = every
+        self._given = None if groups is None else _rows_of(groups, len(self.by))
+        self._listed: list[pa.Array] = []
+        self._listed_keys: pa.Array | None = None
+
+    @property
+    def time(self) -> str | None:
+        """The column of times, if spans of time are the groups."""
+        return None if self._every is None else self.by[0]
+
+    @property
+    def many_groups(self) -> int | None:
+        """How many groups there are, if that is public."""
+        return None if self._given is None else len(self._given)
+
+    def items_in_all(self, k: int) -> int:
+        """How many items may be listed if every group has k; without a list of groups, as if there were so many."""
+        return k * (self.many_groups or (USUAL_GROUPS if self.by else 1))
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was said of the groups, JSON-ready: nothing without any."""
+        told: dict[str, Any] = {}
+        if self._every is not None:
+            told |= {"every": self._every.text, "zone": self._every.zone or "UTC"}
+        if self._given is not None:
+            told["groups"] = [[str(value) for value in row] for row in self._given]
+        return told
 
     def needed(self, kind: pa.DataType) -> bool:
         """Whether items whose first column has this type are made into keys: several columns, or no text or number."""
@@ -224,21 +271,49 @@ class Keys:
         nested = pa.types.is_nested(kind) or pa.types.is_null(kind)
         return not nested and kind_of(kind) is None and part_type(kind) is not None
 
-    def start(self, types: Sequence[pa.DataType | None], source: str = "") -> None:
+    def start(self, given: Sequence[pa.DataType | None], source: str = "") -> None:
         """The types of the columns, groups first; OWN_KINDS for bytes of `events.kinds`."""
-        if self.layout is None:
-            types = [OWN_KINDS] * len(types) if self._own_kinds else types
-            self.layout = Layout.of(self.names, types, len(self.by), source)
+        if self.layout is not None:
+            return
+        many, listed = len(self.by), self._given is not None
+        types = list(given)
+        if self._own_kinds:  # a list is written in a file: there all are texts
+            types = [pa.large_string() if place < many and listed else OWN_KINDS for place in range(len(types))]
+        if self._every is not None:
+            types[0] = self._every.type
+        self.layout = Layout.of(self.names, types, many, source)
+        if listed:
+            self._of_groups = self.layout.groups
+            self._listed, self._listed_keys = self._read_list(self._of_groups)
+            self.layout = Layout((Part("", pa.int32()), *self.layout.parts[many:]), 1)
 
-    def of(self, columns: Sequence[pa.Array], source: str) -> pa.Array:
-        """The keys of a batch: one column of what summaries know."""
+    def of(
+        self, columns: Sequence[pa.Array], source: str
+    ) -> tuple[pa.Array, npt.NDArray[np.bool_] | None, npt.NDArray[np.bool_] | None]:
+        """(keys, which rows have a readable time, which are in a listed group); None where all are."""
+        columns, good = list(columns), None
+        if self._every is not None:
+            columns[0], good = self._every.spans(columns[0], source)
         self.start([column.type for column in columns], source)
         assert self.layout is not None
         if self.layout.is_plain:
-            return columns[0]
+            return columns[0], None, None
+        many = len(self.by)
+        kinds = [part.type for part in (*self._of_groups.parts, *self.layout.parts[1:])] if self._of_groups else [
+            part.type for part in self.layout.parts
+        ]  # fmt: skip
         if self._own_kinds:
-            columns = [with_kinds(without_views(column)) for column in columns]
-        return self.layout.keys(columns, source)
+            columns = [
+                with_kinds(without_views(column)) if kind is OWN_KINDS else column
+                for column, kind in zip(columns, kinds, strict=True)
+            ]
+        if self._of_groups is None:
+            return self.layout.keys(columns, source), good, None
+        keys = self._of_groups.keys(columns[:many], source)
+        places = pc.index_in(_decoded(keys), value_set=self._listed_keys)
+        listed = np.asarray(places.is_valid()) | np.asarray(keys.is_null())  # a null is not for the list to judge
+        places = pc.if_else(keys.is_valid(), places.fill_null(0), pa.scalar(None, pa.int32()))
+        return self.layout.keys([places, *columns[many:]], source), good, None if listed.all() else listed
 
     def items(self, keys: pa.Array) -> pa.Array:
         """The items of keys that are published."""
@@ -246,10 +321,77 @@ class Keys:
         if layout is None and len(self.names) == 1:  # they are as they were
             return keys
         if layout is None:  # nothing was read, and nothing says what it might have been
-            layout = Layout.of(self.names, [pa.large_string()] * len(self.names), len(self.by))
+            self.start([pa.large_string()] * len(self.names))
+            assert self.layout is not None
+            layout = self.layout
         if layout.is_plain:
             return keys
-        return layout.items(keys if len(keys) else pa.array([], pa.large_binary()))
+        keys = keys if len(keys) else pa.array([], pa.large_binary())
+        if self._of_groups is None:
+            return layout.items(keys)
+        places, *rest = layout.columns(keys)
+        return pa.StructArray.from_arrays([*(column.take(places) for column in self._listed), *rest], list(self.names))
+
+    def groups(self) -> pa.Array | None:
+        """All groups of the public list, in a struct."""
+        return pa.StructArray.from_arrays(self._listed, list(self.by)) if self._listed else None
+
+    def group_of(self, keys: pa.Array) -> npt.NDArray[np.int64]:
+        """A number for the group of every key; which number it is means nothing."""
+        if not self.by or self.layout is None or not len(keys):
+            return np.zeros(len(keys), np.int64)
+        columns = [column.to_pylist() for column in self.layout.columns(keys)[: self.layout.by]]
+        numbers: dict[Any, int] = {}
+        return np.array([numbers.setdefault(row, len(numbers)) for row in zip(*columns, strict=True)], np.int64)
+
+    def _read_list(self, of: Layout) -> tuple[list[pa.Array], pa.Array]:
+        """The columns of the list in the types of the groups, and its keys."""
+        rows = self._given or []
+        columns, raw = [], []
+        for place, part in enumerate(of.parts):
+            values = [row[place] for row in rows]
+            column = _listed_column(values, part)
+            columns.append(column if part.type is not OWN_KINDS else items_array(values))
+            raw.append(column)
+        keys = _decoded(of.keys(raw, "the list of groups"))
+        if keys.null_count:
+            raise ParameterError("the list of groups has an empty value")
+        if len(pc.unique(keys)) < len(keys):
+            raise ParameterError("the list of groups has one of them twice")
+        return columns, keys
+
+
+def _rows_of(groups: Sequence[Any], many: int) -> list[tuple[Any, ...]]:
+    """The groups of a list as tuples."""
+    if not many:
+        raise ParameterError("groups are the values of a column: say which, with by")
+    if isinstance(groups, (str, bytes)) or not is_several(groups):
+        raise ParameterError(f"groups must be a list of the groups, not {type(groups).__name__}")
+    rows = [group if isinstance(group, tuple) else (group,) for group in values_of(groups)] if many == 1 else [
+        tuple(group) if isinstance(group, (list, tuple)) else (group,) for group in groups
+    ]  # fmt: skip
+    if not rows or any(len(row) != many for row in rows):
+        raise ParameterError(f"groups must be a list of {'values' if many == 1 else f'tuples of {many} values'}")
+    return rows
+
+
+def _listed_column(values: list[Any], part: Part) -> pa.Array:
+    """Values of a list in the type of a part; where they are written as text they are read as such values."""
+    if part.type is OWN_KINDS:
+        tags = [tagged(value) for value in values]
+        if None not in tags:
+            return pa.array(tags, pa.large_binary())
+    elif not any(value is None for value in values):
+        with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
+            texts = all(isinstance(value, str) for value in values)
+            if texts and pa.types.is_timestamp(part.type) and part.type.tz is not None:
+                # Without an offset a time is meant as the clock of the zone shows it.
+                plain = [value if re.search(r"(Z|[+-]\d\d:?\d\d)$", value) else None for value in values]
+                if None in plain:
+                    local = pa.array(values, pa.string()).cast(pa.timestamp(part.type.unit))
+                    return pc.assume_timezone(local, part.type.tz, ambiguous="earliest", nonexistent="earliest")
+            return pa.array(values, pa.string()).cast(part.type) if texts else pa.array(values, part.type)
+    raise ParameterError(f"the groups of the column {part.name!r} must be values of the type {part.type or 'of items'}")
 
 
 def names_of(role: str, given: Any) -> tuple[str, ...]:

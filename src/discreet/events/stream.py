@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,7 @@ from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource,
 if TYPE_CHECKING:
     from discreet.events.rowwise import Bound, Rowwise
     from discreet.events.text import Dialect, TextReader
+    from discreet.events.times import Every
 
 _BLOCKS_OF_A_QUERY = 16  # what a query takes to begin is the same for one row and for many
 
@@ -52,19 +53,21 @@ class ItemBatches:
         amounts: bool = False,
         joint: Sequence[str] | None = None,
         query: Rowwise | None = None,
+        grouping: Mapping[str, Any] | None = None,
     ) -> None:
         self.files = files
         self._dialect, self._query = dialect, query
         self._column = column
         others = {"user": user_column, "value": value_column}
-        self._others = [*(joint or ())[1:], *(name for name in others.values() if name is not None)]
+        self._by: Sequence[str] = (grouping or {}).get("by", ())
+        self._others = [*(joint or ())[1:], *self._by, *(name for name in others.values() if name is not None)]
         names = ["value" if amounts else "item", *(of for of, name in others.items() if name is not None)]
         self._format = format
         self._lists = lists
         # By what is public, the names: which rows come must not decide how those before them were taken.
         unknown = "jsonl" if dialect is None else "csv"
         self._of_kinds = any((format or format_named(file)[0] or unknown) == "jsonl" for file in files)
-        self.keys = None if joint is None else Keys(joint, own_kinds=self._of_kinds)
+        self.keys = None if joint is None else Keys(joint, own_kinds=self._of_kinds, **(grouping or {}))
         self._made = columns.ItemColumns(names, skip_nulls, skip_bad_rows, self.keys)
         self._bytes_before = 0
         self._source: ByteSource | None = None
@@ -176,7 +179,10 @@ class ItemBatches:
         from discreet.events.records import cuts
 
         name, lists, bound = source.name, self._lists, self._bound
-        (column, *others), reads_values = self._reads, "value" in self._made.names
+        column, *others = self._reads
+        numbers = [len(self._others)] if "value" in self._made.names else []
+        if self.keys is not None and self.keys.time is not None:
+            numbers.append(1 + self._others.index(self.keys.time))
         reader = self._reader(format, name)
         lines = 0  # before the block
         for cut in cuts(source, reader.delimiter, reader.quote, 1 if bound is None else _BLOCKS_OF_A_QUERY):
@@ -203,8 +209,8 @@ class ItemBatches:
                     found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(block))
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
-                # Items and people are checked by what they are; what is computed with, or summed, may be anything.
-                plain = range(len(self._others) + (not reads_values))
+                # Items and people are checked by what they are; what is computed with, summed or a time, may be anything.
+                plain = [at for at in range(1 + len(self._others)) if at not in numbers]
                 anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
                 reader = text.JsonLines([column, *others], bool(lists), anything)
             rows = reader.rows(block)
@@ -212,8 +218,10 @@ class ItemBatches:
                 from discreet.events.rowwise import of_rows
 
                 of_rows(bound, rows)
-            if reads_values and rows.values is not None:  # a number of JSON, or one that is written as text
-                rows.values[-1] = np.where(rows.values[-1] == text.NULL, text.NULL, text.TEXT).astype(np.uint8)
+            if rows.values is not None:  # a number of JSON, or one that is written as text
+                for place in numbers:
+                    missing = rows.values[place] == text.NULL
+                    rows.values[place] = np.where(missing, text.NULL, text.TEXT).astype(np.uint8)
             there = text.Places(rows, block, lines)
             for kind, count in rows.troubles().items():
                 self._made.found_bad(count, f"{name} has {reader.trouble(kind)}", partial(there.first, kind))
@@ -259,6 +267,9 @@ def open_stream(
     amounts: bool = False,
     joint: bool = False,
     query: Rowwise | None = None,
+    by: Sequence[str] = (),
+    groups: Sequence[Any] | None = None,
+    every: Every | None = None,
 ) -> ItemBatches:
     """The items of files, patterns and standard input ("-"), one after the other.
 
@@ -270,7 +281,7 @@ def open_stream(
     with nulls="skip". With ``amounts`` the column holds numbers, also as text, instead of items, and no other column is
     read.
     With ``joint`` several columns may hold the items, and types that no summary knows (dates, decimals): "item" is then
-    a key that `ItemBatches.keys` makes columns of again.
+    a key that `ItemBatches.keys` makes columns of again. ``by``, ``groups`` and ``every`` are as for `Keys`.
 
     With a ``query`` the columns are those of its result, and the rows those that stay (`discreet.engines.sql`).
 
@@ -287,9 +298,9 @@ def open_stream(
     if not joint and not isinstance(column, str | None):
         raise ParameterError("column must be the name of one column")
     items = () if column is None else (column,) if isinstance(column, str) else tuple(column)
-    named = [*items, *(name for name in (user_column, value_column) if name is not None)]
+    named = [*items, *by, *(name for name in (user_column, value_column) if name is not None)]
     if len({*named}) < len(named):
-        raise ParameterError("the columns of the items, the users and the values must be different columns")
+        raise ParameterError("the columns of groups, items, users and values must be different columns")
     for name in named:
         if not isinstance(name, str) or item_of(name) is None:
             raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
@@ -310,4 +321,5 @@ def open_stream(
         amounts,
         (items or ("item",)) if joint else None,
         query,
+        {"by": by, "groups": groups, "every": every} if by else None,
     )

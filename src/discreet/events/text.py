@@ -28,6 +28,7 @@ from discreet import _native
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import UNCOMPUTED, choose, is_utf8
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
+from discreet.events.times import NOT_A_TIME
 
 __all__ = [
     "DELIMITERS",
@@ -60,7 +61,7 @@ _TROUBLES = {
     TOO_LONG: f"an item of more than {DEFAULT_MAX_KEY_BYTES} bytes",
     NO_VALUE: "a row without a value in a column asked for",
     NOT_COMPUTED: UNCOMPUTED,
-    NO_TIME: "a time that is neither seconds since 1970 nor ISO 8601, in the years 1 to 9999",
+    NO_TIME: NOT_A_TIME,
 }
 _TYPES = {TEXT: pa.string(), INTEGER: pa.int64(), LARGE: pa.uint64()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from discreet.errors import DataError, ParameterError
 from discreet.events.stream import open_stream
 from discreet.events.universe import Universe
 
-__all__ = ["as_written", "item_written", "lines_of", "universe_written"]
+__all__ = ["as_written", "groups_written", "item_written", "lines_of", "universe_written"]
 
 
 def universe_written(text: str, *, empty_lines: bool = True) -> Universe:
@@ -32,6 +33,14 @@ def lines_of(path: Path) -> Iterator[str]:
         raise ParameterError(f"{str(path)!r} is neither N, A:B, 'integers', 'strings', nor a file with one item a line")
     for batch in open_stream([str(path)], format="text"):
         yield from batch.column("item").to_pylist()
+
+
+def groups_written(path: Path, columns: int) -> list[tuple[str, ...]]:
+    """The groups that a file lists, one a line; of several columns, cells of CSV. Empty lines say nothing."""
+    if not path.is_file():
+        raise ParameterError(f"{str(path)!r} is no file; groups are listed in one, one a line")
+    lines = [line for line in lines_of(path) if line]
+    return list(map(tuple, csv.reader(lines))) if columns > 1 else [(line,) for line in lines]
 
 
 def item_written(text: str, universe: Any) -> Any:

@@ -23,6 +23,7 @@ __all__ = ["plot_histogram", "plot_over_time"]
 _BAR, _INK, _MUTED = "#4a86c5", "#222222", "#666666"
 _LINES = ("#4477aa", "#cc6677", "#228833", "#aa7722", "#66ccee", "#aa3377", "#777777", "#224466")
 _LONGEST = 40
+_PANELS = 24  # groups that are drawn
 _COUNTED = {"events": "count", "people": "number of people", "rows": "number of rows", "sums": "sum of values"}
 _OF_EMOJI = "\ufe0e\ufe0f\u200d"  # say how their neighbours look, which are spelled
 _NEVER = ("Last Resort", "STIX", "cm", "DejaVu Math")  # boxes, and mathematics under other names
@@ -40,6 +41,10 @@ def plot_histogram(
     """The first `most` items with intervals, as bars or as a line with a band; the guarantee above."""
     if kind not in ("bars", "lines"):
         raise ParameterError(f"kind must be 'bars' or 'lines', not {kind!r}")
+    if histogram.by:
+        if ax is not None:
+            raise ParameterError("a release in groups has axes for each of them: leave ax out, or plot one of `groups`")
+        return _small_multiples(histogram, path, kind, confidence, whole_number("most", most))
     shown = histogram.head(whole_number("most", most))
     long = 0.28 * max(len(shown), 3)
     axes = _axes(ax, (8.0, 1.6 + long) if kind == "bars" else (min(max(4.0 + long, 6.0), 12.0), 4.8), path)
@@ -63,6 +68,49 @@ def plot_histogram(
         drawn = axes.text(*place[:2], text, ha="right", va=place[2], fontsize=8, color=_MUTED, transform=axes.transAxes)
         drawn.set_in_layout(False)
     return _finished(axes, ax, path, histogram)
+
+
+def _small_multiples(
+    histogram: Release, path: str | os.PathLike[str] | None, kind: str, confidence: float, most: int
+) -> Any:
+    """A picture for each of the first groups, all on one scale."""
+    groups = list(histogram.groups.items())
+    shown = [(group, found.head(most)) for group, found in groups[:_PANELS]]
+    across = min(len(shown), 3) or 1
+    down = -(-len(shown) // across) or 1
+    rows = max([3, *(len(found) for _, found in shown)])
+    high = 1.3 + 0.24 * rows if kind == "bars" else 3.8
+    axes = _axes(None, (max(4.2 * across, 6.0), 1.2 + high * down), path)
+    figure = axes.figure
+    if not shown:
+        _sentence(axes, "No item passed the threshold.")
+        return _finished(axes, None, path, histogram)
+    axes.remove()
+    every = figure.subplots(down, across, squeeze=False).ravel()
+    names = cut([readable(group) for group, _ in shown], _LONGEST)
+    ends = [_ends(found.counts, *found.bounds(confidence))[0] for _, found in shown if len(found)]
+    families = _fonts(frozenset("".join(names)))
+    for panel, (_, found), name in zip(every, shown, names, strict=False):
+        for side in ("top", "right"):
+            panel.spines[side].set_visible(False)
+        if not len(found):
+            _sentence(panel, "no item passed")
+        elif kind == "bars":
+            _bars(panel, found, confidence, len(histogram.by))
+            panel.set_ylim(len(found) - rows - 0.7, len(found) - 0.3)
+            panel.set_xlim(0, max(ends))
+            panel.tick_params(axis="x", labelsize=7)
+        else:
+            _sorted_line(panel, found, confidence, len(histogram.by))
+            panel.set_ylim(0, max(ends))
+        panel.set_title(_spelled(name, families[1]), fontsize=9, fontfamily=families[0], parse_math=False)
+    for panel in every[len(shown) :]:
+        panel.set_axis_off()
+    told = f"private {_COUNTED[histogram.counted]}, intervals that hold together at {100 * confidence:g}% confidence"
+    if len(groups) > len(shown):
+        told += f"; {len(groups) - len(shown):,} more groups are not drawn"
+    figure.supxlabel(told, fontsize=8)
+    return _finished(every[0], None, path, histogram)
 
 
 def plot_over_time(
@@ -157,7 +205,7 @@ def _sentence(axes: Any, text: str) -> None:
     axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=12, transform=axes.transAxes)
 
 
-def _bars(axes: Any, shown: Release, confidence: float) -> None:
+def _bars(axes: Any, shown: Release, confidence: float, by: int = 0) -> None:
     lower, upper = shown.bounds(confidence)
     places = np.arange(len(shown))[::-1]
     axes.barh(places, shown.counts, color=_BAR, height=0.7)
@@ -166,8 +214,9 @@ def _bars(axes: Any, shown: Release, confidence: float) -> None:
     axes.plot(lower, places, "|", color=_INK, markersize=6)
     known = np.isfinite(upper)
     axes.plot(ends[known], places[known], "|", color=_INK, markersize=6)
-    axes.plot(ends[~known], places[~known], ">", color=_INK, markersize=6, clip_on=False)
-    labels, families = _labels(shown.items)
+    if not known.all():  # what is empty and not clipped would be laid out as if it were anywhere
+        axes.plot(ends[~known], places[~known], ">", color=_INK, markersize=6, clip_on=False)
+    labels, families = _labels(_without_group(shown.items, by))
     axes.set_yticks(places, labels, fontfamily=families, parse_math=False)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(-0.7, len(shown) - 0.3)
@@ -175,11 +224,16 @@ def _bars(axes: Any, shown: Release, confidence: float) -> None:
     axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def _sorted_line(axes: Any, shown: Release, confidence: float) -> None:
+def _without_group(items: Sequence[Any], by: int) -> list[Any]:
+    """The items without the values that say their group."""
+    return [item if not by else item[by] if len(item) == by + 1 else item[by:] for item in items]
+
+
+def _sorted_line(axes: Any, shown: Release, confidence: float, by: int = 0) -> None:
     lower, upper = shown.bounds(confidence)
     places = np.arange(len(shown))
     _band(axes, places, shown.counts.astype(float), lower, upper, _LINES[0], None)
-    labels, families = _labels(shown.items, 22)
+    labels, families = _labels(_without_group(shown.items, by), 22)
     axes.set_xticks(
         places,
         labels,

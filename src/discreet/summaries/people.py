@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -89,6 +89,13 @@ class People(abc.ABC):
     @abc.abstractmethod
     def items(self, places: Counts) -> pa.Array:
         """The items at these places."""
+
+    group_of: Callable[[pa.Array], Counts] | None = None
+    """Numbers the groups of items, where these are in groups."""
+
+    def groups(self, places: Counts) -> Counts:
+        """A number for the group of each of these items."""
+        return np.zeros(len(places), np.int64) if self.group_of is None else self.group_of(self.items(places))
 
     @abc.abstractmethod
     def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[Any], Counts]:

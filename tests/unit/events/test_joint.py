@@ -111,8 +111,8 @@ def test_nested_columns_cannot_be_parts(kind):
 
 def test_a_later_batch_is_cast_to_the_types_of_the_first_or_refused():
     keys = Keys(["a", "b"])
-    first = keys.of([pa.array([1], pa.int32()), pa.array(["x"])], "one")
-    again = keys.of([pa.array([1], pa.int64()), pa.array(["x"]).dictionary_encode()], "two")
+    first = keys.of([pa.array([1], pa.int32()), pa.array(["x"])], "one")[0]
+    again = keys.of([pa.array([1], pa.int64()), pa.array(["x"]).dictionary_encode()], "two")[0]
     decoded = again.dictionary_decode() if pa.types.is_dictionary(again.type) else again
     assert decoded.to_pylist() == first.to_pylist()
     with pytest.raises(dc.DataError, match="'a' do not fit"):
