@@ -115,3 +115,93 @@ def test_the_same_column_twice_is_refused(discreet, logs):
     refused = discreet("top", logs / "logs.csv", "--column", "url", "--column", "url", *ROW, *BUDGET)
     assert refused.returncode != 0
     assert "different columns" in refused.stderr
+
+
+# ---- groups ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", FORMATS)
+@pytest.mark.parametrize("whose", [ROW, ("--user-column", "who")], ids=["rows", "people"])
+def test_the_top_of_every_group(discreet, logs, file, whose):
+    arguments = ("top", logs / file, "--column", "url", "--by", "country", "-k", 1, *whose, *BUDGET)
+    release = release_of(discreet(*arguments, "--format", "json"))
+    assert release["by"] == release["columns"]["by"] == ["country"]
+    assert [(row["country"], row["item"]) for row in release["items"]] == [("de", "/a"), ("fr", "/b")]
+
+
+@pytest.mark.parametrize("file", FORMATS)
+def test_days_are_groups_and_a_public_list_says_which(discreet, logs, tmp_path, file):
+    listed = tmp_path / "days.txt"
+    listed.write_text("2026-01-02\n2026-01-03\n")
+    arguments = ("top", logs / file, "--column", "url", "--every", "1d", "--time-column", "day", *ROW, *BUDGET)
+    release = release_of(discreet(*arguments, "--format", "json"))
+    assert [(row["day"], row["item"]) for row in release["items"]] == [("2026-01-01", "/a"), ("2026-01-02", "/b")]
+    assert release["parameters"]["every"] == "1d"
+    assert release["item_columns"][0] == {"name": "day", "type": "date32[day]"}
+    release = release_of(discreet(*arguments, "--groups", listed, "--format", "json"))
+    assert release["groups"] == [["2026-01-02"], ["2026-01-03"]]
+    assert [(row["day"], row["item"]) for row in release["items"]] == [("2026-01-02", "/b")]
+    shown = discreet(*arguments, "--groups", listed).stdout
+    assert "2026-01-03   (no item passed)" in shown
+
+
+@pytest.mark.parametrize("file", FORMATS)
+def test_groups_of_several_columns_and_of_numbers_are_listed_as_csv(discreet, logs, tmp_path, file):
+    listed = tmp_path / "groups.csv"
+    listed.write_text('"de",200\n"fr",200\n')
+    columns = ("--column", "url", "--by", "country", "--by", "status")
+    done = discreet("top", logs / file, *columns, "--groups", listed, *ROW, *BUDGET, "--format", "json")
+    release = release_of(done)
+    number = int if file in ("logs.parquet", "logs.arrow") else str
+    assert [(row["country"], row["status"]) for row in release["items"]] == [("de", number(200))]
+    assert release["groups"] == [["de", number(200)], ["fr", number(200)]]
+
+
+def test_days_of_the_log_of_a_web_server(discreet, tmp_path):
+    log = tmp_path / "access.log"
+    line = '10.0.0.{} - - [{:02d}/Oct/2025:23:30:00 +0000] "GET {} HTTP/1.1" 200 5 "-" "agent"\n'
+    log.write_text("".join(line.format(i % 250, 1 + i % 2, ("/a", "/b")[i % 2]) for i in range(1000)))
+    arguments = ("--input-format", "combined", "--column", "path", "--every", "1d", "--time-column", "time")
+    done = discreet("top", log, *arguments, "--zone", "Europe/Berlin", *ROW, *BUDGET, "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(row["time"], row["item"]) for row in rows] == [("2025-10-02", "/a"), ("2025-10-03", "/b")]
+
+
+def test_times_that_cannot_be_read_are_bad_rows_with_their_lines(discreet, tmp_path):
+    file = tmp_path / "times.csv"
+    file.write_text("ts,url\n" + "2026-01-01,/a\n" * 500 + "never,/a\n")
+    arguments = ("top", file, "--column", "url", "--every", "1d", "--time-column", "ts", *ROW, *BUDGET)
+    assert discreet(*arguments).returncode == 0
+    refused = discreet(*arguments, "--bad-rows", "error")
+    assert refused.returncode != 0
+    assert "line 502" in refused.stderr
+    numbers = tmp_path / "times.jsonl"
+    numbers.write_text('{"ts": 1767225600.5, "url": "/a"}\n' * 500)
+    done = discreet("top", numbers, *arguments[2:], "--format", "csv")
+    assert "2026-01-01,/a," in done.stdout
+
+
+def test_a_picture_of_groups(discreet, logs, tmp_path):
+    picture = tmp_path / "top.png"
+    arguments = ("top", logs / "logs.csv", "--column", "url", "--by", "country", *ROW, *BUDGET)
+    assert discreet(*arguments, "--plot", picture).returncode == 0
+    assert picture.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--groups", "none.txt", "--by", "country"), "no file"),
+        (("--groups", "none.txt"), "--by or --every"),
+        (("--every", "1d"), "--time-column"),
+        (("--by", "url"), "different columns"),
+        (("--by", "nothing"), "no column 'nothing'"),
+        (("--by", "country", "--unit", "person"), "one --column, alone"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(discreet, logs, options, words):
+    whose = () if "--unit" in options else ROW
+    refused = discreet("top", logs / "logs.csv", "--column", "url", *options, *whose, *BUDGET)
+    assert refused.returncode != 0
+    assert words in refused.stderr
