@@ -282,6 +282,7 @@ row(
         PeopleRelease(Budget(1.0, 1e-4), 2),
         PeopleRelease(Budget(1.0, 1e-6), 2, rows=True),
         PeopleRelease(Budget(4.0, 1e-9), 100, User(2)),
+        PeopleRelease(Budget(1.0, 1e-4), 2, groups=3),
     ),
     _PeopleAudit(),
     _twins,

@@ -21,6 +21,7 @@ _ROWS = (
     "counting",
     "quantiles",
     "people",
+    "groups",
     "sharded",
     "continual",
     "pan",

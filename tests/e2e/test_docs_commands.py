@@ -10,7 +10,7 @@ from tests.commands import run_here
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["docs/files.md", "docs/sql.md"])
+@pytest.mark.parametrize("page", ["docs/files.md", "docs/sql.md", "docs/tables.md"])
 def test_commands_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(python|sh)\n(.*?)^```", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
