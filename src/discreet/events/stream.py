@@ -209,7 +209,7 @@ class ItemBatches:
                     found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(block))
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
-                # Items and people are checked by what they are; what is computed with, summed or a time may be anything.
+                # Items and people are checked by what they are; what is computed with, summed, or a time is not.
                 plain = [at for at in range(1 + len(self._others)) if at not in numbers]
                 anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
                 reader = text.JsonLines([column, *others], bool(lists), anything)
