@@ -138,6 +138,14 @@ def test_intervals_hold_and_nothing_falls(budget, scale):
     assert upper[2] - lower[2] < 20
 
 
+def test_only_some_rows():
+    asked = {"budget": dc.Budget(10.0), "range": (0, 100), "bins": 100}
+    answer = dc.quantiles(ROWS, "n", quantiles=0.5, where="who = 'a'", **asked)
+    assert answer[0.5].value == pytest.approx(30, abs=12)
+    with pytest.raises(ParameterError, match="name the column"):
+        dc.quantiles([1, 2], None, quantiles=0.5, where="n > 1", **asked)
+
+
 def test_whole_numbers_stay_whole():
     ages = {"n": [31] * 400 + [47] * 600}
     answer = dc.quantiles(ages, "n", dc.Budget(1.0), [0.2, 0.8], range=(0, 121), bins=121)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from discreet.api.filtering import asked_where, rows_where
 from discreet.errors import ParameterError
 from discreet.events.items import skip_nulls
 from discreet.noise import RandomSource, system_source
@@ -28,6 +29,7 @@ def quantiles(
     quantiles: float | Sequence[float] = (0.25, 0.5, 0.75),
     *,
     range: Sequence[float],
+    where: str | None = None,
     user: str | None = None,
     max_rows: int | None = None,
     scale: str = "linear",
@@ -54,6 +56,7 @@ def quantiles(
         budget: Epsilon alone, epsilon and delta, or rho.
         quantiles: The shares, above 0 and below 1.
         range: (LOW, HIGH), a public range: chosen without looking at the data. Values outside count as its ends.
+        where: As for `top_k`.
         user: The column that says whose row it is.
         max_rows: With `user`: so many rows of a person have a vote each; of a person with more, the rows share so many
             votes. The noise grows by this factor. 1 by default.
@@ -75,8 +78,10 @@ def quantiles(
     check_payer(ledger, charge_id, source)
     from discreet.engines.amounts import Amounts, amounts_of_table
 
-    found = Amounts(amounts_of_table(table, column, user), mechanism.grid.places, nulls, people)
-    asked = {"column": column, "user": user, "nulls": nulls, "request": request}
+    if where is not None and column is None:
+        raise ParameterError("where chooses rows of a table: name the column of the numbers, too")
+    found = Amounts(amounts_of_table(rows_where(table, where), column, user), mechanism.grid.places, nulls, people)
+    asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
     return pay_for_quantiles(mechanism, found, asked, ledger, charge_id, source)
 
 
