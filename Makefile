@@ -11,7 +11,7 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo serve test spark faults browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel
+.PHONY: demo serve test spark faults browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel docs notebooks
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -21,7 +21,7 @@ serve: $(VENV)/.service
 	$(BIN)/python examples/site/serve.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/service
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/notebooks --ignore=tests/service
 
 # The Spark tests share one cluster, so one process runs them; without Java 17 they are skipped, or fail where CI is set.
 spark: $(VENV)/.dev
@@ -112,6 +112,18 @@ wheel: $(VENV)/.created
 	mkdir "$(EMPTY)/run"
 	cd "$(EMPTY)/run" && PATH="$(EMPTY)/bin" "$(EMPTY)/bin/python" "$(CURDIR)/examples/demo.py" 200000
 	ls -l dist
+
+# The site in build/docs/html: warnings are errors, links within it are checked, notebooks are run. Search needs no network.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs/html
+	@echo "build/docs/html/index.html"
+
+notebooks: $(VENV)/.docs
+	$(BIN)/python -m pytest -q -n 2 tests/notebooks
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/pip install --quiet --no-build-isolation -e ".[dev,docs]"
+	touch $@
 
 audit: $(VENV)/.built
 	$(BIN)/discreet audit --quick

@@ -81,3 +81,23 @@ def test_the_odds_shown_are_those_of_epsilon():
         for epsilon, cell in zip(epsilons, cells.split(" | "), strict=True):
             odds = math.exp(epsilon) * int(before) / (100 - int(before))
             assert 0 <= float(cell.removesuffix(" %")) - 100 * odds / (1 + odds) <= 0.1
+
+
+def test_every_name_of_the_reference_has_an_example():
+    for page in sorted((ROOT / "docs/api").glob("*.md")):
+        for part in page.read_text().split("\n## ")[1:]:
+            name, _, text = part.partition("\n")
+            examples = re.findall(r"^```python.*?\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+            assert page.stem == "more" or any(re.search(rf"\b{name}\b", code) for code in examples), (page.name, name)
+
+
+def test_the_links_of_the_documentation_lead_somewhere():
+    """Within the repository; `make docs` checks the anchors, too."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").rglob("*.md")]
+    broken = []
+    for page in pages:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for link in re.findall(r"\]\(([^)#\s]+)", text):
+            if "://" not in link and "node_modules" not in page.parts and not (page.parent / link).exists():
+                broken.append((page.name, link))
+    assert not broken
