@@ -30,8 +30,8 @@ napoleon_use_rtype = False
 copybutton_prompt_text = "$ "
 
 API = Path(__file__).parent / "api"
-PACKAGES = ["discreet", *(f"discreet.{name}" for name in "privacy releases summaries central continual pan".split())]
-PACKAGES += ["discreet.multiparty", "discreet.audit"]
+ROOMS = ["privacy", "releases", "summaries", "central", "continual", "pan", "multiparty", "audit"]
+PACKAGES = ["discreet", *(f"discreet.{room}" for room in ROOMS)]
 
 _SECTION = re.compile(r"(Args|Returns|Raises|Yields|Attributes|Examples?|Notes?):")
 _FIELD = re.compile(r"([A-Z][A-Za-z ]{2,20}): (\S.*)")
