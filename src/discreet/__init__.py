@@ -13,7 +13,19 @@ from discreet._version import __version__
 TYPE_CHECKING = False  # as typing's; loading typing takes longer than all that is needed here
 if TYPE_CHECKING:
     from discreet import audit, central, continual, engines, multiparty, pan, privacy
-    from discreet.api import PeoplePlan, Plan, count, distinct, histogram, plan, plan_people, quantiles, release, top_k
+    from discreet.api import (
+        PeoplePlan,
+        Plan,
+        count,
+        distinct,
+        histogram,
+        plan,
+        plan_people,
+        plan_questions,
+        quantiles,
+        release,
+        top_k,
+    )
     from discreet.errors import (
         BudgetExceededError,
         CorruptStateError,
@@ -54,6 +66,7 @@ _WHERE = {
             "histogram",
             "plan",
             "plan_people",
+            "plan_questions",
             "quantiles",
             "release",
             "top_k",
@@ -128,6 +141,7 @@ __all__ = [
     "pan",
     "plan",
     "plan_people",
+    "plan_questions",
     "privacy",
     "quantiles",
     "release",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from discreet.api.counting import count, distinct, histogram
     from discreet.api.measuring import quantiles
     from discreet.api.plan_of_people import PeoplePlan, PeoplePlanRow, plan_people
+    from discreet.api.plan_of_questions import QuestionPlan, QuestionRow, plan_questions
     from discreet.api.plan_rows import Plan, PlanRow, plan
     from discreet.api.releasing import release
     from discreet.api.top_rows import top_k
@@ -26,6 +27,9 @@ _WHERE = {
     "histogram": "api.counting",
     "plan": "api.plan_rows",
     "plan_people": "api.plan_of_people",
+    "QuestionPlan": "api.plan_of_questions",
+    "QuestionRow": "api.plan_of_questions",
+    "plan_questions": "api.plan_of_questions",
     "quantiles": "api.measuring",
     "release": "api.releasing",
     "top_k": "api.top_rows",
@@ -37,11 +41,14 @@ __all__ = [
     "PeoplePlanRow",
     "Plan",
     "PlanRow",
+    "QuestionPlan",
+    "QuestionRow",
     "count",
     "distinct",
     "histogram",
     "plan",
     "plan_people",
+    "plan_questions",
     "quantiles",
     "release",
     "top_k",

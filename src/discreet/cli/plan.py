@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from discreet.cli import options
-from discreet.cli.options import Source, option
+from discreet.cli.options import Source, flag, option
 from discreet.cli.output import batches, note
 from discreet.errors import ParameterError
 
@@ -29,6 +29,8 @@ __all__ = ["plan"]
     option("-k --k", "How many items are wanted.", int, default=100),
     option("--people", "How many people there are, about: what `discreet top --user-column` would publish.", int),
     option("--items-per-person", "With --people: how many different items a person has, about.", float),
+    flag("--questions", "What count, distinct, histogram and quantiles would be off by, with the budget alone."),
+    option("--listed", "With --questions: how many items the list of a histogram has; 100 by default.", int),
     option("--max-items-per-user", "Protect users with so many items instead of events.", int),
     options.confidence("Errors hold with this probability."),
 )
@@ -44,6 +46,8 @@ def plan(
     k: int,
     people: int | None,
     items_per_person: float | None,
+    questions: bool,
+    listed: int | None,
     max_items_per_user: int | None,
     confidence: float,
     as_json: bool,
@@ -54,6 +58,16 @@ def plan(
     """
     import discreet
 
+    if questions:
+        if length is not None or files or capacity is not None or people is not None or items_per_person is not None:
+            raise ParameterError("--questions goes with the budget, --listed and --max-items-per-user alone")
+        asked = discreet.plan_questions(
+            budget, listed=listed or 100, max_items=max_items_per_user or 1, confidence=confidence
+        )
+        print(json.dumps(asked.to_dict()) if as_json else asked)
+        return
+    if listed is not None:
+        raise ParameterError("--listed goes with --questions")
     if people is not None:
         if length is not None or files or any(one is not None for one in (capacity, memory, max_items_per_user)):
             raise ParameterError("--people goes with the budget, -k and --items-per-person alone")

@@ -1,0 +1,112 @@
+"""What the questions beside the top would be off by, before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from discreet.privacy import Budget, Event, User
+from discreet.privacy.budget import as_budget
+from discreet.privacy.checks import probability, whole_number
+from discreet.releases.error_model import Noise
+
+__all__ = ["QuestionPlan", "QuestionRow", "plan_questions"]
+
+
+@dataclass(frozen=True)
+class QuestionRow:
+    """One question.
+
+    Attributes:
+        question: In words.
+        hides: "a row" or "a person".
+        command: That asks it.
+        mechanism: That answers it.
+        noise: The law of its noise.
+        scale: The scale of Laplace noise, or sigma of Gaussian noise.
+        error: With the plan's confidence the answer is off by no more; of quantiles, its rank.
+    """
+
+    question: str
+    hides: str
+    command: str
+    mechanism: str
+    noise: str
+    scale: float
+    error: float
+
+
+@dataclass(frozen=True)
+class QuestionPlan:
+    """What each question would be off by. It is computed from the budget alone."""
+
+    budget: Budget
+    confidence: float
+    rows: tuple[QuestionRow, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        rows = [asdict(row) for row in self.rows]
+        return {"budget": self.budget.to_dict(), "confidence": self.confidence, "rows": rows}
+
+    def __str__(self) -> str:
+        from discreet.releases.formats import table_text
+
+        headings = ["question", "hides", "command", "noise", "scale", f"off by ({100 * self.confidence:g}%)"]
+        cells = [
+            (row.question, row.hides, row.command, row.noise, f"{row.scale:.4g}", f"{row.error:,.0f}")
+            for row in self.rows
+        ]
+        return f"{table_text(headings, cells, (4, 5))}with {self.budget}"
+
+
+def plan_questions(
+    budget: Budget, *, listed: int = 100, max_items: int = 1, max_rows: int = 1, confidence: float = 0.95
+) -> QuestionPlan:
+    """What `count`, `distinct`, `histogram` and `quantiles` would be off by with a budget.
+
+    Args:
+        budget: Epsilon alone, epsilon and delta, or rho.
+        listed: How many items the list of a histogram has; its errors hold for all of them at once.
+        max_items: How many values or items of a person count.
+        max_rows: How many rows of a person have a vote in quantiles.
+        confidence: Errors hold with this probability.
+    """
+    as_budget(budget)
+    beta = 1.0 - probability("confidence", confidence)
+    listed = whole_number("listed", listed)
+    return QuestionPlan(budget, confidence, tuple(_rows(budget, listed, max_items, max_rows, beta)))
+
+
+def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: float) -> Iterator[QuestionRow]:
+    from discreet.central import CountRelease, DistinctRelease, Grid, QuantileRelease, UniverseHistogram
+    from discreet.central.quantile_release import VOTE
+
+    def row(
+        question: str, hides: str, command: str, made: Any, error: float, noise: Noise, unit: int = 1
+    ) -> QuestionRow:
+        return QuestionRow(question, hides, command, made.name, noise.law, float(noise.scale) / unit, error)
+
+    counts: list[tuple[str, str, str, CountRelease]] = [
+        ("how many rows", "a row", "count", CountRelease(budget)),
+        ("how many people", "a person", "count", CountRelease(budget, User(), "people")),
+        ("how many different values", "a row", "distinct", CountRelease(budget, Event(), "values")),
+        (
+            f"how many different values, {max_items} credited to a person",
+            "a person",
+            "distinct",
+            DistinctRelease(budget, max_items=max_items),
+        ),
+    ]
+    for question, hides, command, count in counts:
+        yield row(question, hides, command, count, count.error_bound(beta), count.noise)
+    for hides, unit, most in (("a row", Event(), None), ("a person", User(), max_items)):
+        each = UniverseHistogram(budget, range(listed), unit, most)
+        of = "rows" if most is None else f"people, {most} items of each"
+        yield row(f"each of {listed:,} items, {of}", hides, "histogram", each, each.error_bound(beta), each.noise)
+    for hides, unit, rows in (("a row", Event(), None), ("a person", User(), max_rows)):
+        tree = QuantileRelease(budget, Grid(0, 1), (0.5,), unit, rows)
+        of = "rows" if rows is None else "people"
+        vote = 1 if rows is None else VOTE
+        yield row(f"rank of a quantile, {of}", hides, "quantiles", tree, tree.error_bound(beta), tree.noise, vote)

@@ -1,0 +1,35 @@
+"""What questions would be off by, before anything is spent."""
+
+import json
+
+import pytest
+from tests.commands import run_here
+
+import discreet as dc
+from discreet.central import CountRelease, UniverseHistogram
+from discreet.errors import ParameterError
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(0.5), dc.Budget(1.0, 1e-6), dc.Budget.zcdp(0.1)], ids=str)
+def test_errors_are_those_of_the_mechanisms(budget):
+    plan = dc.plan_questions(budget, listed=30, max_items=2, confidence=0.9)
+    rows = {(row.question, row.hides): row for row in plan.rows}
+    assert rows["how many rows", "a row"].error == CountRelease(budget).error_bound(0.1)
+    people = UniverseHistogram(budget, range(30), dc.User(), 2)
+    assert rows["each of 30 items, people, 2 items of each", "a person"].error == people.error_bound(0.1)
+    ranks = [row.error for row in plan.rows if row.command == "quantiles"]
+    assert ranks[0] <= ranks[1] <= 1.5 * ranks[0]  # in rows, and in votes of people
+    assert {row.command for row in plan.rows} == {"count", "distinct", "histogram", "quantiles"}
+
+
+def test_the_command():
+    told = run_here("plan", "--questions", "--epsilon", 1)
+    assert told.returncode == 0, told.stderr
+    assert "rank of a quantile" in told.stdout
+    rows = json.loads(run_here("plan", "--questions", "--rho", 0.1, "--listed", 7, "--format", "json").stdout)["rows"]
+    assert any(row["question"].startswith("each of 7 items") for row in rows)
+    assert all(row["noise"] == "gaussian" for row in rows)
+    for wrong in (("--questions", "--length", 5), ("--listed", 5, "--length", 5)):
+        assert run_here("plan", *wrong, "--epsilon", 1).returncode == 2
+    with pytest.raises(ParameterError):
+        dc.plan_questions(dc.Budget(1.0), listed=0)
