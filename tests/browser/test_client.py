@@ -74,9 +74,9 @@ def messages_of(data):
 # ---- the audit of messages that the client made ------------------------------------------------------------------
 
 
-def audited(node, tmp_path, kind, epsilon=0.5, count=12_000):
-    """The findings that fail of what `audited.mjs` writes. An honest one does with a probability of 1e-7 at most."""
-    round_ = dc.multiparty.HadamardResponse("audited", dc.Budget(epsilon), ["yes", "no", "maybe"])
+def audited(node, tmp_path, kind, protocol="HadamardResponse", count=12_000):
+    """The findings that fail of what `audited.mjs` writes. An honest one does with a probability of 1e-6 at most."""
+    round_ = getattr(dc.multiparty, protocol)("audited", dc.Budget(0.5), ["yes", "no", "maybe"])
     command = [node, Path(__file__).with_name("audited.mjs"), json.dumps(round_.to_dict()), kind, str(count)]
     path = tmp_path / "messages.ndjson"
     path.write_bytes(subprocess.run(command, capture_output=True, check=True, timeout=300).stdout)
@@ -88,6 +88,11 @@ def audited(node, tmp_path, kind, epsilon=0.5, count=12_000):
 @pytest.mark.parametrize("kind", ["honest", "fixed", "law"])
 def test_the_audit_believes_the_client(node, tmp_path, kind):
     assert audited(node, tmp_path, kind) == set()
+
+
+@pytest.mark.parametrize("protocol", ["LocalHashing", "LocalSketch"])
+def test_the_audit_believes_its_other_protocols(node, tmp_path, protocol):
+    assert audited(node, tmp_path, "honest", protocol, 5000) == set()
 
 
 @pytest.mark.parametrize(
