@@ -176,8 +176,16 @@ def top(
     def draw(reading_is_over: Callable[[], None]) -> Release:
         from discreet.api.top_files import top_k_of_files
 
+        coming = batches(stream)
+        if not people and stream.bytes_total is not None:
+            # Files are read while what was read is counted. (People have threads of their own; where bytes are waited
+            # for, on a terminal or a pipe, the main thread waits, which hears of signals.)
+            from discreet.engines.ahead import read_ahead
+
+            coming = read_ahead(coming)
+
         return top_k_of_files(
-            batches(stream) if listed is None else _within(listed, batches(stream)),
+            coming if listed is None else _within(listed, coming),
             k,
             budget,
             users=user_column is not None,
