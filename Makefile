@@ -129,6 +129,7 @@ audit: $(VENV)/.built
 	$(BIN)/discreet audit --quick
 
 bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/table.py
 	$(BIN)/python benchmarks/summaries.py
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/files.py

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
-import subprocess
 import sys
-import sysconfig
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from turns import DISCREET, in_turns, machine
 
 K, DELTA = 100, 1e-6
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -119,40 +116,20 @@ def write_visits(path: Path, rows: int) -> None:
     pq.write_table(table, path, row_group_size=1_000_000)
 
 
-def run(command: list[str]) -> tuple[float, float, float]:
-    """(seconds, CPU seconds, MiB at the peak) of a process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    measured = [sys.executable, "-c", "import os,resource,subprocess,sys\n"
-                "p=subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL)\n"
-                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(p.returncode)"]  # fmt: skip
-    done = subprocess.run([*measured, *command], check=True, capture_output=True, text=True)
-    seconds = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return seconds, cpu, int(done.stdout.splitlines()[-1]) / 1024
-
-
 def speed(options: argparse.Namespace) -> None:
-    script = str(Path(sysconfig.get_path("scripts")) / "discreet")
     cores = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "visits.parquet"
         write_visits(path, options.rows)
-        ours = [script, "top", str(path), "--column", "url", "--user-column", "visitor", "-k", "100", "--epsilon", "1",
-                "--delta", "1e-6", "--memory", options.memory, "--quiet", "--format", "json"]  # fmt: skip
+        ours = [DISCREET, "top", str(path), "--column", "url", "--user-column", "visitor", "-k", "100",
+                "--epsilon", "1", "--delta", "1e-6", "--memory", options.memory,
+                "--quiet", "--format", "json"]  # fmt: skip
         theirs = [sys.executable, "-c", DUCKDB, str(path), str(cores)]
-        rows: dict[str, list[tuple[float, float, float]]] = {"discreet top": [], "DuckDB count(distinct)": []}
-        for _ in range(options.rounds):
-            rows["discreet top"].append(run(ours))
-            rows["DuckDB count(distinct)"].append(run(theirs))
-        print(
-            f"{options.rows:,} rows, {cores} cores, load {os.getloadavg()[0]:.1f}, medians of {options.rounds} in turns"
-        )
-        medians = {name: np.median(values, axis=0) for name, values in rows.items()}
-        for name, (seconds, cpu, peak) in medians.items():
-            print(f"{name:24} {seconds:6.2f} s {cpu:6.2f} s CPU {peak:7.0f} MiB")
-        ratio, cpu, _ = medians["discreet top"] / medians["DuckDB count(distinct)"]
+        costs = in_turns({"discreet top": ours, "DuckDB count(distinct)": theirs}, options.rounds)
+        print(f"{machine()}; {options.rows:,} rows, medians of {options.rounds} in turns")
+        for name, cost in costs.items():
+            print(f"{name:24} {cost.seconds:6.2f} s {cost.cpu:6.2f} s CPU {cost.mebibytes:7.0f} MiB")
+        ratio, cpu, _ = (mine / other for mine, other in zip(*costs.values(), strict=True))
         print(f"ratio {ratio:.2f} (CPU {cpu:.2f}); the aim is at most 1.3")
 
 
