@@ -250,6 +250,24 @@ MULTIPARTY = in_package(
      "        self._charged = True\n"
      "        begins = begin(self._ledger, self.charge_id, self.stream.bill, b\"begun\", save=first)\n",
      ("tests/unit/multiparty/test_party_ledger.py",)),
+    ("aggregator.py", "a message may carry any number of reports", "if most is not None and items > most:",
+     "if most is None and items > 0:", ("tests/unit/multiparty/test_hostile_messages.py",)),
+    ("aggregator.py", "a number counts as often as it comes", "                self._known.add(first, count)\n            self._keep",
+     "                pass\n            self._keep", ("tests/unit/multiparty/test_hostile_messages.py",)),
+    ("heard_numbers.py", "a run's last number is free again", "- 1] > first", "- 1] > first + 1",
+     ("tests/unit/multiparty/test_hostile_messages.py",)),
+    ("local_aggregator.py", "reports are shown as they come", "self._box.count >= self.protocol.shuffled:",
+     "self._box.count >= 1:", ("tests/unit/multiparty/test_shuffled_rounds.py",)),
+    ("local_aggregator.py", "the open batch keeps its order", "        if self._mixed:\n            self._mix(first)\n", "",
+     ("tests/unit/multiparty/test_shuffled_rounds.py",)),
+    ("_local.py", "a shuffled report has its sender's number", "if self.shuffled is not None and number is not None:",
+     "if False:", ("tests/unit/multiparty/test_shuffled_rounds.py",)),
+    ("local_hashing.py", "liars do half of what they can", "return np.minimum(count, support) * (1 - 1 / g) / gap",
+     "return np.minimum(count, support) * (1 - 1 / g) / gap / 2", ("tests/unit/multiparty/test_hostile_messages.py",)),
+    ("stream_aggregator.py", "steps without a sample are sure", "variances += worth**2 * sampled / self.stream.epoch_steps",
+     "variances += worth**2 * len(rows)", ("tests/unit/multiparty/test_stream_monitor.py",)),
+    ("estimates.py", "intervals around the consistent values", "replace(self, values=self.unbiased)._around(confidence)",
+     "self._around(confidence)", ("tests/unit/multiparty/test_consistent_estimates.py",)),
 )  # fmt: skip
 
 PRIVACY = in_package(
