@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ def top_k_of_files(
     request: str | None = None,
     unit: Unit | None = None,
     keys: Keys | None = None,
+    assumed: Sequence[str] = (),
     source: RandomSource | None = None,
     time: str | None = None,
     **sketch: Any,
@@ -71,11 +72,14 @@ def top_k_of_files(
         request: As in `top_k`.
         unit: For rows, as in `top_k`.
         keys: What made the items of the batches, where they are made of several columns.
+        assumed: What the guarantee has to say of how the batches were made.
         source: For tests and audits only.
         time: When it was asked for.
         sketch: Further arguments of `top_k`, for rows.
     """
     form = None if keys is None else _in_columns(keys)
+    if assumed:
+        form = _assuming(assumed, form or (lambda release: release))
     said = {} if keys is None else {name: value for name, value in keys.asked.items() if name != "groups"}
     if lists or (users and mechanism == "auto"):
         from discreet.api.top_people import asked_of_people, refuse_for_people
@@ -138,6 +142,17 @@ def _in_columns(keys: Keys) -> Callable[[Release], Release]:
         return release.with_items(keys.items(release.item_column), keys.by, keys.groups())
 
     return form
+
+
+def _assuming(assumed: Sequence[str], form: Callable[[Release], Release]) -> Callable[[Release], Release]:
+    """The same with more assumptions in the guarantee."""
+
+    def formed(release: Release) -> Release:
+        made = form(release)
+        said = (*made.guarantee.assumptions, *assumed)
+        return made.with_guarantee(replace(made.guarantee, assumptions=said))
+
+    return formed
 
 
 def _columns(batches: Iterator[pa.RecordBatch], users: bool, max_items: int | None) -> Iterator[Any]:

@@ -26,7 +26,7 @@ from discreet.cli.output import batches, be_quiet, note, note_left_out, remark
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.engines.sql import Query
+    from discreet.engines.sql import Query, WholeQuery
     from discreet.events.stream import ItemBatches
     from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
@@ -139,7 +139,7 @@ class Source:
     nulls: str
     bad_rows: str
     dialect: Dialect | None = None
-    query: Query | None = None
+    query: Query | WholeQuery | None = None
 
     def reads(self, files: tuple[str, ...]) -> tuple[str, ...]:
         """The files that were given, or that the query names."""
@@ -148,6 +148,15 @@ class Source:
         if files:
             raise ParameterError("the query names what it reads: give no files, or let it read FROM files")
         return (self.query.source,)
+
+    @property
+    def whole(self) -> WholeQuery | None:
+        """A query whose rows are the events."""
+        if self.query is None:
+            return None
+        from discreet.engines.sql import WholeQuery
+
+        return self.query if isinstance(self.query, WholeQuery) else None
 
     @property
     def column(self) -> str | None:
@@ -160,7 +169,10 @@ class Source:
         """The files as a stream of batches; where items may be `joint`, of several columns."""
         from discreet.events.stream import open_stream
 
-        return open_stream(
+        if self.whole is not None:
+            how = {"format": self.input_format, "dialect": self.dialect, "bad_rows": self.bad_rows}
+            self.whole.reading(files, **how)
+        stream = open_stream(
             files,
             column=self.columns or None if joint else self.column,
             joint=joint,
@@ -171,6 +183,9 @@ class Source:
             query=self.query,
             **more,
         )
+        if self.whole is not None:
+            stream.files = self.whole.files
+        return stream
 
     @property
     def asked(self) -> dict[str, object]:
@@ -182,7 +197,23 @@ class Source:
     def asked_more(self) -> dict[str, object]:
         """Of that, what is seldom said."""
         cells = {} if self.dialect is None else self.dialect.asked
-        return cells if self.query is None else {**cells, "query": self.query.text}
+        whole = {} if self.whole is None else {"rows_of_the_result_are_the_events": True}
+        return cells if self.query is None else {**cells, "query": self.query.text, **whole}
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader should know of the query."""
+        rows = "Rows are those of the result of the query: what one row of its input changes in them is not bounded."
+        return [] if self.whole is None else [rows]
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What a guarantee has to say of the query."""
+        if self.whole is None:
+            return ()
+        from discreet.engines.sql import ASSUMED
+
+        return (ASSUMED,)
 
     def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
         """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
@@ -239,15 +270,35 @@ CELLS = (
 WHERE = option("--where", "Only rows of which this is true, in SQL: \"status = 404 and path like '/shop/%'\".")
 
 
-def query_of(where: str | None, sql: str | None = None) -> Query | None:
-    """The query that the options state."""
+WHOLE = flag(
+    "--rows-of-the-result-are-the-events",
+    "With --sql: take rows of any result, also of joins and aggregates; the guarantee is then about those rows, "
+    "whatever they come from, and says so.",
+)
+
+
+def query_of(where: str | None, sql: str | None, whole: bool) -> Query | WholeQuery | None:
+    """The query that the options state; `whole` if its rows are the events, wherever they come from."""
+    if whole and sql is None:
+        raise ParameterError("--rows-of-the-result-are-the-events goes with --sql")
     if where is None and sql is None:
         return None
     if where is not None and sql is not None:
         raise ParameterError("--sql has a WHERE of its own: give it there, and not as --where")
-    from discreet.engines import sql as queries
+    if sql is None:
+        return condition_of(where)
+    from discreet.engines.sql import WholeQuery, select
 
-    return queries.select(sql) if sql is not None else queries.where(where or "")
+    return WholeQuery(sql) if whole else select(sql)
+
+
+def condition_of(where: str | None) -> Query | None:
+    """The query of --where."""
+    if where is None:
+        return None
+    from discreet.engines import sql
+
+    return sql.where(where)
 
 
 def dialect_of(no_header: bool = False, delimiter: str | None = None, quote: str | None = None) -> Dialect | None:
@@ -272,8 +323,11 @@ def universe(what: str, more: str = "") -> click.Option:
     return option("--universe", f"{what}: N for 0 to N-1, A:B for A to B-1, or a file with one item a line{more}.")
 
 
-def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
-    """How files are read, as `source`; with `every_row` none can be left out because it cannot be read."""
+def reading(nulls: str = "error", every_row: bool = False, whole: bool = False) -> Decorator:
+    """How files are read, as `source`; with `every_row` none can be left out because it cannot be read.
+
+    With `whole` the rows of any query may be taken as the events.
+    """
 
     def make(
         skip_nulls: bool,
@@ -283,12 +337,15 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
         where: str | None,
         sql: str | None,
         bad_rows: str = "error",
+        rows_of_the_result_are_the_events: bool = False,
         **values: Any,
     ) -> Source:
         if skip_nulls:
             values["nulls"] = "skip"
         dialect = dialect_of(no_header, delimiter, quote)
-        return Source(bad_rows=bad_rows, dialect=dialect, query=query_of(where, sql), **values)
+        return Source(
+            bad_rows=bad_rows, dialect=dialect, query=query_of(where, sql, rows_of_the_result_are_the_events), **values
+        )
 
     without_value = "Rows without a value are an error, or left out."
     gathered = gathers(
@@ -306,6 +363,7 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
             'Read the result of a query, of which each row comes from one row of the input: "select lower(url) as url, '
             "ip from 'logs/*.parquet' where status = 404\"; FROM files reads FILE.",
         ),
+        *([WHOLE] if whole else []),
     )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

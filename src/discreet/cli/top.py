@@ -26,7 +26,7 @@ __all__ = ["top"]
 
 @click.command(cls=options.Question)
 @options.files(required=True)
-@options.reading()
+@options.reading(whole=True)
 @options.budget
 @options.takes(
     option("-k --k", "How many items to list at most, of every group.", int, default=100),
@@ -201,11 +201,12 @@ def top(
             columns={"item": column, "by": list(grouped) or None, "user": user_column, "value": value_column},
             request=request,
             keys=stream.keys,
+            assumed=source.assumed,
             stream_length=length,
             **sketch,
         )
 
-    publish(place, paying, budget, draw, lambda release: _remarks(release, k, unit is not None))
+    publish(place, paying, budget, draw, lambda release: [*_remarks(release, k, unit is not None), *source.remarks])
 
 
 def _over_a_universe(universe: str, budget: Budget, k: int, capacity: int | None) -> tuple[Any, Any]:

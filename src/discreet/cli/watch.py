@@ -121,7 +121,7 @@ def watch(
         remark=remark,
         user_column=None if distinct else user_column,
         dialect=options.dialect_of(no_header, delimiter, quote),
-        query=options.query_of(where),
+        query=options.condition_of(where),
     )
     from discreet.engines.watch import watching
 

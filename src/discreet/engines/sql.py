@@ -32,10 +32,12 @@ import pyarrow as pa
 
 from discreet.engines.tables import as_arrow, names_of_objects
 from discreet.errors import DataError, DiscreetError, ParameterError
-from discreet.events.columns import kind_of, without_views
+from discreet.events.columns import choose, kind_of, without_views
 from discreet.events.items import is_polars_objects, item_of, library, read
+from discreet.events.source import expand
+from discreet.events.stream import column_names, open_stream
 
-__all__ = ["FILES", "Query", "RowQuery", "connect", "filtered", "select", "where"]
+__all__ = ["ASSUMED", "FILES", "Query", "RowQuery", "WholeQuery", "connect", "filtered", "select", "where"]
 
 FILES = "files"
 """The name of the files that are given beside a query."""
@@ -52,6 +54,10 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 @functools.cache
 def _closed_database(process: int) -> duckdb.DuckDBPyConnection:
+    return _new_database()
+
+
+def _new_database() -> duckdb.DuckDBPyConnection:
     closed: dict[str, Any] = {
         "enable_external_access": False,
         "autoload_known_extensions": False,
@@ -125,8 +131,11 @@ _WHY = {
 _ALONE = "a row of the result must come from one row of the input, and from it alone"
 
 
+_OR = " (of `top`, --rows-of-the-result-are-the-events takes rows of any result, and the guarantee says so)"
+
+
 def _refused(what: str, why: str) -> ParameterError:
-    return ParameterError(f"{what} is not accepted: {why}; {_ALONE}")
+    return ParameterError(f"{what} is not accepted: {why}; {_ALONE}{_OR}")
 
 
 _NODES = {
@@ -607,6 +616,187 @@ class RowQuery:
         finally:
             self._connection.unregister("rows")
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+# ---- queries whose rows are the events -------------------------------------------------------------------------------
+
+_OF_ALL_ROWS = {"random", "uuid", "gen_random_uuid", "now", "today", "current_timestamp", "unnest", "count_star"}
+_WHOLE_CLASSES = {*_EXPRESSIONS, "SUBQUERY", "WINDOW", "STAR"}
+_WHOLE_NODES = {"SELECT_NODE", "SET_OPERATION_NODE"}
+_WHOLE_TABLES = {"BASE_TABLE", "SUBQUERY", "JOIN", "EXPRESSION_LIST"}
+
+
+class WholeQuery:
+    """A query whose rows are taken as the events, wherever they come from: joins and aggregates, too.
+
+    What one row of the input changes in its result is not bounded, so the guarantee is about rows of the result, and
+    says so (`ASSUMED`). Its inputs are read whole, by the readers of `discreet.events`, into the memory of DuckDB.
+
+    Attributes:
+        text: As it was given.
+        source: None: it names its files itself, or reads those that are given.
+    """
+
+    source = None
+
+    def __init__(self, sql: str) -> None:
+        self.text = _text(sql, "a query")
+        self._connection = _new_database().cursor()
+        maker = _Flattener(self._connection)
+        self._tree = maker.parsed(sql)
+        self._defined = {str(entry["key"]).lower() for entry in _entries(self._tree)}
+        self.inputs: dict[str, str] = {}  # the names of tables by the files that they are
+        self.names: set[str] = set()
+        self.all_columns = False
+        self._visit(self._tree["statements"][0]["node"], maker)
+        if not self.inputs:
+            raise ParameterError("the query reads no file")
+
+    def _visit(self, node: Any, maker: _Flattener) -> None:
+        if isinstance(node, list):
+            for each in node:
+                self._visit(each, maker)
+        if not isinstance(node, dict):
+            return
+        kind, parsed = node.get("class"), node.get("type")
+        if kind is not None:
+            if kind not in _WHOLE_CLASSES:
+                raise _not_known(f"{str(kind).lower()} in an expression")
+            if kind == "FUNCTION":
+                self._function(str(node["function_name"]).lower())
+            if kind == "COLUMN_REF":
+                self.names |= {*node["column_names"], ".".join(node["column_names"])}
+            self.all_columns |= kind == "STAR"
+        elif "select_list" in node or "setop_type" in node or str(parsed).endswith("_NODE"):
+            if parsed not in _WHOLE_NODES:
+                raise _not_known(f"a query of kind {parsed}")
+        elif "query_location" in node and "sample" in node:  # in FROM
+            if parsed not in _WHOLE_TABLES:
+                raise _not_known(f"{str(parsed).lower().replace('_', ' ')} in FROM")
+            self.names |= {*(node.get("using_columns") or [])}
+            if parsed == "BASE_TABLE":
+                self._table(node)
+        for value in node.values():
+            self._visit(value, maker)
+
+    def _table(self, node: Node) -> None:
+        if node.get("schema_name") or node.get("catalog_name"):
+            raise _not_known("a schema or a catalog before a table")
+        name = str(node["table_name"])
+        if name.lower() not in self._defined:
+            ours = self.inputs.setdefault(FILES if name.lower() == FILES else name, f"input_{len(self.inputs)}")
+            node["alias"] = node.get("alias") or name
+            node["table_name"] = ours
+            if "qualified_name" in node:
+                node["qualified_name"] = {"path": [ours]}
+
+    def _function(self, name: str) -> None:
+        if name in _FUNCTIONS or name in _OF_ALL_ROWS:
+            return
+        found = self._connection.execute(
+            "SELECT DISTINCT function_type FROM duckdb_functions() WHERE function_name = ?", [name]
+        ).fetchall()
+        if ("aggregate",) not in found or ("scalar",) in found:
+            raise _not_known(f"{name}()")
+
+    def reading(self, files: Sequence[str], **how: Any) -> WholeQuery:
+        """The same query, which will read these files where it says FROM files; `how` is as for `open_stream`."""
+        if (FILES in self.inputs) != bool(files):
+            raise ParameterError(f"files are given for a query that reads FROM {FILES}, and for no other")
+        self._given, self._how = list(files), how
+        return self
+
+    @property
+    def files(self) -> list[str]:
+        """All that it reads."""
+        return [path for file in self.inputs for path in self._paths(file)]
+
+    def _paths(self, file: str) -> list[str]:
+        return expand(self._given if file == FILES else file)
+
+    def _read(self) -> None:
+        """Take all inputs, whole."""
+        for file, name in self.inputs.items():
+            paths = self._paths(file)
+            there = column_names(paths[0], self._how.get("format"), self._how.get("dialect"))
+            if there is None and self.all_columns:
+                raise ParameterError(f"name the columns of {paths[0]}: nothing but its rows says which there are")
+            wanted = (
+                sorted(self.names)
+                if there is None
+                else [each for each in there if self.all_columns or each in self.names]
+            )
+            wanted = wanted or (there or ["item"])[:1]
+            stream = open_stream(paths, column=wanted, joint=True, nulls="skip", **self._how)
+            self._load(name, wanted, stream.columns_read())
+
+    def _load(self, name: str, columns: Sequence[str], blocks: Iterator[tuple[pa.Array, ...]]) -> None:
+        """Take an input whole."""
+        made = False
+        for arrays in blocks:
+            table = pa.table(dict(zip(columns, arrays, strict=True)))
+            self._connection.register("incoming", table)
+            try:
+                how = f"INSERT INTO {name} SELECT * FROM incoming" if made else f"CREATE TABLE {name} AS FROM incoming"
+                self._run(how)
+            finally:
+                self._connection.unregister("incoming")
+            made = True
+        if not made:
+            self._connection.register("incoming", pa.table({column: pa.array([], pa.string()) for column in columns}))
+            self._run(f"CREATE TABLE {name} AS FROM incoming")
+            self._connection.unregister("incoming")
+
+    def result(self, wanted: Sequence[str | None]) -> Iterator[tuple[pa.Array, ...]]:
+        """The columns that are asked for, batch by batch."""
+        self._read()
+        ((sql,),) = self._connection.execute(
+            "SELECT json_deserialize_sql(?::JSON)", [json.dumps(self._tree)]
+        ).fetchall()
+        found = self._run(str(sql))
+        names = list(found.schema.names)
+        chosen = choose(names, wanted[0], [name for name in wanted[1:] if name is not None], "the result of the query")
+        for batch in found.to_batches(_ROWS_AT_ONCE):
+            yield tuple(without_views(batch.column(name)) for name in chosen)
+
+    def _run(self, sql: str) -> pa.Table:
+        problem: DiscreetError
+        try:
+            return (
+                self._connection.sql(sql).to_arrow_table()
+                if not sql.startswith(("CREATE", "INSERT"))
+                else (self._connection.execute(sql).fetchall())
+            )
+        except duckdb.OutOfMemoryException:
+            problem = DiscreetError("there is not enough memory to compute the query")
+        except (duckdb.BinderException, duckdb.CatalogException) as error:  # of the query and the names of columns
+            problem = ParameterError(f"the query cannot be computed: {str(error).partition(chr(10))[0]}")
+        except duckdb.Error as error:  # whose words may quote a row
+            problem = DataError(
+                f"the query cannot be computed ({type(error).__name__}); try_cast makes a null of what is no number"
+            )
+        raise problem
+
+
+ASSUMED = (
+    "the events are rows of the result of a query that may join, count or choose rows: what one row of its input "
+    "changes in them is not bounded"
+)
+
+
+def _entries(node: Any) -> Iterator[Node]:
+    """What WITH defines, anywhere."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _entries(each)
+    elif isinstance(node, dict):
+        yield from (node.get("cte_map") or {}).get("map") or []
+        for value in node.values():
+            yield from _entries(value)
+
+
+def _not_known(what: str) -> ParameterError:
+    return ParameterError(f"{what} is not accepted: it is not known here (docs/sql.md)")
 
 
 # ---- tables of Python ------------------------------------------------------------------------------------------------

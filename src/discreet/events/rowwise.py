@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, Rows
 
-__all__ = ["Bound", "Rowwise", "of_arrays", "of_rows"]
+__all__ = ["Bound", "Rowwise", "of_arrays", "of_rows", "texts_of"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -57,12 +57,12 @@ class Rowwise(Protocol):
 def of_rows(query: Bound, rows: Rows) -> None:
     """The rows that stay, with the columns asked for; the others are blank, or bad."""
     if query.selects:
-        keep, failed = query.keeps(_texts(rows))
+        keep, failed = query.keeps(texts_of(rows))
         kinds = np.where(failed, NOT_COMPUTED, BLANK).astype(np.uint8)
         rows.leave_out_as(~keep, kinds)
     computed: list[pa.Array] = []
     if None in query.taken:
-        computed, failed = query.computes(_texts(rows))
+        computed, failed = query.computes(texts_of(rows))
         if failed.any():
             rows.leave_out(failed, NOT_COMPUTED)
             computed = [column.filter(pa.array(~failed)) for column in computed]
@@ -75,7 +75,7 @@ def of_rows(query: Bound, rows: Rows) -> None:
         rows.values = [own if place is None else values[place] for place in query.taken]
 
 
-def _texts(rows: Rows) -> list[pa.Array]:
+def texts_of(rows: Rows) -> list[pa.Array]:
     """The columns as a query sees them: text, null where there is neither text, nor a number, nor true or false."""
     if rows.values is None:
         return rows.columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,19 @@ if TYPE_CHECKING:
 
 _BLOCKS_OF_A_QUERY = 16  # what a query takes to begin is the same for one row and for many
 
-__all__ = ["FORMATS", "OF_KINDS", "ItemBatches", "open_stream"]
+__all__ = ["FORMATS", "OF_KINDS", "ItemBatches", "Whole", "column_names", "open_stream"]
 
 OF_KINDS = {b"discreet": b"rows of kinds of their own"}
 """The metadata of batches where files may be JSON lines: there every row has a kind of its own."""
+
+
+@runtime_checkable
+class Whole(Protocol):
+    """A query of all rows of what it reads, whose result is read instead of files."""
+
+    def result(self, wanted: Sequence[str | None]) -> Iterator[tuple[pa.Array, ...]]:
+        """The columns that are asked for, batch by batch; None (the first) is the only one beside the others."""
+        ...
 
 
 class ItemBatches:
@@ -52,11 +61,11 @@ class ItemBatches:
         dialect: Dialect | None = None,
         amounts: bool = False,
         joint: Sequence[str] | None = None,
-        query: Rowwise | None = None,
+        query: Rowwise | Whole | None = None,
         grouping: Mapping[str, Any] | None = None,
     ) -> None:
         self.files = files
-        self._dialect, self._query = dialect, query
+        self._dialect, self._query, self._as_read = dialect, query, False
         self._column = column
         others = {"user": user_column, "value": value_column}
         self._by: Sequence[str] = (grouping or {}).get("by", ())
@@ -90,14 +99,28 @@ class ItemBatches:
         return self._bytes_before + (self._source.bytes_read if self._source is not None else 0)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for name, arrays in self._columns():
+            batch = self._made.batch(arrays, name)
+            if batch.num_rows:
+                tell_kinds = self._of_kinds and not self._made.joint
+                yield batch.replace_schema_metadata(OF_KINDS) if tell_kinds else batch
+
+    def columns_read(self) -> Iterator[tuple[pa.Array, ...]]:
+        """The columns as they were read, with their nulls; what JSON lines hold as text."""
+        self._as_read = True
+        return (arrays for _, arrays in self._columns())
+
+    def _columns(self) -> Iterator[tuple[str, tuple[pa.Array, ...]]]:
+        """The columns of every file, with what messages call it."""
+        if isinstance(self._query, Whole):
+            for arrays in self._query.result([self._column, *self._others]):
+                yield "the result of the query", arrays
+            return
         for file in self.files:
             self._source = source = ByteSource(file)
             try:
                 for arrays in self._arrays(source):
-                    batch = self._made.batch(arrays, source.name)
-                    if batch.num_rows:
-                        tell_kinds = self._of_kinds and not self._made.joint
-                        yield batch.replace_schema_metadata(OF_KINDS) if tell_kinds else batch
+                    yield source.name, arrays
                 self._bytes_before += source.bytes_read if source.size is None else source.size
             finally:
                 self._source = None
@@ -121,7 +144,8 @@ class ItemBatches:
     @cached_property
     def _bound(self) -> Bound | None:
         """The query for the columns that are asked for."""
-        return None if self._query is None else self._query.bound([self._column, *self._others])
+        query = None if isinstance(self._query, Whole) else self._query
+        return None if query is None else query.bound([self._column, *self._others])
 
     @property
     def _reads(self) -> list[Any]:
@@ -210,7 +234,8 @@ class ItemBatches:
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
                 # Items and people are checked by what they are; what is computed with, summed, or a time is not.
-                plain = [at for at in range(1 + len(self._others)) if at not in numbers]
+                roles = () if self._as_read else range(1 + len(self._others))
+                plain = [at for at in roles if at not in numbers]
                 anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
                 reader = text.JsonLines([column, *others], bool(lists), anything)
             rows = reader.rows(block)
@@ -218,6 +243,10 @@ class ItemBatches:
                 from discreet.events.rowwise import of_rows
 
                 of_rows(bound, rows)
+            if self._as_read:
+                from discreet.events.rowwise import texts_of
+
+                rows.columns, rows.values = texts_of(rows), None
             if rows.values is not None:  # a number of JSON, or one that is written as text
                 for place in numbers:
                     missing = rows.values[place] == text.NULL
@@ -253,6 +282,43 @@ def _sniff(source: ByteSource, *names: str | None) -> str:
     return "text"
 
 
+def column_names(path: str, format: str | None = None, dialect: Dialect | None = None) -> list[str] | None:
+    """The columns that a file has; None where each row has its own, or where they are not named."""
+    if path == STDIN:
+        return None
+    stream = ItemBatches([path], None, None, None, format, None, True, True, dialect)
+    source = ByteSource(path)
+    try:
+        found = stream._format_of(source)
+        if found == "parquet":
+            import pyarrow.parquet
+
+            return list(pyarrow.parquet.read_schema(source.seekable()).names)
+        if found == "arrow":
+            import pyarrow.ipc
+
+            if source.peek(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
+                source.read(len(ARROW_FILE_MAGIC))
+            return list(pyarrow.ipc.open_stream(pa.PythonFile(source.sequential(), mode="r")).schema.names)
+        from discreet.events.records import cuts
+        from discreet.events.text import LOG_COLUMNS, Delimited
+
+        if found in LOG_COLUMNS:
+            return list(LOG_COLUMNS[found])
+        if found in ("csv", "tsv") and (dialect is None or dialect.header):
+            reader = Delimited(found, source.name, [], dialect)
+            for cut in cuts(source, reader.delimiter, reader.quote):
+                if reader.after_header(cut.data) is not None:
+                    break
+            return reader.names
+        return None
+    except columns.BROKEN_INPUT:
+        reason = f"{source.name} cannot be read, or it is damaged"
+    finally:
+        source.close()
+    raise DataError(reason)
+
+
 def open_stream(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
@@ -266,7 +332,7 @@ def open_stream(
     dialect: Dialect | None = None,
     amounts: bool = False,
     joint: bool = False,
-    query: Rowwise | None = None,
+    query: Rowwise | Whole | None = None,
     by: Sequence[str] = (),
     groups: Sequence[Any] | None = None,
     every: Every | None = None,
@@ -309,7 +375,7 @@ def open_stream(
     if amounts and len(named) > (column is not None):
         raise ParameterError("amounts are read from one column alone")
     return ItemBatches(
-        expand(paths),
+        [] if isinstance(query, Whole) else expand(paths),
         items[0] if items else None,
         user_column,
         value_column,

@@ -1,0 +1,97 @@
+"""Queries whose rows are the events: any result, and a guarantee that says so."""
+
+import json
+
+import pytest
+from tests.commands import run_here
+
+import discreet as dc
+from discreet.engines.sql import ASSUMED, WholeQuery
+from discreet.events.stream import open_stream
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "visits.csv").write_text(
+        "ip,url\n" + "".join(f"u{n % 40},/p{n % 3}\n" for n in range(120)) + "broken\n"
+    )
+    (tmp_path / "people.csv").write_text(
+        "ip,country\n" + "".join(f"u{n},{'de' if n % 4 else 'fr'}\n" for n in range(40))
+    )
+    (tmp_path / "events.jsonl").write_text(
+        "".join(json.dumps({"user": {"id": f"u{n}"}, "n": n * 1.5, "ok": n % 2 == 0}) + "\n" for n in range(10))
+    )
+    return tmp_path
+
+
+def result(sql, *columns, given=(), **how):
+    query = WholeQuery(sql).reading(given, bad_rows="skip", **how)
+    stream = open_stream([], column=columns[0], user_column=columns[1] if columns[1:] else None, query=query)
+    return sorted(tuple(row.values()) for batch in stream for row in batch.to_pylist())
+
+
+def test_any_result(files):
+    joined = result("select country, url from 'visits.csv' join 'people.csv' using (ip)", "country")
+    assert joined == [("de",)] * 90 + [("fr",)] * 30
+    assert result("select url, count(*) as n from files group by url", "n", given=["visits.csv"]) == [(40,)] * 3
+    assert len(result("select distinct ip, url from files", "url", "ip", given=["visits.csv"])) == 120
+    assert len(result("select * from 'visits.csv' order by ip limit 7", "url")) == 7
+    last = "with c as (select ip, row_number() over (partition by ip order by url) as r from 'visits.csv') "
+    assert len(result(last + "select a.ip from c a join c b using (ip, r) where r = 1", "ip")) == 40
+    assert len(result("select ip from 'visits.csv' union all select ip from 'people.csv'", "ip")) == 160
+    found = result("""select "user.id" as who from 'events.jsonl' where ok and cast(n as double) > 2""", "who")
+    assert found == [("u2",), ("u4",), ("u6",), ("u8",)]
+    assert result("select ip from 'visits.csv' where ip = 'nobody'", "ip") == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("select a from read_csv('x')", "select content from read_text('/etc/passwd')", "select * from glob('*')"),
+        *("select getenv('HOME') as h from 'visits.csv'", "select current_setting('threads') as t from 'visits.csv'"),
+        *("with recursive c as (select 1 union all select 1 from c) select * from c", "select 1", "values (1)"),
+        *("copy (select 1) to 'x'", "select 1; select 2", "summarize 'visits.csv'", "select ip from main.files", ""),
+        *("select error('x') as e from 'visits.csv'", "select (select x from query('select 1')) from 'visits.csv'"),
+    ],
+)  # fmt: skip
+def test_what_stays_refused(sql):
+    with pytest.raises(dc.ParameterError):
+        WholeQuery(sql)
+
+
+def test_errors_quote_no_row(files):
+    for sql, kind in (
+        ("select max(cast(url as integer)) as m from 'visits.csv'", dc.DataError),
+        ("select max(nope) as m from 'visits.csv'", dc.ParameterError),
+        ("select sum(url) as m from 'visits.csv'", dc.ParameterError),
+    ):
+        with pytest.raises(kind, match="cannot be computed") as caught:
+            result(sql, "m")
+        assert "/p" not in str(caught.value)
+        assert caught.value.__context__ is None
+    with pytest.raises(dc.DataError, match="no column 'x'"):
+        result("select ip from 'visits.csv' limit 1", "x")
+    with pytest.raises(dc.ParameterError, match="name the columns"):
+        result("select * from 'events.jsonl' limit 1", "x")
+    with pytest.raises(dc.ParameterError, match="FROM files"):
+        result("select ip from 'visits.csv' limit 1", "ip", given=["visits.csv"])
+
+
+def test_the_guarantee_says_so(files):
+    budget = ["--column", "url", "--epsilon", "5", "--delta", "1e-3", "--format", "json"]
+    sql = ["--sql", "select distinct ip, url from 'visits.csv'"]
+    refused = run_here("top", *sql, "--user-column", "ip", *budget)
+    assert refused.returncode == 2
+    assert "--rows-of-the-result-are-the-events" in refused.stderr
+    for unit in (["--user-column", "ip"], ["--unit", "row"]):
+        done = run_here("top", *sql, "--rows-of-the-result-are-the-events", *unit, *budget)
+        assert done.returncode == 0, done.stderr
+        assert ASSUMED in json.loads(done.stdout)["guarantee"]["assumptions"]
+        plain = run_here("top", "visits.csv", *unit, *budget)
+        assert ASSUMED not in json.loads(plain.stdout)["guarantee"]["assumptions"]
+    done = run_here("top", "visits.csv", "--rows-of-the-result-are-the-events", *budget)
+    assert done.returncode == 2
+    assert "goes with --sql" in done.stderr
+    done = run_here("top", *sql, "--rows-of-the-result-are-the-events", *budget, "--output", "visits.csv")
+    assert done.returncode == 2
