@@ -11,6 +11,7 @@ import json
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -73,8 +74,9 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     words = ["discreet", *map(str, arguments)]
     print(f"\n$ {shlex.join(words)}", flush=True)
     command = Path(sys.executable).with_name("discreet")
+    begun = time.monotonic()
     done = subprocess.run([command, *words[1:]], capture_output=True, text=True)
-    print((done.stdout + done.stderr).rstrip(), flush=True)
+    print((done.stdout + done.stderr).rstrip(), f"[{time.monotonic() - begun:.1f} s]", sep="\n", flush=True)
     return done
 
 
@@ -103,9 +105,10 @@ def main(rows: int = 1_000_000) -> int:
     OUT.mkdir(exist_ok=True)
     for left_over in OUT.glob(f"{LEDGER.name}*"):
         left_over.unlink()
-    print(f"Writing {rows:,} rows of a made-up search log to {LOG} ...")
+    print(f"Writing {rows:,} rows of a made-up search log to {LOG} ...", flush=True)
     log = search_log(rows)
     pyarrow.csv.write_csv(log, LOG)
+    print("Counting them exactly, to compare: nobody else can ...", flush=True)
     counted = log.group_by("query").aggregate([("visitor", "count_distinct")])
     truth = dict(zip(counted["query"].to_pylist(), counted["visitor_count_distinct"].to_pylist(), strict=True))
 

@@ -101,3 +101,22 @@ def test_the_links_of_the_documentation_lead_somewhere():
             if "://" not in link and "node_modules" not in page.parts and not (page.parent / link).exists():
                 broken.append((page.name, link))
     assert not broken
+
+
+def test_the_readme_is_short_and_its_cuts_are_those_computed():
+    page = (ROOT / "README.md").read_text()
+    assert page.count("\n") < 150
+    for command in ("make demo", "make test"):
+        assert f"    {command}  " in page
+    central, epsilons = dc.central, (0.1, 0.5, 1.0, 2.0)
+    rows = {
+        "offset release": lambda budget: central.OffsetRelease(budget, 1024),
+        "private Misra-Gries, as published": lambda budget: central.PrivateMisraGries(
+            budget, 1024, calibration="paper"
+        ),
+        "stability histogram of exact counts (unbounded": central.StabilityHistogram,
+    }
+    for name, made in rows.items():
+        (cells,) = re.findall(rf"^\| \**{re.escape(name)}.*?\| (.*) \|$", page, re.MULTILINE)[:1]
+        shown = [int(cell.strip("* ")) for cell in cells.split("|")]
+        assert shown == [made(dc.Budget(epsilon, 1e-9)).threshold for epsilon in epsilons], name
