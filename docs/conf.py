@@ -29,7 +29,8 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 copybutton_prompt_text = "$ "
 
-API = Path(__file__).parent / "api"
+HERE = Path(__file__).parent
+API = HERE / "api"
 ROOMS = ["privacy", "releases", "summaries", "central", "continual", "pan", "multiparty", "audit"]
 PACKAGES = ["discreet", *(f"discreet.{room}" for room in ROOMS)]
 
@@ -94,6 +95,17 @@ def list_other_names(app: object) -> None:
     (API / "more.md").write_text("\n".join(text) + "\n")
 
 
+def list_other_pages(app: object) -> None:
+    """A page that leads to those that the first page does not name yet."""
+    named = set((HERE / "index.md").read_text().splitlines())
+    pages = [path for folder in ("", "privacy", "papers", "notebooks") for path in sorted((HERE / folder).glob("*.*"))]
+    names = [str(path.relative_to(HERE).with_suffix("")) for path in pages if path.suffix in (".md", ".ipynb")]
+    others = [name for name in names if name not in named and name not in ("index", "more")]
+    text = ["# More pages", "", "Those that have no other place yet.", "", "```{toctree}", "", *others, "```", ""]
+    (HERE / "more.md").write_text("\n".join(text))
+
+
 def setup(app: object) -> None:
+    app.connect("builder-inited", list_other_pages)  # type: ignore[attr-defined]
     app.connect("builder-inited", list_other_names)  # type: ignore[attr-defined]
     app.connect("autodoc-process-docstring", show_docstrings, priority=400)  # type: ignore[attr-defined]
