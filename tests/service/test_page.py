@@ -94,6 +94,10 @@ def test_cards(tab, stage):
     for text in ("between", "each person", "Until"):
         expect(card).to_contain_text(text)
     expect(card.locator("canvas")).to_be_visible()
+    page.wait_for_function(
+        "[...document.querySelectorAll('.spark:not([hidden])')].every(spark => "
+        "Math.abs(spark.clientHeight - spark.querySelector('canvas').clientHeight) < 2)"
+    )
     said = card.locator("[role=img]").get_attribute("aria-label")
     assert re.fullmatch(r"Visitors, from [\d,]+ at .* to [\d,]+ at .*", said)
     expect(page.locator("[data-stream=market]")).to_contain_text("Close the square to cars?")

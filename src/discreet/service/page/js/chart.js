@@ -62,6 +62,8 @@ export class Chart {
    */
   draw(times, lines, anew = false) {
     Object.assign(this, { times, lines });
+    // What is drawn next to it in the same frame may move it, and an observer does not hear of a size that comes and goes.
+    requestAnimationFrame(() => this.resize());
     const data = [times, ...lines.flatMap(({ values, lower, upper }) => [upper, lower, values])];
     const shape = JSON.stringify(lines.map((line) => [line.colour, line.name]));
     if (!anew && this.plot && shape === this.shape) {

@@ -2,7 +2,7 @@
 
 import * as about from "./about.js";
 import * as api from "./api.js";
-import { Chart, COLOURS, colourOf } from "./chart.js";
+import { Chart, COLOURS } from "./chart.js";
 import { byId, el, hidden, itemElement, itemText } from "./dom.js";
 import * as format from "./format.js";
 import { increase, line, rows, single, times, withGaps } from "./numbers.js";
