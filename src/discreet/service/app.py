@@ -118,6 +118,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         live.open()
+        service.call = asyncio.get_running_loop().call_soon_threadsafe
         if start:
             service.start()
         yield

@@ -116,10 +116,9 @@ class Intake:
                     raise ProblemError(422, "The Idempotency-Key was used for another body")
                 return await asyncio.shield(pending[1]), True
         data, size = stream.prepared(rows, columns)
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[int] = loop.create_future()
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-        def finish(arrival: Arrival, error: Exception | None) -> None:
+        def done(arrival: Arrival, error: Exception | None) -> None:
             if key is not None:
                 stream.pending.pop(key, None)
             if future.cancelled():
@@ -128,9 +127,6 @@ class Intake:
                 future.set_result(arrival.accepted)
             else:
                 future.set_exception(error)
-
-        def done(arrival: Arrival, error: Exception | None) -> None:
-            loop.call_soon_threadsafe(finish, arrival, error)
 
         if key is not None:
             stream.pending[key] = (digest, future)

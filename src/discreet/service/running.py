@@ -15,6 +15,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ class Service:
         self.clock = clock
         self.begun = time.monotonic()
         self.published: list[Callable[[str], None]] = []  # who wants to know that a tick is out
+        self.call: Callable[[Callable[[], None]], Any] = lambda run: run()  # where those who wait for the disk are told
         self.requests = 0  # NOT PRIVATE: for admins
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = _lock(folder)
@@ -168,7 +170,7 @@ class Service:
     # ---- events in --------------------------------------------------------------------------------------------------
 
     def submit(self, stream: LiveStream, arrival: Arrival, done: Done) -> None:
-        """Put it on disk with others; `done` is called by the writer's thread. ProblemError if there is too much."""
+        """Put it on disk with others; `done` is called then, by way of `call`. ProblemError if there is too much."""
         with self._there:
             if self._writer_stops:
                 raise ProblemError(503, "The service is stopping", retry_after=5)
@@ -190,10 +192,10 @@ class Service:
             for stream in {id(entry[0]): entry[0] for entry in group}.values():
                 mine = [(arrival, done) for of, arrival, done in group if of is stream]
                 error = self._commit(stream, [arrival for arrival, _ in mine])
-                for arrival, done in mine:
-                    if error is None:
-                        stream.accepted += arrival.accepted
-                    done(arrival, error)
+                if error is None:
+                    stream.accepted += sum(arrival.accepted for arrival, _ in mine)
+                with suppress(RuntimeError):  # the server is gone, and with it whoever waited
+                    self.call(partial(_tell_all, mine, error))
             with self._there:
                 self._waiting -= sum(arrival.size for _, arrival, _ in group)
 
@@ -241,6 +243,11 @@ class Service:
                 for stream in self.streams.values()
             ],
         }
+
+
+def _tell_all(group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
+    for arrival, done in group:
+        done(arrival, error)
 
 
 def _lock(folder: Path) -> int:
