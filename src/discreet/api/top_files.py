@@ -45,6 +45,7 @@ def top_k_of_files(
     unit: Unit | None = None,
     keys: Keys | None = None,
     assumed: Sequence[str] = (),
+    query: str | None = None,
     source: RandomSource | None = None,
     time: str | None = None,
     **sketch: Any,
@@ -72,6 +73,7 @@ def top_k_of_files(
         request: As in `top_k`.
         unit: For rows, as in `top_k`.
         keys: What made the items of the batches, where they are made of several columns.
+        query: What chose the rows, for what the release says of itself.
         assumed: What the guarantee has to say of how the batches were made.
         source: For tests and audits only.
         time: When it was asked for.
@@ -81,6 +83,8 @@ def top_k_of_files(
     if assumed:
         form = _assuming(assumed, form or (lambda release: release))
     said = {} if keys is None else {name: value for name, value in keys.asked.items() if name != "groups"}
+    if query is not None:
+        said["query"] = query
     if lists or (users and mechanism == "auto"):
         from discreet.api.top_people import asked_of_people, refuse_for_people
         from discreet.central.prepared import prepare_people

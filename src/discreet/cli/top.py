@@ -202,6 +202,7 @@ def top(
             request=request,
             keys=stream.keys,
             assumed=source.assumed,
+            query=None if source.query is None else source.query.text,
             stream_length=length,
             **sketch,
         )

@@ -1,13 +1,17 @@
 """Queries whose rows are the events: any result, and a guarantee that says so."""
 
 import json
+from pathlib import Path
 
+import jsonschema
 import pytest
 from tests.commands import run_here
 
 import discreet as dc
 from discreet.engines.sql import ASSUMED, WholeQuery
 from discreet.events.stream import open_stream
+
+SCHEMA = Path(__file__).parents[3] / "src/discreet/cli/schema/top.schema.json"
 
 
 @pytest.fixture
@@ -88,7 +92,10 @@ def test_the_guarantee_says_so(files):
         done = run_here("top", *sql, "--rows-of-the-result-are-the-events", *unit, *budget)
         assert done.returncode == 0, done.stderr
         assert ASSUMED in json.loads(done.stdout)["guarantee"]["assumptions"]
-        plain = run_here("top", "visits.csv", *unit, *budget)
+        assert json.loads(done.stdout)["parameters"]["query"] == sql[1]
+        plain = run_here("top", "visits.csv", "--where", "ip <> 'x'", *unit, *budget)
+        jsonschema.validate(json.loads(plain.stdout), json.loads(SCHEMA.read_text()))
+        assert json.loads(plain.stdout)["parameters"]["query"] == "ip <> 'x'"
         assert ASSUMED not in json.loads(plain.stdout)["guarantee"]["assumptions"]
     done = run_here("top", "visits.csv", "--rows-of-the-result-are-the-events", *budget)
     assert done.returncode == 2
