@@ -118,7 +118,10 @@ def _option(text: str) -> tuple[str, Any]:
 def plan_round(
     parties: int, total: int, epsilon: float, bytes_per_party: float, universe_size: int, zipf: float, as_json: bool
 ) -> None:
-    """Compare the protocols before anything is sent: error, bytes, and what shuffling would buy."""
+    """Compare the protocols before anything is sent.
+
+    Their errors, their bytes, and what shuffling would buy.
+    """
     from discreet.multiparty import plan
 
     made = plan(parties, total, epsilon, bytes_per_party, universe_size=universe_size, zipf=zipf)

@@ -26,9 +26,14 @@ def service() -> None:
 
 
 _FILE = Argument("file", "The streams, as TOML.", type=options.PATH, metavar="STREAMS.toml")
-_DATA = option("--data", "The folder of the service: events that wait, releases, ledger.", options.PATH, required=True)
+_DATA = option(
+    "--data",
+    "The folder of the service: events that wait, releases, and the ledger unless --ledger is elsewhere.",
+    options.PATH,
+    required=True,
+)
 
-_LEDGER = option("--ledger", "The ledger, where it is not in that folder.", options.PATH)
+_LEDGER = options.LEDGER
 
 
 def _need_extra() -> None:
