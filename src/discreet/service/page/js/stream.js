@@ -85,6 +85,7 @@ async function choose(tick) {
     if (wanted !== shown) return;
     try {
       (await api.releases(name, { from: wanted, to: wanted })).forEach(keep);
+      problem(null);
     } catch (error) {
       if (error instanceof api.Refused) problem(error.message);
     }
