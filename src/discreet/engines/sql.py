@@ -91,7 +91,7 @@ _OPERATORS = {
     *("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN", "OPERATOR_COALESCE"),
     *("OPERATOR_TRY", "ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT", "ARRAY_CONSTRUCTOR", "OPERATOR_NULLIF"),
 }
-# Each is a function of its arguments alone. Not here: what makes a value as large as an argument says (repeat, range).
+# Each is a function of its arguments alone. Not here: what makes a value as large as an argument says (repeat, printf).
 _NAMES = """
     + - * / // % ^ ** & | << >> ~ ! @ || ~~ !~~ ~~* !~~* ~~~ ^@ xor -> ->>
     abs acos acosh add asin asinh atan atan2 atanh cbrt ceil ceiling cos cosh cot degrees divide even exp factorial fdiv
@@ -99,10 +99,10 @@ _NAMES = """
     log log10 log2 mod multiply nextafter pi pow power radians round round_even roundbankers sign signbit sin sinh sqrt
     subtract tan tanh trunc bit_count
     ascii bin bit_length base64 char_length character_length chr concat concat_ws contains damerau_levenshtein
-    editdist3 encode decode ends_with format format_bytes from_base64 from_binary from_hex hamming hash hex ilike_escape
+    editdist3 encode decode ends_with format_bytes from_base64 from_binary from_hex hamming hash hex ilike_escape
     instr jaccard jaro_similarity jaro_winkler_similarity lcase left left_grapheme len length length_grapheme
     levenshtein like_escape lower ltrim md5 md5_number mismatches nfc_normalize not_ilike_escape not_like_escape
-    octet_length ord parse_dirname parse_dirpath parse_filename parse_path position prefix printf regexp_escape
+    octet_length ord parse_dirname parse_dirpath parse_filename parse_path position prefix regexp_escape
     regexp_extract regexp_extract_all regexp_full_match regexp_matches regexp_replace regexp_split_to_array replace
     reverse right right_grapheme rtrim sha1 sha256 split split_part starts_with str_split str_split_regex string_split
     string_split_regex string_to_array strip_accents strlen strpos substr substring substring_grapheme suffix to_base64
