@@ -76,7 +76,9 @@ def docstring_lines(lines: list[str]) -> Iterator[str]:
 
 
 def show_docstrings(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Before napoleon reads them."""
+    """Before napoleon reads them, for which what comes before a colon is the type of a property."""
+    if what in ("property", "attribute") and lines:
+        lines[0] = lines[0].replace(": ", " - ")
     lines[:] = docstring_lines(lines)
 
 
@@ -105,7 +107,22 @@ def list_other_pages(app: object) -> None:
     (HERE / "more.md").write_text("\n".join(text))
 
 
+def links_out_of_the_site(app: object, page: str, source: list[str]) -> None:
+    """Links to files of the repository that are no pages become their names; `tests/unit/test_docs.py` checks them."""
+    folder = (HERE / page).parent
+
+    def told(link: re.Match[str]) -> str:
+        target = (folder / link[2].partition("#")[0]).resolve()
+        if "://" in link[2] or link[2].startswith("#") or (target.is_relative_to(HERE) and not target.is_dir()):
+            return link[0]
+        return link[1] if link[1].startswith("`") else f"{link[1]} (`{link[2].lstrip('./')}`)"
+
+    if (HERE / f"{page}.md").exists():
+        source[0] = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", told, source[0])
+
+
 def setup(app: object) -> None:
+    app.connect("source-read", links_out_of_the_site)  # type: ignore[attr-defined]
     app.connect("builder-inited", list_other_pages)  # type: ignore[attr-defined]
     app.connect("builder-inited", list_other_names)  # type: ignore[attr-defined]
     app.connect("autodoc-process-docstring", show_docstrings, priority=400)  # type: ignore[attr-defined]
