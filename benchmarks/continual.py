@@ -179,8 +179,10 @@ def unknown(arguments: argparse.Namespace) -> None:
         "UnkBase": lambda: dc.continual.Histogram(
             arguments.ticks, budget, None, 1, mechanism="tree", keep_discovered=True
         ),
-        "HeavyHitters, 1024": lambda: dc.continual.HeavyHitters(arguments.ticks, budget, 1024),
+        "HeavyHitters": lambda: dc.continual.HeavyHitters(arguments.ticks, budget),
         "HeavyHitters, 4096": lambda: dc.continual.HeavyHitters(arguments.ticks, budget, 4096),
+        "HeavyHitters, 1024": lambda: dc.continual.HeavyHitters(arguments.ticks, budget, 1024),
+        "nodes added up, 4096": lambda: dc.continual.HeavyHitters(arguments.ticks, budget, 4096, mechanism="offset"),
         "Chan et al., 1024": lambda: dc.continual.HeavyHitters(arguments.ticks, budget, 1024, mechanism="chan"),
     }
     best = set(np.argsort(-truth)[:100].tolist())

@@ -82,7 +82,9 @@ row(
     HeavyHitters,
     lambda: (
         HeavyHitters(3, Budget(2.0, 0.02), 64, base=2),
-        HeavyHitters(365, Budget(1.0, 1e-6), 256),
+        HeavyHitters(64, Budget(1.0, 1e-6), 256),
+        HeavyHitters(3, Budget(2.0, 0.02), 64, base=2, mechanism="offset"),
+        HeavyHitters(365, Budget(1.0, 1e-6), 256, mechanism="offset"),
         HeavyHitters(9, Budget(2.0, 0.02), 32, window=3, base=2),
         HeavyHitters(3, Budget(2.0, 0.02), 3, mechanism="chan", base=2),
     ),

@@ -99,6 +99,7 @@ class OverTimeAudit:
         apart: tuple[Any, Any],
         wide: bool,
         fresh: int = 0,
+        tick: int = 1,
     ) -> Finding:
         """Repetition, order, restarts, metadata.
 
@@ -108,14 +109,22 @@ class OverTimeAudit:
             apart: What is public beside the counts, for two streams that must not be told apart by it.
             wide: Whether the noise is so wide that equal noises would not happen, by a chance below 1e-15.
             fresh: How many more releases are compared, where one has too few counts to tell.
+            tick: The first tick that publishes something.
         """
-        wrong, made = [], make(None)
-        first = made.step(streams[0], tick=1)
+
+        def begun() -> Any:
+            new = make(None)
+            for _ in range(tick - 1):
+                new.step([])
+            return new
+
+        wrong, made = [], begun()
+        first = made.step(streams[0], tick=tick)
         shown, restored = _plain(first), type(made).from_bytes(made.to_bytes()).last
-        again = (made.step(streams[1], tick=1) for _ in range(30))
+        again = (made.step(streams[1], tick=tick) for _ in range(30))
         if _plain(restored) != shown or any(_plain(repeated) != shown for repeated in again):
             wrong.append("a tick that was published is published again with other noise")
-        others = [make(None).step(streams[0]) for _ in range(fresh)]
+        others = [begun().step(streams[0]) for _ in range(fresh)]
         if not all(in_order(release) for release in (first, *others) if isinstance(release, Release)):
             wrong.append("the order of the items is not that of the counts")
         noises = [tuple(_counts(release)) for release in others] if others else _counts(first)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.continual._base import ListedOverTime
+from discreet.continual._discovered import Discovered
 from discreet.continual._factors import levels
 from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
@@ -22,6 +23,7 @@ from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw
 from discreet.privacy import Budget
 from discreet.privacy.calibration.composition import repeated_share
+from discreet.privacy.calibration.discovery import discovery_calibration
 from discreet.privacy.calibration.misra_gries import chan_threshold
 from discreet.privacy.calibration.offset import offset_threshold
 from discreet.privacy.checks import whole_number
@@ -38,9 +40,11 @@ if TYPE_CHECKING:
 
 __all__ = ["HeavyHitters"]
 
-MECHANISMS = {"offset": COUNTERS, "chan": 4096}
+MECHANISMS = {"discover": COUNTERS, "offset": COUNTERS, "chan": 4096}
 """With the counters of each by default."""
 _MOST_BASE = 16
+_BLOCKS = 64  # so often in a horizon items are looked for, by default
+_MOST_EPSILON = 20.0  # beyond, integer Gaussian noise is no less, and Laplace noise is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,15 @@ class HeavyHitters(ListedOverTime):
 
     Unit: one event (one item at one tick).
     Guarantee: (epsilon, delta) for all ticks together.
-    Mechanism: a tree over ticks. A node at level i covers r^i ticks and is one Misra-Gries sketch of its events,
-        released once, by the offset release ([LT] section 1: theirs can replace that of Chan et al. as the subroutine).
-        A tick's result adds up the nodes that cover it. "chan" releases nodes with noise k/epsilon instead.
-    Noise: an event is in at most one node of each of the L levels; each node gets the (epsilon, delta) of which L
-        compose to the budget (optimal composition, `calibration.composition`).
+    Mechanism: a tree over ticks. A node at level i covers r^i blocks of ticks and is one Misra-Gries sketch of its
+        events, released once. "discover", for the whole stream: a release of a node makes items public; from then on
+        their events go past the sketches to exact counters with factorised noise. So an event is in the nodes of L
+        levels or in one counter, and both may spend the whole budget. "offset": a tick's result adds up the nodes that
+        cover it ([LT] section 1: their release can replace that of Chan et al. as the subroutine); "chan" releases
+        nodes with noise k/epsilon instead.
+    Noise: "discover": discrete Gaussian on a node's counters and offset, for the L nodes of an event, and factorised
+        noise on counters. Else an event is in at most one node of each of the L levels; each node gets the
+        (epsilon, delta) of which L compose to the budget (optimal composition, `calibration.composition`).
     Threshold: of each node: an item is in its release iff count - offset >= threshold.
     Error: of the m nodes of a tick, those that release the item have one noise each and overestimate by at most their
         share of n/(k+1); those that do not lack at most offset + threshold. `Histogram.bounds` has both.
@@ -75,8 +83,11 @@ class HeavyHitters(ListedOverTime):
         capacity: The counters of each sketch: 65,536 by default, which are there as items come; 4096 for "chan", whose
             noise grows with them.
         window: Count only the last so many ticks.
-        mechanism: "offset", or "chan" for the baseline.
-        base: The base of the tree; by default the one with the least noise at the worst tick.
+        mechanism: "discover", or "offset" with a window (and where epsilon is above 20), or "chan" for the baseline.
+        base: The base of the tree; by default four levels of nodes for "discover", and else the base with the least
+            noise at the worst tick.
+        every: Of "discover": the ticks after which items are looked for; by default a 64th of the horizon. The rarer,
+            the fewer events an item needs.
         ledger, charge_id, source: As for `Counter`.
     """
 
@@ -91,8 +102,9 @@ class HeavyHitters(ListedOverTime):
         capacity: int | None = None,
         window: int | None = None,
         *,
-        mechanism: str = "offset",
+        mechanism: str | None = None,
         base: int | None = None,
+        every: int | None = None,
         ledger: Account | None = None,
         charge_id: str | None = None,
         source: RandomSource | None = None,
@@ -100,20 +112,18 @@ class HeavyHitters(ListedOverTime):
         super().__init__(whole_number("horizon", horizon), budget, ledger, charge_id, source)
         epsilon, delta = self.budget.approximate("a release of heavy hitters")
         self.window = None if window is None else whole_number("window", window, 1, horizon)
+        if mechanism is None:
+            mechanism = "discover" if window is None and epsilon <= _MOST_EPSILON else "offset"
         if mechanism not in MECHANISMS:
             raise ParameterError(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
         self.mechanism = mechanism
         self.capacity = whole_number("capacity", MECHANISMS[mechanism] if capacity is None else capacity, 1, 2**30)
-        span = horizon if self.window is None else self.window
-        self.base = _best_base(epsilon, delta, span) if base is None else whole_number("base", base, 2)
-        self.levels = levels(span, self.base)
-        each_epsilon, each_delta = repeated_share(epsilon, delta, self.levels)
-        if mechanism == "offset":
-            self.scale = 1 / Fraction(each_epsilon)
-            self.threshold = 1 + offset_threshold(each_epsilon, each_delta)
+        self.discovered: Discovered | None = None
+        self.every, self.base, self.levels = 1, 2 if base is None else whole_number("base", base, 2), 1
+        if mechanism == "discover":
+            self._plan_discovery(horizon, epsilon, delta, base, every)
         else:
-            self.scale = self.capacity / Fraction(each_epsilon)
-            self.threshold = chan_threshold(each_epsilon, each_delta, self.capacity)
+            self._plan_tree(horizon, epsilon, delta, base, every)
         # The order of a tick's events means nothing: they are counted first and taken in the order of their hashes
         # under this seed, so that neighbouring ticks are streams that differ by one inserted event.
         self._order = self._source.uniform_integers(2**63)
@@ -121,13 +131,45 @@ class HeavyHitters(ListedOverTime):
         self._sketches = [self._new_sketch() for _ in range(self.levels)]
         self._nodes: list[_Node] = []
 
+    def _plan_discovery(self, horizon: int, epsilon: float, delta: float, base: int | None, every: int | None) -> None:
+        if self.window is not None:
+            raise ParameterError('mechanism "discover" is for the whole stream: a window takes "offset"')
+        self.every = max(1, horizon // _BLOCKS) if every is None else whole_number("every", every, 1, horizon)
+        blocks = horizon // self.every
+        if base is None:
+            self.base = max(
+                2, int(blocks ** (1 / 3) + 1e-9)
+            )  # four levels, of which the last is about the whole stream
+        self.levels = levels(blocks, self.base)
+        sigma, t = discovery_calibration(epsilon, delta, self.levels)
+        self.scale, self.threshold = Fraction(sigma), 1 + t
+        self.discovered = Discovered(horizon, Budget(epsilon, delta).as_zcdp("counters of heavy hitters"))
+
+    def _plan_tree(self, horizon: int, epsilon: float, delta: float, base: int | None, every: int | None) -> None:
+        if every is not None:
+            raise ParameterError('every is for mechanism "discover"')
+        span = horizon if self.window is None else self.window
+        if base is None:
+            self.base = _best_base(epsilon, delta, span)
+        self.levels = levels(span, self.base)
+        each_epsilon, each_delta = repeated_share(epsilon, delta, self.levels)
+        if self.mechanism == "offset":
+            self.scale = 1 / Fraction(each_epsilon)
+            self.threshold = 1 + offset_threshold(each_epsilon, each_delta)
+        else:
+            self.scale = self.capacity / Fraction(each_epsilon)
+            self.threshold = chan_threshold(each_epsilon, each_delta, self.capacity)
+
     def _renew(self) -> None:
-        """Nothing: the noise of a node is drawn when it is released, and what was released is public."""
+        """The noise of a node is drawn when it is released, and what was released is public; counters begin again."""
+        if self.discovered is not None and self._last is not None:
+            self.discovered.begin_again(self.tick, dict(zip(self._last.items, self._last.counts.tolist(), strict=True)))
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same heavy hitters again."""
-        return {name: getattr(self, name) for name in ("capacity", "window", "mechanism", "base")}
+        names = ("capacity", "window", "mechanism", "base", *(("every",) if self.discovered is not None else ()))
+        return {name: getattr(self, name) for name in names}
 
     def anew(self, source: RandomSource | None = None, **changes: Any) -> Self:
         """As for every mechanism; with the same hash seeds, so that neighbours can be compared."""
@@ -153,6 +195,11 @@ class HeavyHitters(ListedOverTime):
             items = read(items, lambda: pa.chunked_array(items))
         elif isinstance(items, Iterator):
             items = list(items)
+        if self.discovered is not None and len(self.discovered):
+            counted = ExactCounts(seed=self._order)
+            counted.update(items, nulls=nulls)
+            self.take(counted.not_private_counts())
+            return
         # The highest level first: it has seen whatever the others have, so what it accepts all accept.
         for sketch in reversed(self._sketches):
             sketch.update(items, nulls=nulls)
@@ -178,20 +225,41 @@ class HeavyHitters(ListedOverTime):
         raw = counted.not_private_counts()
         return self._step(lambda: self._draw(raw), save)  # type: ignore[no-any-return]
 
-    def _draw(self, raw: RawCounts) -> None:
+    def take(self, raw: RawCounts) -> None:
+        """Events: those of items that are public go to their counters, all others to the sketches."""
+        items, counts = raw.items, raw.counts
+        if self.discovered is not None and len(self.discovered):
+            names = items.to_pylist()
+            known = np.array([name in self.discovered.index for name in names], np.bool_)
+            self.discovered.take([name for name, there in zip(names, known, strict=True) if there], counts[known])
+            items, counts = items.filter(pa.array(~known)), counts[~known]
         # The highest level first: it has seen whatever the others have, so what it accepts all accept.
         for sketch in reversed(self._sketches):
-            sketch.update_counts(raw.items, raw.counts)
+            sketch.update_counts(items, counts)
+
+    def _draw(self, raw: RawCounts) -> None:
+        self.take(raw)
         now = self.tick + 1
-        done = _trailing(now, self.base, self.levels)
+        if self.discovered is not None:
+            self.discovered.advance(self._source)  # before items join: their counters begin with the next tick
+        if now % self.every == 0:
+            self._end_nodes(now)
+        self.tick = now
+        self._last = self._sum(self._cover(now)) if self.discovered is None else self._listed(self.discovered)
+
+    def _end_nodes(self, now: int) -> None:
+        """Release what ends with this tick, and begin what follows."""
+        done = _trailing(now // self.every, self.base, self.levels)
         # The whole stream only ever uses the largest node that ends now; a window slides over the smaller ones too.
         for level in range(done + 1) if self.window is not None else (done,):
-            self._nodes.append(self.release_node(self._sketches[level], now - self.base**level + 1, now))
+            first = now - self.every * self.base**level + 1
+            self._nodes.append(self.release_node(self._sketches[level], first, now))
         for level in range(done + 1):
             self._sketches[level] = self._new_sketch()
+        if self.discovered is not None:
+            newest = self._nodes[-1]
+            self.discovered.join(newest.first, newest.last, newest.counts, newest.offset)
         self._forget(now)
-        self.tick = now
-        self._last = self._sum(self._cover(now))
 
     def _new_sketch(self) -> MisraGries:
         return MisraGries(self.capacity, seed=self._seed)
@@ -199,7 +267,11 @@ class HeavyHitters(ListedOverTime):
     def release_node(self, sketch: MisraGries, first: int, last: int) -> _Node:
         """Release the sketch of the ticks `first` to `last`, once."""
         raw = sketch.not_private_counts()
-        if self.mechanism == "offset":
+        if self.mechanism == "discover":
+            offset = sketch.not_private_offset + self._source.discrete_gaussian(self.scale)
+            v = raw.counts + sketch.not_private_offset + self._source.discrete_gaussian(self.scale, len(raw))
+            kept = v - offset >= self.threshold
+        elif self.mechanism == "offset":
             offset, v, kept = offset_draw(
                 raw.counts, sketch.not_private_offset, self.scale, self.threshold, self._source
             )
@@ -236,7 +308,7 @@ class HeavyHitters(ListedOverTime):
         firsts = sorted(node.first for node in self._nodes if node.first <= node.last <= self.tick)
         if self.window is None:
             follow = [1, *(node.last + 1 for node in self._nodes)]
-            whole = [*firsts, self.tick + 1] == follow
+            whole = [*firsts, self.tick - self.tick % self.every + 1] == follow
         else:  # one begins at every tick of the window
             oldest = max(1, self.tick - self.window + 1)
             whole = not self.tick or (firsts[0] == oldest and len(set(firsts)) == self.tick - oldest + 1)
@@ -264,6 +336,23 @@ class HeavyHitters(ListedOverTime):
             offset=sum(node.offset for node in nodes) if self.mechanism == "offset" else None,
         )
 
+    def _listed(self, known: Discovered) -> Release:
+        """All items that are public, with what nodes and counters say of them."""
+        # Of every node in the cover at most offset + threshold - 1 is missing of an item that it does not release.
+        missing = float(sum(max(node.offset + self.threshold - 1, 0) for node in self._nodes))
+        m = max((len(parts) for parts in known.parts), default=1)
+        offset = max((sum(max(part.offset, 0) for part in parts) for parts in known.parts), default=0)
+        ended = max(1, (self.tick // self.every) * self.levels)
+        model = ErrorModel(
+            Noise("gaussian", self.scale, (self.capacity + 1) * ended, Fraction(m)),
+            shared=Noise("gaussian", Fraction(max(known.error(), 1e-3)), max(1, len(known))),
+            offset_noise=Noise("gaussian", self.scale, ended, Fraction(m)),
+            summary_below=missing,
+        )
+        return Release(
+            items_array(known.index), known.counts(), self.guarantee, model, threshold=self.threshold, offset=offset
+        )
+
     def to_bytes(self) -> bytes:
         """The whole state. Not private: it holds the sketches."""
         header = {
@@ -276,7 +365,10 @@ class HeavyHitters(ListedOverTime):
         blobs = {f"sketch.{level}": sketch.to_bytes() for level, sketch in enumerate(self._sketches)}
         if self._last is not None:
             blobs["last"] = self._last.to_payload()
-        return save_state(self.family, header, {}, blobs)
+        arrays: dict[str, npt.NDArray[np.int64]] = {}
+        if self.discovered is not None:
+            header["known"], arrays = self.discovered.saved()
+        return save_state(self.family, header, arrays, blobs)
 
     @classmethod
     def _rebuilt(
@@ -294,6 +386,7 @@ class HeavyHitters(ListedOverTime):
             header["window"],
             mechanism=header["mechanism"],
             base=header["base"],
+            every=header.get("every"),
             ledger=ledger,
         )
         hitters._use_source(source)  # only now: the seeds that it drew when it was made are in the state
@@ -305,6 +398,8 @@ class HeavyHitters(ListedOverTime):
         hitters._sketches = sketches
         hitters._nodes = [_Node(int(n[0]), int(n[1]), int(n[2]), _counts(*n[3:])) for n in header["nodes"]]
         hitters._check_nodes()
+        if hitters.discovered is not None:
+            hitters.discovered.load(header["known"], arrays)
         hitters._last = Release.from_payload(blobs["last"]) if hitters.tick else None
         return hitters
 

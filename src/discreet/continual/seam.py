@@ -16,7 +16,8 @@ publishes a node, once, and `levels`, the nodes that one event is in. `not_priva
 
 `unit` says whether an event is hidden or a person, and `Histogram.most_items` how many counts either may raise.
 
-`HeavyHitters.release_node` releases the sketch of a node, once; an event is in one node of each of `levels`.
+`HeavyHitters.release_node` releases the sketch of a node, once; an event is in one node of each of `levels`, or, where
+its item is public, in one of the counters of `HeavyHitters.discovered`; `HeavyHitters.take` decides which.
 """
 
 from discreet.continual._base import Continual

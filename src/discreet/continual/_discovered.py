@@ -1,0 +1,120 @@
+"""Items whose names are public: what was found of them before, and exact counts from then on, with factorised noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.continual._factors import Buffered
+from discreet.continual._state import items_of_plain, plain_items
+from discreet.errors import CorruptStateError
+from discreet.events.items import Item
+from discreet.noise import RandomSource
+
+__all__ = ["Discovered", "Part"]
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a release said of an item for the ticks `first` to `last`, and that release's offset. All public."""
+
+    first: int
+    last: int
+    count: int
+    offset: int
+
+
+class Discovered:
+    """Counters that begin when their items become public.
+
+    An event of one of the items is in one counter, at one tick: rho-zCDP for all of them together, as for `Counter`.
+    """
+
+    def __init__(self, horizon: int, rho: float) -> None:
+        self.factor = Buffered(horizon)
+        self.sigma: Fraction = self.factor.sigma(rho)
+        self.index: dict[Item, int] = {}
+        self.parts: list[list[Part]] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self.since: Integers = np.zeros(0, np.int64)  # true counts after the item was found
+        self.ages: Integers = np.zeros(0, np.int64)  # ticks of its counter
+        self._noise = self.factor.start(0)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def take(self, items: Sequence[Item], counts: Integers) -> None:
+        """Events of the next tick, of items that are known."""
+        np.add.at(self.since, np.array([self.index[item] for item in items], np.int64), counts)
+
+    def advance(self, source: RandomSource) -> None:
+        """The noise of the next tick."""
+        if len(self):
+            self.factor.advance(self._noise, 0, self.sigma, source)
+            self.ages += 1
+
+    def join(self, first: int, last: int, counts: dict[Item, int], offset: int) -> None:
+        """A release of these ticks; what it says of an item replaces what smaller ones inside of it said."""
+        for item, count in counts.items():
+            if item not in self.index:
+                self.index[item] = len(self.parts)
+                self.parts.append([])
+            place = self.index[item]
+            others = [part for part in self.parts[place] if part.last < first or part.first > last]
+            self.parts[place] = [*others, Part(first, last, count, offset)]
+        self._grow(len(self.parts))
+
+    def _grow(self, size: int) -> None:
+        more = size - len(self.since)
+        self.since, self.ages = (np.pad(array, (0, more)) for array in (self.since, self.ages))
+        fresh = self.factor.start(more)
+        self._noise = {name: np.concatenate([old, fresh[name]], axis=-1) for name, old in self._noise.items()}
+
+    def counts(self) -> Integers:
+        """The private count of every item: its parts, and its counter with noise."""
+        before = np.array([sum(part.count for part in parts) for parts in self.parts], np.int64)
+        return before + self.since + self.factor.to_counts(self._noise["noise"])
+
+    def error(self) -> float:
+        """The standard deviation of the counters' noise, of the oldest of them."""
+        oldest = int(self.ages.max(initial=0))
+        return self.factor.error(oldest, self.sigma) if oldest else 0.0
+
+    def begin_again(self, tick: int, published: dict[Item, int]) -> None:
+        """Begin counters with new noise; what was published up to this tick is one part."""
+        for item, place in self.index.items():
+            if item in published:
+                self.parts[place] = [Part(1, tick, published[item], 0)]
+        size = len(self)
+        self._clear()
+        self._grow(size)
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, Integers]]:
+        """The state: a part of the header, and arrays. Not private."""
+        kind, items = plain_items(self.index)
+        parts = [[astuple(part) for part in parts] for parts in self.parts]
+        return {"kind": kind, "items": items, "parts": parts}, {"since": self.since, "ages": self.ages, **self._noise}
+
+    def load(self, header: dict[str, Any], arrays: dict[str, Integers]) -> None:
+        """The inverse of `saved`."""
+        items = items_of_plain(header["kind"], header["items"])
+        self.index = {item: place for place, item in enumerate(items)}
+        self.parts = [[Part(*(int(value) for value in part)) for part in parts] for parts in header["parts"]]
+        shapes = {name: array.shape for name, array in self.factor.start(len(items)).items()}
+        self._noise = {name: arrays[name] for name in shapes}
+        self.since, self.ages = arrays["since"], arrays["ages"]
+        found = {name: array.shape for name, array in self._noise.items()}
+        one = (len(items),)
+        if found != shapes or len(self.index) != len(items) or len(self.parts) != len(items):
+            raise CorruptStateError("the state has counters of other items")
+        if self.since.shape != one or self.ages.shape != one:
+            raise CorruptStateError("the state has counters of another size")
