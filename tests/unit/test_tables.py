@@ -156,6 +156,14 @@ def test_one_object_of_another_kind_changes_nothing_but_its_own_row():
     assert found[0].to_arrow().schema == found[1].to_arrow().schema
 
 
+@pytest.mark.parametrize("user", [None, "who"])
+def test_a_date_among_texts_takes_no_place_from_the_longest_of_them(user):
+    long = "x" * 4096
+    for more in ([], [DAYS[0]]):
+        table = {"a": [long] * 500 + more, "who": list(range(500 + len(more)))}
+        assert dc.top_k(table, 5, BUDGET, column="a", user=user).items == [long]
+
+
 def test_objects_that_cannot_be_items_are_left_out_or_refused():
     table = {"a": ["x"] * 500 + [object(), 1.5, "\ud800"], "b": [1] * 503}
     assert dc.top_k(table, 5, BUDGET, column=["a", "b"]).items == [("x", 1)]

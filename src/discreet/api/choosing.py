@@ -13,6 +13,7 @@ from discreet.central.prepared import Prepared, split_off_total
 from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.engines.threads import check_workers
 from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.summaries import (
@@ -253,6 +254,7 @@ def empty_summary(
     stream_length: int | None,
     workers: int | None,
     memory: str | None = None,
+    room: int = 0,
 ) -> Summary:
     """The empty summary to fill, from public parameters and the column's type."""
     if grouped and not isinstance(unit, User):
@@ -282,27 +284,35 @@ def empty_summary(
     capacity = getattr(made, "capacity", capacity)
     if capacity is None:
         capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen, memory, check_workers(workers))
-    summary = _of_class(chosen, budget, unit, capacity, mechanism, stream_length)
+    summary = _of_class(chosen, budget, unit, capacity, mechanism, stream_length, DEFAULT_MAX_KEY_BYTES + room)
     if workers is None and not (made is not None and isinstance(made, central.ShardedOffsetRelease)):
         return summary
     return _in_shards(summary, mechanism, unit, workers)
 
 
 def _of_class(
-    chosen: type[Mechanism], budget: Budget, unit: Unit, capacity: int, mechanism: object, stream_length: int | None
+    chosen: type[Mechanism],
+    budget: Budget,
+    unit: Unit,
+    capacity: int,
+    mechanism: object,
+    stream_length: int | None,
+    longest: int,
 ) -> Summary:
-    """The empty summary that a mechanism of this class takes, for one worker."""
+    """The empty summary that a mechanism of this class takes, for one worker and keys of at most so many bytes."""
     kind = chosen.accepts[0]
     if issubclass(kind, UserMisraGries):
         assert isinstance(unit, User)
-        return kind(capacity, unit.limit, oversized="sample")
+        return kind(capacity, unit.limit, oversized="sample", max_key_bytes=longest)
     if issubclass(kind, LinearSketch):
         if isinstance(mechanism, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)):
             return kind(mechanism.width, mechanism.depth, tracked=capacity, max_key_bytes=mechanism.max_key_bytes)
         return kind(**sketch_shape(chosen, budget, capacity, stream_length), tracked=capacity)
     if isinstance(mechanism, Mechanism) and isinstance(mechanism, central.ShardedOffsetRelease):
-        return ShardedMisraGries(capacity, mechanism.shards)
-    return kind() if issubclass(kind, ExactCounts) else kind(capacity)  # type: ignore[call-arg]
+        return ShardedMisraGries(capacity, mechanism.shards, max_key_bytes=longest)
+    if issubclass(kind, ExactCounts):
+        return kind(max_key_bytes=longest)
+    return kind(capacity, max_key_bytes=longest)  # type: ignore[call-arg]
 
 
 def _in_shards(
@@ -325,7 +335,7 @@ def _in_shards(
         raise ParameterError(
             f"workers needs the offset release, which is proved for shards; {mechanism_class(mechanism).name} is not"
         )
-    return ShardedMisraGries(summary.capacity, workers)
+    return ShardedMisraGries(summary.capacity, workers, max_key_bytes=summary.max_key_bytes)
 
 
 def sketch_shape(kind: type[Mechanism], budget: Budget, capacity: int, length: int | None) -> dict[str, int]:

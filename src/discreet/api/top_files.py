@@ -82,6 +82,7 @@ def top_k_of_files(
     form = None if keys is None else _in_columns(keys)
     if assumed:
         form = _assuming(assumed, form or (lambda release: release))
+    room = 0 if keys is None else keys.room
     said = {} if keys is None else {name: value for name, value in keys.asked.items() if name != "groups"}
     if query is not None:
         said["query"] = query
@@ -103,7 +104,9 @@ def top_k_of_files(
         if sketch.get("bad_items") == "error":
             raise ParameterError("bad_items is not for people: they are protected without it")
         rows = count == "rows"
-        found = people_of_batches(batches, rows=rows, value_range=within, nulls=nulls, memory=memory, threads=workers)
+        found = people_of_batches(
+            batches, rows=rows, value_range=within, nulls=nulls, memory=memory, threads=workers, room=room
+        )
         try:
             when_read()
             if keys is not None and keys.by:
@@ -132,7 +135,7 @@ def top_k_of_files(
         read(), whole_number("k", k), as_budget(budget), unit, grouped=max_items is not None, mechanism=mechanism,
         nulls=nulls, workers=workers, memory=memory, ledger=ledger, charge_id=charge_id, columns=columns,
         request=request, source=source, time=time, form=form,
-        items_in_all=None if keys is None else keys.items_in_all(k), said=said, **sketch,
+        items_in_all=None if keys is None else keys.items_in_all(k), said=said, room=room, **sketch,
     )  # fmt: skip
 
 

@@ -261,6 +261,7 @@ def release_of_rows(
     form: Callable[[Release], Release] | None = None,
     items_in_all: int | None = None,
     said: Mapping[str, Any] | None = None,
+    room: int = 0,
 ) -> Release:
     """`top_k` of batches of items, or `grouped` of lists: checked, read, charged, drawn.
 
@@ -269,7 +270,7 @@ def release_of_rows(
     """
     strict, began = None if bad_items == "skip" else bad_items, time or now()
     listed = items_in_all or k
-    summary = empty_summary(grouped, listed, budget, unit, capacity, mechanism, stream_length, workers, memory)
+    summary = empty_summary(grouped, listed, budget, unit, capacity, mechanism, stream_length, workers, memory, room)
     # An hour of reading must not end in a parameter that could have been refused before.
     prepared = prepare(
         summary, budget, mechanism, unit, total_share, stream_length,

@@ -94,10 +94,10 @@ class Numbers:
     Scalars that are neither integers nor texts nor bytes (dates, booleans, decimals) are taken as text.
     """
 
-    def __init__(self, role: str, *, tagged: bool = False) -> None:
+    def __init__(self, role: str, *, tagged: bool = False, room: int = 0) -> None:
         self._role = role
         self._seed = secrets.randbits(64)
-        self._texts = _native.Interner(DEFAULT_MAX_KEY_BYTES + tagged, self._seed)  # a kind takes a byte
+        self._texts = _native.Interner(DEFAULT_MAX_KEY_BYTES + (tagged or room), self._seed)  # a kind takes a byte
         self._whole = _native.IntegerInterner(self._seed)
         self._integers: pa.DataType | None = None
         self._as_they_are = False

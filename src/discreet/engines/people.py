@@ -160,8 +160,12 @@ def people_of_batches(
     nulls: str = "error",
     memory: str | None = None,
     threads: int | None = None,
+    room: int = 0,
 ) -> OpenPeople:
-    """People from the batches of `events.open_stream`: with a column "user", or with lists, one row a person."""
+    """People from the batches of `events.open_stream`: with a column "user", or with lists, one row a person.
+
+    Keys may have `room` more bytes than other items.
+    """
     counting = _Counting(rows, value_range, nulls, Memory(memory, LEAST_MEMORY), threads)
     first = next(batches, None)
     if first is None:
@@ -169,7 +173,7 @@ def people_of_batches(
     user = "user" if "user" in first.schema.names else None
     values = None if value_range is None else "value"
     columns = (_columns(batch, "item", user, values) for batch in chain([first], batches))
-    return counting.people(columns, user is None, of_kinds=first.schema.metadata == OF_KINDS)
+    return counting.people(columns, user is None, of_kinds=first.schema.metadata == OF_KINDS, room=room)
 
 
 def batches_of_arrow(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -193,10 +197,10 @@ class _Counting:
     threads: int | None
 
     def people(
-        self, columns: Iterator[Columns], lists: bool, *, tagged: bool = False, of_kinds: bool = False
+        self, columns: Iterator[Columns], lists: bool, *, tagged: bool = False, of_kinds: bool = False, room: int = 0
     ) -> OpenPeople:
         remove_left_over()
-        users, items = Numbers("people", tagged=of_kinds), Numbers("items", tagged=tagged or of_kinds)
+        users, items = Numbers("people", tagged=of_kinds), Numbers("items", tagged=tagged or of_kinds, room=room)
         columns = _of_lists(columns, self.nulls) if lists else columns
         if of_kinds:  # one row of another kind must not stop the others
             plain = columns

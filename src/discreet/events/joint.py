@@ -250,6 +250,12 @@ class Keys:
         """How many groups there are, if that is public."""
         return None if self._given is None else len(self._given)
 
+    @property
+    def room(self) -> int:
+        """How many bytes a key of one part has more than its value: that of its kind, where it has one."""
+        only = self.layout.parts[0] if self.layout is not None and len(self.layout.parts) == 1 else None
+        return int(only is not None and only.type is OWN_KINDS)
+
     def items_in_all(self, k: int) -> int:
         """How many items may be listed if every group has k; without a list of groups, as if there were so many."""
         return k * (self.many_groups or (USUAL_GROUPS if self.by else 1))
