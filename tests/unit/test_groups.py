@@ -247,6 +247,8 @@ def test_a_table_names_a_group_once():
         ({"by": "country", "groups": ["de", "de"]}, "twice"),
         ({"by": "country", "groups": [("de", "fr")]}, "list of values"),
         ({"by": "who", "groups": ["me"]}, "type int64"),
+        ({"by": "who", "groups": [1.5]}, "type int64"),
+        ({"by": "who", "groups": {1: 2}}, "not dict"),
         ({"by": ["country", "who"], "groups": ["de"]}, "tuples of 2 values"),
         ({"by": "url"}, "different columns"),
         ({"by": 5}, "by must be the name"),

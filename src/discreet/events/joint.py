@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -371,7 +371,7 @@ def _rows_of(groups: Sequence[Any], many: int) -> list[tuple[Any, ...]]:
     """The groups of a list as tuples."""
     if not many:
         raise ParameterError("groups are the values of a column: say which, with by")
-    if isinstance(groups, (str, bytes)) or not is_several(groups):
+    if isinstance(groups, (str, bytes, Mapping)) or not is_several(groups):
         raise ParameterError(f"groups must be a list of the groups, not {type(groups).__name__}")
     rows = [group if isinstance(group, tuple) else (group,) for group in values_of(groups)] if many == 1 else [
         tuple(group) if isinstance(group, (list, tuple)) else (group,) for group in groups
@@ -387,7 +387,9 @@ def _listed_column(values: list[Any], part: Part) -> pa.Array:
         tags = [tagged(value) for value in values]
         if None not in tags:
             return pa.array(tags, pa.large_binary())
-    elif not any(value is None for value in values):
+    elif not any(value is None for value in values) and not (
+        pa.types.is_integer(part.type) and any(isinstance(value, (float, bool)) for value in values)  # would be cut
+    ):
         with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
             texts = all(isinstance(value, str) for value in values)
             if texts and pa.types.is_timestamp(part.type) and part.type.tz is not None:
