@@ -68,12 +68,13 @@ class Town:
         failing = self._random.random(count) < (0.25 if self.broken(at) else 0.06)
         looking = np.array(who)[searching].tolist()
         queries = self._queries(at, len(looking))
+        errors = [{"error": error} for error in self._errors(at, int(failing.sum()))]
         return {
             "pages": [{} for _ in who],
             "visitors": [{"visitor": visitor} for visitor in who],
-            "staff": [{"visitor": visitor} for visitor in who],
             "searches": [{"visitor": visitor, "query": query} for visitor, query in zip(looking, queries, strict=True)],
-            "errors": [{"error": error} for error in self._errors(at, int(failing.sum()))],
+            "errors": errors,
+            "checkout": errors,
         }
 
     @staticmethod
