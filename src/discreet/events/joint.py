@@ -34,7 +34,7 @@ from discreet.events.kinds import tagged, untagged, with_kinds
 from discreet.events.published import items_array
 from discreet.events.times import Every
 
-__all__ = ["OWN_KINDS", "Keys", "Layout", "Part", "names_of", "part_type", "unreadable_texts"]
+__all__ = ["OWN_KINDS", "Keys", "Layout", "TypedPart", "names_of", "part_type", "unreadable_texts"]
 
 OWN_KINDS = None
 """In place of a type: every value has a kind of its own, and comes as bytes of `events.kinds`."""
@@ -74,7 +74,7 @@ def part_type(given: pa.DataType) -> pa.DataType | None:
 
 
 @dataclass(frozen=True)
-class Part:
+class TypedPart:
     """One column of an item: its name, and its type or OWN_KINDS."""
 
     name: str
@@ -92,7 +92,7 @@ class Part:
 class Layout:
     """What items are made of. The first `by` parts say the group that an item is in."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[TypedPart, ...]
     by: int = 0
 
     @classmethod
@@ -107,7 +107,7 @@ class Layout:
                     f"{where}the column {name!r} is of type {kind}; items are texts, bytes, numbers, booleans, dates, "
                     "times and decimals"
                 )
-            parts.append(Part(name, made))
+            parts.append(TypedPart(name, made))
         return cls(tuple(parts), by)
 
     @property
@@ -291,7 +291,7 @@ class Keys:
         if listed:
             self._of_groups = self.layout.groups
             self._listed, self._listed_keys = self._read_list(self._of_groups)
-            self.layout = Layout((Part("", pa.int32()), *self.layout.parts[many:]), 1)
+            self.layout = Layout((TypedPart("", pa.int32()), *self.layout.parts[many:]), 1)
 
     def of(
         self, columns: Sequence[pa.Array], source: str
@@ -381,7 +381,7 @@ def _rows_of(groups: Sequence[Any], many: int) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _listed_column(values: list[Any], part: Part) -> pa.Array:
+def _listed_column(values: list[Any], part: TypedPart) -> pa.Array:
     """Values of a list in the type of a part; where they are written as text they are read as such values."""
     if part.type is OWN_KINDS:
         tags = [tagged(value) for value in values]
@@ -430,7 +430,7 @@ def _decoded(array: pa.Array) -> pa.Array:
     return _plain(array.dictionary_decode()) if pa.types.is_dictionary(array.type) else array
 
 
-def _encoded(arrays: Sequence[pa.Array], parts: Sequence[Part]) -> tuple[pa.Array, list[pa.Array]] | None:
+def _encoded(arrays: Sequence[pa.Array], parts: Sequence[TypedPart]) -> tuple[pa.Array, list[pa.Array]] | None:
     """(which tuple every row has, the different tuples), where that is quick to find; otherwise None.
 
     It is where texts come as dictionaries, as from Parquet, and the tuples that are possible are fewer than the rows:
@@ -468,7 +468,7 @@ def _encoded(arrays: Sequence[pa.Array], parts: Sequence[Part]) -> tuple[pa.Arra
     return found.indices, columns[::-1]
 
 
-def _cast(array: pa.Array, part: Part, source: str) -> pa.Array:
+def _cast(array: pa.Array, part: TypedPart, source: str) -> pa.Array:
     """A column in the type of its part, with one form for each value."""
     kind = pa.large_binary() if part.type is OWN_KINDS else part.type
     if array.type != kind:
