@@ -66,8 +66,9 @@ fuzz: build/checked/.built
 	$(CMAKE) --build build/fuzz
 	$(BIN)/python tests/sanitize/corpus.py build/fuzz/corpus
 	for target in $(FUZZED); do \
-		build/fuzz/fuzz_$$target build/fuzz/corpus/$$target -max_total_time=6 -max_len=4096 -verbosity=0 \
-			-artifact_prefix=build/fuzz/found- || exit 1; \
+		build/fuzz/fuzz_$$target build/fuzz/corpus/$$target -max_total_time=6 -max_len=4096 \
+			-artifact_prefix=build/fuzz/found- >build/fuzz/$$target.log 2>&1 || { tail -60 build/fuzz/$$target.log; exit 1; }; \
+		echo "$$target: $$(tail -1 build/fuzz/$$target.log)"; \
 	done
 	$(CHECKED) $(BIN)/python tests/sanitize/fuzz_states.py 30
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import discreet as dc
-from discreet.multiparty import protocol_from_dict
+from discreet.multiparty import Stream, protocol_from_dict
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.reference.states import _first_hash
@@ -65,7 +65,12 @@ def decoders() -> Iterator[tuple[str, bytes, Callable[[bytes], object]]]:
     for path in sorted((GOLDEN / "multiparty").glob("*.json")):
         protocol = protocol_from_dict(json.loads(path.read_text())["round"])
         message, state = path.with_suffix(".message").read_bytes(), path.with_suffix(".state").read_bytes()
-        yield f"multiparty/{path.stem}.message", message, lambda data, p=protocol: p.aggregator().receive(data)
+        limits = {} if isinstance(protocol, Stream) else {"max_reports": None}
+        yield (
+            f"multiparty/{path.stem}.message",
+            message,
+            lambda data, p=protocol, o=limits: p.aggregator(**o).receive(data),
+        )
         yield f"multiparty/{path.stem}.state", state, protocol.restore
         if path.with_suffix(".party").exists():
             party = path.with_suffix(".party").read_bytes()
