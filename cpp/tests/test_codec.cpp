@@ -44,6 +44,11 @@ TEST_CASE("Messages that nobody writes are refused") {
   CHECK_THROWS_AS(read(good, 3, 9), DataError);   // fewer
   CHECK_THROWS_AS(read(good + std::string(1, '\0'), 8, 9), DataError);
   CHECK_THROWS_AS(read("", 8, 9), DataError);
+  const int64_t negative[] = {1, -5};
+  CHECK_THROWS_AS(read(codec::write_integers(negative, 2), 2, 4), DataError);
+  std::vector<int64_t> last(201, 0);  // one value, in the place after the end of a table of 200
+  last[200] = 1;
+  CHECK_THROWS_AS(read(codec::write_integers(last.data(), last.size()), 200, 9), DataError);
   CHECK_THROWS_AS(read(good.substr(0, good.size() - 1), 8, 9), DataError);
   CHECK_THROWS_AS(read("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 8, 9), DataError);
 }
