@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from fractions import Fraction
@@ -42,6 +43,9 @@ class Discovered:
         self.sigma: Fraction = self.factor.sigma(rho)
         self.index: dict[Item, int] = {}
         self.parts: list[list[Part]] = []
+        self.carried: Integers = np.zeros(0, np.int64)  # what the counters of a first run had published
+        self.carried_error = 0.0  # the standard deviation of the noise in that
+        self.carried_below = 0.0  # what it may lack
         self._clear()
 
     def _clear(self) -> None:
@@ -76,24 +80,34 @@ class Discovered:
     def _grow(self, size: int) -> None:
         more = size - len(self.since)
         self.since, self.ages = (np.pad(array, (0, more)) for array in (self.since, self.ages))
+        self.carried = np.pad(self.carried, (0, size - len(self.carried)))
         fresh = self.factor.start(more)
         self._noise = {name: np.concatenate([old, fresh[name]], axis=-1) for name, old in self._noise.items()}
 
     def counts(self) -> Integers:
         """The private count of every item: its parts, and its counter with noise."""
-        before = np.array([sum(part.count for part in parts) for parts in self.parts], np.int64)
-        return before + self.since + self.factor.to_counts(self._noise["noise"])
+        return self._of_parts() + self.carried + self.since + self.factor.to_counts(self._noise["noise"])
+
+    def _of_parts(self) -> Integers:
+        return np.array([sum(part.count for part in parts) for parts in self.parts], np.int64)
 
     def error(self) -> float:
         """The standard deviation of the counters' noise, of the oldest of them."""
         oldest = int(self.ages.max(initial=0))
-        return self.factor.error(oldest, self.sigma) if oldest else 0.0
+        return math.hypot(self.carried_error, self.factor.error(oldest, self.sigma) if oldest else 0.0)
 
-    def begin_again(self, tick: int, published: dict[Item, int]) -> None:
-        """Begin counters with new noise; what was published up to this tick is one part."""
+    def begin_again(self, published: dict[Item, int], missing: float) -> None:
+        """Begin counters with new noise. Beside its parts an item keeps what was published, whatever nodes say later.
+
+        `missing` is what the published counts may lack. Parts lack the same, unless another draw was published.
+        """
+        parts, drawn = self._of_parts(), self.counts()
+        if any(published.get(item, drawn[place]) != drawn[place] for item, place in self.index.items()):
+            self.carried_below += missing
         for item, place in self.index.items():
             if item in published:
-                self.parts[place] = [Part(1, tick, published[item], 0)]
+                self.carried[place] = published[item] - parts[place]
+        self.carried_error = self.error()
         size = len(self)
         self._clear()
         self._grow(size)
@@ -102,7 +116,8 @@ class Discovered:
         """The state: a part of the header, and arrays. Not private."""
         kind, items = plain_items(self.index)
         parts = [[astuple(part) for part in parts] for parts in self.parts]
-        return {"kind": kind, "items": items, "parts": parts}, {"since": self.since, "ages": self.ages, **self._noise}
+        header = {"kind": kind, "items": items, "parts": parts, "carried": [self.carried_error, self.carried_below]}
+        return header, {"since": self.since, "ages": self.ages, "carried": self.carried, **self._noise}
 
     def load(self, header: dict[str, Any], arrays: dict[str, Integers]) -> None:
         """The inverse of `saved`."""
@@ -111,10 +126,11 @@ class Discovered:
         self.parts = [[Part(*(int(value) for value in part)) for part in parts] for parts in header["parts"]]
         shapes = {name: array.shape for name, array in self.factor.start(len(items)).items()}
         self._noise = {name: arrays[name] for name in shapes}
-        self.since, self.ages = arrays["since"], arrays["ages"]
+        self.since, self.ages, self.carried = arrays["since"], arrays["ages"], arrays["carried"]
+        self.carried_error, self.carried_below = map(float, header["carried"])
         found = {name: array.shape for name, array in self._noise.items()}
         one = (len(items),)
         if found != shapes or len(self.index) != len(items) or len(self.parts) != len(items):
             raise CorruptStateError("the state has counters of other items")
-        if self.since.shape != one or self.ages.shape != one:
+        if any(array.shape != one for array in (self.since, self.ages, self.carried)):
             raise CorruptStateError("the state has counters of another size")

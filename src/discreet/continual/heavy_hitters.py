@@ -163,7 +163,8 @@ class HeavyHitters(ListedOverTime):
     def _renew(self) -> None:
         """The noise of a node is drawn when it is released, and what was released is public; counters begin again."""
         if self.discovered is not None and self._last is not None:
-            self.discovered.begin_again(self.tick, dict(zip(self._last.items, self._last.counts.tolist(), strict=True)))
+            published = dict(zip(self._last.items, self._last.counts.tolist(), strict=True))
+            self.discovered.begin_again(published, self._last.error_model.summary_below)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -347,7 +348,7 @@ class HeavyHitters(ListedOverTime):
             Noise("gaussian", self.scale, (self.capacity + 1) * ended, Fraction(m)),
             shared=Noise("gaussian", Fraction(max(known.error(), 1e-3)), max(1, len(known))),
             offset_noise=Noise("gaussian", self.scale, ended, Fraction(m)),
-            summary_below=missing,
+            summary_below=missing + known.carried_below,
         )
         return Release(
             items_array(known.index), known.counts(), self.guarantee, model, threshold=self.threshold, offset=offset

@@ -145,3 +145,24 @@ def test_the_usual_choice():
     assert HeavyHitters(12, dc.Budget(30.0, 1e-3)).mechanism == "offset"
     usual = HeavyHitters(365, BUDGET)
     assert (usual.every, usual.base, usual.levels, usual.threshold) == (5, 4, 4, 70)
+
+
+def test_a_second_run_keeps_what_counters_had_published_when_larger_nodes_end(tmp_path):
+    """Bounds at confidence 1 - 1e-9 for a tick: a chance below 1e-6 in all."""
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("a", dc.Budget(4.0, 1e-3))
+    account = ledger.account("a")
+    hitters = HeavyHitters(16, BUDGET, 100, every=1, base=2, ledger=account)
+    for _ in range(5):
+        hitters.step(["a"] * 1000)  # at the first tick in a node, then in its counter
+    old = hitters.to_bytes()
+    hitters.step(["a"] * 1000)
+    again = HeavyHitters.from_bytes(old, ledger=account, restored=True)
+    widths = []
+    for tick in range(6, 17):  # nodes of the ticks 1 to 8 and 1 to 16 end, and have the first tick of "a" alone
+        release = again.step(["a"] * 1000)
+        lower, upper = release.bounds(1 - 1e-9)
+        assert lower[0] <= 1000 * tick <= upper[0]
+        widths.append(release.error_model.shared.scale)
+        again = HeavyHitters.from_bytes(again.to_bytes(), ledger=account)
+    assert widths[1] > hitters.discovered.error() > 0  # with the noise of what was published before
