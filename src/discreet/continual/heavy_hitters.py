@@ -15,6 +15,7 @@ import pyarrow as pa
 from discreet.continual._base import ListedOverTime
 from discreet.continual._discovered import Discovered
 from discreet.continual._factors import levels
+from discreet.continual._people import ValuesSeen
 from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, without_bad
@@ -197,13 +198,24 @@ class HeavyHitters(ListedOverTime):
         elif isinstance(items, Iterator):
             items = list(items)
         if self.discovered is not None and len(self.discovered):
-            counted = ExactCounts(seed=self._order)
-            counted.update(items, nulls=nulls)
-            self.take(counted.not_private_counts())
-            return
+            items = self._without_public(self.discovered, items, nulls)
         # The highest level first: it has seen whatever the others have, so what it accepts all accept.
         for sketch in reversed(self._sketches):
             sketch.update(items, nulls=nulls)
+
+    @staticmethod
+    def _without_public(known: Discovered, items: Any, nulls: str) -> Any:
+        """Count the events of public items; return the others in their order.
+
+        Not in an order of their own: where one call ends and the next begins may depend on every event before.
+        """
+        seen = ValuesSeen("items")
+        rows = seen.of(items, nulls)
+        rows, names = rows[rows >= 0], seen.values()
+        public = np.array([name in known.index for name in names], np.bool_)
+        times = np.bincount(rows, minlength=len(names)).astype(np.int64)
+        known.take([name for name, there in zip(names, public, strict=True) if there], times[public])
+        return seen.column(rows[~public[rows]])
 
     def step(
         self,

@@ -10,6 +10,7 @@ from discreet.continual import HeavyHitters
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import seeded_source
 from discreet.privacy.calibration.discovery import discovery_calibration, discovery_delta
+from discreet.summaries import MisraGries
 
 BUDGET = dc.Budget(1.0, 1e-6)
 
@@ -166,3 +167,24 @@ def test_a_second_run_keeps_what_counters_had_published_when_larger_nodes_end(tm
         widths.append(release.error_model.shared.scale)
         again = HeavyHitters.from_bytes(again.to_bytes(), ledger=account)
     assert widths[1] > hitters.discovered.error() > 0  # with the noise of what was published before
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_events_that_are_added_stay_in_their_order_wherever_calls_end(mixed):
+    """An event more moves the ends of all blocks after it. The sketches must see one inserted event all the same."""
+    events = [f"t{n}" if mixed and n % 2 else n for n in np.random.default_rng(2).zipf(1.3, 3000) % 60]
+    states = []
+    for size in (3000, 100, 37):
+        hitters = HeavyHitters(16, BUDGET, 8, every=1, base=2, source=seeded_source(5))
+        hitters.step(["public"] * 2000)
+        assert list(hitters.discovered.index) == ["public"]
+        for start in range(0, len(events), size):
+            hitters.add([*events[start : start + size], "public"])
+        assert hitters.discovered.since.tolist() == [math.ceil(len(events) / size)]
+        states.append(hitters._sketches[0])
+    plain = MisraGries(8, seed=hitters._seed)
+    plain.update(events)
+    assert plain.not_private_offset > 0
+    for state in states:
+        assert state.not_private_counts().to_dict() == plain.not_private_counts().to_dict()
+        assert state.not_private_offset == plain.not_private_offset
