@@ -156,7 +156,8 @@ def path(tmp_path):
 
 
 def run(script, *arguments):
-    command = [sys.executable, "-c", script, *map(str, arguments)]
+    # Accounts are large here, and are warned of.
+    command = [sys.executable, "-W", "ignore:epsilon=", "-c", script, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""

@@ -139,7 +139,7 @@ def test_bad_parameters(options, message):
 
 
 def test_options_of_people_need_people():
-    for option in ({"max_items": 3}, {"count": "rows"}, {"memory": "2GB"}):
+    for option in ({"max_items": 3}, {"count": "rows"}):
         with pytest.raises(dc.ParameterError, match="are for people"):
             dc.top_k(["a"], 5, BUDGET, **option)
 
