@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -54,6 +55,41 @@ def test_every_table_is_counted(name):
     people = dc.histogram(table(), SURE, column="n", universe=range(3), user="who", max_items=1)
     assert dict(zip(people.items, people.counts.tolist(), strict=True)) == {0: 0, 1: 1, 2: 1}
     assert people.counted == "people"
+
+
+def test_every_answer_says_what_was_asked(tmp_path):
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("people", SURE)
+    where = "n > 1"
+    paid = {"ledger": ledger.account("people"), "charge_id": "n"}
+    count = dc.count(ROWS, SURE, where=where, user="who", **paid)
+    assert count.asked["parameters"] == {"nulls": "error", "query": where}
+    assert count.asked["columns"] == {"user": "who"}
+    assert dc.count(ROWS, SURE, where=where, user="who", **paid).asked == count.asked
+    told = dc.distinct(ROWS, "what", SURE, "who", max_items=2, where=where).asked
+    assert told["columns"] == {"item": "what", "user": "who"}
+    assert told["parameters"] == {"nulls": "error", "max_items": 2, "query": where}
+    for more in ({}, {"user": "who", "max_items": 1}):
+        listed = dc.histogram(ROWS, SURE, column="what", universe=["q"], where=where, **more)
+        assert listed.asked.columns["item"] == "what"
+        assert listed.asked.parameters["query"] == where
+        assert listed.asked.parameters.get("max_items") == more.get("max_items")
+    some = dc.Budget(60.0, 1e-6)
+    for options in ({}, {"user": "who"}, {"by": "n"}, {"by": "n", "user": "who"}):
+        assert dc.top_k(ROWS, 1, some, column="what", where=where, **options).asked.parameters["query"] == where
+        assert "query" not in dc.top_k(ROWS, 1, some, column="what", **options).asked.parameters
+
+
+def test_every_type_has_different_values():
+    from datetime import date
+    from decimal import Decimal
+
+    days = [date(2024, 1, 1), date(2024, 1, 2), date(2024, 1, 2)]
+    for values in (days, [True, False, True], [Decimal("1.50"), Decimal("1.5"), Decimal(2)]):
+        for table in ({"x": values}, pd.DataFrame({"x": values}), pl.DataFrame({"x": values}), pa.table({"x": values})):
+            assert dc.distinct(table, "x", SURE).value == 2
+            assert dc.count(table, SURE, user="x").value == 2
+    assert dc.distinct(pl.DataFrame({"x": [0.5, 1.5, 0.5]}), "x", SURE).value == 2
 
 
 def test_what_is_promised():
@@ -231,6 +267,13 @@ def test_nulls():
         (lambda: dc.histogram(ROWS, SURE, column="what", universe=["a"], user="who"), ParameterError),
         (lambda: dc.histogram(ROWS, SURE, universe=["a"], user="who", max_items=1), ParameterError),
         (lambda: dc.histogram(pa.table(ROWS), SURE, column="n", universe=["a"]), IncompatibleSummaryError),
+        (lambda: dc.histogram(Counter("aab"), SURE, universe=["a"]), DataError),
+        (lambda: dc.histogram([["a"], ["b"]], SURE, universe=["a"]), DataError),
+        (lambda: dc.histogram(pa.array([["a"], ["b"]]), SURE, universe=["a"]), DataError),
+        (lambda: dc.distinct({"x": pa.array([["a"], ["b"]])}, "x", SURE), DataError),
+        (lambda: dc.distinct(Counter("aab"), "a", SURE), DataError),
+        (lambda: dc.count(Counter("aab"), SURE), DataError),
+        (lambda: dc.count(pd.Series(["p"]), SURE), DataError),
         (lambda: CountRelease(SURE, dc.Element()), ParameterError),
         (lambda: CountRelease(SURE)(-1), ParameterError),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from discreet.api.filtering import asked_where, rows_where
 from discreet.central.count_release import CountRelease
 from discreet.errors import CorruptStateError, DataError, ParameterError
-from discreet.events.items import batches_of, library, skip_nulls
+from discreet.events.items import batches_of, library, only_column, says_lists, skip_nulls
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Event, Guarantee, User
+from discreet.releases.asked import Asked, now
 from discreet.releases.paying import Bill, check_payer, pay_and_draw
 from discreet.releases.release import Release
 
@@ -71,7 +73,7 @@ def count(
         source: For tests and audits only.
     """
     skip_nulls(nulls)
-    people = user is not None
+    people, began = user is not None, now()
     mechanism = CountRelease(
         budget, User() if people else Event(), "people" if people else "rows", confidence=confidence
     )
@@ -79,7 +81,8 @@ def count(
     table = rows_where(table, where)
     found = _rows(table) if user is None else _different(table, user, nulls)
     asked = {"user": user, "nulls": nulls, "request": request, **asked_where(where)}
-    return pay_for_count(mechanism, found, asked, ledger, charge_id, source)[0]
+    told = Asked.of(began, columns={"user": user}, nulls=nulls, query=where)
+    return pay_for_count(mechanism, found, asked, ledger, charge_id, source, told=told)[0]
 
 
 def distinct(
@@ -124,6 +127,7 @@ def distinct(
         source: For tests and audits only.
     """
     skip_nulls(nulls)
+    began = now()
     if not isinstance(column, str):
         raise ParameterError(f"column must be the name of a column, not {type(column).__name__}")
     mechanism = distinct_mechanism(budget, column, user, max_items, confidence)
@@ -136,7 +140,8 @@ def distinct(
 
         found = distinct_values(mechanism, columns_of_table(table, column, user)[0], nulls)
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
-    return pay_for_count(mechanism, found, asked, ledger, charge_id, source)[0]
+    told = Asked.of(began, columns={"item": column, "user": user}, nulls=nulls, max_items=max_items, query=where)
+    return pay_for_count(mechanism, found, asked, ledger, charge_id, source, told=told)[0]
 
 
 def histogram(
@@ -180,6 +185,7 @@ def histogram(
     skip_nulls(nulls)
     prepared = histogram_prepared(budget, universe, user is not None, max_items, ledger, charge_id, source)
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
+    told = {"columns": {"item": column, "user": user}, "nulls": nulls, "max_items": max_items, "query": where}
     table = rows_where(table, where)
     if user is not None:
         if column is None:
@@ -188,12 +194,12 @@ def histogram(
         from discreet.engines.people import columns_of_table
 
         columns, tagged = columns_of_table(table, column, user)
-        return histogram_of_people(prepared, Pairs(columns, nulls, tagged=tagged), asked)
+        return histogram_of_people(prepared, Pairs(columns, nulls, tagged=tagged), asked, told=told)
     if column is not None:
         from discreet.api.top_rows import column_of
 
         table = column_of(table, column)
-    return histogram_of_columns(prepared, batches_of(table, False), nulls, asked)
+    return histogram_of_columns(prepared, _single_items(table), nulls, asked, told=told)
 
 
 # ---- what both Python and the command line go through ----------------------------------------------------------------
@@ -232,15 +238,19 @@ def pay_for_count(
     ledger: Account | None = None,
     charge_id: str | None = None,
     source: RandomSource | None = None,
+    *,
+    told: Asked,
 ) -> tuple[Estimate, str | None]:
-    """Charge, draw, store: the count, and how it was paid."""
+    """Charge, draw, store: the count, which says what was `told` of the question, and how it was paid."""
     asked = {**request, "confidence": mechanism.confidence}
     bill = Bill(mechanism.budget, mechanism.name, mechanism.unit, asked)
     return pay_and_draw(
         ledger,
         charge_id,
         bill,
-        lambda: mechanism(found, system_source() if source is None else source),
+        lambda: dataclasses.replace(
+            mechanism(found, system_source() if source is None else source), asked=told.to_dict()
+        ),
         to_payload=_to_payload,
         from_payload=_from_payload,
     )
@@ -260,7 +270,10 @@ def histogram_prepared(
     from discreet.central.universe_histogram import UniverseHistogram
 
     if people and max_items is None:
-        raise ParameterError("user needs max_items: of one person the first so many items of the list count")
+        raise ParameterError(
+            "people need max_items (--max-items-per-user), a public number: of one person the first so many items of "
+            "the list count, and the noise grows with it"
+        )
     mechanism = UniverseHistogram(budget, universe, User() if people else Event(), max_items)
     more = "" if max_items is None else f", {max_items} items of a person"
     described = f"{mechanism.name}, {mechanism.universe.size} items{more}"
@@ -273,15 +286,17 @@ def histogram_of_columns(
     nulls: str,
     request: Mapping[str, object],
     when_read: Callable[[], None] = lambda: None,
+    *,
+    told: Mapping[str, Any],
 ) -> Release:
-    """The histogram of columns of items."""
+    """The histogram of columns of items; `told` is what the release says of the question, see `Asked`."""
     from discreet.summaries import ExactCounts
 
     summary = ExactCounts()
     for column in columns:
         summary.update(column, nulls=nulls, bad_items="skip")
     when_read()
-    return _histogram(prepared, summary, request)
+    return _histogram(prepared, summary, request, told)
 
 
 def histogram_of_people(
@@ -291,6 +306,7 @@ def histogram_of_people(
     when_read: Callable[[], None] = lambda: None,
     *,
     written: bool = False,
+    told: Mapping[str, Any],
 ) -> Release:
     """The histogram of what people have. In files that are `written`, numbers may be text, and the other way round."""
     import numpy as np
@@ -302,7 +318,7 @@ def histogram_of_people(
     items = pairs.first_of(places >= 0, mechanism.max_items)
     summary.update(mechanism.universe.take(places[items]) if len(items) else np.zeros(0, np.int64))
     when_read()
-    return _histogram(prepared, summary, request)
+    return _histogram(prepared, summary, request, told)
 
 
 def _places_written(universe: Any, values: Any) -> Any:
@@ -316,9 +332,9 @@ def _places_written(universe: Any, values: Any) -> Any:
     return np.array([universe.place(item) for item in items], np.int64)
 
 
-def _histogram(prepared: Any, summary: Any, request: Mapping[str, object]) -> Release:
+def _histogram(prepared: Any, summary: Any, request: Mapping[str, object], told: Mapping[str, Any]) -> Release:
     listed = prepared.mechanism.universe.to_dict()
-    release: Release = prepared.release(summary, {**request, "universe": listed})
+    release: Release = prepared.release(summary, {**request, "universe": listed}, **told)
     return release
 
 
@@ -331,7 +347,7 @@ def _rows(table: Any) -> int:
     if isinstance(table, dict):
         lengths = {len(column) if hasattr(column, "__len__") else -1 for column in table.values()}
         if len(lengths) != 1 or lengths == {-1}:
-            raise DataError("a dict of columns needs columns of one length")
+            raise DataError(f"expected a dict of columns, all of one length; this {type(table).__name__} is none")
         return int(lengths.pop())
     if library(table) in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2:
         return len(table)
@@ -340,10 +356,24 @@ def _rows(table: Any) -> int:
 
 
 def _different(table: Any, column: str, nulls: str) -> int:
-    """How many different values a column has."""
+    """How many different values a column has, of any type that may be an item."""
     from discreet.api.top_rows import column_of
+    from discreet.engines.tables import keyed_batches, needs_keys, opened
+    from discreet.events.joint import Keys
 
-    return different_items(batches_of(column_of(table, column), False), nulls)
+    table = opened(table)
+    if not needs_keys(table, column):
+        return different_items(_single_items(column_of(table, column)), nulls)
+    batches = keyed_batches(table, Keys((column,)), [column])
+    return different_items((batch.column("item") for batch in batches), nulls)
+
+
+def _single_items(data: Any) -> Iterator[Any]:
+    """The columns of items, one a row; a mapping, a single value and lists are refused."""
+    data = only_column(data)
+    if says_lists(data):
+        raise DataError("the column holds lists: here a row has one item; give each its own row, and say whose it is")
+    return batches_of(data, False)
 
 
 def different_items(columns: Iterator[Any], nulls: str) -> int:
@@ -363,8 +393,8 @@ def _to_payload(estimate: Estimate) -> bytes:
     assert estimate.guarantee is not None
     upper = None if math.isinf(estimate.upper) else estimate.upper
     fields = {"value": estimate.value, "lower": estimate.lower, "upper": upper}
-    promised = estimate.guarantee.to_dict()
-    return json.dumps({"release": "estimate", "version": 1, **fields, "guarantee": promised}, allow_nan=False).encode()
+    told = {"guarantee": estimate.guarantee.to_dict(), "asked": estimate.asked}
+    return json.dumps({"release": "estimate", "version": 1, **fields, **told}, allow_nan=False).encode()
 
 
 def _from_payload(payload: bytes) -> Estimate:
@@ -373,6 +403,13 @@ def _from_payload(payload: bytes) -> Estimate:
         if fields["release"] != "estimate" or fields["version"] != 1:
             raise ValueError
         upper = math.inf if fields["upper"] is None else fields["upper"]
-        return Estimate(fields["value"], fields["lower"], upper, Guarantee.from_dict(fields["guarantee"]))
+        asked = fields.get("asked")  # which older ones do not say
+        return Estimate(
+            fields["value"],
+            fields["lower"],
+            upper,
+            Guarantee.from_dict(fields["guarantee"]),
+            asked=None if asked is None else Asked.from_dict(asked).to_dict(),
+        )
     except (KeyError, TypeError, ValueError):
         raise CorruptStateError("what the ledger stores under this id is no count") from None

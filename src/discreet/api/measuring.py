@@ -11,6 +11,7 @@ from discreet.errors import ParameterError
 from discreet.events.items import skip_nulls
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, User
+from discreet.releases.asked import Asked, now
 from discreet.releases.paying import Bill, check_payer, pay_and_draw
 from discreet.releases.quantiles import Quantiles
 
@@ -73,7 +74,7 @@ def quantiles(
     skip_nulls(nulls)
     if column is not None and not isinstance(column, str):
         raise ParameterError(f"column must be the name of a column, not {type(column).__name__}")
-    people = user is not None
+    people, began = user is not None, now()
     mechanism = quantile_mechanism(budget, quantiles, range, people, max_rows, scale, bins, confidence)
     check_payer(ledger, charge_id, source)
     from discreet.engines.amounts import Amounts, amounts_of_table
@@ -82,7 +83,8 @@ def quantiles(
         raise ParameterError("where chooses rows of a table: name the column of the numbers, too")
     found = Amounts(amounts_of_table(rows_where(table, where), column, user), mechanism.grid.places, nulls, people)
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
-    return pay_for_quantiles(mechanism, found, asked, ledger, charge_id, source)
+    told = Asked.of(began, columns={"value": column, "user": user}, nulls=nulls, max_rows=max_rows, query=where)
+    return pay_for_quantiles(mechanism, found, asked, ledger, charge_id, source, told=told)
 
 
 def quantile_mechanism(
@@ -112,8 +114,10 @@ def pay_for_quantiles(
     charge_id: str | None = None,
     source: RandomSource | None = None,
     when_read: Callable[[], None] = lambda: None,
+    *,
+    told: Asked,
 ) -> Quantiles:
-    """Charge, draw, store: the quantiles, which say how they were paid."""
+    """Charge, draw, store: the quantiles, which say what was `told` of the question, and how they were paid."""
     grid = mechanism.grid
     asked = {
         **request,
@@ -129,7 +133,7 @@ def pay_for_quantiles(
         ledger,
         charge_id,
         bill,
-        lambda: mechanism(counts, system_source() if source is None else source),
+        lambda: dataclasses.replace(mechanism(counts, system_source() if source is None else source), asked=told),
         to_payload=Quantiles.to_payload,
         from_payload=Quantiles.from_payload,
     )

@@ -47,8 +47,12 @@ def top_k_of_people(
     lists: bool = False,
     columns: Mapping[str, Any] | None = None,
     time: str | None = None,
+    query: str | None = None,
 ) -> Release:
-    """What people of a table have; see `top_k`. Of `lists` nothing says whose they are: each is a person."""
+    """What people of a table have; see `top_k`. Of `lists` nothing says whose they are: each is a person.
+
+    `query` is what chose the rows, for what the release says of itself.
+    """
     within = range_of_values(values, value_range)
     prepared = prepare_people(
         k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id,
@@ -63,7 +67,7 @@ def top_k_of_people(
         asked = asked_of_top(k, nulls, request, column=column, user=user, values=values)
         told = {"item": column, "user": user, "value": values} if columns is None else columns
         said = asked_of_people(k, told, nulls, max_items, count, within)
-        return prepared.release(people, {"request": asked}, **said, time=time or prepared.time)
+        return prepared.release(people, {"request": asked}, **said, query=query, time=time or prepared.time)
 
 
 def asked_of_people(

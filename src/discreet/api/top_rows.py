@@ -19,6 +19,7 @@ from discreet.events.items import (
     batches_of,
     one_column,
     only_column,
+    refuse_single,
     says_lists,
     skip_nulls,
     table_of_lists,
@@ -182,7 +183,7 @@ def top_k(
             value_range=value_range, memory=memory, unit=unit, capacity=capacity, mechanism=mechanism, nulls=nulls,
             bad_items=bad_items,
             ledger=ledger, charge_id=charge_id, total_share=total_share, stream_length=stream_length, grouped=grouped,
-            workers=workers, request=request, source=source, time=began,
+            workers=workers, request=request, source=source, time=began, query=where,
             columns={
                 "item": list(names) if names[1:] else column, "by": list(grouping[0]) or None, "user": user,
                 "value": values, **(columns or {})
@@ -199,7 +200,7 @@ def top_k(
         return top_k_of_people(
             data, k, budget, column=column, user=user, max_items=max_items, count=count, values=values,
             value_range=value_range, nulls=nulls, memory=memory, workers=workers,
-            ledger=ledger, charge_id=charge_id, request=request, source=source, time=began,
+            ledger=ledger, charge_id=charge_id, request=request, source=source, time=began, query=where,
         )  # fmt: skip
     for_people = max_items is not None or count != "users"
     if values is not None or value_range is not None or (for_people and (unit != User() or mechanism != "auto")):
@@ -226,13 +227,13 @@ def top_k(
             table, k, budget, column="item", user=persons, max_items=max_items, count=count, nulls=nulls, memory=memory,
             workers=workers, ledger=ledger, charge_id=charge_id,
             request=asked_of_top(k, nulls, request, column=column), source=source, lists=True, columns=told,
-            time=began,
+            time=began, query=where,
         )  # fmt: skip
     return release_of_rows(
         batches_of(data, grouped), k, budget, unit, grouped=grouped, capacity=capacity, mechanism=mechanism,
         nulls=nulls, bad_items=bad_items, ledger=ledger, charge_id=charge_id, total_share=total_share,
         stream_length=stream_length, workers=workers, memory=memory, columns=told, column=column, request=request,
-        source=source, time=began,
+        source=source, time=began, said={"query": where},
     )  # fmt: skip
 
 
@@ -376,6 +377,7 @@ def column_of(table: Any, name: str) -> Any:
     from discreet.engines.tables import as_arrow, names_of_objects
 
     if names_of_objects(table).count(name) == 1:
+        refuse_single(table[name])
         return table[name]  # not as a table: what Arrow makes of objects depends on each of them
     data = as_arrow(table)
     if data.schema.names.count(name) != 1:

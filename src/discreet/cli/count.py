@@ -59,4 +59,4 @@ def count(
         return different_items((batch.column("item") for batch in batches(stream)), source.nulls)
 
     asked = {"files": list(files), **source.asked, "user": user_column}
-    publish_count(what, place, paying, mechanism, read, asked)
+    publish_count(what, place, paying, mechanism, read, asked, source.told(user=user_column))

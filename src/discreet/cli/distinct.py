@@ -51,7 +51,7 @@ def distinct(
 
     mechanism = distinct_mechanism(budget, source.column, user_column, max_items_per_user, place.confidence)
     pairs = user_column is not None and user_column != source.column
-    stream = source.open(files, user_column=user_column if pairs else None)
+    stream = source.open(files, joint=True, user_column=user_column if pairs else None)
 
     place.check([*stream.files, paying.ledger])
 
@@ -62,4 +62,5 @@ def distinct(
         return distinct_values(mechanism, columns, source.nulls)
 
     asked = {"files": list(files), **source.asked, "user": user_column}
-    publish_count(mechanism.counted, place, paying, mechanism, read, asked)
+    told = source.told(user=user_column, max_items=max_items_per_user)
+    publish_count(mechanism.counted, place, paying, mechanism, read, asked, told)

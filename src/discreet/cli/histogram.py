@@ -59,6 +59,7 @@ def histogram(
     stream = source.open(files, user_column=user_column)
     place.check([*stream.files, paying.ledger])
     asked = {"files": list(files), **source.asked, "user": user_column}
+    told = source.told(user=user_column, max_items=max_items_per_user)
 
     def written(batch: Any) -> Iterator[Any]:
         return as_written(batch.column("item"), listed, "skip")
@@ -66,10 +67,10 @@ def histogram(
     def draw(reading_is_over: Callable[[], None]) -> Release:
         if not people:
             columns = (part for batch in batches(stream) for part in written(batch))
-            return histogram_of_columns(prepared, columns, source.nulls, asked, reading_is_over)
+            return histogram_of_columns(prepared, columns, source.nulls, asked, reading_is_over, told=told)
         from discreet.engines.pairs import Pairs
 
         pairs = Pairs(((batch.column("user"), batch.column("item"), None) for batch in batches(stream)), source.nulls)
-        return histogram_of_people(prepared, pairs, asked, reading_is_over, written=True)
+        return histogram_of_people(prepared, pairs, asked, reading_is_over, written=True, told=told)
 
     publish(place, paying, budget, draw, lambda release: release.notes())

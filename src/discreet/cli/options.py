@@ -200,6 +200,11 @@ class Source:
         whole = {} if self.whole is None else {"rows_of_the_result_are_the_events": True}
         return cells if self.query is None else {**cells, "query": self.query.text, **whole}
 
+    def told(self, item: str = "item", user: str | None = None, **more: Any) -> dict[str, Any]:
+        """What the answer says of the question, see `Asked`; `item` is what the values of the column are to it."""
+        query = None if self.query is None else self.query.text
+        return {"columns": {item: self.column, "user": user}, "nulls": self.nulls, "query": query, **more}
+
     @property
     def remarks(self) -> list[str]:
         """What a reader should know of the query."""

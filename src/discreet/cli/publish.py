@@ -164,6 +164,7 @@ def publish_count(
     mechanism: CountRelease | ChosenDistinctRelease,
     read: Callable[[], Any],
     request: dict[str, object],
+    told: Mapping[str, Any],
 ) -> None:
     """Read, pay for a count, draw it and publish it.
 
@@ -174,16 +175,20 @@ def publish_count(
         mechanism: What draws the noise.
         read: Counts. Nothing is charged before it has returned.
         request: What was asked for, for the ledger.
+        told: The same, for the answer: see `Source.told`.
     """
     from discreet.api.counting import pay_for_count
+    from discreet.releases.asked import Asked, now
 
+    asked = Asked.of(now(), **told)
     if paying.payer is not None and paying.given_id is None:
         paying.payer.check(mechanism.budget)  # before reading, which may take long
 
     def draw(reading_is_over: Callable[[], None]) -> _PublishedCount:
         found = read()
         reading_is_over()
-        return _PublishedCount(what, *pay_for_count(mechanism, found, request, paying.payer, paying.charge_id))
+        paid = pay_for_count(mechanism, found, request, paying.payer, paying.charge_id, told=asked)
+        return _PublishedCount(what, *paid)
 
     publish(place, paying, mechanism.budget, draw, formats=_COUNT_FORMATS)
 

@@ -83,6 +83,7 @@ def quantiles(
     vote.
     """
     from discreet.api.measuring import pay_for_quantiles, quantile_mechanism
+    from discreet.releases.asked import Asked, now
 
     if range is None:
         raise ParameterError("--range LOW HIGH is needed: a public range, chosen without looking at the data")
@@ -99,13 +100,14 @@ def quantiles(
         stream = source.open(files, amounts=True)
     place.check([*stream.files, paying.ledger])
     asked = {"files": list(files), **source.asked, "user": user_column}
+    told = Asked.of(now(), **source.told("value", user_column, max_rows=max_rows_per_user))
 
     def draw(reading_is_over: Callable[[], None]) -> Quantiles:
         from discreet.engines.amounts import Amounts
 
         columns = ((batch.column("item") if people else None, batch.column("value")) for batch in batches(stream))
         found = Amounts(columns, mechanism.grid.places, source.nulls, people)
-        return pay_for_quantiles(mechanism, found, asked, payer, paying.charge_id, when_read=reading_is_over)
+        return pay_for_quantiles(mechanism, found, asked, payer, paying.charge_id, when_read=reading_is_over, told=told)
 
     publish(place, paying, budget, draw, formats=_FORMATS)
 

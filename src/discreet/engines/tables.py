@@ -55,6 +55,8 @@ def as_arrow(table: Any) -> Any:
         raise
     except Exception as error:  # which may quote what could not be read
         failed = f"it has no columns that Arrow can read ({type(error).__name__})"
+    if is_column(table):
+        failed = 'of one column make one, as in {"item": column}'
     raise DataError(f"expected a table of columns, not {_article(type(table).__name__)}: {failed}")
 
 
@@ -173,7 +175,7 @@ def needs_keys(table: Any, name: str) -> bool:
             others = {*map(type, objects)} - {str, int, bytes, type(None)}
             return bool(others) and any(item_of(value) is None and tagged(value) is not None for value in objects)
         kind = read(table[name], lambda: _array_of(table[name][:0]).type)
-    elif isinstance(table, dict) or table.schema.names.count(name) != 1:
+    elif isinstance(table, dict) or names_of_objects(table) or table.schema.names.count(name) != 1:
         return False  # which is refused where it is read
     else:
         kind = table.schema.field(name).type

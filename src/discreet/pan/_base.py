@@ -277,8 +277,8 @@ class PanEstimator:
         return {name: getattr(estimate, name) for name in ("value", "lower", "upper", "unbiased")}
 
     def _unpack(self, packed: dict[str, Any]) -> Any:
-        numbers = {name: float(packed[name]) for name in ("value", "lower", "upper", "unbiased")}
-        return PanEstimate(**numbers, guarantee=self.guarantee)
+        value, lower, upper, unbiased = (float(packed[name]) for name in ("value", "lower", "upper", "unbiased"))
+        return PanEstimate(value, lower, upper, self.guarantee, unbiased)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self).from_bytes, (self.to_bytes(),))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from discreet.privacy.guarantee import Guarantee
 
@@ -14,12 +16,14 @@ class Estimate:
     """A value between a lower and an upper bound.
 
     Without a ``guarantee`` it was read from a summary and is NOT private; its repr then shows no number.
+    ``asked`` is what was asked for and when, JSON-ready, where it answers a question about a table.
     """
 
     value: float
     lower: float
     upper: float
     guarantee: Guarantee | None = None
+    asked: Mapping[str, Any] | None = field(default=None, compare=False, kw_only=True)
 
     @property
     def is_private(self) -> bool:

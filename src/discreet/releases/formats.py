@@ -145,7 +145,8 @@ def describe_estimate(estimate: Any, confidence: float) -> dict[str, Any]:
     names = [name for name in ("value", "values", "lower", "upper") if hasattr(estimate, name)]
     promised = None if estimate.guarantee is None else estimate.guarantee.to_dict()
     numbers = {name: _finite(getattr(estimate, name)) for name in names}
-    return {**numbers, "confidence": confidence, "guarantee": promised}
+    asked = getattr(estimate, "asked", None) or {}
+    return {**numbers, "confidence": confidence, "guarantee": promised, **asked}
 
 
 def _finite(number: Any) -> Any:

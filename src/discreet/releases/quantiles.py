@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from discreet.errors import CorruptStateError, DataError, NotPublishedError
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
+from discreet.releases.asked import Asked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,7 @@ class Quantiles:
         bins: Into how many parts.
         of: Whose values they are: "rows" or "people".
         payment: How it was paid, see `releases.paying`.
+        asked: What was asked for, and when.
     """
 
     rows: tuple[QuantileRow, ...]
@@ -53,6 +55,7 @@ class Quantiles:
     bins: int
     of: str = "rows"
     payment: str | None = field(default=None, compare=False)
+    asked: Asked | None = field(default=None, compare=False)
 
     @property
     def quantiles(self) -> tuple[float, ...]:
@@ -127,6 +130,7 @@ class Quantiles:
             "bins": self.bins,
             "of": self.of,
             "quantiles": [row._asdict() for row in self.rows],
+            **({} if self.asked is None else self.asked.to_dict()),
         }
 
     def to_json(self) -> str:
@@ -151,6 +155,7 @@ class Quantiles:
                 str(told["scale"]),
                 int(told["bins"]),
                 str(told["of"]),
+                asked=Asked.from_dict(told) if "time" in told else None,  # which older ones do not say
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             raise DataError("this is not JSON of published quantiles") from None
@@ -175,7 +180,7 @@ class Quantiles:
 
     def to_payload(self) -> bytes:
         """What a ledger stores."""
-        return json.dumps({"release": "quantiles", "version": 1, **self.to_dict()}, allow_nan=False).encode()
+        return json.dumps({"release": "quantiles", "version": 1, "told": self.to_dict()}, allow_nan=False).encode()
 
     @classmethod
     def from_payload(cls, payload: bytes) -> Quantiles:
@@ -184,7 +189,7 @@ class Quantiles:
             told = json.loads(payload)
             if told["release"] != "quantiles" or told["version"] != 1:
                 raise ValueError
-            return cls.from_json(payload)
+            return cls.from_json(json.dumps(told.get("told", told)))  # older ones have all of it beside the version
         except (KeyError, TypeError, ValueError):
             raise CorruptStateError("what the ledger stores under this id are no quantiles") from None
 

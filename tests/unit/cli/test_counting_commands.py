@@ -26,13 +26,35 @@ def value(*arguments):
 
 def test_counts(table):
     assert value("count", table, "--column", "what")["value"] == 4
-    assert value("count", table, "--user-column", "who") | {"guarantee": 0} == {
-        **{"number_of": "people", "value": 3, "lower": 3.0, "upper": 3.0, "confidence": 0.95, "guarantee": 0}
+    people = value("count", table, "--user-column", "who")
+    assert people | {"guarantee": 0, "version": 0, "time": 0} == {
+        **{"number_of": "people", "value": 3, "lower": 3.0, "upper": 3.0, "confidence": 0.95, "guarantee": 0},
+        **{"columns": {"user": "who"}, "k": None, "parameters": {"nulls": "error"}, "version": 0, "time": 0},
     }
     assert value("distinct", table, "--column", "what")["value"] == 3
     assert value("distinct", table, "--column", "who", "--user-column", "who")["number_of"] == "people"
     credited = value("distinct", table, "--column", "what", "--user-column", "who", "--max-items-per-user", 2)
     assert (credited["value"], credited["upper"]) == (3, None)
+
+
+def test_every_answer_says_what_was_asked(table, tmp_path):
+    (tmp_path / "list").write_text("p\nq\n")
+    where = ("--where", "n = 2")
+    people = ("--column", "what", "--user-column", "who", "--max-items-per-user", 2)
+    asked = {
+        "count": ("--column", "what"),
+        "distinct": people,
+        "histogram": (*people, "--universe", tmp_path / "list"),
+        "quantiles": ("--column", "n", "--range", 0, 9, "--user-column", "who"),
+    }
+    for command, options in asked.items():
+        told = value(command, table, *options, *where)
+        assert told["parameters"]["query"] == "n = 2"
+        named = {"item": "what", "user": "who"} if options is not asked["quantiles"] else {"value": "n", "user": "who"}
+        assert told["columns"] == ({"item": "what"} if command == "count" else named)
+        assert told["version"]
+        assert told["time"].endswith("Z")
+        assert "query" not in value(command, table, *options, "--bad-rows", "skip")["parameters"]
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
