@@ -58,7 +58,8 @@ sanitize: build/checked/.built
 		tests/unit/events/test_records.py tests/unit/pan/test_kernel.py tests/faults/test_malformed_arrow.py
 
 # A minute of mutated input for every decoder: those of the kernels by libFuzzer, which comes with Clang, those of all
-# states, messages and stored releases through Python. The corpus is made from tests/golden.
+# states, messages and stored releases through Python. The corpus is made from tests/golden. SEED=... for other input.
+SEED ?= 1
 FUZZED := messages records json_lines parquet_footer state
 fuzz: build/checked/.built
 	command -v clang++ >/dev/null || $(MAKE) --no-print-directory have-clang
@@ -66,11 +67,11 @@ fuzz: build/checked/.built
 	$(CMAKE) --build build/fuzz
 	$(BIN)/python tests/sanitize/corpus.py build/fuzz/corpus
 	for target in $(FUZZED); do \
-		build/fuzz/fuzz_$$target build/fuzz/corpus/$$target -max_total_time=6 -max_len=4096 \
+		build/fuzz/fuzz_$$target build/fuzz/corpus/$$target -seed=$(SEED) -max_total_time=6 -max_len=4096 \
 			-artifact_prefix=build/fuzz/found- >build/fuzz/$$target.log 2>&1 || { tail -60 build/fuzz/$$target.log; exit 1; }; \
 		echo "$$target: $$(tail -1 build/fuzz/$$target.log)"; \
 	done
-	$(CHECKED) $(BIN)/python tests/sanitize/fuzz_states.py 30
+	$(CHECKED) $(BIN)/python tests/sanitize/fuzz_states.py 30 $(SEED)
 
 build/checked/.built: $(VENV)/.dev
 	$(CMAKE) -S . -B build/checked -G Ninja -DDISCREET_SANITIZE=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >/dev/null
