@@ -454,7 +454,7 @@ def _quoted(name: str) -> str:
 def _field(dataframe: Any, name: object) -> Any:
     if isinstance(name, (list, tuple)):
         raise ParameterError(
-            "on Spark items come in one column: put several into one, such as F.concat_ws('|', 'country', 'url')"
+            "on Spark items come in one column: put several into one, such as F.to_json(F.struct('country', 'url'))"
         )
     fields = [field for field in dataframe.schema.fields if field.name == name]
     if len(fields) != 1:
