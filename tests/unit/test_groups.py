@@ -232,6 +232,33 @@ def test_a_picture_has_a_panel_for_every_group(kind, tmp_path):
     assert dc.top_k(TABLE.slice(0, 2), 2, BUDGET, column="url", by="country").plot().axes
 
 
+@pytest.mark.parametrize("kind", ["bars", "lines"])
+def test_an_item_has_one_label_in_all_panels(kind):
+    long = "/a/path/that/is/longer/than/any/label/can/be/"
+    table = {"g": ["a"] * 900 + ["b"] * 900, "url": [long + "1"] * 900 + [long + "1"] * 400 + [long + "2"] * 500}
+    figure = dc.top_k(table, 2, BUDGET, column="url", by="g").plot(kind=kind)
+    drawn = [panel.get_yticklabels() if kind == "bars" else panel.get_xticklabels() for panel in figure.axes]
+    (first,), (larger, smaller) = ([label.get_text() for label in labels] for labels in drawn)
+    assert first == smaller != larger
+
+
+def test_many_groups_without_an_item_are_counted_and_not_shown():
+    table, names = {"g": ["g7"] * 500, "url": ["/a"] * 500}, [f"g{number}" for number in range(300)]
+    top = dc.top_k(table, 1, BUDGET, column="url", by="g", groups=names)
+    for text in (repr(top), top._repr_html_()):
+        assert "g7" in text
+        assert "In 299 groups no item passed." in text
+        assert "(no item passed)" not in text
+    assert len(repr(top).splitlines()) == 5
+    none = dc.top_k({"g": [], "url": []}, 1, BUDGET, column="url", by="g", groups=names)
+    assert "In 300 groups no item passed." in repr(none)
+    assert "In 300 groups no item passed." in none._repr_html_()
+    few = dc.top_k(table, 1, BUDGET, column="url", by="g", groups=["g7", "g8"])
+    assert repr(few).startswith("Release(1 item in 2 groups;")
+    assert "(no item passed)" in repr(few)
+    assert "(no item passed)" in few._repr_html_()
+
+
 def test_a_table_names_a_group_once():
     text = repr(dc.top_k(TABLE, 2, BUDGET, column="url", by="country"))
     assert "4 items in 2 groups" in text

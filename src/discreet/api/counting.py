@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.api.filtering import asked_where, rows_where
+from discreet.central._additive import A_PERSON
 from discreet.central.count_release import CountRelease
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import batches_of, library, only_column, says_lists, skip_nulls
@@ -37,6 +38,7 @@ __all__ = [
     "pay_for_count",
 ]
 
+_LISTS = "the column holds lists: here a row has one item, so give each item a row, and say whose it is"
 _WHOLE = re.compile("-?[0-9]{1,20}")
 
 
@@ -240,17 +242,26 @@ def pay_for_count(
     source: RandomSource | None = None,
     *,
     told: Asked,
+    lists: bool = False,
 ) -> tuple[Estimate, str | None]:
-    """Charge, draw, store: the count, which says what was `told` of the question, and how it was paid."""
+    """Charge, draw, store: the count, which says what was `told` of the question, and how it was paid.
+
+    People may have come as `lists`, and the guarantee says so then.
+    """
+
+    def drawn() -> Estimate:
+        found_out = mechanism(found, system_source() if source is None else source)
+        assert found_out.guarantee is not None
+        promised = _of_lists(found_out.guarantee) if lists else found_out.guarantee
+        return dataclasses.replace(found_out, guarantee=promised, asked=told.to_dict())
+
     asked = {**request, "confidence": mechanism.confidence}
     bill = Bill(mechanism.budget, mechanism.name, mechanism.unit, asked)
     return pay_and_draw(
         ledger,
         charge_id,
         bill,
-        lambda: dataclasses.replace(
-            mechanism(found, system_source() if source is None else source), asked=told.to_dict()
-        ),
+        drawn,
         to_payload=_to_payload,
         from_payload=_from_payload,
     )
@@ -294,6 +305,7 @@ def histogram_of_columns(
 
     summary = ExactCounts()
     for column in columns:
+        _refuse_lists(column)
         summary.update(column, nulls=nulls, bad_items="skip")
     when_read()
     return _histogram(prepared, summary, request, told)
@@ -307,8 +319,12 @@ def histogram_of_people(
     *,
     written: bool = False,
     told: Mapping[str, Any],
+    lists: bool = False,
 ) -> Release:
-    """The histogram of what people have. In files that are `written`, numbers may be text, and the other way round."""
+    """The histogram of what people have. In files that are `written`, numbers may be text, and the other way round.
+
+    `lists` is as for `pay_for_count`.
+    """
     import numpy as np
 
     from discreet.summaries import ExactCounts
@@ -318,7 +334,14 @@ def histogram_of_people(
     items = pairs.first_of(places >= 0, mechanism.max_items)
     summary.update(mechanism.universe.take(places[items]) if len(items) else np.zeros(0, np.int64))
     when_read()
-    return _histogram(prepared, summary, request, told)
+    form = (lambda release: release.with_guarantee(_of_lists(release.guarantee))) if lists else None
+    return _histogram(prepared, summary, request, {**told, "form": form})
+
+
+def _of_lists(guarantee: Guarantee) -> Guarantee:
+    """The same for people who came as lists."""
+    told = ("every person is one list" if each == A_PERSON else each for each in guarantee.assumptions)
+    return dataclasses.replace(guarantee, assumptions=tuple(told))
 
 
 def _places_written(universe: Any, values: Any) -> Any:
@@ -372,8 +395,15 @@ def _single_items(data: Any) -> Iterator[Any]:
     """The columns of items, one a row; a mapping, a single value and lists are refused."""
     data = only_column(data)
     if says_lists(data):
-        raise DataError("the column holds lists: here a row has one item; give each its own row, and say whose it is")
+        raise DataError(_LISTS)
     return batches_of(data, False)
+
+
+def _refuse_lists(column: Any) -> None:
+    import pyarrow as pa
+
+    if isinstance(column, (pa.Array, pa.ChunkedArray)) and says_lists(column):
+        raise DataError(_LISTS)
 
 
 def different_items(columns: Iterator[Any], nulls: str) -> int:
@@ -382,6 +412,7 @@ def different_items(columns: Iterator[Any], nulls: str) -> int:
 
     summary = ExactCounts()
     for column in columns:
+        _refuse_lists(column)
         summary.update(column, nulls=nulls, bad_items="skip")
     return len(summary)
 

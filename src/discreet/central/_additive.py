@@ -15,7 +15,10 @@ from discreet.privacy.calibration.zcdp import zcdp_sigma
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import Noise
 
-__all__ = ["additive_noise"]
+__all__ = ["A_PERSON", "additive_noise"]
+
+A_PERSON = "a value of the user column is a person"
+"""What promises to people rest on where a column says whose a row is."""
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._additive import additive_noise
+from discreet.central._additive import A_PERSON, additive_noise
 from discreet.central.distinct_release import DistinctRelease, credited
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
@@ -93,7 +93,7 @@ class ChosenDistinctRelease:
             rho=self.budget.rho,
             mechanism=self.name,
             reference=self.reference,
-            assumptions=("a value of the user column is a person",),
+            assumptions=(A_PERSON,),
         )
 
     def count_of(self, people: Numbers, values: Numbers) -> dict[int, int]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from discreet.central._additive import additive_noise
+from discreet.central._additive import A_PERSON, additive_noise
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Event, Guarantee, Unit, User
@@ -84,7 +84,7 @@ class CountRelease:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the guarantee rests on."""
-        return ("a value of the user column is a person",) if isinstance(self.unit, User) else ()
+        return (A_PERSON,) if isinstance(self.unit, User) else ()
 
     @property
     def guarantee(self) -> Guarantee:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet.central._additive import A_PERSON
 from discreet.central._tree import RangeTree, best_tree
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
@@ -177,7 +178,7 @@ class QuantileRelease:
             return told
         m = self.max_rows
         votes = "the rows of a person share one vote" if m == 1 else f"the rows of a person share at most {m} votes"
-        return (*told, "a value of the user column is a person", votes)
+        return (*told, A_PERSON, votes)
 
     @property
     def guarantee(self) -> Guarantee:

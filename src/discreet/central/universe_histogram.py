@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.central._additive import additive_noise
+from discreet.central._additive import A_PERSON, additive_noise
 from discreet.central._base import Drawn, Mechanism
 from discreet.errors import ParameterError
 from discreet.events.universe import Universe
@@ -105,7 +105,7 @@ class UniverseHistogram(Mechanism):
 
     @property
     def _assumed_of_users(self) -> tuple[str, ...]:
-        return ("a value of the user column is a person",) if self.max_items is not None else ()
+        return (A_PERSON,) if self.max_items is not None else ()
 
     def check(self, summary: Any) -> None:
         super().check(summary)

@@ -45,22 +45,23 @@ def distinct(
     """Publish how many different values a column has, privately.
 
     With --user-column a person is hidden with all of their rows: where it is the same as --column people are counted,
-    else values, each credited to one of the people who have it. Without, one row is hidden.
+    else values, each credited to one of the people who have it; so are those of baskets. Without, one row is hidden.
     """
     from discreet.api.counting import different_items, distinct_mechanism, distinct_values
 
-    mechanism = distinct_mechanism(budget, source.column, user_column, max_items_per_user, place.confidence)
-    pairs = user_column is not None and user_column != source.column
-    stream = source.open(files, joint=True, user_column=user_column if pairs else None)
+    whose = "line" if source.lists and user_column is None else user_column
+    mechanism = distinct_mechanism(budget, source.column, whose, max_items_per_user, place.confidence)
+    pairs = whose is not None and whose != source.column
+    lists = True if source.lists else None
+    stream = source.open(files, joint=True, user_column=user_column if pairs else None, lists=lists)
 
     place.check([*stream.files, paying.ledger])
 
     def read() -> Any:
         if not pairs:
             return different_items((batch.column("item") for batch in batches(stream)), source.nulls)
-        columns = ((batch.column("user"), batch.column("item"), None) for batch in batches(stream))
-        return distinct_values(mechanism, columns, source.nulls)
+        return distinct_values(mechanism, source.pairs(stream), source.nulls)
 
     asked = {"files": list(files), **source.asked, "user": user_column}
     told = source.told(user=user_column, max_items=max_items_per_user)
-    publish_count(mechanism.counted, place, paying, mechanism, read, asked, told)
+    publish_count(mechanism.counted, place, paying, mechanism, read, asked, told, source.lists)

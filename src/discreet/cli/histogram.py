@@ -27,7 +27,11 @@ __all__ = ["histogram"]
 @options.takes(
     options.universe("The items to list, which are public", "; other items are left out"),
     options.USER_COLUMN,
-    option("--max-items-per-user", "With --user-column: of a person the first so many items of the list count.", int),
+    option(
+        "--max-items-per-user",
+        "With --user-column, and of baskets: of a person the first so many items of the list count.",
+        int,
+    ),
 )
 @place
 @options.paying_by_name
@@ -45,18 +49,18 @@ def histogram(
     """Publish the count of every item of a public list, privately.
 
     Items of the list that did not occur are published, too. No delta is needed: --epsilon alone will do, or --rho. With
-    --user-column people are counted, and a person is hidden with all of their rows.
+    --user-column (and of baskets) people are counted, and a person is hidden with all of their rows.
     """
     from discreet.api.counting import histogram_of_columns, histogram_of_people, histogram_prepared
     from discreet.events.written import as_written, universe_written
 
     if universe is None:
         raise ParameterError("--universe is needed: N for 0 to N-1, A:B, or a file with one item a line")
-    listed, people = universe_written(universe, empty_lines=False), user_column is not None
+    listed, people = universe_written(universe, empty_lines=False), user_column is not None or source.lists
     if paying.payer is not None and paying.given_id is None:
         paying.payer.check(budget)  # before reading, which may take long
     prepared = histogram_prepared(budget, listed, people, max_items_per_user, paying.payer, paying.charge_id)
-    stream = source.open(files, user_column=user_column)
+    stream = source.open(files, user_column=user_column, lists=True if source.lists else None)
     place.check([*stream.files, paying.ledger])
     asked = {"files": list(files), **source.asked, "user": user_column}
     told = source.told(user=user_column, max_items=max_items_per_user)
@@ -70,7 +74,7 @@ def histogram(
             return histogram_of_columns(prepared, columns, source.nulls, asked, reading_is_over, told=told)
         from discreet.engines.pairs import Pairs
 
-        pairs = Pairs(((batch.column("user"), batch.column("item"), None) for batch in batches(stream)), source.nulls)
-        return histogram_of_people(prepared, pairs, asked, reading_is_over, written=True, told=told)
+        pairs = Pairs(source.pairs(stream), source.nulls)
+        return histogram_of_people(prepared, pairs, asked, reading_is_over, written=True, told=told, lists=source.lists)
 
     publish(place, paying, budget, draw, lambda release: release.notes())

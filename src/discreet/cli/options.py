@@ -159,6 +159,22 @@ class Source:
         return self.query if isinstance(self.query, WholeQuery) else None
 
     @property
+    def lists(self) -> bool:
+        """Whether a row is all that one person has."""
+        return self.input_format == "baskets"
+
+    def pairs(self, stream: ItemBatches) -> Iterator[tuple[Any, Any, None]]:
+        """Who has what, batch by batch, as `engines.pairs` takes it."""
+        columns = (
+            (None if self.lists else batch.column("user"), batch.column("item"), None) for batch in batches(stream)
+        )
+        if not self.lists:
+            return columns
+        from discreet.engines.people import of_lists
+
+        return of_lists(columns, self.nulls)
+
+    @property
     def column(self) -> str | None:
         """The column of the items, for commands that know one."""
         if len(self.columns) > 1:

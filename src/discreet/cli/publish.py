@@ -165,6 +165,7 @@ def publish_count(
     read: Callable[[], Any],
     request: dict[str, object],
     told: Mapping[str, Any],
+    lists: bool = False,
 ) -> None:
     """Read, pay for a count, draw it and publish it.
 
@@ -176,6 +177,7 @@ def publish_count(
         read: Counts. Nothing is charged before it has returned.
         request: What was asked for, for the ledger.
         told: The same, for the answer: see `Source.told`.
+        lists: Whether people come as lists.
     """
     from discreet.api.counting import pay_for_count
     from discreet.releases.asked import Asked, now
@@ -187,7 +189,7 @@ def publish_count(
     def draw(reading_is_over: Callable[[], None]) -> _PublishedCount:
         found = read()
         reading_is_over()
-        paid = pay_for_count(mechanism, found, request, paying.payer, paying.charge_id, told=asked)
+        paid = pay_for_count(mechanism, found, request, paying.payer, paying.charge_id, told=asked, lists=lists)
         return _PublishedCount(what, *paid)
 
     publish(place, paying, mechanism.budget, draw, formats=_COUNT_FORMATS)

@@ -30,6 +30,7 @@ __all__ = [
     "OpenPeople",
     "batches_of_arrow",
     "columns_of_table",
+    "of_lists",
     "people_of_batches",
     "people_of_table",
 ]
@@ -201,7 +202,7 @@ class _Counting:
     ) -> OpenPeople:
         remove_left_over()
         users, items = Numbers("people", tagged=of_kinds), Numbers("items", tagged=tagged or of_kinds, room=room)
-        columns = _of_lists(columns, self.nulls) if lists else columns
+        columns = of_lists(columns, self.nulls) if lists else columns
         if of_kinds:  # one row of another kind must not stop the others
             plain = columns
             columns = ((who if lists else with_kinds(who), with_kinds(what), of) for who, what, of in plain)
@@ -231,7 +232,7 @@ class _Counting:
         return found
 
 
-def _of_lists(columns: Iterator[Columns], nulls: str) -> Iterator[Columns]:
+def of_lists(columns: Iterator[Columns], nulls: str) -> Iterator[Columns]:
     """Rows of people and items from columns of lists: the number of the row is the person."""
     import pyarrow.compute as pc
 

@@ -499,7 +499,10 @@ def where(condition: str) -> Query:
     maker = _Flattener(connect())
     _text(condition, "where")
     tree = maker.parsed(f"SELECT * FROM {FILES} WHERE {condition}\n")["statements"][0]["node"]
-    flat = maker.query(tree, {})
+    try:
+        flat = maker.query(tree, {})
+    except ParameterError as error:  # rows of any result are those of a whole query
+        raise ParameterError(str(error).removesuffix(_OR)) from None
     if flat.source.lower() != FILES or not flat.star or flat.outputs or not flat.conditions:
         raise ParameterError("where must be a condition, as after WHERE in SQL: status = 404")
     return Query(condition, flat, maker)

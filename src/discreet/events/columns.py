@@ -46,7 +46,11 @@ def choose(
     Without `column` it is the only one there is (beside the others). `show_names` is False where the names might
     be data: a CSV file without a header line has its first row in their place.
     """
-    there = f"its columns are {', '.join(map(repr, names))}" if show_names else f"it has {len(names)} columns"
+    there = (
+        f"its columns are {', '.join(map(repr, names))}"
+        if show_names
+        else f"it has {len(names)} column{'s' * (len(names) != 1)}"
+    )
     if column is None:
         rest = [name for name in names if name not in others]
         if len(rest) != 1:

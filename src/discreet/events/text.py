@@ -298,6 +298,13 @@ class Delimited(TextReader):
 
     def use(self, names: list[str]) -> None:
         """Read the cells under these names."""
+        missing = [name for name in self._wanted if name is not None and name not in names]
+        if missing and len(names) == 1:
+            between = {",": "a comma", "\t": "a tab", " ": "a blank"}.get(self.delimiter, repr(self.delimiter))
+            raise DataError(
+                f"{self._name} has no column {missing[0]!r}: with {between} between cells its header line is a single "
+                "one; --delimiter says what is between them, --no-header that there is no such line"
+            )
         places = {name: place for place, name in enumerate(_choice(names, self._wanted, self._name))}
         self.names, self._columns = names, [places.get(name, -1) for name in names]
 

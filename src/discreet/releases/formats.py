@@ -77,6 +77,15 @@ def foremost(release: Release, most: int) -> Release:
     return shown.first(most) if len(shown) > most else shown
 
 
+def foremost_rows(shown: Release, confidence: float, most: int) -> tuple[list[list[Any]], int]:
+    """The rows of what `foremost` chose, and how many groups without an item have none, because all were too many."""
+    rows = table_rows(shown, confidence, readable)
+    if not shown.by or len(rows) <= most:
+        return rows, 0
+    told = [row for row in rows if row[len(shown.by)] != NONE_PASSED]
+    return told, len(rows) - len(told)
+
+
 def _counts_text(release: Release, rows: Sequence[Sequence[Any]], confidence: float, width: int | None = None) -> str:
     counted = {"events": "estimate"}.get(release.counted, release.counted)
     headings = [*release.names, counted, f"{100 * confidence:g}% interval"]
@@ -85,20 +94,23 @@ def _counts_text(release: Release, rows: Sequence[Sequence[Any]], confidence: fl
 
 def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
     """How many rows there are and what is promised, and the first rows: what Python shows."""
-    of = "items" if release.counted == "events" else f"items, counts of {release.counted}"
+    of = f"{len(release):,} item{'s' * (len(release) != 1)}"
     if release.by:
-        of = f"items in {len(release.groups):,} groups{of.removeprefix('items')}"
-    first = f"Release({len(release):,} {of}; {release.guarantee.sentence()})"
-    if not len(release):
+        of += f" in {len(release.groups):,} group{'s' * (len(release.groups) != 1)}"
+    if release.counted != "events":
+        of += f", counts of {release.counted}"
+    first = f"Release({of}; {release.guarantee.sentence()})"
+    if not len(release) and not release.groups:
         return first
     shown = foremost(release, most)
-    rows = table_rows(shown, confidence, readable)
-    columns = list(zip(*rows, strict=True))
+    rows, empty = foremost_rows(shown, confidence, most)
+    columns = list(zip(*rows, strict=True)) or [()] * (len(release.names) + 2)
     many = len(release.names)
     cells = [short(column, 60) if many > 1 else cut(column, 60) for column in columns[:many]]
     table = _counts_text(release, list(zip(*cells, *columns[many:], strict=True)), confidence)
-    more = f"... and {len(release) - len(shown):,} more" if len(release) > len(shown) else ""
-    return f"{first}\n{table}{more}".rstrip("\n")
+    more = [f"... and {len(release) - len(shown):,} more"] if len(release) > len(shown) else []
+    more += [f"In {empty:,} groups no item passed."] if empty else []
+    return f"{first}\n{table}{chr(10).join(more)}".rstrip("\n")
 
 
 def as_json(release: Release, confidence: float = 0.95, width: int | None = None) -> str:

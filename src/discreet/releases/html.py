@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.bars import amount, between, guarantee_html, interval_bar, reach
-from discreet.releases.formats import NONE_PASSED, foremost, table_rows
+from discreet.releases.formats import NONE_PASSED, foremost, foremost_rows
 from discreet.releases.labels import cut, readable, short
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def as_html(release: Release, confidence: float = 0.95) -> str:
     many = len(release.names)
     right = reach([row.count for row in rows], [row.upper for row in rows])
     body, place = [], 0
-    cells = [row[:many] for row in table_rows(shown, confidence, readable)]
+    told, empty = foremost_rows(shown, confidence, MOST)
+    cells = [row[:many] for row in told]
     shorter = [short(column, _LONGEST) if many > 1 else cut(column, _LONGEST) for column in zip(*cells, strict=True)]
     for texts, labels in zip(cells, zip(*shorter, strict=True), strict=True):
         items = [_item(text, label) for text, label in zip(texts, labels, strict=True)]
@@ -56,6 +57,7 @@ def as_html(release: Release, confidence: float = 0.95) -> str:
     below = [] if rows else ["No item passed the threshold."]
     if len(release) > len(rows):
         below.append(f"{len(release) - len(rows):,} more: head(k), to_pandas() and to_csv() have them all.")
+    below += [f"In {empty:,} groups no item passed."] if empty else []
     below += release.notes()
     table = (
         f'<table style="border-collapse:collapse;border:0;color:inherit"><thead><tr>{head}</tr></thead>'

@@ -7,7 +7,7 @@ import os
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,8 +23,10 @@ __all__ = ["plot_histogram", "plot_over_time"]
 _BAR, _INK, _MUTED = "#4a86c5", "#222222", "#666666"
 _LINES = ("#4477aa", "#cc6677", "#228833", "#aa7722", "#66ccee", "#aa3377", "#777777", "#224466")
 _LONGEST = 40
+_SHORT = 22  # below a line
 _PANELS = 24  # groups that are drawn
 _COUNTED = {"events": "count", "people": "number of people", "rows": "number of rows", "sums": "sum of values"}
+_Named: TypeAlias = tuple[dict[str, str], list[str]]  # labels of items, by what their repr is, and fonts
 _OF_EMOJI = "\ufe0e\ufe0f\u200d"  # say how their neighbours look, which are spelled
 _NEVER = ("Last Resort", "STIX", "cm", "DejaVu Math")  # boxes, and mathematics under other names
 
@@ -90,18 +92,23 @@ def _small_multiples(
     names = cut([readable(group) for group, _ in shown], _LONGEST)
     ends = [_ends(found.counts, *found.bounds(confidence))[0] for _, found in shown if len(found)]
     families = _fonts(frozenset("".join(names)))
+    # An item has one label, in whichever group it is.
+    items = [item for _, found in shown for item in _without_group(found.items, len(histogram.by))]
+    different = {repr(item): item for item in items}  # 1 and True are not the same
+    labels, fonts = _labels([*different.values()], _LONGEST if kind == "bars" else _SHORT)
+    named = dict(zip(different, labels, strict=True)), fonts
     for panel, (_, found), name in zip(every, shown, names, strict=False):
         for side in ("top", "right"):
             panel.spines[side].set_visible(False)
         if not len(found):
             _sentence(panel, "no item passed")
         elif kind == "bars":
-            _bars(panel, found, confidence, len(histogram.by))
+            _bars(panel, found, confidence, len(histogram.by), named)
             panel.set_ylim(len(found) - rows - 0.7, len(found) - 0.3)
             panel.set_xlim(0, max(ends))
             panel.tick_params(axis="x", labelsize=7)
         else:
-            _sorted_line(panel, found, confidence, len(histogram.by))
+            _sorted_line(panel, found, confidence, len(histogram.by), named)
             panel.set_ylim(0, max(ends))
         panel.set_title(_spelled(name, families[1]), fontsize=9, fontfamily=families[0], parse_math=False)
     for panel in every[len(shown) :]:
@@ -205,7 +212,7 @@ def _sentence(axes: Any, text: str) -> None:
     axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=12, transform=axes.transAxes)
 
 
-def _bars(axes: Any, shown: Release, confidence: float, by: int = 0) -> None:
+def _bars(axes: Any, shown: Release, confidence: float, by: int = 0, named: _Named | None = None) -> None:
     lower, upper = shown.bounds(confidence)
     places = np.arange(len(shown))[::-1]
     axes.barh(places, shown.counts, color=_BAR, height=0.7)
@@ -216,7 +223,7 @@ def _bars(axes: Any, shown: Release, confidence: float, by: int = 0) -> None:
     axes.plot(ends[known], places[known], "|", color=_INK, markersize=6)
     if not known.all():  # what is empty and not clipped would be laid out as if it were anywhere
         axes.plot(ends[~known], places[~known], ">", color=_INK, markersize=6, clip_on=False)
-    labels, families = _labels(_without_group(shown.items, by))
+    labels, families = _labels(_without_group(shown.items, by), named=named)
     axes.set_yticks(places, labels, fontfamily=families, parse_math=False)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(-0.7, len(shown) - 0.3)
@@ -229,11 +236,11 @@ def _without_group(items: Sequence[Any], by: int) -> list[Any]:
     return [item if not by else item[by] if len(item) == by + 1 else item[by:] for item in items]
 
 
-def _sorted_line(axes: Any, shown: Release, confidence: float, by: int = 0) -> None:
+def _sorted_line(axes: Any, shown: Release, confidence: float, by: int = 0, named: _Named | None = None) -> None:
     lower, upper = shown.bounds(confidence)
     places = np.arange(len(shown))
     _band(axes, places, shown.counts.astype(float), lower, upper, _LINES[0], None)
-    labels, families = _labels(_without_group(shown.items, by), 22)
+    labels, families = _labels(_without_group(shown.items, by), _SHORT, named)
     axes.set_xticks(
         places,
         labels,
@@ -276,8 +283,13 @@ def _ends(counts: Any, lower: Any, upper: Any) -> tuple[float, Any]:
 # ---- labels that can be drawn ----------------------------------------------------------------------------------------
 
 
-def _labels(items: Sequence[Any], most: int = _LONGEST) -> tuple[list[str], list[str]]:
-    """Labels for the items, all different, of characters that there are fonts for; and the fonts."""
+def _labels(items: Sequence[Any], most: int = _LONGEST, named: _Named | None = None) -> tuple[list[str], list[str]]:
+    """Labels for the items, all different, of characters that there are fonts for; and the fonts.
+
+    With `named` both are known.
+    """
+    if named is not None:
+        return [named[0][repr(item)] for item in items], named[1]
     texts = [readable(item) for item in items]
     families, drawable = _fonts(frozenset("".join(texts)))
     return cut([_spelled(text, drawable) for text in texts], most), families

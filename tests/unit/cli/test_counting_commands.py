@@ -4,6 +4,7 @@ import csv
 import io
 import json
 
+import pyarrow as pa
 import pytest
 from tests.commands import run_here
 
@@ -35,6 +36,44 @@ def test_counts(table):
     assert value("distinct", table, "--column", "who", "--user-column", "who")["number_of"] == "people"
     credited = value("distinct", table, "--column", "what", "--user-column", "who", "--max-items-per-user", 2)
     assert (credited["value"], credited["upper"]) == (3, None)
+
+
+def test_a_basket_is_a_person(tmp_path):
+    path, listed = tmp_path / "baskets.txt", tmp_path / "list"
+    path.write_text("p q r\np p\nq\n")
+    listed.write_text("p\nq\nzz\n")
+    asked = (path, "--input-format", "baskets")
+    for options in ((), ("--max-items-per-user", 3)):
+        different = value("distinct", *asked, *options)
+        assert (different["value"], different["upper"], different["number_of"]) == (3, None, "values")
+        assert different["guarantee"]["unit"]["name"] == "User"
+        assert different["guarantee"]["assumptions"][0] == "every person is one list"
+    counts = value("histogram", *asked, "--universe", listed, "--max-items-per-user", 3)
+    assert {row["item"]: row["count"] for row in counts["items"]} == {"p": 2, "q": 2, "zz": 0}
+    assert "every person is one list" in counts["guarantee"]["assumptions"]
+    # Of a person the first items of the list count.
+    first = value("histogram", *asked, "--universe", listed, "--max-items-per-user", 1)
+    assert {row["item"]: row["count"] for row in first["items"]} == {"p": 2, "q": 1, "zz": 0}
+    public = run_here("histogram", *asked, "--universe", listed, *SURE)
+    assert public.returncode == 2
+    assert "--max-items-per-user), a public number" in public.stderr
+    with pa.OSFile(str(tmp_path / "lists.arrow"), "wb") as file:
+        table = pa.table({"x": [["p"], ["q"]]})
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    for more in (("distinct",), ("histogram", "--universe", listed)):
+        refused = run_here(*more, tmp_path / "lists.arrow", *SURE)
+        assert refused.returncode == 4
+        assert "holds lists" in refused.stderr
+
+
+def test_dates_have_different_values(tmp_path):
+    import pyarrow.parquet as pq
+
+    days = pa.array([1, 2, 2], pa.date32())
+    pq.write_table(pa.table({"day": days, "who": ["a", "b", "c"]}), tmp_path / "days.parquet")
+    assert value("distinct", tmp_path / "days.parquet", "--column", "day")["value"] == 2
+    assert value("distinct", tmp_path / "days.parquet", "--column", "day", "--user-column", "who")["value"] == 2
 
 
 def test_every_answer_says_what_was_asked(table, tmp_path):

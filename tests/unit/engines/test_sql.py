@@ -118,6 +118,13 @@ def test_what_is_refused_says_why(query):
         sql.select(query)
 
 
+def test_a_condition_has_no_whole_query():
+    with pytest.raises(dc.ParameterError, match=r"and from it alone$"):
+        sql.where("a > avg(a)")
+    with pytest.raises(dc.ParameterError, match="--rows-of-the-result-are-the-events"):
+        sql.select("select avg(a) from files")
+
+
 @pytest.mark.parametrize(
     "condition",
     [

@@ -73,6 +73,8 @@ def test_delimiters_and_quotes(tmp_path):
     assert read(path, "what", dialect=Dialect("|", "none")) == (['"a', 'b"c'], 0)
     path.write_text("n what\n1 a\n")
     assert read(path, "what", dialect=Dialect("space")) == (["a"], 0)
+    with pytest.raises(dc.DataError, match="header line is a single one; --delimiter"):
+        read(path, "what", dialect=Dialect(","))
     path = tmp_path / "log.csv"
     for word in ("tab", "\\t", "\t"):
         path.write_text("n\twhat\n1\ta,b\n")
