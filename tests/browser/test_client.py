@@ -151,4 +151,7 @@ def test_the_odds_and_margins_that_are_stated():
         else:
             expected = [f"{196 * (grown + 1) / (grown - 1) / math.sqrt(n):.1f}" for n in (1000, 10_000, 100_000)]
         assert cells.split(" | ") == expected
-    assert dc.privacy.shuffled(4.0, 10_000, 1e-8).epsilon == pytest.approx(0.755, abs=5e-4)
+    for kind, epsilon in (("LocalHashing", 0.353), ("HadamardResponse", 0.515), ("LocalSketch", 0.755)):
+        round_ = getattr(dc.multiparty, kind)("r", dc.Budget(4.0), 3, shuffled=10_000)
+        assert epsilon - 0.001 < round_.shuffled_budget(1e-8).epsilon <= epsilon
+        assert str(epsilon) in page

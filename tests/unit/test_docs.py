@@ -11,7 +11,11 @@ import discreet as dc
 ROOT = Path(__file__).parents[2]
 PAGES = [
     page
-    for page in ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+    for page in [
+        "README.md",
+        "clients/js/README.md",
+        *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
+    ]
     if "```python" in (ROOT / page).read_text() and page != "docs/cookbook.md"  # which has a test of its own
 ]
 

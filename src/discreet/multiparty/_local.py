@@ -25,6 +25,7 @@ from discreet.multiparty.messages import Message, read_varint, varint
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, shuffled
 from discreet.privacy.checks import whole_number
+from discreet.privacy.rounding import figure_up
 
 if TYPE_CHECKING:
     from discreet.multiparty.aggregator import Aggregator
@@ -121,17 +122,24 @@ class LocalProtocol(Protocol):
         """
         if self.shuffled is None:
             raise ParameterError("this round is not shuffled")
-        return shuffled(self.epsilon, self.shuffled, delta)
+        return shuffled(self.epsilon, self.shuffled, delta, choices=self._choices)
+
+    @property
+    def _choices(self) -> int | None:
+        """Over how many a report is a randomised response, given its number; None if it is something else."""
+        return None
 
     @cached_property
     def _second_promise(self) -> tuple[str, ...]:
         if self.shuffled is None:
             return ()
         worth = self.shuffled_budget()
+        assert worth.epsilon is not None
         return (
-            f"shuffled in batches of {self.shuffled}: who sees whole batches only learns epsilon {worth.epsilon:.3g} "
-            f"(delta {worth.delta:g}) of a report, if the collector forgets who sent it, when, and in which order, and "
-            "the others of the batch are honest; without that the epsilon of each report by itself still holds",
+            f"shuffled in batches of {self.shuffled}: who sees whole batches only learns at most epsilon "
+            f"{figure_up(worth.epsilon)} (delta {worth.delta:g}) of a report, if the collector forgets who sent it, "
+            "when, and in which order, and the others of the batch are honest; without that the epsilon of each report "
+            "by itself still holds",
         )
 
     def _assumptions(self) -> tuple[str, ...]:

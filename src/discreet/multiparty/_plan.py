@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.multiparty._base import MAX_CELLS, Protocol
-from discreet.multiparty._local import USUAL_DELTA
+from discreet.multiparty._local import USUAL_DELTA, LocalProtocol
 from discreet.multiparty._sketches import laplace_variance
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.hadamard_response import HadamardResponse
@@ -23,6 +23,7 @@ from discreet.multiparty.merged_sketch import MergedSketch
 from discreet.multiparty.separation import Separation
 from discreet.privacy import Budget, shuffled
 from discreet.privacy.checks import positive_number, whole_number
+from discreet.privacy.rounding import figure_up
 
 __all__ = ["PlannedProtocol", "ProtocolPlan", "plan"]
 
@@ -69,10 +70,17 @@ class ProtocolPlan:
             return self.rows[0]
         return min(self.rows, key=lambda row: row.bytes_per_party)
 
+    @property
+    def local(self) -> PlannedProtocol:
+        """The local protocol with the smallest error, of those that fit if any does."""
+        return next(row for row in self.rows if issubclass(row.kind, LocalProtocol))
+
     @cached_property
     def shuffled(self) -> Budget:
-        """What the reports of a local protocol lose in one shuffled batch, if the collector forgets their senders."""
-        return shuffled(min(self.rows[0].epsilon, 50.0), self.reports, USUAL_DELTA)
+        """What the reports of that one lose in one shuffled batch, if the collector forgets their senders."""
+        protocol = self.local.protocol("plan", 2)
+        assert isinstance(protocol, LocalProtocol)
+        return shuffled(min(protocol.epsilon, 50.0), self.reports, USUAL_DELTA, choices=protocol._choices)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
@@ -81,7 +89,8 @@ class ProtocolPlan:
             | {"fits": row.fits, "parameters": row.parameters}
             for row in self.rows
         ]
-        worth = {"reports": self.reports, "epsilon": self.shuffled.epsilon, "delta": self.shuffled.delta}
+        worth = {"protocol": self.local.kind.__name__, "reports": self.reports}
+        worth |= {"epsilon": self.shuffled.epsilon, "delta": self.shuffled.delta}
         return {"epsilon": self.rows[0].epsilon, "protocols": rows, "pick": self.pick.kind.__name__, "shuffled": worth}
 
     def __str__(self) -> str:
@@ -90,8 +99,8 @@ class ProtocolPlan:
             mark = "" if row.fits else "  (does not fit)"
             numbers = ", ".join(f"{name}={value:g}" for name, value in row.parameters.items())
             lines.append(f"{row.kind.__name__:<22}{row.error:>12,.0f}{row.bytes_per_party:>13,.0f}  {numbers}{mark}")
-        worth = f"epsilon {self.shuffled.epsilon:.3g} at delta {self.shuffled.delta:g}"
-        lines.append(f"Of a local protocol, {self.reports:,} reports in one shuffled batch: {worth},")
+        worth = f"epsilon {figure_up(self.shuffled.epsilon or 0.0)} at delta {self.shuffled.delta:g}"
+        lines.append(f"Of {self.local.kind.__name__}, {self.reports:,} reports in one shuffled batch: {worth},")
         lines.append(f"if the collector forgets who sent them; {self.rows[0].epsilon:g} in any case.")
         return "\n".join(lines)
 

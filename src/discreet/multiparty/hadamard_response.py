@@ -48,6 +48,10 @@ class HadamardResponse(LocalProtocol):
         """The binary logarithm of the matrix's size."""
         return self.domain.word_bits
 
+    @property
+    def _choices(self) -> int:
+        return 2
+
     def _check(self) -> None:
         assert self.keep > Fraction(1, 2)
 

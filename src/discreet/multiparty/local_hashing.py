@@ -60,6 +60,10 @@ class LocalHashing(LocalProtocol):
         p, q, gap = float(keep), 1 / g, float(keep - Fraction(1, g))
         return q * (1 - q) / gap**2, p * (1 - p) / gap**2
 
+    @property
+    def _choices(self) -> int:
+        return self.buckets
+
     def _check(self) -> None:
         assert self.keep > Fraction(1, self.buckets)
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
-__all__ = ["rounded_up"]
+__all__ = ["figure_up", "rounded_up"]
 
 
 def rounded_up(value: Fraction) -> float:
     """The smallest float that is at least `value`."""
     number = float(value)
     return number if Fraction(number) >= value else math.nextafter(number, math.inf)
+
+
+def figure_up(value: float) -> str:
+    """Three digits that say no less than `value`."""
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)):g}"

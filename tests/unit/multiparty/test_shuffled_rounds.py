@@ -91,14 +91,24 @@ def test_shuffled_rounds_are_merged_batch_by_batch(kind):
 def test_both_promises_are_stated():
     protocol = LocalHashing("r", BUDGET, 10, shuffled=1_000_000)
     budget = protocol.shuffled_budget()
-    assert budget == dc.privacy.shuffled(4.0, 1_000_000, 1e-8)
-    assert budget.epsilon == pytest.approx(0.0642, abs=0.0001)
+    assert budget == dc.privacy.shuffled(4.0, 1_000_000, 1e-8, choices=protocol.buckets)
+    assert budget.epsilon == pytest.approx(0.0316, abs=0.0001)
     assert protocol.guarantee.epsilon == 4.0
     text = " ".join(protocol.guarantee.assumptions)
-    assert "epsilon 0.0642" in text
+    assert "epsilon 0.0316" in text
     assert "forgets who sent it" in text
     with pytest.raises(ParameterError, match="not shuffled"):
         LocalHashing("r", BUDGET, 10).shuffled_budget()
+
+
+def test_what_is_no_randomised_response_has_the_bound_of_any_report():
+    worth = {
+        kind: kind("r", BUDGET, 10, shuffled=10_000).shuffled_budget().epsilon
+        for kind in (HadamardResponse, LocalHashing, LocalSketch)
+    }
+    assert worth[LocalSketch] == dc.privacy.shuffled(4.0, 10_000, 1e-8).epsilon
+    assert worth[HadamardResponse] == dc.privacy.shuffled(4.0, 10_000, 1e-8, choices=2).epsilon
+    assert worth[LocalHashing] < worth[HadamardResponse] < worth[LocalSketch]
 
 
 @KINDS
@@ -115,3 +125,8 @@ def test_the_description_says_so_and_others_stay_as_they_were(kind):
             kind("r", BUDGET, 10, shuffled=wrong)
     with pytest.raises(ParameterError, match="levels"):
         Hierarchy("r", BUDGET, 10, kind.__name__, options={"shuffled": 50})
+
+
+def test_the_figure_that_is_stated_is_no_less_than_what_holds():
+    protocol = HadamardResponse("r", BUDGET, 10, shuffled=10_000)  # 0.51449
+    assert "at most epsilon 0.515 (delta 1e-08)" in protocol.guarantee.assumptions[-1]
