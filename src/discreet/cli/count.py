@@ -9,7 +9,7 @@ import click
 
 from discreet.cli import options
 from discreet.cli.options import Paying, Source
-from discreet.cli.output import batches
+from discreet.cli.output import batches, note_left_out
 from discreet.cli.publish import Place, answer_place, publish_count
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def count(
 ) -> None:
     """Publish how many rows or people files have, privately.
 
-    Rows are those with a value in --column, and one of them is hidden. With --user-column people are counted, and a
-    person is hidden with all of their rows.
+    With --column rows that have a value there, else all, and one of them is hidden. With --user-column people are
+    counted, and a person is hidden with all of their rows.
     """
     from discreet.api.counting import different_items
     from discreet.central.count_release import CountRelease
@@ -50,13 +50,38 @@ def count(
     unit, what = (User(), "people") if people else (Event(), "rows")
     mechanism = CountRelease(budget, unit, what, place.confidence)
     stream = (source if user_column is None else replace(source, columns=(user_column,))).open(files)
+    any_column = None if people or source.column is not None else _any_column(source, stream.files)
+    if any_column is not None:
+        stream = replace(source, columns=(any_column,)).open(files)
 
     place.check([*stream.files, paying.ledger])
 
     def read() -> int:
+        if any_column is not None:  # also rows without a value in it
+            rows = sum(len(columns[0]) for columns in stream.columns_read())
+            note_left_out(stream.bad_rows, stream.first_bad_row)
+            return rows
         if not people:
             return sum(len(batch) for batch in batches(stream))
         return different_items((batch.column("item") for batch in batches(stream)), source.nulls)
 
     asked = {"files": list(files), **source.asked, "user": user_column}
     publish_count(what, place, paying, mechanism, read, asked, source.told(user=user_column))
+
+
+def _any_column(source: Source, files: list[str]) -> str | None:
+    """A column to count all rows by, since each has all columns; None where there is none, or it cannot be known."""
+    from discreet.events.source import format_named
+    from discreet.events.stream import column_names
+
+    named = None if source.query is None else source.query.names  # of the result
+    if named is not None:
+        return next(iter(named))
+    if files[0] == "-":
+        return None
+    if source.dialect is not None and not source.dialect.header:
+        return "1"
+    if (source.input_format or format_named(files[0])[0]) == "jsonl":
+        return "1"  # a key that is missing is a null
+    names = column_names(files[0], source.input_format, source.dialect)
+    return names[0] if names else None

@@ -38,6 +38,31 @@ def test_counts(table):
     assert (credited["value"], credited["upper"]) == (3, None)
 
 
+def test_all_rows_are_counted_without_a_column(table, tmp_path):
+    import pyarrow.parquet as pq
+
+    some = tmp_path / "some.csv"
+    some.write_text("a,b\n,1\n2,\n,\n")
+    assert value("count", table)["value"] == 4
+    assert value("count", some)["value"] == 3
+    assert value("count", some, "--where", "b = 1")["value"] == 1
+    assert value("count", some, "--no-header")["value"] == 4
+    assert value("count", table, some, "--no-header", "--delimiter", ";")["value"] == 9
+    assert value("count", "--sql", f"select a, b from '{some}' where a is null")["value"] == 2
+    assert value("count", some, "--column", "b", "--nulls", "skip")["value"] == 1
+    pq.write_table(pa.table({"x": [None, "y"], "z": [1, 2]}), tmp_path / "rows.parquet")
+    assert value("count", tmp_path / "rows.parquet")["value"] == 2
+    (tmp_path / "rows.jsonl").write_text('{"a": {"b": 1}, "c": true}\n{"c": 2}\n')
+    assert value("count", tmp_path / "rows.jsonl")["value"] == 2
+    (tmp_path / "rows.txt").write_text("one\ntwo\n")
+    assert value("count", tmp_path / "rows.txt")["value"] == 2
+    some.write_text("a,b\n1,2\n1\n3,4\n")
+    assert value("count", some)["value"] == 2
+    refused = run_here("count", some, "--bad-rows", "error", *SURE)
+    assert refused.returncode == 4
+    assert "(line 3)" in refused.stderr
+
+
 def test_a_basket_is_a_person(tmp_path):
     path, listed = tmp_path / "baskets.txt", tmp_path / "list"
     path.write_text("p q r\np p\nq\n")
@@ -181,7 +206,7 @@ def test_a_table_for_people_and_a_charge_that_is_not_made_twice(table, tmp_path)
     ("arguments", "code", "told"),
     [
         (("count", "--column", "what"), 2, "a budget is needed"),
-        (("count", "--epsilon", 1), 4, "column"),
+        (("distinct", "--epsilon", 1), 4, "column"),
         (("count", "--column", "nothing", "--epsilon", 1), 4, "nothing"),
         (("count", "--column", "what", "--user-column", "who", "--epsilon", 1), 2, "one of them"),
         (("distinct", "--column", "what", "--max-items-per-user", 2, "--epsilon", 1), 2, "max_items"),
