@@ -12,6 +12,8 @@ const streams = `${service}/v1/streams/${encodeURIComponent(stream)}`;
 let asked;
 let round;
 let made = null; // { answer, bytes }: made once for an answer, whatever is pressed
+let unsure = null; // bytes that were sent, and may not have arrived
+const unsureKey = () => `${round.roundId} unsure`;
 
 async function begin() {
   const [facts, description] = await Promise.all(
@@ -39,10 +41,13 @@ async function begin() {
     "answers together still show what people think. It does not hide that you answered, when, and from which address.";
   byId("form").hidden = false;
   const before = localStorage.getItem(round.roundId);
+  const maybe = localStorage.getItem(unsureKey());
   if (before) over(unhex(before));
+  else if (maybe) again(unhex(maybe));
 }
 
 function message() {
+  if (unsure) return unsure;
   const answer = new FormData(byId("form")).get("answer");
   if (made?.answer !== answer) made = { answer, bytes: round.encode(answer) };
   return made.bytes;
@@ -65,6 +70,15 @@ function over(bytes) {
   byId("results").hidden = false;
 }
 
+// It may have arrived. The number in it makes the same bytes count once; another answer would be another report.
+function again(bytes) {
+  unsure = bytes;
+  reveal(bytes);
+  byId("said").textContent = "This did not work. Press again: the same bytes are sent, and they count once.";
+  for (const input of document.querySelectorAll("#options input")) input.disabled = !input.checked;
+  byId("send").disabled = false;
+}
+
 byId("form").addEventListener("change", () => {
   byId("send").disabled = byId("show").disabled = false;
   if (!byId("bytes").hidden) reveal(message());
@@ -75,6 +89,7 @@ byId("form").addEventListener("submit", async (event) => {
   const bytes = message();
   byId("send").disabled = true;
   try {
+    localStorage.setItem(unsureKey(), hex(bytes)); // before it is sent: a reload must not make another
     const answer = await fetch(`${streams}/messages`, {
       method: "POST",
       headers: { "Content-Type": "application/octet-stream" },
@@ -82,13 +97,11 @@ byId("form").addEventListener("submit", async (event) => {
     });
     if (!answer.ok) throw new Error(`answered ${answer.status}`);
   } catch {
-    // It may have arrived. The number in it makes the same bytes count once.
-    byId("said").textContent = "This did not work. Press again: the same bytes are sent, and they count once.";
-    for (const input of document.querySelectorAll("#options input")) input.disabled = !input.checked;
-    byId("send").disabled = false;
+    again(bytes);
     return;
   }
   localStorage.setItem(round.roundId, hex(bytes));
+  localStorage.removeItem(unsureKey());
   over(bytes);
 });
 

@@ -108,11 +108,16 @@ def test_an_answer_that_fails_is_sent_again_as_it_was(browser: Browser, places: 
         page.get_by_role("button", name="Send my answer").click()
         expect(page.locator("#said")).to_contain_text("did not work")
         expect(page.get_by_label("At weekends")).to_be_disabled()  # another answer would be another report
+        page.reload()
+        expect(page.locator("#said")).to_contain_text("did not work")
+        expect(page.get_by_label("At weekends")).to_be_disabled()
         page.unroute("**/messages")
         page.get_by_role("button", name="Send my answer").click()
         expect(page.locator("#said")).to_contain_text("Thank you")
         assert len(sent) == 2
         assert sent[0] == sent[1]
+        page.reload()
+        expect(page.locator("#said")).to_contain_text("Thank you")
         stage.pass_ticks()
         assert stage.latest("market")["reports"] == 1
 

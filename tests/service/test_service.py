@@ -349,6 +349,28 @@ def test_reports_of_a_survey(running: Running) -> None:
     assert running.send("lunch", rows(1)).status_code == 409
 
 
+def test_a_survey_takes_so_many_reports(tmp_path: Path) -> None:
+    running = Running(tmp_path, {"lunch": STREAMS["lunch"]}, limits={"survey_reports": 5}).start()
+    protocol = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/lunch/round").json())
+
+    def sent(items: int = 1) -> int:
+        message = protocol.party().encode(["yes"] * items)
+        headers = running.token("ingest") if items > 1 else {}
+        return running.client.post("/v1/streams/lunch/messages", content=message, headers=headers).status_code
+
+    assert [sent(), sent(), sent(6)] == [202, 202, 507]
+    running.again()  # two wait on disk
+    assert [sent(4), sent(2)] == [507, 202]
+    running.pass_ticks()
+    assert [sent(), sent()] == [202, 507]
+    running.again()
+    assert sent() == 507
+    running.pass_ticks()
+    assert running.latest("lunch")["reports"] == 5
+    assert sent() == 507
+    running.stop()
+
+
 # ---- what is on the disk --------------------------------------------------------------------------------------------
 
 

@@ -63,7 +63,7 @@ _TAKING: dict[int | str, dict[str, Any]] = {
             415: "The format is not known",
             422: "Some rows are wrong: which and why",
             503: "The service is stopping",
-            507: "The disk is full",
+            507: "The disk is full, or a survey has all reports that it takes",
         }.items()
     },
 }
@@ -231,6 +231,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             )
         if opened.items > 1 and caller.token is None:
             raise ProblemError(422, "The report cannot be taken", "A message without a token has one report.")
+        stream.admit_reports(opened.items)
         access.events(caller, opened.items)
         taken, _ = await intake.take(stream, opened.items, body, opened.items, None, None)
         return json_response({"accepted": taken, "repeated": opened.items - taken}, 202)

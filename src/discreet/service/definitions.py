@@ -223,6 +223,7 @@ class ServiceLimits(BaseModel):
     requests_per_second: float = Field(default=2_000, gt=0)
     waiting_bytes: int = Field(default=256 * 2**20, ge=2**20)  # of bodies on their way to the disk
     spool_bytes: int = Field(default=8 * 2**30, ge=2**10)  # of events of one stream that wait for their tick
+    survey_reports: int = Field(default=4_000_000, ge=1)  # of one horizon of a survey, all of which are in memory
     body_seconds: float = Field(default=30.0, gt=0)
     free_bytes: int = Field(default=64 * 2**20, ge=0)  # of the disk, which are left for the ticks
     live_clients: int = Field(default=5_000, ge=1)

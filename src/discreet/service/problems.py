@@ -55,7 +55,7 @@ _REASONS = {
     415: "format",
     422: "bad rows",
     429: "too busy",
-    507: "disk full",
+    507: "no room",
 }
 
 

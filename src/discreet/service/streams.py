@@ -215,6 +215,20 @@ class LiveStream(abc.ABC):
         if self.spool_bytes > self.around.limits.spool_bytes:
             raise too_busy(min(self.definition.tick, 60))
 
+    def admit_reports(self, number: int) -> None:
+        """Refuse reports of a survey for which there is no room in memory; what is on its way then is taken."""
+        if self.reports + number > self.around.limits.survey_reports:
+            raise ProblemError(
+                507,
+                "The survey takes no more reports",
+                f"It has room for {self.around.limits.survey_reports:,} of them.",
+            )
+
+    @property
+    def reports(self) -> int:
+        """Of a survey: how many its present run has, with those that wait."""
+        return 0
+
     def check_space(self) -> None:
         """Refuse events where they would take the room that ticks need."""
         disk = os.statvfs(self.folder)
@@ -294,6 +308,7 @@ class SpooledStream(LiveStream):
         self._stored = 0  # the tick that the store has, though the ledger may not
         self._waiting: Counter[int] = Counter()  # rows by tick
         self._numbers: set[int] = set()  # of reports of a survey that wait
+        self._published = 0  # reports of the survey that do not
         self.mechanism: Any = None
 
     @property
@@ -323,6 +338,7 @@ class SpooledStream(LiveStream):
         self.mechanism = mechanism_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
         self.mechanism.begin()
         self._stored = self.tick
+        self._count_reports()
         self._remove_states(kept.file)
         self._spool.remove_until(self.tick)
         for tick in self._spool.ticks():
@@ -441,8 +457,7 @@ class SpooledStream(LiveStream):
         self.mechanism.step(keep)
         self._fed, self._fed_keys = 0, set()
         self._waiting.pop(tick, None)
-        if isinstance(self.mechanism, Survey):
-            self._numbers = {number for number in self._numbers if not self.mechanism.aggregator.has(number)}
+        self._count_reports()
         self._is_out(release)
         self._spool.remove_until(tick)
         self._remove_states(f"{self.run}-{tick}.state")
@@ -453,7 +468,17 @@ class SpooledStream(LiveStream):
         self.mechanism = mechanism_for(self.definition, self.name, run, self.account(run), self.charge_id(run))
         self.around.store.next_run(self.name, run, self._save(run, self.tick))
         self.run = run
+        self._count_reports()
         self.mechanism.begin()
+
+    def _count_reports(self) -> None:
+        if isinstance(self.mechanism, Survey):
+            self._published = self.mechanism.aggregator.parties
+            self._numbers = {number for number in self._numbers if not self.mechanism.aggregator.has(number)}
+
+    @property
+    def reports(self) -> int:
+        return self._published + len(self._numbers)
 
     @property
     def spool_bytes(self) -> int:
