@@ -54,10 +54,11 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 @functools.cache
 def _closed_database(process: int) -> duckdb.DuckDBPyConnection:
-    return _new_database()
+    return _new_database(as_written=True)
 
 
-def _new_database() -> duckdb.DuckDBPyConnection:
+def _new_database(as_written: bool = False) -> duckdb.DuckDBPyConnection:
+    """`as_written`: no optimizer takes a part of an expression out of its `TRY`, as that of common parts does."""
     closed: dict[str, Any] = {
         "enable_external_access": False,
         "autoload_known_extensions": False,
@@ -67,6 +68,9 @@ def _new_database() -> duckdb.DuckDBPyConnection:
         "threads": 1,  # rows stay in their order
     }
     connection = duckdb.connect(":memory:", config=closed)
+    if as_written:
+        optimizers = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+        connection.execute(f"SET disabled_optimizers = '{','.join(name for (name,) in optimizers)}'")
     connection.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
     return connection
 
@@ -121,6 +125,7 @@ _NAMES = """
     json_extract_string json_keys json_type json_valid json_value
 """
 _FUNCTIONS = frozenset(_NAMES.split())
+_FIRST_WRITTEN = {"time_bucket", "timezone"}  # an error for a span or a zone that is none is not held back by TRY
 _WHY = {
     "aggregate": "it makes one row of many",
     "window": "what it says of a row depends on others",
@@ -211,6 +216,8 @@ class _Checker:
         name = str(node.get("function_name", "")).lower()
         if node.get("filter") or node.get("distinct") or (node.get("order_bys") or {}).get("orders"):
             raise _refused(f"FILTER, DISTINCT or ORDER BY in {name}()", _WHY["aggregate"])
+        if name in _FIRST_WRITTEN and len(given := _arguments(node)) > 1 and _columns_in(given[0]):
+            raise ParameterError(f"the first argument of {name}() must be written in the query: no column")
         if name in _FUNCTIONS:
             return
         found = self._connection.execute(
@@ -420,7 +427,7 @@ def _compared(node: Any, texts: set[str], casts: Mapping[str, Node]) -> Any:
 def _number(node: Node) -> str | None:
     """What kind of number is written here."""
     if node.get("class") == "FUNCTION" and node.get("function_name") == "-":
-        (inside, *more) = node.get("children") or [each["expression"] for each in node.get("arguments") or []]
+        (inside, *more) = _arguments(node)
         return None if more else _number(inside)
     if node.get("class") != "CONSTANT":
         return None
@@ -428,6 +435,11 @@ def _number(node: Node) -> str | None:
     if kind in ("INTEGER", "BIGINT", "HUGEINT"):
         return "whole"
     return "fraction" if kind in ("DECIMAL", "DOUBLE", "FLOAT", "NUMERIC", "REAL") else None
+
+
+def _arguments(node: Node) -> list[Node]:
+    """Those of a function."""
+    return node.get("children") or [each["expression"] for each in node.get("arguments") or []]
 
 
 def _columns_in(node: Any) -> list[str]:

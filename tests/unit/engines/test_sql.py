@@ -286,6 +286,40 @@ def test_rows_that_cannot_be_computed_are_bad_one_by_one(tmp_path):
     assert [row["item"] for batch in stream for row in batch.to_pylist()] == ["c"]
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "a > 5 and a < 10",
+        "a::int > 5 and a::int < 10",
+        "a::int > 5 or a::int < 3",
+        "a::int * 2 > a::int",
+        "case when a::int > 3 then a::int < 9 else false end",
+        "a::blob = a::blob",
+    ],
+)
+def test_what_an_expression_has_twice_does_not_fail_for_all_rows(condition):
+    """An optimizer would compute it once, outside of TRY."""
+    bad = "\\" if "blob" in condition else "x"
+    asked = sql.where(condition)
+    (kept, failed), (alone, _) = (asked.bound([]).keeps([pa.array(rows)]) for rows in (["7", bad, "1"], ["7", "1"]))
+    assert failed.tolist() == [False, True, False]
+    assert kept[[0, 2]].tolist() == alone.tolist()
+
+
+def test_spans_and_zones_are_not_those_of_a_row():
+    for condition in (
+        "time_bucket(a::interval, date '2020-01-01') is null",
+        "timezone(a, timestamp '2020-01-01') is null",
+    ):
+        with pytest.raises(dc.errors.ParameterError, match="written in the query"):
+            sql.where(condition)
+    for condition in (
+        "time_bucket(interval 1 day, a::date) is null",
+        "timezone('Europe/Berlin', a::timestamptz) is null",
+    ):
+        assert sql.where(condition).bound([]).keeps([pa.array(["2020-01-01", "x"])])[1].tolist() == [False, True]
+
+
 def test_errors_for_the_types_of_columns_quote_no_row(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("ip,n\nsecret,secret\n")
