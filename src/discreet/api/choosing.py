@@ -134,10 +134,10 @@ def choose(
         kind, because = _automatic(summary, unit)
         if budget.delta == 0.0:
             raise ParameterError(
-                f"{kind.name} needs epsilon and delta > 0: it hides rare items behind a threshold. A budget of "
-                f"{budget} is enough over a universe known without the data: dc.histogram (`discreet histogram`) "
-                "counts every item of a public list; `discreet top --universe` finds the largest of one, in Python "
-                "mechanism=dc.central.ReducedMisraGries(budget, capacity, universe=...)"
+                "items that nobody listed are found by what passes a threshold, which takes epsilon and delta > 0: got "
+                f"{budget}. Give a delta, such as 1e-6. Over a universe known without the data none is needed: "
+                "dc.histogram (`discreet histogram`) counts every item of a public list, `discreet top --universe` "
+                "finds the largest of one (in Python a mechanism with universe=...)"
             )
     else:
         kind, because = mechanism_class(mechanism), "it was asked for"

@@ -298,7 +298,8 @@ def _listed(given: Iterable[Any]) -> tuple[Item, ...]:
     items: tuple[Item, ...] = tuple(item for item in elements if item is not None)
     if not items or len(items) < len(elements) or len(set(map(type, items))) != 1:
         raise ParameterError(
-            "a listed universe has at least one item, all of them int of 64 bits, all str (Unicode) or all bytes"
+            "a listed universe has at least one item, all of them int of 64 bits, all str (Unicode) or all bytes; of "
+            "dates and the like make text, here and in the column"
         )
     if len(set(items)) != len(items):
         raise ParameterError("a universe must not list an item twice")
