@@ -1,29 +1,190 @@
-"""The commands of the documentation run, after the Python that makes their files."""
+"""Every command of the documentation runs, in its order, after the Python that stands before it on its page.
 
+What a page does not make itself is in `MADE`: small files of the names that it uses. What cannot run in a test is in
+`NOT_RUN`, with the reason; a command that is on neither list fails. docs/cookbook.md has a test of its own.
+"""
+
+import random
 import re
 import shlex
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.commands import run_here
 
+import discreet as dc
+
 ROOT = Path(__file__).parents[2]
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n)+")
+PROGRAMS = ("discreet ", "make ", "pip ", "python ", "curl ", "for ", ".venv/bin/", "sudo ")
+
+NOT_RUN = {
+    "make ": "the tests would start themselves; that the target exists is checked",
+    ".venv/bin/python benchmarks/": "minutes, and figures that need a quiet machine; that the file exists is checked",
+    "pip install": "needs the network",
+    "python -m venv": "needs the network, and a Spark cluster",
+    "PYSPARK_PYTHON=": "needs a Spark cluster; tests/spark has one on this machine",
+    "discreet audit": "minutes: `make audit` runs it, and tests/e2e/test_cli_audit.py its options",
+    "discreet service run": "serves until it is stopped: tests/service",
+    "discreet service token": "needs the folder of a service that ran: tests/service",
+    "curl ": "needs a running service: tests/service",
+}
+ADDED = {"watch": ["--once"]}  # it would follow its file until it is stopped
+SILENT = {"ledger", "pan", "party"}  # some of these write files, or say on standard error what they did
 
 
-@pytest.mark.parametrize("page", ["docs/files.md", "docs/sql.md", "docs/tables.md"])
+def pages():
+    names = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+    return [name for name in names if name != "docs/cookbook.md" and any(kind == "sh" for kind, _ in parts(name))]
+
+
+def parts(page):
+    """(kind, text) of its fenced blocks, and of its indented blocks of commands as if they were fenced."""
+    text = (ROOT / page).read_text()
+    found = [(block.start(), block[1], block[2], block.end()) for block in FENCE.finditer(text)]
+    for block in INDENTED.finditer(text):
+        inside = any(start < block.start() < end for start, _, _, end in found)
+        if not inside and block[0].strip().startswith(PROGRAMS):
+            found.append((block.start(), "sh", re.sub("^ {4}", "", block[0], flags=re.MULTILINE), block.end()))
+    return [("sh" if kind == "bash" else kind, code) for _, kind, code, _ in sorted(found)]
+
+
+def commands(code):
+    """The lines of a block without comments; of a loop over numbers the first ten."""
+    for line in code.replace("\\\n", " ").splitlines():
+        line = re.sub(r"\s+# .*$", "", line).strip()
+        loop = re.fullmatch(r"for i in \$\(seq (\d+) (\d+)\); do (.*); done", line)
+        if loop:
+            yield from (loop[3].replace("$i", str(i)) for i in [*range(int(loop[1]), int(loop[2]) + 1)][:10])
+        elif line and not line.startswith("#"):
+            yield line
+
+
+def is_a_synopsis(line):
+    """`discreet top FILE... [--option]`: placeholders and choices instead of values."""
+    return re.search(r"\[|\.\.\.|\w\|\w|[A-Z]{4,}", re.sub(r"\"[^\"]*\"|'[^']*'", "", line)) is not None
+
+
+def searches(folder, *names):
+    """Searches of 3,000 people, in files of these names; numbers of people where a name says log."""
+    rng = random.Random(1)
+    rows = [
+        (rng.choice(["weather", "news", "cats"]), f"v{rng.randrange(3000)}", rng.randrange(900)) for _ in range(9000)
+    ]
+    table = pa.table(dict(zip(("query", "visitor", "user"), map(list, zip(*rows, strict=True)), strict=True)))
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        if name.endswith(".parquet"):
+            pq.write_table(table, path)
+        elif name.endswith(".csv"):
+            path.write_text("query,visitor,user\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+        else:
+            path.write_text("".join(f"{c}\n" for _, _, c in rows))
+
+
+def make_cli(folder):
+    searches(folder, "searches.parquet", "log.csv", "monday.log", "tuesday.log")
+    for account in ("searches", "clicks"):
+        dc.Ledger(folder / "budgets.sqlite").grant(account, dc.Budget(2.0, 1e-8))
+    (folder / "clicks.csv").write_text(
+        "when,page\n" + "".join(f"2026-03-01T{n // 250:02}:00:00Z,p{n % 3}\n" for n in range(1000))
+    )
+    (folder / "codes.txt").write_text("".join(f"c{n}\n" for n in range(50)))
+    (folder / "messages").mkdir()
+    (folder / "visits.csv").write_text("code\n" + "c1\nc2\n" * 50)
+
+
+def make_hospitals(folder):
+    for hospital in range(10):
+        codes = "".join(f"{100 + (hospital + n) % 40}\n" for n in range(20))
+        (folder / f"hospital-{hospital}.csv").write_text("code\n" + codes)
+
+
+def make_pan(folder):
+    searches(folder, "log.csv", "access.log", "log.parquet")
+    (folder / "users.txt").write_text("".join(f"{n}\n" for n in range(900)))
+
+
+def make_release(folder):
+    account = dc.Ledger(folder / "budgets.sqlite")
+    account.grant("readers", dc.Budget(2.0, 1e-8))
+    top = dc.top_k(["a"] * 900 + ["b"] * 500, 2, dc.Budget(1.0, 1e-9), ledger=account.account("readers"))
+    (folder / "release.json").write_text(top.to_json())
+
+
+MADE = {
+    "README.md": lambda folder: searches(folder, "out/searches.csv"),
+    "docs/cli.md": make_cli,
+    "docs/engines.md": lambda folder: searches(folder, "queries.parquet"),
+    "docs/multiparty.md": make_hospitals,
+    "docs/pan.md": make_pan,
+    "docs/promise.md": make_release,
+    "docs/quickstart.md": lambda folder: searches(folder, "searches.csv"),
+}
+
+
+@pytest.mark.parametrize("page", pages())
 def test_commands_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```(python|sh)\n(.*?)^```", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
-    names, ran = {}, 0
-    for language, code in blocks:
-        if language == "python":
+    MADE.get(page, lambda folder: None)(tmp_path)
+    names = {}
+    for kind, code in parts(page):
+        if kind == "python":
             exec(compile(code, page, "exec"), names)
-            continue
-        for line in code.replace("\\\n", " ").splitlines():
-            program, *words = shlex.split(line)
-            assert program == "discreet"
-            done = run_here(*words)
-            assert done.returncode == 0, (line, done.stderr)
-            assert done.stdout
-            ran += 1
-    assert ran >= 4
+        elif kind == "toml" and code.startswith("# "):
+            (tmp_path / code.splitlines()[0][2:]).write_text(code)
+        elif kind == "sh":
+            for line in commands(code):
+                run(line)
+
+
+def run(line):
+    if any(line.startswith(start) for start in NOT_RUN):
+        return looks_right(line)
+    if is_a_synopsis(line):
+        return knows_its_options(line)
+    line, _, output = line.partition(" > ")
+    program, *words = shlex.split(line)
+    if program == "mkdir":
+        return Path(words[0]).mkdir()
+    assert program == "discreet", f"{line!r} is not run, and not on the list of what cannot be"
+    done = run_here(*words, *ADDED.get(words[0], []))
+    assert done.returncode == 0, (line, done.stderr)
+    assert done.stdout or "--output" in words or words[0] in SILENT, line
+    if output:
+        Path(output).write_text(done.stdout)
+
+
+def looks_right(line):
+    program, *words = shlex.split(line)
+    if program == "make":
+        assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+    elif program == ".venv/bin/python":
+        assert (ROOT / words[0]).is_file(), line
+    elif program == "discreet":
+        knows_its_options(line)
+
+
+def knows_its_options(line):
+    """Every command that a synopsis names has every option that it names."""
+    words = [word for word in re.split(r"[\s\[\]]+", line) if word]
+    leaves = [word for word in words[1:3] if re.fullmatch(r"[a-z|-]+", word) and not word.startswith("-")]
+    options = {word for word in words if re.fullmatch(r"--?[a-z-]+", word)}
+    for name in leaves[0].split("|"):
+        group = run_here(name, "--help")
+        assert group.returncode == 0, line
+        under = leaves[1].split("|") if len(leaves) > 1 and "COMMAND" in group.stdout.partition("\n")[0] else [None]
+        asked = [run_here(*filter(None, (name, leaf)), "--help") for leaf in under]
+        assert all(done.returncode == 0 for done in asked), line
+        if "|" not in line:
+            assert not [option for option in options if not re.search(rf"(^|\s){option}\b", asked[0].stdout)], line
+
+
+def test_the_reasons_name_what_there_is():
+    for reason in NOT_RUN.values():
+        for path in re.findall(r"tests/[\w/.]+\w", reason):
+            assert (ROOT / path).exists(), path
