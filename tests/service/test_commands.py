@@ -92,6 +92,38 @@ def test_check_says_what_is_promised_and_spends_nothing(file: Path, tmp_path: Pa
     assert [stream["name"] for stream in found] == ["searches", "visitors", "errors", "words", "lunch"]
 
 
+def test_check_and_run_warn_of_what_is_of_no_use_or_promises_nothing(file: Path) -> None:
+    file.write_text(
+        """
+[streams.noise]
+kind = "distinct"
+user = "visitor"
+tick = "1m"
+horizon = "1d"
+epsilon = 2.0
+trust = "pan"
+[streams.bare]
+kind = "count"
+tick = "1m"
+horizon = "1d"
+epsilon = 50
+delta = 1e-9
+[streams.fine]
+kind = "count"
+tick = "1m"
+horizon = "1d"
+epsilon = 1
+delta = 1e-9
+"""
+    )
+    noise, bare, fine = json.loads(run_here("service", "check", file, "--format", "json").stdout)
+    assert "of no use" in " ".join(noise["warnings"])
+    assert "promises next to nothing" in " ".join(bare["warnings"])
+    assert fine["warnings"] == []
+    shown = run_here("service", "check", file).stdout
+    assert shown.count("  Warning: ") == 2
+
+
 def test_files_that_are_wrong(file: Path, tmp_path: Path) -> None:
     for text, why in (
         ("[", "is not TOML"),
@@ -135,9 +167,10 @@ def test_status(tmp_path: Path) -> None:
     assert run_here("service", "status", "--data", tmp_path).returncode == 2
 
 
-def test_an_older_folder_beside_a_newer_ledger_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["visits", "hidden-visitors"])
+def test_an_older_folder_beside_a_newer_ledger_is_refused(tmp_path: Path, name: str) -> None:
     ledger, data, backup = tmp_path / "ledger.sqlite", tmp_path / "data", tmp_path / "backup"
-    running = Running(data, {"visits": STREAMS["visits"]})
+    running = Running(data, {name: STREAMS[name]})
     for copy in (True, False):
         service = Service(running.configuration, data, running.clock, ledger)
         running.clock.now += 60

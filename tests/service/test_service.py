@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import sqlite3
@@ -118,6 +119,15 @@ def test_a_changed_definition_is_refused_and_says_what_differs(running: Running)
     running.configuration = configuration({"streams": retitled})
     running.start()
     assert running.client.get("/v1/streams/visits").json()["title"] == "Visits"
+
+
+def test_nothing_is_charged_where_a_stream_cannot_be(tmp_path: Path) -> None:
+    wrong = {**STREAMS["visits"], "delta": 0.0}  # Gaussian noise needs a delta
+    later = {**STREAMS["visits"], "following": [{"epsilon": 1.0}]}
+    for name, table, where in (("wrong", wrong, "streams.wrong: "), ("later", later, "streams.later.following.0: ")):
+        with pytest.raises(ParameterError, match=where):
+            Service(configuration({"streams": {"visits": STREAMS["visits"], name: table}}), tmp_path / "data")
+        assert not (tmp_path / "data").exists()
 
 
 def test_it_goes_on_under_a_grant_that_was_announced(tmp_path: Path) -> None:
@@ -262,7 +272,9 @@ def test_a_retry_counts_once_also_across_a_restart_and_after_its_tick(running: R
         assert running.send(stream, rows(40), **key, **token).json() == {"accepted": 40}
         running.again()
         assert running.send(stream, rows(40), **key, **token).json() == {"accepted": 40}
-        assert running.send(stream, rows(41), **key, **token).status_code == 422
+        # A pan stream remembers no body, and cannot know that this one is another.
+        another = running.send(stream, rows(41), **key, **token)
+        assert another.status_code == (422 if stream == "visits" else 202)
         # Another sender's key is another key.
         assert running.send(stream, rows(1), **key).json() == {"accepted": 1}
     running.pass_ticks()
@@ -285,6 +297,15 @@ def test_rates(tmp_path: Path) -> None:
     assert response.status_code == 429
     assert int(response.headers["retry-after"]) >= 1
     assert running.send("visits", rows(1)).status_code == 202  # another token
+    running.stop()
+
+
+def test_whoever_tries_tokens_is_slowed_down(tmp_path: Path) -> None:
+    running = Running(tmp_path, {"people": STREAMS["people"]}, limits={"requests_per_second": 1e-3}).start()
+    wrong = {"Authorization": "Bearer discreet_wrong"}
+    found = [running.client.get("/v1/streams/people", headers=wrong).status_code for _ in range(3)]
+    assert (found[0], found[-1]) == (401, 429)
+    assert running.client.get("/v1/streams/people", headers=running.token("read")).status_code == 200
     running.stop()
 
 
@@ -318,6 +339,67 @@ def test_trackers_of_plausible(tmp_path: Path) -> None:
     assert stream.mechanism.mechanism.not_private_counts() == {"/cats": 40}
     assert abs(running.latest("people")["value"] - 40) <= 2
     running.stop()
+
+
+def test_trackers_learn_nothing_of_what_they_may_not_send_to(tmp_path: Path) -> None:
+    inside = {**STREAMS["visits"], "sites": ["inside.example"]}
+    running = Running(tmp_path, {"inside": inside}).start()
+    events = [{"n": "pageview", "u": "https://x.example/", "d": site} for site in ("inside.example", "nobody.example")]
+    answers = [running.client.post("/api/event", content=json.dumps(event)) for event in events]
+    assert [(answer.status_code, answer.content) for answer in answers] == [(202, b'{"accepted":1}')] * 2
+    assert running.service.streams["inside"].spool_events == 0
+    token = running.token("ingest", "inside")
+    assert running.client.post("/api/event", content=json.dumps(events[0]), headers=token).status_code == 202
+    assert running.service.streams["inside"].spool_events == 1
+    running.stop()
+
+
+def test_a_key_of_visitors_that_is_cut_short_is_refused(running: Running) -> None:
+    running.stop()
+    (running.folder / "visitors.key").write_bytes(b"")
+    try:
+        with pytest.raises(DiscreetError, match="32 bytes"):
+            running.start()
+    finally:
+        running.service.stop()
+        (running.folder / "visitors.key").unlink()
+        running.start()
+
+
+def test_a_survey_at_the_end_of_a_horizon(tmp_path: Path) -> None:
+    lunch = {**STREAMS["lunch"], "horizon": "1m", "following": [{"epsilon": 3.0}]}
+    running = Running(tmp_path, {"lunch": lunch}).start()
+    before = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/lunch/round").json())
+    running.clock.now += 60
+    running.service.seal()  # the second horizon is open, and the first tick not yet published
+    after = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/lunch/round").json())
+    assert before.round_id != after.round_id
+    late = running.client.post("/v1/streams/lunch/messages", content=before.party(1).encode(["yes"]))
+    assert late.status_code == 422
+    message = after.party(2).encode(["yes"])
+    for accepted in (1, 0):
+        assert running.client.post("/v1/streams/lunch/messages", content=message).json()["accepted"] == accepted
+    running.again()
+    running.pass_ticks()
+    assert running.latest("lunch")["reports"] == 1
+    running.stop()
+
+
+def test_numbers_of_reports_are_sorted_out_while_none_can_come(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream: Any = running.service.streams["lunch"]
+    protocol = stream.mechanism.aggregator.protocol
+    running.client.post("/v1/streams/lunch/messages", content=protocol.party(1).encode(["yes"]))
+    held = []
+
+    def has(number: int) -> bool:
+        held.append(stream.lock._is_owned())
+        return True
+
+    monkeypatch.setattr(stream.mechanism.aggregator, "has", has)
+    running.pass_ticks()
+    assert held == [True]
 
 
 def test_reports_of_a_survey(running: Running) -> None:
@@ -398,6 +480,29 @@ def test_a_pan_stream_writes_no_event(running: Running) -> None:
     assert b"somebody-else-4711" not in all_bytes(running.folder)
     running.pass_ticks()
     assert b"somebody-else-4711" not in all_bytes(running.folder)
+
+
+def test_a_pan_stream_keeps_nothing_of_requests(tmp_path: Path) -> None:
+    count = {"kind": "count", "tick": "1m", "horizon": "2m", "epsilon": 50.0, "trust": "pan", "public": True}
+    running = Running(tmp_path, {"pan": count}).start()
+    token = running.token("ingest")
+    state = running.folder / "streams" / "pan" / "pan.state"
+    size = state.stat().st_size
+    body = "".join(json.dumps(row) + "\n" for row in rows(30_000)).encode()
+    digest = hashlib.sha256(b"application/x-ndjson\0\0" + body).digest()[:16]
+    for _ in range(3):  # one batch and two retries, of which one is after a restart
+        assert running.send("pan", rows(30_000), **{"Idempotency-Key": "k"}, **token).json() == {"accepted": 30_000}
+        assert state.stat().st_size == size
+        assert digest not in all_bytes(running.folder)
+        assert digest.hex().encode() not in all_bytes(running.folder)
+        assert (
+            running.client.get("/v1/admin/status", headers=running.token("admin")).json()["streams"][0]["accepted"]
+            is None
+        )
+        running.again()
+    running.pass_ticks()
+    assert abs(running.latest("pan")["value"] - 30_000) < 3_000  # ten standard deviations
+    running.stop()
 
 
 def test_pan_counts(tmp_path: Path) -> None:
@@ -508,6 +613,19 @@ def test_formats_and_tags_of_releases(running: Running) -> None:
     latest = running.client.get(f"{address}/latest")
     assert latest.json()["tick"] == 3
     assert running.client.get(f"{address}/latest", headers={"If-None-Match": latest.headers["etag"]}).status_code == 304
+
+
+def test_a_tag_does_not_hide_that_there_is_more(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.service.app._AT_ONCE", 2)
+    monkeypatch.setattr("discreet.service.app._IN_A_THREAD", 1)
+    running.pass_ticks(2)
+    first = running.client.get("/v1/streams/visits/releases?from=1")
+    assert (len(first.json()["releases"]), "next" in first.json()) == (2, False)
+    known = {"If-None-Match": first.headers["etag"]}
+    assert running.client.get("/v1/streams/visits/releases?from=1", headers=known).status_code == 304
+    running.pass_ticks(1)
+    again = running.client.get("/v1/streams/visits/releases?from=1", headers=known)
+    assert (again.status_code, again.json()["next"]) == (200, 3)
 
 
 def test_metrics_have_only_what_is_released(running: Running) -> None:

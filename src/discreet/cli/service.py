@@ -100,7 +100,7 @@ def check(file: Path, as_json: bool) -> None:
         return
     for stream in found:
         print(f"{stream['name']}: {stream['publishes']}")
-        for line in (stream["promise"], *stream["error"], *stream["remarks"]):
+        for line in (stream["promise"], *stream["error"], *stream["warnings"], *stream["remarks"]):
             print(f"  {line}")
 
 

@@ -43,11 +43,11 @@ class Access:
         if given is not None:
             scheme, _, text = given.partition(" ")
             token = self._service.tokens.find(text.strip()) if scheme.lower() == "bearer" else None
-            if token is None:
-                raise _unknown()
         address = request.client.host if request.client is not None else ""
         caller = Caller(f"a {address}" if token is None else f"t {token.number}", token)
-        self._requests.take(caller.name, 1)
+        self._requests.take(caller.name, 1)  # also of whoever tries tokens
+        if given is not None and token is None:
+            raise _unknown()
         return caller
 
     def events(self, caller: Caller, number: int) -> None:
@@ -72,14 +72,13 @@ class Access:
         """Whether that needs no token."""
         return stream.definition.public if deed == "read" else deed == "ingest" and stream.definition.open
 
+    def may(self, caller: Caller, deed: Deed, stream: LiveStream) -> bool:
+        """Whether the caller may."""
+        return self.free(stream, deed) or (caller.token is not None and caller.token.may(deed, stream.name))
+
     def readable(self, caller: Caller) -> list[LiveStream]:
         """The streams that the caller may read."""
-        token = caller.token
-        return [
-            stream
-            for stream in self._service.streams.values()
-            if self.free(stream, "read") or (token is not None and token.may("read", stream.name))
-        ]
+        return [stream for stream in self._service.streams.values() if self.may(caller, "read", stream)]
 
     def admin(self, caller: Caller) -> None:
         """401 or 403 for everybody else."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import datetime
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -40,6 +40,7 @@ PAGE = Path(__file__).parent / "page"
 _ARROW = "application/vnd.apache.arrow.stream"
 _AT_ONCE = 10_000  # releases of one answer
 _BY_DEFAULT = 1_000
+_IN_A_THREAD = 100  # releases from which on an answer would keep others waiting
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.ProblemModel, "description": text}
@@ -220,7 +221,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             raise ProblemError(409, "This stream takes events, not reports", "Send them to /events.")
         stream.admit()
         body = await intake.body(request, None if caller.token else 4096)
-        protocol = protocol_of(stream.definition, name, stream.run)
+        protocol = protocol_of(stream.definition, name, stream.open_run)
         try:
             opened, _ = protocol.open(body)
         except MessageError as error:
@@ -247,10 +248,12 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
         address = request.client.host if request.client is not None else ""
         agent = request.headers.get("user-agent", "")
         site, fields = plausible_event(body, intake.secret, address, agent)
-        streams = [s for s in service.streams.values() if site in s.definition.sites and not s.ended]
+        streams = [
+            s
+            for s in service.streams.values()
+            if site in s.definition.sites and not s.ended and access.may(caller, "ingest", s)
+        ]
         for stream in streams:
-            if not (stream.definition.open or (caller.token is not None and caller.token.may("ingest", stream.name))):
-                raise ProblemError(403, "Not allowed", "This needs a stream that is open, or a token.")
             stream.admit()
         access.events(caller, 1)
         taking = []
@@ -258,7 +261,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             rows = intake.reader(stream.name).of_values(fields)
             taking.append(intake.take(stream, rows.counted, rows.columns, rows.taken, None, None))
         await asyncio.gather(*taking)
-        # The same answer for a site that nobody counts: it tells nothing of what exists.
+        # The same answer for a site that nobody counts, or not from this caller: it tells nothing of what exists.
         return json_response({"accepted": 1}, 202)
 
     @app.get("/v1/streams/{name}/round", response_model=models.RoundModel, responses=_ASKING, tags=["in"])
@@ -270,7 +273,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             stream = access.stream(caller, "read", name)
         if stream.definition.kind != "survey":
             raise ProblemError(404, "This stream has no round")
-        return json_response(description_of_round(stream.definition, name, stream.run))
+        return json_response(description_of_round(stream.definition, name, stream.open_run))
 
 
 # ---- out ------------------------------------------------------------------------------------------------------------
@@ -278,12 +281,15 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
 
 def _tagged(request: Request, body: bytes, tag: str, media: str, headers: dict[str, str] | None = None) -> Response:
     """With an ETag; 304 for whoever has it."""
-    quoted = f'"{tag}"'
-    more = {"ETag": quoted, "Cache-Control": "no-cache", "Vary": "Accept, Authorization", **(headers or {})}
-    known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
-    if quoted in known or "*" in known:
+    more = {"ETag": f'"{tag}"', "Cache-Control": "no-cache", "Vary": "Accept, Authorization", **(headers or {})}
+    if _is_known(request, tag):
         return Response(None, 304, more)
     return Response(body, 200, more, media)
+
+
+def _is_known(request: Request, tag: str) -> bool:
+    known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
+    return f'"{tag}"' in known or "*" in known
 
 
 def _digest_of(body: bytes) -> str:
@@ -330,13 +336,27 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
 
     other: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, _ARROW: {}}}}
 
-    def answered(request: Request, of: LiveStream, texts: list[str], form: str, tag: str, body: bytes) -> Response:
-        if form == "json":
-            return _tagged(request, body, tag, "application/json")
-        name = f'attachment; filename="{of.name}.{form}"'
-        data = releases_as_csv(of, texts) if form == "csv" else releases_as_arrow(of, texts)
-        media = "text/csv; charset=utf-8" if form == "csv" else _ARROW
-        return _tagged(request, data, tag, media, {"Content-Disposition": name})
+    several = anyio.CapacityLimiter(2)  # large answers at a time; others wait, and hold up nobody else
+
+    async def answered(
+        request: Request, of: LiveStream, ticks: range, form: str, tag: str, as_json: Callable[[list[str]], bytes]
+    ) -> Response:
+        media = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": _ARROW}[form]
+        headers = None if form == "json" else {"Content-Disposition": f'attachment; filename="{of.name}.{form}"'}
+
+        def read() -> bytes:
+            texts = service.store.releases(of.name, ticks.start, ticks.stop - 1, ticks.step) if ticks else []
+            if form == "json":
+                return as_json(texts)
+            return releases_as_csv(of, texts) if form == "csv" else releases_as_arrow(of, texts)
+
+        if _is_known(request, tag):
+            body = b""  # which they have
+        elif len(ticks) > _IN_A_THREAD:
+            body = await anyio.to_thread.run_sync(read, limiter=several)
+        else:
+            body = read()
+        return _tagged(request, body, tag, media, headers)
 
     @app.get(
         "/v1/streams/{name}/releases", response_model=models.ReleasesModel, responses={**_ASKING, **other}, tags=["out"]
@@ -357,9 +377,9 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         most = _AT_ONCE * every
         following = begin + most if end - begin + 1 > most else None
         end = min(end, begin + most - 1)
-        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{form}"
-        texts = service.store.releases(name, begin, end, every) if begin <= end else []
-        return answered(request, of, texts, form, tag, releases_as_json(name, texts, following))
+        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{form}" + ("" if following is None else "-more")
+        ticks = range(begin, end + 1, every)
+        return await answered(request, of, ticks, form, tag, lambda texts: releases_as_json(name, texts, following))
 
     @app.get(
         "/v1/streams/{name}/releases/latest",
@@ -373,8 +393,8 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         tick, form = of.tick, _format(request, kind)
         if not tick:
             raise ProblemError(404, "Nothing has been published yet")
-        texts = service.store.releases(name, tick, tick)
-        return answered(request, of, texts, form, f"{of.definition.digest[:16]}-{tick}-{form}", texts[0].encode())
+        tag = f"{of.definition.digest[:16]}-{tick}-{form}"
+        return await answered(request, of, range(tick, tick + 1), form, tag, lambda texts: texts[0].encode())
 
     @app.get(
         "/v1/streams/{name}/live", response_class=StreamingResponse, tags=["out"],

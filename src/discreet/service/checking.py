@@ -7,32 +7,82 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import ParameterError
+from discreet.privacy import Budget
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.weak import weakness
 from discreet.service.definitions import StreamDefinition, in_words
 from discreet.service.kinds import CONFIDENCE, mechanism_for, number_shown, protocol_of
 from discreet.service.panned import estimator
 from discreet.service.store import Store
 from discreet.service.streams import moment
 
-__all__ = ["checked", "status_of"]
+__all__ = ["checked", "possible", "status_of", "warnings_of"]
 
 _REPORTS = (100, 1_000, 10_000, 100_000)
 
 
+_USELESS = 1_000_000  # an error larger than this is of use to nobody
+_said: dict[tuple[str, int, Budget], list[str]] = {}
+
+
+def possible(name: str, definition: StreamDefinition) -> None:
+    """ParameterError if a horizon of the stream could not be begun: known before anything is spent."""
+    for run in range(1, 2 + len(definition.following)):
+        try:
+            if definition.trust == "pan":
+                estimator(definition, run)
+            else:
+                mechanism_for(definition, name, run, None, None)
+        except ParameterError as problem:
+            where = f"streams.{name}" + ("" if run == 1 else f".following.{run - 2}")
+            raise ParameterError(f"{where}: {problem}") from None
+
+
+def warnings_of(name: str, definition: StreamDefinition, run: int = 1) -> list[str]:
+    """What whoever begins or reads a horizon of the stream should know: a promise of nothing, a number of no use."""
+    budget = definition.budget_of(run)
+    key = definition.digest, run, budget
+    if key not in _said:
+        weak = weakness(budget)
+        found = [] if weak is None else [f"{weak[0].upper()}{weak[1:]}."]
+        if _useless(name, definition, run):
+            found.append(
+                "The noise is larger than any count that is likely: at this budget the numbers are of no use. Take "
+                "longer ticks, a shorter horizon, or a larger epsilon."
+            )
+        _said[key] = found
+    return _said[key]
+
+
+def _useless(name: str, definition: StreamDefinition, run: int) -> bool:
+    if definition.kind == "survey":
+        return False  # more answers help
+    if definition.trust == "pan":
+        try:
+            return estimator(definition, run).accurate_from(1.0) > _USELESS
+        except ParameterError:
+            return True
+    if definition.capacity is not None:
+        return False
+    made = mechanism_for(definition, name, run, None, None).mechanism  # type: ignore[union-attr]
+    return _reach(made.error(definition.ticks)) > _USELESS
+
+
 def checked(name: str, definition: StreamDefinition) -> dict[str, Any]:
     """What a stream publishes and promises, and its error, from public numbers alone."""
-    error = _ERRORS[definition.trust if definition.trust == "pan" else definition.kind]
-    try:
-        lines = error(name, definition)
-    except ParameterError as problem:
-        raise ParameterError(f"streams.{name}: {problem}") from None
+    possible(name, definition)
+    lines = _ERRORS[definition.trust if definition.trust == "pan" else definition.kind](name, definition)
+    warnings = [f"Warning: {said}" for said in warnings_of(name, definition)]
     remarks = [f"Its definition has the digest {definition.digest}."]
     if not definition.public:
         remarks.append("Readable with a token only.")
     if definition.open:
         remarks.append("Whoever reaches the service may send to it, without a token.")
-    for grant in definition.following:
+    elif definition.sites:
+        remarks.append("Not open: trackers send no token, so their events are not counted.")
+    for run, grant in enumerate(definition.following, 2):
         remarks.append(f"Goes on for {in_words(definition.horizon)} more, for {grant.budget}.")
+        warnings += [f"Warning, of what follows: {said}" for said in warnings_of(name, definition, run)]
     return {
         "name": name,
         "kind": definition.kind,
@@ -40,6 +90,7 @@ def checked(name: str, definition: StreamDefinition) -> dict[str, Any]:
         "promise": definition.promise(),
         "error": lines,
         "remarks": remarks,
+        "warnings": warnings,
         "digest": definition.digest,
     }
 

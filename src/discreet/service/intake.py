@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
-import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -16,17 +14,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from discreet.errors import DiscreetError
 from discreet.service.access import Access, Caller
 from discreet.service.guard import problem_response
 from discreet.service.ingest import FORMATS, Reader, RowsRead
 from discreet.service.problems import ProblemError, too_busy
 from discreet.service.running import Service
+from discreet.service.store import write_file
 from discreet.service.streams import Arrival, LiveStream
 
 __all__ = ["EventsLane", "Intake", "encode_json", "json_response"]
 
 _IN_A_THREAD = 2**20  # bytes of a body from which on reading it would keep others waiting
 _MOST_KEY = 200
+_KEY_BYTES = 32
 
 encode_json = msgspec.json.Encoder().encode
 
@@ -214,11 +215,9 @@ def _too_large(most: int) -> ProblemError:
 def _secret(folder: Path) -> bytes:
     """The key that tells visitors apart whose tracker sends no id; made once."""
     path = folder / "visitors.key"
-    with contextlib.suppress(FileExistsError):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(file, secrets.token_bytes(32))
-            os.fsync(file)
-        finally:
-            os.close(file)
-    return path.read_bytes()
+    if not path.exists():
+        write_file(path, secrets.token_bytes(_KEY_BYTES))
+    key = path.read_bytes()
+    if len(key) != _KEY_BYTES:
+        raise DiscreetError(f"{str(path)!r} is not a key of {_KEY_BYTES} bytes: put back what was there")
+    return key

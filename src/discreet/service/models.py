@@ -93,6 +93,7 @@ class StreamModel(_Shape):
     ticks_published: int
     next_tick: str | None
     latest: ReleaseModel | None
+    warnings: list[str]
     question: str | None = None
     options: list[str] | None = None
     protocol: dict[str, Any] | None = None
@@ -143,7 +144,7 @@ class StreamStatusModel(_Shape):
     lag_seconds: float
     spool_bytes: int
     spool_events: int
-    accepted: int
+    accepted: int | None  # null for a pan stream, which keeps no true count
     refused: dict[str, int]
     ticks_published: int
     trouble: str | None

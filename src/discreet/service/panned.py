@@ -1,13 +1,17 @@
 """Streams whose memory and disk are private themselves: no raw event is ever written.
 
-One file has everything: the pan-private state, the last tick with its release, and the keys of the open tick's
-requests. It is replaced as a whole, and the old one overwritten, before a request is acknowledged. The store gets a
-release after the file has it; after a crash in between it gets it from there.
+One file has everything: the pan-private state and the last tick with its release. It is replaced as a whole, and the
+old one overwritten, before a request is acknowledged. The ledger and the store get a release after the file has it;
+after a crash in between they get it from there.
+
+No key of a request is kept: how many there were, how many rows they had and what digest their bodies have would tell
+what the state hides. A retry counts once because it sets the same elements again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import struct
@@ -21,6 +25,8 @@ import numpy as np
 from discreet import pan
 from discreet.errors import CorruptStateError, DiscreetError
 from discreet.privacy import Element, Guarantee
+from discreet.privacy.ledger import Account
+from discreet.privacy.steps import Steps
 from discreet.releases.paying import Bill, begin
 from discreet.service.definitions import StreamDefinition
 from discreet.service.kinds import CONFIDENCE
@@ -32,7 +38,10 @@ from discreet.storage import locked, open_state, seal_state
 __all__ = ["PanStream", "estimator"]
 
 _FAMILY = 152
-_EVENTS = "every event is an element of its own, by a random number that is drawn when it comes and forgotten"
+_EVENTS = (
+    "every event is an element of its own, by a random number that is drawn when it comes and forgotten, or by the "
+    "Idempotency-Key and the place in its request"
+)
 
 
 def estimator(definition: StreamDefinition, run: int) -> pan.DistinctCount:
@@ -40,16 +49,23 @@ def estimator(definition: StreamDefinition, run: int) -> pan.DistinctCount:
     return pan.DistinctCount(budget=definition.budget_of(run), releases=definition.ticks, confidence=CONFIDENCE)
 
 
+def _text(release: dict[str, Any]) -> str:
+    """A release as the ledger and the store have it."""
+    return json.dumps(release, ensure_ascii=False, separators=(",", ":"))
+
+
 class PanStream(LiveStream):
     """A stream that keeps no event."""
 
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
         super().__init__(name, definition, around)
+        self.accepted = None  # a true count: it would be in memory
         self._stack = ExitStack()
         self._file = self._stack.enter_context(locked(self.folder / "pan.state"))
         self._token = uuid.uuid4().hex
         self._digest = ""  # of the definition that the file was begun under
         self._release: dict[str, Any] | None = None  # of the tick that the file has
+        self._steps = Steps(self.charge_id(1))
         self._table: pan.DistinctCount
 
     @property
@@ -86,6 +102,7 @@ class PanStream(LiveStream):
 
         def draw() -> None:
             self._table, self.run = estimator(self.definition, run), run
+            self._steps = Steps(self.charge_id(run))
             self._write()
 
         begin(self.account(run), self.charge_id(run), self._bill(run), self._token.encode(), what="stream", save=draw)
@@ -95,6 +112,8 @@ class PanStream(LiveStream):
         begin(
             self.account(self.run), self.charge_id(self.run), self._bill(self.run), self._token.encode(), what="stream"
         )
+        # A folder that is older than the ledger would draw ticks a second time.
+        self._steps.look(self._account, self.tick, None if self._release is None else _text(self._release).encode())
         if self._release is not None and self._release["tick"] == kept.tick + 1:
             self._hand_out(self._release)
         elif self.tick != kept.tick:
@@ -108,7 +127,7 @@ class PanStream(LiveStream):
             "digest": self.definition.digest,
             "run": self.run,
             "release": self._release,
-            "keys": [[key.hex(), digest.hex(), rows, tick] for key, (digest, rows, tick) in self.keys.items()],
+            "steps": dataclasses.asdict(self._steps),
         }
         text = json.dumps(header).encode()
         self._file.replace(
@@ -121,10 +140,7 @@ class PanStream(LiveStream):
             (length,) = struct.unpack_from("<I", payload)
             header = json.loads(payload[4 : 4 + length])
             self._token, self.run, self._release = header["token"], header["run"], header["release"]
-            self._digest = header["digest"]
-            self.keys = {
-                bytes.fromhex(key): (bytes.fromhex(digest), rows, tick) for key, digest, rows, tick in header["keys"]
-            }
+            self._digest, self._steps = header["digest"], Steps(**header["steps"])
         except (struct.error, ValueError, KeyError, TypeError) as error:
             raise CorruptStateError(
                 f"the state of a pan-private stream cannot be read ({type(error).__name__})"
@@ -132,7 +148,7 @@ class PanStream(LiveStream):
         self._table = pan.DistinctCount.from_bytes(payload[4 + length :])
 
     def _last_kept_tick(self) -> int:
-        return max((tick for _, _, tick in self.keys.values()), default=0)
+        return 0  # what is over is published before anything is taken
 
     # ---- what comes -------------------------------------------------------------------------------------------------
 
@@ -150,15 +166,11 @@ class PanStream(LiveStream):
                 raise disk_full() from error
             if self.ended:
                 raise gone()
-            before = dict(self.keys)
             try:
                 for arrival in arrivals:
                     self._table.update(self._elements(arrival))
-                    if arrival.key is not None and arrival.digest is not None:
-                        self.keys[arrival.key] = (arrival.digest, arrival.taken, self.open_tick)
                 self._write()
             except DiscreetError as error:
-                self.keys = before
                 self._read()  # the events of this group are in memory and not on disk: back to what is
                 raise disk_full() from error
             for arrival in arrivals:
@@ -167,7 +179,9 @@ class PanStream(LiveStream):
     def _elements(self, arrival: Arrival) -> Any:
         if self.definition.kind == "distinct":
             return arrival.data.column("user")
-        return np.frombuffer(os.urandom(8 * arrival.rows), np.int64)
+        size = 8 * arrival.rows
+        numbers = os.urandom(size) if arrival.key is None else hashlib.shake_128(arrival.key).digest(size)
+        return np.frombuffer(numbers, np.int64)
 
     # ---- ticks ------------------------------------------------------------------------------------------------------
 
@@ -190,13 +204,18 @@ class PanStream(LiveStream):
         upper = None if np.isinf(estimate.upper) else round(estimate.upper)
         shown = {"value": round(estimate.value), "lower": round(estimate.lower), "upper": upper}
         self._release = self.release_of(tick, shown)
+        self._steps.drawn()
 
     def _hand_out(self, release: dict[str, Any]) -> None:
         self._write()
-        text = json.dumps(release, ensure_ascii=False, separators=(",", ":"))
-        clock = self.around.clock()
-        self.around.store.publish(self.name, release["tick"], text, "pan.state", self.keys_of(release["tick"]), clock)
+        tick, text = release["tick"], _text(release)
+        self._steps.store(self._account, tick, text.encode())
+        self.around.store.publish(self.name, tick, text, "pan.state", (), self.around.clock())
         self._is_out(release)
+
+    @property
+    def _account(self) -> Account:
+        return self.around.ledger.account(self.name)
 
     def close(self) -> None:
         self._stack.close()

@@ -21,6 +21,7 @@ from typing import Any
 
 from discreet.errors import DiscreetError
 from discreet.privacy.ledger import Ledger
+from discreet.service.checking import possible, warnings_of
 from discreet.service.definitions import Configuration
 from discreet.service.panned import PanStream
 from discreet.service.problems import ProblemError, too_busy
@@ -60,6 +61,8 @@ class Service:
         self.published: list[Callable[[str], None]] = []  # who wants to know that a tick is out
         self.call: Callable[[Callable[[], None]], Any] = lambda run: run()  # where those who wait for the disk are told
         self.requests = 0  # NOT PRIVATE: for admins
+        for name, definition in configuration.streams.items():
+            possible(name, definition)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = _lock(folder)
         self.store = Store(folder)
@@ -96,6 +99,9 @@ class Service:
 
     def start(self) -> None:
         """Begin to publish."""
+        for name, stream in self.streams.items():
+            for said in warnings_of(name, stream.definition, stream.run):
+                log.warning("stream %s: %s", name, said)
         self.start_writer()
         self._start(self._end_ticks, self._work)
 
@@ -192,7 +198,7 @@ class Service:
             for stream in {id(entry[0]): entry[0] for entry in group}.values():
                 mine = [(arrival, done) for of, arrival, done in group if of is stream]
                 error = self._commit(stream, [arrival for arrival, _ in mine])
-                if error is None:
+                if error is None and stream.accepted is not None:
                     stream.accepted += sum(arrival.accepted for arrival, _ in mine)
                 with suppress(RuntimeError):  # the server is gone, and with it whoever waited
                     self.call(partial(_tell_all, mine, error))

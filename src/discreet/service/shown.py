@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from discreet._version import __version__
+from discreet.service.checking import warnings_of
 from discreet.service.kinds import description_of_round
 from discreet.service.running import Service
 from discreet.service.streams import LiveStream, moment
@@ -62,10 +63,11 @@ def described(stream: LiveStream, whole: bool = False) -> dict[str, Any]:
         "ticks_published": stream.tick,
         "next_tick": None if ended else moment(stream.starts(stream.open_tick + 1)),
         "latest": stream.latest,
+        "warnings": warnings_of(stream.name, definition, run),
     }
     if definition.kind == "survey":
         shown["question"], shown["options"] = definition.question, list(definition.options or ())
-        shown["protocol"] = description_of_round(definition, stream.name, run)
+        shown["protocol"] = description_of_round(definition, stream.name, stream.open_run)
     if whole:
         shown["definition"] = definition.public_form()
     return shown

@@ -12,15 +12,16 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, ParameterError
+from discreet.errors import DiscreetError, MessageError, ParameterError
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.ledger import Account, Ledger
 from discreet.service.definitions import ServiceLimits, StreamDefinition, differences
-from discreet.service.kinds import CONFIDENCE, Survey, mechanism_for
+from discreet.service.kinds import CONFIDENCE, Survey, mechanism_for, protocol_of
 from discreet.service.problems import ProblemError, gone, too_busy
 from discreet.service.spool import EventSpool, Record, packed
 from discreet.service.store import Kept, Store, make_folder, write_file
@@ -77,7 +78,7 @@ class LiveStream(abc.ABC):
         self.open_tick = 1  # the one that events fall into now
         self.latest: dict[str, Any] | None = None
         self.keys: dict[bytes, tuple[bytes, int, int]] = {}  # of ticks that are not published: digest, taken, tick
-        self.accepted = 0  # NOT PRIVATE, as the next: for admins
+        self.accepted: int | None = 0  # NOT PRIVATE, as the next: for admins
         self.refused: Counter[str] = Counter()
         self.trouble: str | None = None  # what keeps a tick from being published
         self.pending: dict[bytes, Any] = {}  # keys of requests on their way to the disk; for the loop of the server
@@ -100,6 +101,11 @@ class LiveStream(abc.ABC):
     def ended(self) -> bool:
         """Whether no event can come any more."""
         return self.open_tick > self.last_tick
+
+    @property
+    def open_run(self) -> int:
+        """The horizon that events fall into now; `run` is that of the tick that is published next."""
+        return min((self.open_tick - 1) // self.definition.ticks + 1, self.runs)
 
     def starts(self, tick: int) -> float:
         """When a tick begins, which is when the one before it ends."""
@@ -402,10 +408,16 @@ class SpooledStream(LiveStream):
         return Record(arrival.rows, arrival.data, arrival.key, arrival.digest, arrival.taken)
 
     def _numbers_of(self, message: bytes) -> list[int]:
-        protocol = self.mechanism.aggregator.protocol
-        _, reports = protocol.open(message)
-        numbers: list[int] = reports.numbers.tolist()
-        return numbers
+        """Of a report for this horizon or, where its first tick waits to be published, for the next."""
+        protocols = [self.mechanism.aggregator.protocol]
+        if self.run < self.runs:
+            protocols.append(protocol_of(self.definition, self.name, self.run + 1))
+        for protocol in protocols:
+            with suppress(MessageError):
+                _, reports = protocol.open(message)
+                numbers: list[int] = reports.numbers.tolist()
+                return numbers
+        return []
 
     # ---- ticks ------------------------------------------------------------------------------------------------------
 
@@ -473,8 +485,9 @@ class SpooledStream(LiveStream):
 
     def _count_reports(self) -> None:
         if isinstance(self.mechanism, Survey):
-            self._published = self.mechanism.aggregator.parties
-            self._numbers = {number for number in self._numbers if not self.mechanism.aggregator.has(number)}
+            with self.lock:  # the writer adds to them
+                self._published = self.mechanism.aggregator.parties
+                self._numbers = {number for number in self._numbers if not self.mechanism.aggregator.has(number)}
 
     @property
     def reports(self) -> int:

@@ -17,6 +17,9 @@ export function facts(stream) {
     fact("Budget", `ε ${format.figure(stream.epsilon)}`, stream.delta ? `, δ ${stream.delta}` : ""));
 }
 
+/** What whoever reads the numbers should know first: that they are of no use, or that they promise nothing. */
+export const warnings = (stream) => (stream.warnings ?? []).map((text) => el("p", { class: "notice" }, text));
+
 export function promise(stream) {
   const who = {
     curator: "Trusted with the events: those who run this service. An event is removed when its tick is published; what is remembered, " +

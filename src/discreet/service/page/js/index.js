@@ -1,5 +1,6 @@
 // The front page: a card for each stream. It asks once after every tick, by the clock, and keeps no connection open.
 
+import { warnings } from "./about.js";
 import { Refused, releases, streams } from "./api.js";
 import { Chart } from "./chart.js";
 import { byId, el, hidden, itemElement, itemText } from "./dom.js";
@@ -18,11 +19,12 @@ class Card {
     this.name = stream.name;
     this.head = el("h2", {}, el("a", { href: `/streams/${encodeURIComponent(stream.name)}` }, words.title(stream)));
     this.number = el("div", { class: "headline" });
+    this.warnings = el("div", {});
     this.picture = el("div", { class: "spark", role: "img" });
     this.facts = el("dl", { class: "small-facts" });
     this.chart = new Chart(this.picture, { small: true });
     this.node = el("article", { class: `card kind-${stream.kind}`, "data-stream": stream.name },
-      this.head, this.number, this.picture, this.facts);
+      this.head, this.number, this.warnings, this.picture, this.facts);
   }
 
   async update(stream) {
@@ -41,6 +43,7 @@ class Card {
     const found = rows(stream, release);
     const first = found[0];
     this.number.replaceChildren(...(first ? this.figures(stream, found) : [el("p", { class: "empty" }, words.nothing(stream, release))]));
+    this.warnings.replaceChildren(...warnings(stream));
     this.picture.hidden = !first;
     if (first) {
       const drawn = withGaps(this.history);

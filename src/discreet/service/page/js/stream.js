@@ -321,6 +321,7 @@ async function reload() {
   await loadHistory();
   if (!chosen.length) firstChoice();
   byId("content").hidden = false;
+  byId("warnings").replaceChildren(...about.warnings(stream));
   about.facts(stream);
   about.promise(stream);
   about.budget(stream, published);
