@@ -263,6 +263,18 @@ def test_a_new_tick_appears_without_a_reload(tab, tmp_path):
         assert mine.errors == []
 
 
+def test_numbers_of_no_use_say_so(tab, tmp_path):
+    noise = {
+        "kind": "distinct", "user": "visitor", "tick": "1m", "horizon": "1d", "epsilon": 2.0, "trust": "pan",
+        "public": True,
+    }  # fmt: skip
+    with Stage(tmp_path, {"noise": noise}) as stage:
+        stage.tick()
+        mine = tab(stage.address)
+        for path, where in (("/", ".card"), ("/streams/noise", "#warnings")):
+            expect(mine.open(path).locator(f"{where} .notice")).to_contain_text("the numbers are of no use")
+
+
 def test_the_first_tick_of_a_new_stream(tab, tmp_path):
     with Stage(tmp_path, {"searches": TOP}) as stage:
         mine = tab(stage.address)

@@ -259,6 +259,31 @@ def test_bodies_that_are_not_what_they_say(running: Running, kind: str, body: by
     assert running.service.streams["searches"].spool_events == 0
 
 
+def test_arrow_that_would_grow_is_refused(running: Running) -> None:
+    def stream(column: Any, compression: str | None = None) -> bytes:
+        sink = io.BytesIO()
+        table = pa.table({"query": column, "visitor": column})
+        with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as out:
+            out.write_table(table)
+        return sink.getvalue()
+
+    views = pa.array(["x" * 1000], pa.string_view()).buffers()
+    often = pa.py_buffer(views[1].to_pybytes()[:16] * 300_000)
+    places = pa.array([0] * 300_000, pa.int8())
+    grows = [
+        (stream(pa.array(["a"] * 1000), "zstd"), 415),
+        (stream(pa.array(["a"] * 1000).dictionary_encode(), "lz4"), 415),
+        (stream(pa.DictionaryArray.from_arrays(places, pa.array(["x" * 1000]))), 413),
+        (stream(pa.Array.from_buffers(pa.string_view(), 300_000, [None, often, *views[2:]])), 413),
+        (stream(pa.DictionaryArray.from_arrays(places, pa.array([["a", "b"]]))), 422),
+        (stream(pa.array(["a"] * 10).dictionary_encode()), 202),
+    ]
+    kind = {"Content-Type": "application/vnd.apache.arrow.stream", **running.token("ingest")}
+    for body, status in grows:
+        assert running.client.post("/v1/streams/searches/events", content=body, headers=kind).status_code == status
+    assert running.service.streams["searches"].spool_events == 10
+
+
 def test_a_retry_counts_once_also_across_a_restart_and_after_its_tick(running: Running) -> None:
     for stream in ("visits", "hidden-visitors"):
         key = {"Idempotency-Key": "batch 1"}

@@ -11,6 +11,7 @@ import csv
 import hashlib
 import hmac
 import io
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,6 +31,7 @@ __all__ = ["FORMATS", "MAX_FIELD_BYTES", "Reader", "RowsRead", "plausible_event"
 
 MAX_FIELD_BYTES = 1000
 MAX_ROWS = 2**24
+MAX_TEXT_BYTES = 2**28  # of a column of Arrow, as texts
 
 NDJSON, JSON, CSV, ARROW = "application/x-ndjson", "application/json", "text/csv", "application/vnd.apache.arrow.stream"
 FORMATS = {
@@ -210,10 +213,12 @@ class Reader:
 
     def _arrow(self, body: bytes, skip: bool) -> RowsRead:
         try:
+            if _is_compressed(body):
+                raise ProblemError(415, "Arrow streams are taken without compression")
             with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
                 table = reader.read_all()
             table.validate(full=True)
-        except (pa.ArrowInvalid, pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError):
+        except (pa.ArrowInvalid, pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError, struct.error):
             raise ProblemError(400, "The body is not an Arrow stream") from None
         if len(set(table.column_names)) < len(table.column_names) or table.num_rows > MAX_ROWS:
             raise ProblemError(422, "The table has two columns of one name, or too many rows")
@@ -301,17 +306,66 @@ def _longest(array: pa.Array) -> int:
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = kind.value_type
-    texts = (pa.string(), pa.large_string(), pa.string_view())
+    listed = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if listed else column.type
+    texts = (pa.string(), pa.large_string()) if listed else (pa.string(), pa.large_string(), pa.string_view())
     if not pa.types.is_integer(kind) and kind not in texts:
         raise ProblemError(422, "A column that the stream counts is neither text nor whole numbers")
+    if kind in texts and sum(_text_bytes(chunk, listed) for chunk in column.chunks) > MAX_TEXT_BYTES:
+        raise ProblemError(413, "The table is too large", "Its texts are many times as large as the body.")
     try:
-        return column.cast(pa.large_string())
+        return (column.cast(kind) if listed else column).cast(pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ProblemError(422, "A column that the stream counts cannot be read as text") from None
+
+
+def _text_bytes(chunk: pa.Array, listed: bool) -> int:
+    """How large texts become that may be written once and meant many times; others are as large as they came."""
+    if listed:
+        return pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
+    if chunk.type == pa.string_view() and len(chunk):
+        views = np.frombuffer(chunk.buffers()[1], np.int32).reshape(-1, 4)[chunk.offset :][: len(chunk)]
+        return int(np.maximum(views[:, 0], 0).sum(dtype=np.int64))
+    return 0
+
+
+def _is_compressed(body: bytes) -> bool:
+    """Whether a part of an Arrow stream is: a few bytes could become more than there is memory.
+
+    Read from the flatbuffers of the messages (Message.fbs): header_type and header of Message are its fields 1 and 2,
+    data of DictionaryBatch is field 1, compression of RecordBatch is field 3.
+    """
+    for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
+        data = message.metadata.to_pybytes()
+        table = struct.unpack_from("<I", data)[0]
+        kind, header = _field(data, table, 1), _field(data, table, 2)
+        if not kind or not header or data[kind] not in (_DICTIONARY, _ROWS):
+            continue
+        batch = _follow(data, header)
+        if data[kind] == _DICTIONARY:
+            inner = _field(data, batch, 1)
+            if not inner:
+                continue
+            batch = _follow(data, inner)
+        if _field(data, batch, 3):
+            return True
+    return False
+
+
+_DICTIONARY, _ROWS = 2, 3  # kinds of messages
+
+
+def _follow(data: bytes, at: int) -> int:
+    return at + int(struct.unpack_from("<I", data, at)[0])
+
+
+def _field(data: bytes, table: int, number: int) -> int:
+    """Where a field of a flatbuffer's table is; 0 if it is not given."""
+    names = table - struct.unpack_from("<i", data, table)[0]
+    (size,) = struct.unpack_from("<H", data, names)
+    at = 4 + 2 * number
+    (place,) = struct.unpack_from("<H", data, names + at) if at < size else (0,)
+    return table + int(place) if place else 0
 
 
 # ---- Plausible's events ---------------------------------------------------------------------------------------------
