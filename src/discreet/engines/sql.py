@@ -137,10 +137,13 @@ _ALONE = "a row of the result must come from one row of the input, and from it a
 
 
 _OR = " (of `top`, --rows-of-the-result-are-the-events takes rows of any result, and the guarantee says so)"
+_IN_NO_QUERY = ("not known here", "not on the list", "files are ", "name them in", "write WITH")
+"""Reasons that hold where rows of any result are the events, too."""
 
 
 def _refused(what: str, why: str) -> ParameterError:
-    return ParameterError(f"{what} is not accepted: {why}; {_ALONE}{_OR}")
+    others = any(words in why for words in _IN_NO_QUERY)
+    return ParameterError(f"{what} is not accepted: {why}; {_ALONE}{'' if others else _OR}")
 
 
 _NODES = {

@@ -123,6 +123,9 @@ def test_a_condition_has_no_whole_query():
         sql.where("a > avg(a)")
     with pytest.raises(dc.ParameterError, match="--rows-of-the-result-are-the-events"):
         sql.select("select avg(a) from files")
+    for never in ("select getenv('a') as a from files", "select a from read_csv('a.csv')"):
+        with pytest.raises(dc.ParameterError, match=r"and from it alone$"):
+            sql.select(never)
 
 
 @pytest.mark.parametrize(
