@@ -441,6 +441,7 @@ def test_reports_of_a_survey(running: Running) -> None:
     running.pass_ticks()
     assert running.client.post("/v1/streams/lunch/messages", content=message).json()["accepted"] == 0
     release = running.latest("lunch")
+    assert running.client.get("/v1/streams/lunch").json()["trust"] == "local"
     assert release["reports"] == 300
     assert {item["item"] for item in release["items"]} == {"yes", "no", "perhaps"}
     # Six standard deviations of HRR at epsilon 3.

@@ -80,7 +80,7 @@ class StreamModel(_Shape):
     epsilon: float
     delta: float
     k: int | None
-    trust: Literal["curator", "pan"]
+    trust: Literal["curator", "pan", "local"]
     public: bool
     open: bool
     digest: str

@@ -49,7 +49,7 @@ def described(stream: LiveStream, whole: bool = False) -> dict[str, Any]:
         "epsilon": budget.epsilon,
         "delta": budget.delta,
         "k": definition.k,
-        "trust": definition.trust,
+        "trust": "local" if definition.kind == "survey" else definition.trust,
         "public": definition.public,
         "open": definition.open,
         "digest": definition.digest,

@@ -31,7 +31,7 @@ export function promise(stream) {
   byId("promise").replaceChildren(
     el("p", { class: "promise" }, stream.promise),
     el("p", {}, words.meaning(stream)),
-    el("p", {}, who[stream.kind === "survey" ? "local" : stream.trust] ?? ""),
+    el("p", {}, who[stream.trust] ?? ""),
     guarantee.length ? el("details", {}, el("summary", {}, "The guarantee in full"), properties(guarantee)) : "");
 }
 
@@ -103,7 +103,7 @@ export function downloads(stream, published, history) {
 export function definition(stream) {
   byId("definition").replaceChildren(
     el("p", {}, "Public, and fixed since the first event: another definition would be another stream with a budget of its own."),
-    properties(Object.entries(stream.definition ?? {}).map(([key, value]) =>
+    properties(Object.entries(stream.definition ?? {}).filter(([key]) => stream.trust !== "local" || key !== "trust").map(([key, value]) =>
       [key, ["tick", "horizon"].includes(key) && Number.isInteger(value) ? format.duration(value) : value])),
     stream.digest ? el("p", { class: "muted digest" }, "Digest ", el("code", {}, stream.digest)) : "");
 }

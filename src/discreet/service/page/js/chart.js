@@ -108,7 +108,11 @@ export class Chart {
       cursor: this.small
         ? { show: false }
         : { drag: { x: false, y: false }, y: false, points: { size: 8 }, bind: { dblclick: () => null } },
-      scales: { y: { range: (_, low, high) => roomy(low, high, this.small) } },
+      scales: {
+        // A single moment has an hour on both sides; by itself it would have years.
+        x: { range: (plot, low, high) => (plot.data[0].length === 1 ? [low - 3600, low + 3600] : [low, high]) },
+        y: { range: (_, low, high) => roomy(low, high, this.small) },
+      },
       axes: this.small
         ? [{ show: false }, { show: false }]
         : [
