@@ -472,18 +472,40 @@ def _cast(array: pa.Array, part: TypedPart, source: str) -> pa.Array:
     """A column in the type of its part, with one form for each value."""
     kind = pa.large_binary() if part.type is OWN_KINDS else part.type
     if array.type != kind:
-        failed = False
-        try:
-            array = array.cast(kind)
-        except pa.ArrowException:
-            failed = True
-        if failed:  # outside of the handler, whose words may quote a value
-            raise DataError(f"{source}: values of the column {part.name!r} do not fit the type that it had before")
+        if not _always_fits(array.type, kind):
+            raise DataError(
+                f"{source}: the column {part.name!r} is of type {array.type}, and was of type {kind} before"
+            )
+        array = array.cast(kind, safe=False)  # as times do that are finer than before
     if pa.types.is_floating(array.type):
         # Not a number is no value, and there is one zero.
         numbers = array.to_numpy(zero_copy_only=False)
         array = pa.array(numbers + numbers.dtype.type(0), mask=np.isnan(numbers))
     return array
+
+
+def _always_fits(given: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether all values of one type are values of the other: else one row would decide whether anything is counted."""
+    types = pa.types
+    if types.is_null(given):
+        fits = True
+    elif types.is_decimal(kind):
+        fits = types.is_decimal(given) and given.scale <= kind.scale
+        fits = fits and given.precision - given.scale <= kind.precision - kind.scale
+    elif types.is_uint64(kind):
+        fits = types.is_unsigned_integer(given)
+    elif types.is_integer(kind):
+        fits = types.is_integer(given) and not types.is_uint64(given)
+    elif types.is_floating(kind):
+        fits = types.is_floating(given) and given.bit_width <= kind.bit_width
+    elif types.is_temporal(kind):
+        fits = types.is_timestamp(given) and not types.is_time(kind) and not types.is_duration(kind)
+        fits = fits or (types.is_date(kind) and types.is_date(given))
+    else:
+        of = kind_of(given, lists=False)
+        fits = of == "text" or (types.is_large_binary(kind) and (of == "bytes" or types.is_fixed_size_binary(given)))
+        fits = fits and (types.is_large_string(kind) or types.is_large_binary(kind))
+    return bool(fits)
 
 
 def _raw(array: pa.Array, width: int | None) -> _Bytes:

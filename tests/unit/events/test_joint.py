@@ -3,12 +3,14 @@
 import datetime
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
+from discreet.errors import DataError
 from discreet.events.joint import OWN_KINDS, Keys, Layout, part_type
 from discreet.events.kinds import tagged, untagged
 from discreet.events.published import column_of_plain, items_array, plain_column
@@ -115,7 +117,7 @@ def test_a_later_batch_is_cast_to_the_types_of_the_first_or_refused():
     again = keys.of([pa.array([1], pa.int64()), pa.array(["x"]).dictionary_encode()], "two")[0]
     decoded = again.dictionary_decode() if pa.types.is_dictionary(again.type) else again
     assert decoded.to_pylist() == first.to_pylist()
-    with pytest.raises(dc.DataError, match="'a' do not fit"):
+    with pytest.raises(dc.DataError, match="'a' is of type string, and was of type int64"):
         keys.of([pa.array(["secret"]), pa.array(["x"])], "three")
 
 
@@ -146,3 +148,36 @@ def test_values_of_several_kinds_are_a_union_that_is_written_and_read():
     layout = Layout.of(["a", "b"], [OWN_KINDS, pa.int64()])
     keys = layout.keys([pa.array([tagged(value) for value in values], pa.large_binary()), pa.array(range(7))])
     assert [row["a"] for row in layout.items(keys).to_pylist()] == values
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "odd"),
+    [
+        (pa.int64(), pa.string(), "x"),
+        (pa.int64(), pa.float64(), 5.5),
+        (pa.int64(), pa.uint64(), 2**63),
+        (pa.large_string(), pa.binary(), b"\xff"),
+        (pa.decimal128(5, 1), pa.decimal128(6, 2), Decimal("1.55")),
+        (pa.timestamp("ms"), pa.timestamp("us"), datetime.datetime(2020, 1, 1, 0, 0, 0, 7)),
+        (pa.date32(), pa.timestamp("us"), datetime.datetime(2020, 1, 1, 5)),
+    ],
+)
+def test_whether_a_later_type_is_taken_does_not_depend_on_a_row(first, later, odd):
+    def taken(values):
+        keys = Keys(["a", "b"])
+        keys.of([pa.array([], first), pa.array([], pa.string())], "first")
+        try:
+            keys.of([pa.array(values, later), pa.array(["q"] * len(values))], "later")
+        except DataError as error:
+            return str(error)
+        return True
+
+    assert taken([]) == taken([odd])
+
+
+def test_dates_that_are_no_whole_days_are_days():
+    raw = pa.py_buffer(np.array([86400000, 86400001], np.int64))
+    dates = pa.Array.from_buffers(pa.date64(), 2, [None, raw])
+    keys = Keys(["a", "b"])
+    made, _, _ = keys.of([dates, pa.array(["q", "q"])], "table")
+    assert keys.items(made).to_pylist() == [{"a": datetime.date(1970, 1, 2), "b": "q"}] * 2
