@@ -337,8 +337,8 @@ def only_column(data: Any) -> Any:
     """A frame of pandas of one column as that column, and a lazy frame of polars collected; anything else as it is."""
     if library(data) == "polars" and not is_arrow(data) and hasattr(data, "collect"):
         return read(data, data.collect)
-    shape: tuple[int, ...] = getattr(data, "shape", ())
-    if library(data) == "pandas" and len(shape) == 2 and shape[1] == 1:
+    shape: tuple[int, ...] = getattr(data, "shape", ()) if library(data) == "pandas" else ()
+    if len(shape) == 2 and shape[1] == 1:
         return data.iloc[:, 0]
     return data
 
