@@ -154,11 +154,10 @@ class Place:
         for name in NAMES:
             ticks = [json.loads(text)["tick"] for text in store.releases(name, 0, 2**40)]
             assert ticks == list(range(1, len(ticks) + 1)), name
-            if name != "hidden":
-                charge = f"{name}-{load(self.file).streams[name].digest}"
-                last = ledger.account(name).last_step(charge)
-                assert last is not None
-                assert last.number == len(ticks)
+            last = ledger.account(name).last_step(f"{name}-{load(self.file).streams[name].digest}")
+            assert last is not None
+            # The ledger has a pan tick before the store, which gets it at the next start.
+            assert last.number - len(ticks) in ((0, 1) if name == "hidden" else (0,))
         store.close()
 
 

@@ -19,6 +19,7 @@ import discreet as dc
 from discreet.errors import DiscreetError, LedgerError, ParameterError
 from discreet.service.definitions import configuration
 from discreet.service.running import Service
+from discreet.service.streams import SpooledStream
 
 
 def rows(number: int, query: str = "cats", first: int = 0) -> list[dict[str, Any]]:
@@ -97,6 +98,53 @@ def test_the_end_of_the_horizon(running: Running) -> None:
 
 
 # ---- definitions and budgets ----------------------------------------------------------------------------------------
+
+
+def die(*_: object) -> None:
+    raise OSError("dead")
+
+
+def test_who_was_counted_is_forgotten_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Running(tmp_path, {"searches": {**STREAMS["searches"], "horizon": "2m", "epsilon": 1e5}}).start()
+    running.send("searches", [{"query": "cats", "visitor": f"somebody-4711-{number}"} for number in range(100)])
+    running.pass_ticks(1)
+    assert b"somebody-4711" in all_bytes(running.folder)
+    with monkeypatch.context() as broken:
+        broken.setattr(SpooledStream, "_is_out", die)
+        with pytest.raises(OSError, match="dead"):
+            running.pass_ticks(1)  # between the ledger and the rest
+    assert b"somebody-4711" in all_bytes(running.folder)
+    running.again()
+    before = running.client.get("/v1/streams/searches").json()
+    for _ in range(2):
+        assert b"somebody-4711" not in all_bytes(running.folder)
+        stream: Any = running.service.streams["searches"]
+        assert stream.mechanism.mechanism.not_private_counts() == {}
+        assert running.client.get("/v1/streams/searches").json() == before
+        assert before["latest"]["items"][0]["item"] == "cats"
+        assert running.send("searches", rows(1)).status_code == 410
+        running.pass_ticks(1)
+        running.again()
+    running.stop()
+
+
+def test_the_state_is_forgotten_when_the_last_tick_is_out(tmp_path: Path) -> None:
+    running = Running(tmp_path, {"searches": {**STREAMS["searches"], "horizon": "1m"}}).start()
+    running.send("searches", [{"query": "cats", "visitor": "somebody-4711"}])
+    assert b"somebody-4711" in all_bytes(running.folder)
+    running.pass_ticks(1)
+    assert b"somebody-4711" not in all_bytes(running.folder)
+    running.stop()
+
+
+def test_a_stream_that_is_left_out_is_named(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    running.stop()
+    running.configuration = configuration({"streams": {"visits": {**STREAMS["visits"]}}})
+    service = Service(running.configuration, running.folder, running.clock)
+    service.start()
+    service.stop()
+    assert "stream searches began here and is not in the file" in caplog.text
+    running.start()
 
 
 def test_the_whole_budget_is_in_the_ledger_before_the_first_event(running: Running) -> None:

@@ -134,8 +134,12 @@ class Curated:
             self._task.step(self.mechanism, self._rows, keep)
         else:
             save(self._drawn)
-            _ = self.mechanism.last  # the ledger has it from now on
+            self.settle()
         self._drawn, self._rows = None, 0
+
+    def settle(self) -> None:
+        """The ledger has the latest tick when this returns."""
+        _ = self.mechanism.last
 
     def _shown(self, release: Any) -> dict[str, Any]:
         if self.definition.kind == "top":
@@ -214,6 +218,9 @@ class Survey:
             for option, count, low, high in zip(options, counts.values, lower, upper, strict=True)
         ]
         save({"items": sorted(rows, key=lambda row: -row["count"]), "reports": self.aggregator.total})
+
+    def settle(self) -> None:
+        """The ledger knows no ticks of a survey."""
 
 
 def mechanism_for(

@@ -99,6 +99,10 @@ class Service:
 
     def start(self) -> None:
         """Begin to publish."""
+        for name in sorted(set(self.store.streams()) - set(self.streams)):
+            log.warning(
+                "stream %s began here and is not in the file: its events and its state stay in the folder", name
+            )
         for name, stream in self.streams.items():
             for said in warnings_of(name, stream.definition, stream.run):
                 log.warning("stream %s: %s", name, said)

@@ -336,6 +336,9 @@ class SpooledStream(LiveStream):
 
     def _go_on(self, kept: Kept) -> None:
         assert kept.file is not None
+        if self.tick == self.last_tick and not (self.folder / kept.file).exists():
+            self._forget()
+            return
         try:
             data = (self.folder / kept.file).read_bytes()
         except OSError as error:
@@ -350,6 +353,9 @@ class SpooledStream(LiveStream):
         for tick in self._spool.ticks():
             for record, _ in self._spool.read(tick, 0):
                 self._note(record, tick)
+        if self.tick == self.last_tick:  # it died between the last tick and what comes after it
+            self.mechanism.settle()
+            self._forget()
 
     def _note(self, record: Record, tick: int) -> None:
         """What is known of a record that waits."""
@@ -472,7 +478,15 @@ class SpooledStream(LiveStream):
         self._count_reports()
         self._is_out(release)
         self._spool.remove_until(tick)
-        self._remove_states(f"{self.run}-{tick}.state")
+        if tick == self.last_tick:
+            self._forget()
+        else:
+            self._remove_states(f"{self.run}-{tick}.state")
+
+    def _forget(self) -> None:
+        """The last tick is out: who was counted is not needed any more, in memory or on disk."""
+        self.mechanism = mechanism_for(self.definition, self.name, self.run, None, None)
+        self._remove_states("")
 
     def _follow(self) -> None:
         """The next grant: a new mechanism, saved before it is charged."""
