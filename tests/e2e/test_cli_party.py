@@ -313,13 +313,14 @@ def test_what_is_refused(party, places, arguments):
 def test_the_hundred_hospitals_of_the_documentation(party, tmp_path, monkeypatch):
     """The commands as they stand there, in this process: a hundred starts of Python would take a minute."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "messages").mkdir()
     generator = np.random.default_rng(4)
     columns = [np.minimum(generator.zipf(1.6, 300) * 37, 9999) for _ in range(100)]
     for number, column in enumerate(columns):
         rows = "".join(f"{code},x\n" for code in column)
         (tmp_path / f"hospital-{number}.csv").write_text(f"code,ward\n{rows}")
-    (commands,) = re.findall(r"^```sh\n(discreet party.*?)^```", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
+    (block,) = re.findall(r"^```sh\n(discreet party.*?)^```", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
+    commands = block.replace("mkdir messages\n", "")
+    (tmp_path / "messages").mkdir()
     shown = ""
     for line in commands.splitlines():
         loop = re.fullmatch(r"for i in \$\(seq (\d+) (\d+)\); do (.*); done", line)

@@ -30,6 +30,7 @@ NOT_RUN = {
     "discreet audit": "minutes: `make audit` runs it, and tests/e2e/test_cli_audit.py its options",
     "discreet service run": "serves until it is stopped: tests/service",
     "discreet service token": "needs the folder of a service that ran: tests/service",
+    "discreet bench": "counts two million items: tests/e2e/test_cli_bench.py",
     "curl ": "needs a running service: tests/service",
 }
 ADDED = {"watch": ["--once"]}  # it would follow its file until it is stopped

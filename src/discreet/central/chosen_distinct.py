@@ -135,7 +135,8 @@ class ChosenDistinctRelease:
         """Choose, draw and publish. `source` is for tests and audits: a seeded one makes the count not private."""
         source = system_source() if source is None else source
         most, noisy = self.draw(found, source)
-        told = f"{most} values are credited to a person at most, which was chosen privately for a fifth of the budget"
+        values = "1 value is" if most == 1 else f"{most} values are"
+        told = f"{values} credited to a person at most, which was chosen privately for a fifth of the budget"
         guarantee = dataclasses.replace(
             self.guarantee, seeded=source.seeded, assumptions=(*self.guarantee.assumptions, told)
         )

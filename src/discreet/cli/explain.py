@@ -18,7 +18,11 @@ __all__ = ["explain"]
 
 @click.command()
 @takes(
-    Argument("release", "A release in JSON; '-' is standard input.", metavar="RELEASE.json"),
+    Argument(
+        "release",
+        "A release in JSON, or ticks of `watch` (the last one); '-' is standard input.",
+        metavar="RELEASE.json",
+    ),
     flag("--sheet", "One sheet to sign off the release, with boxes for what only a person can confirm."),
     flag("--registry", "The entry for a public register of such releases, in JSON."),
     option("--data", "With these two: the name of the data set."),
@@ -70,7 +74,7 @@ def explain(
 def _read(release: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if release == "-" else Path(release).read_text(encoding="utf-8")
-        told = json.loads(text)
+        told = json.loads(text.splitlines()[-1] if "\n{" in text else text)  # of ticks the last one
         told["guarantee"]["unit"]["name"]
     except OSError as error:
         raise DataError(f"{release} cannot be read: {error.strerror}") from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet._version import __version__
 from discreet.cli import options
 from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import Paying, Source, flag, option
@@ -201,7 +202,8 @@ def _show(kind: PanCommand, estimate: Any, confidence: float, as_json: bool) -> 
     from discreet.releases.formats import describe_estimate, estimate_table
 
     if as_json:
-        print(json.dumps({"estimator": kind.estimator, **describe_estimate(estimate, confidence)}))
+        told = {**describe_estimate(estimate, confidence), "version": __version__}
+        print(json.dumps({"estimator": kind.estimator, **told}))
     else:
         sys.stdout.write(estimate_table(kind.estimator, estimate, confidence, table_width()))
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet import continual
+from discreet._version import __version__
 from discreet.engines.ticks import Add, End, Rule, Ticker
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.privacy import User
@@ -336,6 +337,8 @@ class Watcher:
             **dates,
             **self.task.shown(self.mechanism, release),
             "guarantee": self.guarantee.to_dict(),
+            "parameters": {"horizon": self.task.horizon},
+            "version": __version__,
         }
 
 

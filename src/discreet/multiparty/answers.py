@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from discreet._version import __version__
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty.aggregator import MOST_LISTED
 from discreet.multiparty.hierarchy import Hierarchy
@@ -103,7 +104,7 @@ class Questions:
                 count = aggregator.range_count(low, high, confidence)
                 row = {"low": low, "high": high, "count": count.value, "lower": count.lower, "upper": count.upper}
                 found["ranges"].append(row)
-        return {**found, "guarantee": aggregator.guarantee.to_dict()}
+        return {**found, "guarantee": aggregator.guarantee.to_dict(), "version": __version__}
 
 
 def _rows(items: Any, counts: Estimates, confidence: float) -> list[dict[str, Any]]:

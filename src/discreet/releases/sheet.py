@@ -15,19 +15,60 @@ _TRUST = {
     "pan": "nobody holds the data: what is kept is private itself",
     "multiparty": "nobody is trusted: what each party sends is private itself",
 }
+_ESTIMATED = {
+    "estimates": "counts of items",
+    "heavy_hitters": "frequent items",
+    "quantiles": "quantiles",
+    "ranges": "counts of ranges",
+}
 
 
 def _released(told: dict[str, Any]) -> str:
-    columns = told.get("columns") or {}
-    named = ", ".join(f"{role} {name!r}" for role, name in columns.items())
+    columns = {
+        role: " and ".join(map(repr, [name] if isinstance(name, str) else name))
+        for role, name in (told.get("columns") or {}).items()
+    }
+    named = ", ".join(f"{role} {name}" for role, name in columns.items())
     if "items" in told:
         most = "" if told.get("k") is None else f", at most {told['k']} of them"
-        what = f"items with counts {COUNTED[told.get('counted', 'events')]}{most}"
+        each = " in every group" if "by" in columns else ""
+        counted = told.get("counted", "events")
+        what = f"items with {'' if counted == 'sums' else 'counts '}{COUNTED[counted]}{most}{each}"
+    elif told["guarantee"]["trust"] == "multiparty":
+        what = "estimates from messages of parties: " + ", ".join(
+            _ESTIMATED[name] for name in _ESTIMATED if name in told
+        )
     elif "quantiles" in told:
         what = "quantiles of a column"
+    elif "number_of" in told:
+        what = f"the number of {told['number_of'].replace('values', 'different values')}"
+    elif "total" in told or "people" in told:
+        what = f"the number of {'rows' if 'total' in told else 'people'} so far"
+    elif "estimator" in told:
+        what = f"one number ({told['estimator']})" if "value" in told else f"numbers ({told['estimator']})"
     else:
         what = "one number"
-    return what + (f" (columns: {named})" if named else "")
+    chosen = told.get("parameters") or {}
+    what += f" (columns: {named})" if named else ""
+    what += f", every {chosen['every']} by itself" if "every" in chosen else ""
+    return what + (f", of rows where {chosen['query']}" if "query" in chosen else "")
+
+
+def _horizon(told: dict[str, Any]) -> Any:
+    """The number of ticks, of releases over time; else how many releases there are."""
+    once = told["guarantee"]["trust"] == "central" or (
+        told["guarantee"]["trust"] == "multiparty" and "since" not in told
+    )
+    one = "one release" if once else None
+    return (told.get("parameters") or {}).get("horizon", one)
+
+
+def _period(told: dict[str, Any]) -> str:
+    """What a release over time says of it."""
+    if "covers" not in told:
+        return _OPEN
+    ticks = "ticks {first_tick} to {last_tick}".format(**told["covers"])
+    return ticks + (f", up to {told['end']}" if told.get("end") else "")
 
 
 def _budget(values: dict[str, Any]) -> str:
@@ -72,16 +113,21 @@ def sign_off_sheet(
         f"intervals: {100 * told.get('confidence', 0.95):g} % for all of them together",
     ]
     epsilon, delta = spent(guarantee)
-    bounds = "none" if unit.get("max_items") is None else f"at most {unit['max_items']} items of a person count"
+    bounds = [] if unit.get("max_items") is None else [f"at most {unit['max_items']} items of a person count"]
+    if "range" in told:
+        bounds.append("values from {:g} to {:g}".format(*told["range"]))
+    if isinstance(_horizon(told), int):
+        bounds.append(f"{_horizon(told)} ticks, for which all is paid")
     cut = told.get("threshold")
     facts = {
         "Data set": data or _OPEN,
-        "Period": period or _OPEN,
+        "Period": period or _period(told),
         "Asked": told.get("time") or _OPEN,
         "Released": _released(told),
         "Hidden (unit)": unit["description"],
-        "Bounds": bounds,
-        "This release": f"{_budget(guarantee)}: a factor of {factor_of(guarantee)} at most",
+        "Bounds": "; ".join(bounds) or "none",
+        "This release": f"{_budget(guarantee)}: a factor of {factor_of(guarantee)} at most"
+        + (f", and {delta:g} more" if delta else ""),
         "All about these people": spent_by_all or _OPEN,
         "Threshold": "none" if cut is None else f"{cut:g} (what is below is not listed)",
         "Trust": _TRUST.get(guarantee["trust"], guarantee["trust"]),
@@ -94,10 +140,12 @@ def sign_off_sheet(
     boxes = [
         f"The unit is right: what must be hidden is {unit['description'].split(' added')[0].rstrip(',')}.",
         "The account is that of all people in the data, and pays for everything that is published about them.",
-        f"Epsilon {epsilon:.3g} is what we allow (smaller is stronger; 1 is a common limit), and delta {delta:g} is "
-        "far below 1 / people.",
+        f"Epsilon {epsilon:.3g} is what we allow (smaller is stronger; 1 is a common limit), and delta {delta:g}"
+        + (" (the chance that the promise fails) is far below 1 / people." if delta else ": the promise never fails."),
         "The bounds and lists given above were chosen without looking at the data.",
-        "Data, summaries and states stay where they are; nothing but this release leaves.",
+        "Every party sends one message a round, and nothing else."
+        if guarantee["trust"] == "multiparty"
+        else "Data, summaries and states stay where they are; nothing but this release leaves.",
         "Facts about the whole group may be published.",
     ]
     lines = [
@@ -120,7 +168,6 @@ def sign_off_sheet(
 def registry_entry(told: dict[str, Any], *, data: str | None = None, period: str | None = None) -> dict[str, Any]:
     """The entry for a public register of differentially private deployments, JSON-ready; None must be filled in."""
     guarantee = told["guarantee"]
-    parameters = told.get("parameters") or {}
     return {
         "what_is_released": _released(told),
         "data_set": data,
@@ -135,7 +182,7 @@ def registry_entry(told: dict[str, Any], *, data: str | None = None, period: str
         "mechanism": guarantee["mechanism"],
         "reference": guarantee["reference"],
         "trust": _TRUST.get(guarantee["trust"], guarantee["trust"]),
-        "horizon": parameters.get("horizon", "one release" if guarantee["trust"] == "central" else None),
+        "horizon": _horizon(told),
         "assumptions": list(guarantee["assumptions"]),
         "threshold": told.get("threshold"),
         "software": f"discreet {told['version']}" if told.get("version") else "discreet",

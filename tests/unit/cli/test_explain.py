@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.commands import run_here
 
 import discreet as dc
 from discreet.cli.explain import explain as command
@@ -93,3 +94,46 @@ def test_the_entry_of_a_register(release, capsys):
 def test_options_that_do_not_go_together_are_refused(release, wrong):
     with pytest.raises(dc.ParameterError):
         explain(release, *wrong)
+
+
+ASKED = {  # a command, what its sheet must say, and the horizon of its entry
+    "top v.csv --column page --unit row --epsilon 1 --delta 1e-6": ("counts of events, at most 100", "one release"),
+    "top v.csv --column page --user-column who --epsilon 1 --delta 1e-6": ("counts of people", "one release"),
+    "top v.csv --column page --by who --unit row --epsilon 1 --delta 1e-6": ("in every group", "one release"),
+    "top v.csv --column page --where n>5 --unit row --epsilon 1 --delta 1e-6": ("of rows where n>5", "one release"),
+    "count v.csv --user-column who --epsilon 1": ("the number of people", "one release"),
+    "distinct v.csv --column page --user-column who --rho 0.1": ("the number of different values", "one release"),
+    "histogram v.csv --column page --universe u.txt --epsilon 1": ("items with counts of events", "one release"),
+    "quantiles v.csv --column n --quantile 0.5 --range 0 9 --epsilon 1": ("values from 0 to 9", "one release"),
+    "watch v.csv --column page --rows 100 --horizon 24 --once --state a --epsilon 1 --delta 1e-6": ("ticks 1 to 9", 24),
+    "watch v.csv --rows 100 --horizon 24 --once --state b --total --rho 0.1": ("the number of rows so far", 24),
+    "pan distinct v.csv --column who --epsilon 1": ("one number (DistinctCount)", None),
+    "party aggregate --round round.json m --top 2": ("parties: counts of items", "one release"),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_releases_of_every_command_have_a_sheet_and_an_entry(asked, tmp_path):
+    (tmp_path / "u.txt").write_text("a\nb\n")
+    rows = "".join(f"{'ab'[n % 2]},w{n % 300},{n % 10}\n" for n in range(900))
+    (tmp_path / "v.csv").write_text("page,who,n\n" + rows)
+    words = asked.split()
+    if words[0] == "party":
+        (tmp_path / "m").mkdir()
+        run_here("party", "round", "round.json", "--round-id", "w", "--epsilon", 1, "--universe", "u.txt", cwd=tmp_path)
+        told = ("--party", 1, "--column", "page", "v.csv", "--output", "m/1.msg")
+        assert run_here("party", "encode", "--round", "round.json", *told, cwd=tmp_path).returncode == 0
+    as_json = () if words[0] == "watch" else ("--format", "json")
+    made = run_here(*words, *as_json, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    what, horizon = ASKED[asked]
+    sheet = run_here("explain", "-", "--sheet", input=made.stdout)
+    assert sheet.returncode == 0, sheet.stderr
+    assert what in sheet.stdout
+    assert f"discreet {dc.__version__}" in sheet.stdout
+    assert "None" not in sheet.stdout
+    is_pure = "delta" not in asked and "rho" not in asked
+    assert ("promise never fails" in " ".join(sheet.stdout.split())) == is_pure
+    entry = json.loads(run_here("explain", "-", "--registry", input=made.stdout).stdout)
+    assert entry["horizon"] == horizon
+    assert entry["what_is_released"] in sheet.stdout
