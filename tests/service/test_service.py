@@ -20,6 +20,7 @@ from discreet.errors import DiscreetError, LedgerError, ParameterError
 from discreet.service.definitions import configuration
 from discreet.service.running import Service
 from discreet.service.streams import SpooledStream
+from discreet.service.tokens import make_token
 
 
 def rows(number: int, query: str = "cats", first: int = 0) -> list[dict[str, Any]]:
@@ -854,6 +855,40 @@ def test_live_from_where_a_client_left_off(running: Running) -> None:
         return found
 
     assert running.client.portal.call(wait) == ["id: 4"]
+
+
+def test_whoever_lost_their_token_watches_no_longer(running: Running) -> None:
+    import anyio
+
+    seen: list[bytes] = []
+
+    async def watch() -> None:
+        number, text = make_token(running.service.store, "read", None)
+        running.service.tokens.look_again()
+
+        async def send(message: Any) -> None:
+            seen.append(message.get("body", b""))
+            if b"id: 1" in seen[-1]:
+                running.service.store.remove_token(number)
+                running.service.tokens.look_again()
+                await anyio.to_thread.run_sync(running.pass_ticks)
+
+        async def receive() -> Any:
+            await anyio.sleep_forever()
+
+        scope = {
+            "type": "http", "method": "GET", "path": "/v1/streams/people/live", "query_string": b"", "root_path": "",
+            "headers": [(b"authorization", f"Bearer {text}".encode())], "http_version": "1.1", "scheme": "http",
+            "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+        }  # fmt: skip
+        with anyio.fail_after(60):
+            await running.client.app(scope, receive, send)  # type: ignore[arg-type]
+
+    running.pass_ticks(1)
+    assert running.client.portal is not None
+    running.client.portal.call(watch)
+    assert b"id: 1" in b"".join(seen)
+    assert b"id: 3" not in b"".join(seen)
 
 
 def test_the_page_is_the_same_for_every_name(running: Running) -> None:

@@ -72,6 +72,10 @@ class Access:
         """Whether that needs no token."""
         return stream.definition.public if deed == "read" else deed == "ingest" and stream.definition.open
 
+    def still_reads(self, caller: Caller, stream: LiveStream) -> bool:
+        """Whether somebody who was let in would be let in again: tokens can be removed."""
+        return self.free(stream, "read") or (caller.token is not None and self._service.tokens.has(caller.token))
+
     def may(self, caller: Caller, deed: Deed, stream: LiveStream) -> bool:
         """Whether the caller may."""
         return self.free(stream, deed) or (caller.token is not None and caller.token.may(deed, stream.name))

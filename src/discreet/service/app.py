@@ -406,14 +406,16 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         last_event_id: Annotated[str | None, Header(description="The tick that was seen last")] = None,
     ) -> Response:
         """Releases as server-sent events: the latest, then each as it is published."""
-        of = readable(request, name)
+        caller = access.caller(request)
+        of = access.stream(caller, "read", name)
         after = None
         if last_event_id:
             if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 12):
                 raise ProblemError(422, "Last-Event-ID is the number of a tick")
             after = int(last_event_id)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(live.events(of, after), media_type="text/event-stream", headers=headers)
+        events = live.events(of, after, lambda: access.still_reads(caller, of))
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=_REFUSALS, tags=["out"])
     async def prometheus(request: Request) -> Response:

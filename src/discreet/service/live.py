@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from discreet.service.problems import ProblemError
 from discreet.service.running import Service
@@ -52,17 +52,19 @@ class Live:
         if not self._closed:
             self._news[name] = asyncio.Event()
 
-    def events(self, stream: LiveStream, after: int | None) -> AsyncIterator[bytes]:
-        """The releases after this tick, then those that come; None begins with the latest."""
+    def events(
+        self, stream: LiveStream, after: int | None, allowed: Callable[[], bool] = lambda: True
+    ) -> AsyncIterator[bytes]:
+        """The releases after this tick, then those that come while it is allowed; None begins with the latest."""
         if self._clients >= self._service.configuration.limits.live_clients:
             raise ProblemError(503, "Too many watch already", retry_after=60)
-        return self._events(stream, max(0, stream.tick - 1) if after is None else after)
+        return self._events(stream, max(0, stream.tick - 1) if after is None else after, allowed)
 
-    async def _events(self, stream: LiveStream, tick: int) -> AsyncIterator[bytes]:
+    async def _events(self, stream: LiveStream, tick: int, allowed: Callable[[], bool]) -> AsyncIterator[bytes]:
         self._clients += 1
         try:
             yield b"retry: 2000\n\n"
-            while not self._closed:
+            while not self._closed and allowed():
                 news = self._news[stream.name]
                 while tick < stream.tick and not self._closed:
                     last = min(stream.tick, tick + _AT_ONCE)

@@ -68,6 +68,11 @@ class Tokens:
                 found = token
         return found
 
+    def has(self, token: Token) -> bool:
+        """Whether it was not removed."""
+        self._refresh()
+        return any(known == token for _, known in self._known)
+
     def look_again(self) -> None:
         """Do not wait for the second."""
         self._version = None
