@@ -351,9 +351,10 @@ class HeavyHitters(ListedOverTime):
 
     def _listed(self, known: Discovered) -> Release:
         """All items that are public, with what nodes and counters say of them."""
-        # Of every node in the cover at most offset + threshold - 1 is missing of an item that it does not release.
+        # Of every node in the cover at most offset + threshold - 1 is missing of an item that it does not release, but
+        # for one noise: so many noises there are at most, of the parts or of the nodes.
         missing = float(sum(max(node.offset + self.threshold - 1, 0) for node in self._nodes))
-        m = max((len(parts) for parts in known.parts), default=1)
+        m = max(1, len(self._nodes), *map(len, known.parts))
         offset = max((sum(max(part.offset, 0) for part in parts) for parts in known.parts), default=0)
         ended = max(1, (self.tick // self.every) * self.levels)
         model = ErrorModel(
