@@ -124,7 +124,6 @@ MADE = {
     "docs/multiparty.md": make_hospitals,
     "docs/pan.md": make_pan,
     "docs/promise.md": make_release,
-    "docs/quickstart.md": lambda folder: searches(folder, "searches.csv"),
 }
 
 

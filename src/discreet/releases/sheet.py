@@ -35,9 +35,8 @@ def _released(told: dict[str, Any]) -> str:
         counted = told.get("counted", "events")
         what = f"items with {'' if counted == 'sums' else 'counts '}{COUNTED[counted]}{most}{each}"
     elif told["guarantee"]["trust"] == "multiparty":
-        what = "estimates from messages of parties: " + ", ".join(
-            _ESTIMATED[name] for name in _ESTIMATED if name in told
-        )
+        shown = [words for name, words in _ESTIMATED.items() if name in told]
+        what = "estimates from messages of parties: " + (", ".join(shown) or "how many sent one")
     elif "quantiles" in told:
         what = "quantiles of a column"
     elif "number_of" in told:
