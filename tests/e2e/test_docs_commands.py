@@ -33,6 +33,16 @@ NOT_RUN = {
     "discreet bench": "counts two million items: tests/e2e/test_cli_bench.py",
     "curl ": "needs a running service: tests/service",
 }
+KINDS = {  # of blocks, and what is done with them
+    "python": "run by tests/unit/test_docs.py",
+    "python spark": "run by tests/spark",
+    "sh": "run here",
+    "js": "run by tests/browser",
+    "toml": "checked here by `discreet service check`",
+    "nginx": "needs nginx, a name and a certificate",
+    "ini": "needs systemd and a user of its own",
+    "text": "what is printed",
+}
 ADDED = {"watch": ["--once"]}  # it would follow its file until it is stopped
 SILENT = {"ledger", "pan", "party"}  # some of these write files, or say on standard error what they did
 
@@ -135,8 +145,11 @@ def test_commands_run_in_order(page, tmp_path, monkeypatch):
     for kind, code in parts(page):
         if kind == "python":
             exec(compile(code, page, "exec"), names)
-        elif kind == "toml" and code.startswith("# "):
-            (tmp_path / code.splitlines()[0][2:]).write_text(code)
+        elif kind == "toml":
+            named = re.match(r"# (\S+)\n", code)
+            with open(named[1] if named else "streams.toml", "w" if named else "a") as file:
+                file.write(code)
+            run("discreet service check streams.toml")
         elif kind == "sh":
             for line in commands(code):
                 run(line)
@@ -184,7 +197,17 @@ def knows_its_options(line):
             assert not [option for option in options if not re.search(rf"(^|\s){option}\b", asked[0].stdout)], line
 
 
+def test_every_block_is_of_a_kind_that_is_run_or_cannot_be():
+    found = {
+        (str(path.relative_to(ROOT)), kind)
+        for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        for kind, _ in parts(path.relative_to(ROOT))
+        if not kind.startswith("{")  # a directive of the site
+    }
+    assert not [(page, kind) for page, kind in sorted(found) if kind not in KINDS]
+
+
 def test_the_reasons_name_what_there_is():
-    for reason in NOT_RUN.values():
+    for reason in (*NOT_RUN.values(), *KINDS.values()):
         for path in re.findall(r"tests/[\w/.]+\w", reason):
             assert (ROOT / path).exists(), path

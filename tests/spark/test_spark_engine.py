@@ -423,3 +423,16 @@ def test_the_example_of_the_documentation_runs(spark, visits, tmp_path, capsys):
     exec(compile(example, "docs/engines.md", "exec"), names)
     assert "published from about" in capsys.readouterr().out
     assert dc.engines.spark.top_k is names["engine"].top_k
+
+
+def test_the_examples_of_the_reference_run(spark, visits, tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "api" / "engines.md").read_text()
+    examples = re.findall(r"```python spark\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 2
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("queries", dc.Budget(4.0, 1e-7))
+    dataframe = visits.withColumnRenamed("item", "query")
+    names = {"dc": dc, "dataframe": dataframe, "account": ledger.account("queries"), "publish": print}
+    for example in examples:
+        exec(compile(example.replace("/durable", str(tmp_path)), "docs/api/engines.md", "exec"), names)
+    assert len(names["top"]) > 0
