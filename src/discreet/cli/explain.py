@@ -94,10 +94,25 @@ def _paid(told: dict[str, Any], ledger: Path, account: str) -> dict[str, Any]:
     try:
         payload = Release.from_json(json.dumps(told)).to_payload()
     except (DiscreetError, ValueError, KeyError, TypeError):
-        payload = None  # no list, or one of an older version: its charge is filled in by hand
+        payload = None  # no list, or one of an older version
     same = [
         event.charge_id
         for event in opened.history(account)
-        if event.kind == "release" and opened.release_payload(event) == payload
+        if event.kind == "release" and _is_what_was_stored(told, payload, opened.release_payload(event))
     ]
-    return {"account": account, "spent_by_all": spent, "charge_id": same[0] if same else None}
+    return {"account": account, "spent_by_all": spent, "charge_id": same[0] if len(same) == 1 else None}
+
+
+def _is_what_was_stored(told: dict[str, Any], payload: bytes | None, stored: bytes) -> bool:
+    """Whether this release is the stored one: a list byte by byte, numbers by question, promise and values."""
+    if payload is not None:
+        return payload == stored
+    try:
+        fields = json.loads(stored)
+        fields = {**fields, **(fields.get("told") or fields.get("asked") or {})}
+        numbers = [row["value"] for row in told.get("quantiles", [told])]
+        return numbers == [row["value"] for row in fields.get("quantiles", [fields])] and all(
+            told[name] == fields[name] for name in ("guarantee", "columns", "parameters", "time")
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False

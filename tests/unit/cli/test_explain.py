@@ -1,6 +1,7 @@
 """`discreet explain` reads a release in JSON, and nothing else."""
 
 import json
+import re
 
 import pytest
 from tests.commands import run_here
@@ -137,3 +138,19 @@ def test_releases_of_every_command_have_a_sheet_and_an_entry(asked, tmp_path):
     entry = json.loads(run_here("explain", "-", "--registry", input=made.stdout).stdout)
     assert entry["horizon"] == horizon
     assert entry["what_is_released"] in sheet.stdout
+
+
+@pytest.mark.parametrize("asked", [*ASKED][:8])
+def test_the_charge_of_a_release_is_found_in_its_ledger(asked, tmp_path):
+    rows = "".join(f"{'ab'[n % 2]},w{n % 300},{n % 10}\n" for n in range(900))
+    (tmp_path / "v.csv").write_text("page,who,n\n" + rows)
+    (tmp_path / "u.txt").write_text("a\nb\n")
+    dc.Ledger(tmp_path / "l.sqlite").grant("them", dc.Budget(50.0, 1e-3))
+    paying = ("--ledger", "l.sqlite", "--account", "them")
+    made = run_here(*asked.split(), *paying, "--charge-id", "monday", "--format", "json", cwd=tmp_path).stdout
+    sheet = run_here("explain", "-", "--sheet", *paying, input=made, cwd=tmp_path).stdout
+    assert re.search(r"^Charge id: +monday$", sheet, re.MULTILINE)
+    other = json.loads(made)
+    other["guarantee"]["epsilon"] = 3.0
+    sheet = run_here("explain", "-", "--sheet", *paying, input=json.dumps(other), cwd=tmp_path).stdout
+    assert re.search(r"^Charge id: +_+$", sheet, re.MULTILINE)
