@@ -22,7 +22,7 @@ from discreet.central.distinct_release import credited
 from discreet.errors import DataError, IncompatibleSummaryError, LedgerError, ParameterError
 from discreet.noise import seeded_source
 
-SURE = dc.Budget(60.0)  # so much that noise is as good as never seen
+SURE = dc.Budget(60.0)  # noise is as good as never seen; but a private choice of max_items now and then
 ROWS = {"who": ["a", "a", "b", "c", "c"], "what": ["p", "q", "q", "r", "r"], "n": [1, 2, 2, 7, 7]}
 BUDGETS = [dc.Budget(1.0), dc.Budget(0.3, 1e-6), dc.Budget(0.1, 0.05), dc.Budget.zcdp(0.2)]
 
@@ -49,7 +49,7 @@ def test_every_table_is_counted(name):
     assert dc.count(table(), SURE, user="who").value == 3
     assert dc.distinct(table(), "what", SURE).value == 3
     assert dc.distinct(table(), "who", SURE, user="who").value == 3
-    assert dc.distinct(table(), "what", SURE, user="who").value == 3
+    assert dc.distinct(table(), "what", SURE, user="who", max_items=2).value == 3
     release = dc.histogram(table(), SURE, column="what", universe=["q", "r", "zz"])
     assert dict(zip(release.items, release.counts.tolist(), strict=True)) == {"q": 2, "r": 2, "zz": 0}
     people = dc.histogram(table(), SURE, column="n", universe=range(3), user="who", max_items=1)
@@ -188,7 +188,7 @@ def test_one_person_with_many_values_counts_for_m():
 def test_many_rows():
     random = np.random.default_rng(5)
     table = pa.table({"who": random.integers(0, 30_000, 200_000), "what": random.integers(0, 5000, 200_000)})
-    found = dc.distinct(table, "what", SURE, user="who")
+    found = dc.distinct(table, "what", SURE, user="who", max_items=1)
     assert found.value == len(np.unique(table["what"]))
 
 
@@ -222,7 +222,7 @@ def test_nothing_is_there_and_it_is_counted_all_the_same():
     empty = {"who": pa.array([], pa.string()), "what": pa.array([], pa.string())}
     assert dc.count(empty, SURE).value == 0
     assert dc.count(empty, SURE, user="who").value == 0
-    assert dc.distinct(empty, "what", SURE, user="who").value == 0
+    assert dc.distinct(empty, "what", SURE, user="who", max_items=1).value == 0
     assert dc.histogram(empty, SURE, column="what", universe=["a"]).counts.tolist() == [0]
     people = dc.histogram(empty, SURE, column="what", universe=["a"], user="who", max_items=1)
     assert people.counts.tolist() == [0]
@@ -234,7 +234,7 @@ def test_nulls():
     for ask in (
         lambda **how: dc.count(table, SURE, user="who", **how).value,
         lambda **how: dc.distinct(table, "what", SURE, **how).value + 1,
-        lambda **how: dc.distinct(table, "what", SURE, user="who", **how).value + 1,
+        lambda **how: dc.distinct(table, "what", SURE, user="who", max_items=1, **how).value + 1,
         lambda **how: dc.histogram(table, SURE, column="what", universe=["p"], **how).counts[0],
         lambda **how: (
             dc.histogram(table, SURE, column="what", universe=["p"], user="who", max_items=1, **how).counts[0] + 1
