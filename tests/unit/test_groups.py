@@ -15,7 +15,7 @@ import discreet as dc
 from discreet.events.times import Every
 from discreet.noise import seeded_source
 
-BUDGET = dc.Budget(1.0, 1e-6)
+BUDGET = dc.Budget(1.0, 1e-9)
 DAYS = [datetime.date(2026, 1, day) for day in (1, 2, 3)]
 COUNTS = {  # (country, url): rows, of as many people
     ("de", "/a"): 900,
