@@ -70,7 +70,11 @@ def test_files_put_one_after_the_other_are_refused(tmp_path, name):
 
 
 def test_a_file_of_a_compression_that_is_not_known_is_refused_by_its_name(tmp_path):
-    path = tmp_path / "log.txt.bz2"
+    path = tmp_path / "log.txt.xz"
+    path.write_bytes(b"\xfd7zXZ\x00\x00\x04\n")
+    with pytest.raises(dc.ParameterError, match=r"\.xz"):
+        list(open_stream(path))
+    path = tmp_path / "log.txt.bz2"  # known, and cut
     path.write_bytes(b"BZh91AY&SY\x01\n")
-    with pytest.raises(dc.ParameterError, match=r"\.bz2"):
+    with pytest.raises(dc.DataError, match="not a whole bz2 stream"):
         list(open_stream(path))
