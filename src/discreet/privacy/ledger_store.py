@@ -459,14 +459,13 @@ class EventLog:
     def reading(self) -> Iterator[LogReader]:
         """One snapshot. The file and its directory may be read-only."""
         with self._translated(), self._using(self._open()) as connection:
-            connection.execute("BEGIN")
-            if _pragma(connection, "user_version") == SCHEMA_VERSION:
-                yield LogReader(connection)
-            else:  # as it would be if it were written to
-                with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-                    _take_over(connection, copy)
-                    yield LogReader(copy)
-            connection.execute("ROLLBACK")
+            with _snapshot(connection):
+                if _pragma(connection, "user_version") == SCHEMA_VERSION:
+                    yield LogReader(connection)
+                else:  # as it would be if it were written to
+                    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+                        _take_over(connection, copy)
+                        yield LogReader(copy)
 
     def backup(self, target: str | os.PathLike[str]) -> int:
         """Copy the ledger as it is now into a new file, verified, while others use it. Returns the number of events."""
@@ -683,13 +682,27 @@ def _statements(connection: sqlite3.Connection) -> list[str]:
     return [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid")]
 
 
+@contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is read in here is of one moment, whatever other processes commit meanwhile."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
 def _check_schema(connection: sqlite3.Connection) -> None:
-    if _pragma(connection, "application_id") != APPLICATION_ID:
+    with _snapshot(connection):  # another process may be taking over an old ledger: its version and its tables
+        application = _pragma(connection, "application_id")
+        version = _pragma(connection, "user_version")
+        statements = _statements(connection)
+    if application != APPLICATION_ID:
         raise LedgerError("the file is an SQLite database but not a ledger")
-    version = _pragma(connection, "user_version")
     if version not in _SCHEMAS:
         raise LedgerError(f"the ledger has version {version}; this program reads versions 1 to {SCHEMA_VERSION}")
-    if _statements(connection) != list(_SCHEMAS[version]):
+    if statements != list(_SCHEMAS[version]):
         _damaged("its tables or triggers were altered")
 
 

@@ -8,7 +8,7 @@ import stat
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -242,6 +242,27 @@ def test_a_backup_is_a_whole_ledger(account, path, tmp_path):
         ledger.backup(tmp_path / "nowhere" / "copy.sqlite")
     assert sorted(os.listdir(tmp_path)) == ["budgets.sqlite", "copy.sqlite"]
     assert dc.Ledger(copy).verify() == len(ledger.history()) - 1
+
+
+def test_an_old_ledger_may_be_taken_over_while_it_is_opened(path, monkeypatch):
+    """Its version and its tables are read at one moment: the one of before with the other of after looks like damage."""
+    shutil.copy(GOLDEN, path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    read, moves = ledger_store._pragma, []
+
+    def another_moves_first(connection, name):
+        value = read(connection, name)
+        if name == "user_version" and not moves:
+            moves.append(value)
+            with suppress(LedgerError):  # it may have to wait
+                dc.Ledger(path, timeout=0.05).account("searches").charge(dc.Budget(0.01), charge_id="other")
+        return value
+
+    monkeypatch.setattr(ledger_store, "_pragma", another_moves_first)
+    dc.Ledger(path).account("searches").charge(dc.Budget(0.01), charge_id="ours")
+    assert moves == [1]
+    assert "ours" in [event.charge_id for event in dc.Ledger(path).history()]
 
 
 def test_an_old_ledger_is_backed_up_as_it_is(tmp_path, path):
