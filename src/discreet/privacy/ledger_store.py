@@ -458,14 +458,13 @@ class EventLog:
     @contextmanager
     def reading(self) -> Iterator[LogReader]:
         """One snapshot. The file and its directory may be read-only."""
-        with self._translated(), self._using(self._open()) as connection:
-            with _snapshot(connection):
-                if _pragma(connection, "user_version") == SCHEMA_VERSION:
-                    yield LogReader(connection)
-                else:  # as it would be if it were written to
-                    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-                        _take_over(connection, copy)
-                        yield LogReader(copy)
+        with self._translated(), self._using(self._open()) as connection, _snapshot(connection):
+            if _pragma(connection, "user_version") == SCHEMA_VERSION:
+                yield LogReader(connection)
+            else:  # as it would be if it were written to
+                with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+                    _take_over(connection, copy)
+                    yield LogReader(copy)
 
     def backup(self, target: str | os.PathLike[str]) -> int:
         """Copy the ledger as it is now into a new file, verified, while others use it. Returns the number of events."""

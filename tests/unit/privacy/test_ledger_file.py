@@ -245,7 +245,7 @@ def test_a_backup_is_a_whole_ledger(account, path, tmp_path):
 
 
 def test_an_old_ledger_may_be_taken_over_while_it_is_opened(path, monkeypatch):
-    """Its version and its tables are read at one moment: the one of before with the other of after looks like damage."""
+    """Its version and its tables are read at one moment: an old version with new tables looks like damage."""
     shutil.copy(GOLDEN, path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
