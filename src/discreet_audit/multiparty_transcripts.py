@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -19,7 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, MergedSketch, Stream, Strings
+from discreet.multiparty import (
+    HadamardResponse,
+    HierarchicalStream,
+    Hierarchy,
+    IndependentSketches,
+    MergedSketch,
+    Stream,
+    Strings,
+)
 from discreet.multiparty.messages import pack_parts, unpack_parts
 from discreet.multiparty.seam import Packet, StreamParty
 from discreet.noise import RandomSource, seeded_source, system_source
@@ -44,17 +52,18 @@ class _Chosen(ScriptedSource):
     Args:
         kept: Whether the answers of the first draw, the second, ... are kept; the last holds for all that follow.
         uniform: As of `ScriptedSource`.
+        rate: The probability of a sample, where that may be more than 1/2.
     """
 
-    def __init__(self, kept: Sequence[int] = (1,), uniform: int = 0) -> None:
+    def __init__(self, kept: Sequence[int] = (1,), uniform: int = 0, rate: Fraction = Fraction(0)) -> None:
         super().__init__(uniform=uniform)
-        self.kept, self.keeps = kept, list[float]()
+        self.kept, self.keeps, self.rate = kept, list[float](), rate
         self.samples: list[tuple[Fraction, int]] = []
 
     def bernoulli(self, probability: Any, size: Any = None) -> Any:
         """Yes, for a probability of at most 1/2 (a sample); as told for a larger one (an answer that is kept)."""
         value = 1
-        if Fraction(probability) > Fraction(1, 2):
+        if Fraction(probability) > Fraction(1, 2) and Fraction(probability) != self.rate:
             value = self.kept[min(len(self.keeps), len(self.kept) - 1)]
             self.keeps.append(float(probability))
         else:
@@ -95,13 +104,24 @@ def loss_between(first: Transcript, second: Transcript) -> float:
 
 
 def _steps(stream: Stream) -> int:
-    """As many steps as the largest block has, so that a block of every level ends."""
-    return stream.epoch_steps << (stream.levels - 1)
+    """As many steps as the largest block has, so that a block of every level ends; or a phase of two levels has."""
+    return stream.epoch_steps << (3 if stream.doubling else stream.levels - 1)
+
+
+def _levels(stream: Stream, steps: int) -> int:
+    """How many levels there are after so many."""
+    return stream.shape.levels(steps // stream.epoch_steps - 1)
+
+
+def _places(stream: Stream) -> tuple[int, int, int]:
+    """Of three items that lie in different intervals of every level, if there are intervals."""
+    size = stream.universe.size if stream.tracks > 1 else None
+    return (0, 1, 2) if size is None else (0, size // 2, size - 1)
 
 
 def _items(stream: Stream, places: Iterable[int]) -> list[Any]:
     """Items of the universe by numbers, which go round if it is small."""
-    domain = stream.domain
+    domain: Any = stream.domain
     if domain.size is not None:
         return list(domain.items([int(place) % domain.size for place in places]))
     made: Any = {"int64": int, "string": str, "binary": lambda place: str(place).encode()}[domain.kind]
@@ -124,7 +144,7 @@ def stream_transcript(stream: Stream, items: Sequence[Any]) -> Transcript:
     """The law of everything that is sent about these steps, one item or None each."""
     chances = np.zeros(0)
     for kept, coin in itertools.product((0, 1), (0, 1)):
-        source = _Chosen([kept], coin)
+        source = _Chosen([kept], coin, stream.sample_rate)
         packet = _sent(stream, items, source)
         keep = source.keeps[0] if source.keeps else 1.0
         weight = (keep if kept else 1 - keep) / 2
@@ -136,7 +156,7 @@ def stream_transcript(stream: Stream, items: Sequence[Any]) -> Transcript:
 
 def _neighbouring(stream: Stream, effort: Effort) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
     """Streams that differ in one step: all of them if they are short, else changes of a few steps of two of them."""
-    steps, values = _steps(stream), [None, *dict.fromkeys(_items(stream, range(3)))]
+    steps, values = _steps(stream), [None, *dict.fromkeys(_items(stream, _places(stream)))]
     if steps <= 2 + effort.length:
         for given in itertools.product(values, repeat=steps):
             for at, value in itertools.product(range(steps), values):
@@ -160,7 +180,13 @@ class StreamAudit:
     def structure(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
         """As many levels are sent as the budget is split over."""
         levels = {level for level, _ in self._copies(stream)}
-        yield Finding("structure", "levels that are sent", "levels", stream.levels, len(levels), 1)
+        claimed = _levels(stream, self._run(stream))
+        yield Finding("structure", "levels that are sent", "levels", claimed, len(levels), 1)
+
+    @staticmethod
+    def _run(stream: Stream) -> int:
+        """How many steps are run through."""
+        return min(2 * _steps(stream), stream.last_step)
 
     def _copies(self, stream: Stream) -> dict[tuple[int, int], int]:
         """In how many blocks of a level the steps of an epoch were sent, by a party that restarts each time."""
@@ -168,7 +194,7 @@ class StreamAudit:
             raise ParameterError(f"the audit runs streams whose largest block has at most {_LONGEST} steps")
         often: dict[tuple[int, int], int] = {}
         party = stream.party(0, source=seeded_source(1))
-        for _ in range(min(2 * _steps(stream), stream.horizon or 2**48) // stream.epoch_steps):
+        for _ in range(self._run(stream) // stream.epoch_steps):
             message = party.feed([None] * stream.epoch_steps)
             assert message is not None
             for block in stream.open(message)[1].blocks:
@@ -187,7 +213,7 @@ class StreamAudit:
     def statistical(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the cells and the answer of the first step."""
         rest = [None] * (min(_steps(stream), 64) - 1)
-        one, two = ([item, *rest] for item in _items(stream, [0, 1]))
+        one, two = ([item, *rest] for item in _items(stream, _places(stream)[:2]))
         laws = [stream_transcript(stream, given) for given in (one, two)]
         size = len(laws[0].cells)
 
@@ -214,7 +240,7 @@ class StreamAudit:
             other[generator.integers(steps)] = generator.integers(0, 2**31)
             sent = [_cells(_sent(stream, _items(stream, x), seeded_source(seed), seed)) for x in (places, other)]
             most = max(most, int(np.abs(sent[0] - sent[1]).sum()))
-        claimed = 2 * stream.rows * stream.levels
+        claimed = 2 * stream.rows * stream.tracks * _levels(stream, max(steps, stream.epoch_steps))
         yield Finding("coupled", "cells that one item moves", "sensitivity", claimed, most, pairs)
 
     def twins(self, stream: Stream) -> Sequence[Twin]:
@@ -230,17 +256,25 @@ class StreamAudit:
 
         eager = {"party": lambda self, number, start=0, source=None: _EagerParty(self, number, start, source)}
         twins = [twin(stream, "half the noise on cells", scale=property(lambda self: self.rows / self.epsilon_level))]
-        if stream.epoch_steps > 1:
+        if stream.samples:
             twins.append(twin(stream, "items sampled, not steps", **eager))
         twins.append(twin(stream, "a restart from a state older than the last message", restore_party=older))
-        if stream.levels > 1:
+        left = Fraction(stream.epsilon) - stream.epsilon_sample
+        if stream.doubling:
+            first = property(lambda self: replace(right, scales=right.scales[:1] * len(right.scales)))
+            right = stream.shape
+            twins.append(twin(stream, "the noise of the first phase in all of them", shape=first))
+        elif stream.levels > 1:
             twins.append(less("budget not split over the levels", lambda self: Fraction(self.epsilon)))
             printed = math.log2(-(-(stream.horizon or stream.window or 1) // stream.epoch_steps))
             if printed < stream.levels:
-                left = Fraction(stream.epsilon) - stream.epsilon_sample
-                twins.append(less("log2 m levels, as printed", lambda self: left / Fraction(printed)))
-        if stream.epoch_steps > 1:
-            twins.append(less("samples not counted", lambda self: Fraction(self.epsilon) / self.levels))
+                each = left / Fraction(printed) / stream.tracks
+                twins.append(less("log2 m levels, as printed", lambda self: each))
+        if stream.tracks > 1:
+            twins.append(less("budget not split over the intervals", lambda self: left / self.levels))
+        if stream.samples:
+            whole = Fraction(stream.epsilon) / stream.tracks
+            twins.append(less("samples not counted", lambda self: whole / self.levels))
         return twins
 
 
@@ -416,6 +450,16 @@ row(
     lambda: (
         Stream("audit", _ONE, 5, epoch_steps=2, horizon=9, columns=4),
         Stream("audit", _THREE, 5, epoch_steps=1, window=3, columns=8, rows=3),
+        Stream("audit", _ONE, 5, epoch_steps=2, columns=4, sample_share=0),
+    ),
+    _streams,
+    _streams.twins,
+)
+row(
+    HierarchicalStream,
+    lambda: (
+        HierarchicalStream("audit", _ONE, 9, epoch_steps=2, horizon=9, columns=8, branching=3),
+        HierarchicalStream("audit", _THREE, Strings("ab", 2), epoch_steps=3, columns=8),
     ),
     _streams,
     _streams.twins,

@@ -278,6 +278,25 @@ def test_a_stream_through_files(party, places, capsys):
         party("encode", "--round", "r.json", "--party", 1, "1.csv", "-o", "x.msg", "--state", "0.state", "-q")
 
 
+def test_a_stream_with_levels_through_files(party, places):
+    """At this epsilon there is no noise but with a probability below e^-100; the hash functions follow from the id."""
+    stream = ["--protocol", "Stream", "--option", "window=300", "--option", "columns=512"]
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1e6, "--universe", 1000, "--levels", *stream)
+    assert json.loads(Path("r.json").read_text())["protocol"] == "HierarchicalStream"
+    for number in range(2):
+        files = [f"{number}.csv", "-o", f"{number}.msg", "--state", f"{number}.state", "-q"]
+        party("encode", "--round", "r.json", "--party", number, *files)
+    ask = ["--share", 0.1, "--quantile", 0.5, "--range", "0:999", "--time", 350]
+    shown = json.loads(party("aggregate", "--round", "r.json", "0.msg", "1.msg", *ask, "--format", "json"))
+    items = np.concatenate([places[50:350], places[450:750]])
+    assert (shown["since"], shown["time"], shown["coverage"]) == (50, 350, {"0": 1.0, "1": 1.0})
+    assert shown["ranges"][0]["count"] == 600
+    assert abs(np.mean(items <= shown["quantiles"][0]["value"]) - 0.5) < 0.3
+    heavy = {item for item in range(1000) if np.sum(items == item) >= 70}
+    assert heavy <= {row["item"] for row in shown["heavy_hitters"]}
+    assert "Steps 51 to 350." in party("aggregate", "--round", "r.json", "0.msg", "1.msg", *ask)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

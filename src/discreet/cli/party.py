@@ -48,7 +48,7 @@ def party() -> None:
         "IndependentSketches, Separation, HadamardResponse, LocalHashing, Stream, ...",
         default="IndependentSketches",
     ),
-    flag("--levels", "Count intervals too: heavy hitters of large universes, quantiles, ranges."),
+    flag("--levels", "Count intervals too, of a stream as well: heavy hitters of large universes, quantiles, ranges."),
     option("--branching", "With --levels: parts of an interval; by default 16.", int),
     option("--option", "NAME=VALUE, a parameter of the protocol; may be repeated.", multiple=True),
 )
@@ -69,7 +69,7 @@ def make_round(
     Every party and the aggregator need them.
     """
     from discreet.events.written import universe_written
-    from discreet.multiparty import Hierarchy, Strings
+    from discreet.multiparty import HierarchicalStream, Hierarchy, Strings
     from discreet.multiparty._base import known_protocol
 
     if (alphabet is None) != (max_length is None):
@@ -85,8 +85,11 @@ def make_round(
         raise ParameterError("give --universe, or --alphabet and --max-length")
     budget, given = options.budget_of(epsilon), dict(map(_option, option))
     try:
-        if levels:
-            made: Protocol = Hierarchy(round_id, budget, items, protocol, branching, given)
+        made: Protocol
+        if levels and protocol in ("Stream", "HierarchicalStream"):
+            made = HierarchicalStream(round_id, budget, items, branching=branching, **given)
+        elif levels:
+            made = Hierarchy(round_id, budget, items, protocol, branching, given)
         else:
             made = known_protocol(protocol)(round_id, budget, items, **given)
     except TypeError:

@@ -10,6 +10,7 @@ from discreet.multiparty._plan import PlannedProtocol, ProtocolPlan, plan
 from discreet.multiparty.aggregator import Aggregator, Receipt, Rejection
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
 from discreet.multiparty.hadamard_response import HadamardResponse
+from discreet.multiparty.hierarchical_stream import HierarchicalStream
 from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.independent_sketches import IndependentSketches
 from discreet.multiparty.local_hashing import LocalHashing
@@ -26,6 +27,7 @@ __all__ = [
     "Domain",
     "Estimates",
     "HadamardResponse",
+    "HierarchicalStream",
     "Hierarchy",
     "IndependentSketches",
     "Liars",

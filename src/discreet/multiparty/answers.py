@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._version import __version__
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty.aggregator import MOST_LISTED
+from discreet.multiparty.hierarchical_stream import HierarchicalStream
 from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.stream import Stream
 from discreet.privacy.checks import probability
@@ -17,6 +18,7 @@ from discreet.releases.formats import intervals, paragraph, table_text
 if TYPE_CHECKING:
     from discreet.multiparty._base import Protocol
     from discreet.multiparty.estimates import Estimates
+    from discreet.multiparty.stream_aggregator import StreamEstimates
     from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Questions", "answers_text"]
@@ -48,7 +50,8 @@ class Questions:
 
     def check(self, protocol: Protocol) -> None:
         """Refuse what the protocol cannot answer."""
-        if (self.share is not None or self.quantiles or self.ranges) and not isinstance(protocol, Hierarchy):
+        levels = isinstance(protocol, (Hierarchy, HierarchicalStream))
+        if (self.share is not None or self.quantiles or self.ranges) and not levels:
             raise ParameterError("a share, quantiles and ranges need a round with levels")
         if self.consistent and isinstance(protocol, Stream):
             raise ParameterError("how many items a stream has is not known, so nothing is made consistent")
@@ -86,25 +89,34 @@ class Questions:
                 found["consistent"] = True
             found["estimates"] = rows if self.top is None else sorted(rows, key=lambda row: -row["count"])[: self.top]
             if is_stream:
-                found.update(since=counts.since, time=counts.time)
-                found["coverage"] = {str(number): part for number, part in counts.coverage.items()}
+                found.update(_told(counts))
+        asked = aggregator
+        if isinstance(protocol, HierarchicalStream):
+            asked = aggregator.at(self.time)
+            found.update(_told(asked.estimate([])))
         if self.share is not None:
-            hitters = aggregator.heavy_hitters(self.share)
+            hitters = asked.heavy_hitters(self.share)
             found["heavy_hitters"] = _rows(hitters.items, hitters.estimates, confidence)
             found["complete"] = hitters.complete
         if self.quantiles:
             found["quantiles"] = []
             for share in self.quantiles:
-                place = aggregator.quantile(share, confidence)
+                place = asked.quantile(share, confidence)
                 row = {"share": share, "value": place.value, "lower": place.lower, "upper": place.upper}
                 found["quantiles"].append(row)
         if self.ranges:
             found["ranges"] = []
             for low, high in self.ranges:
-                count = aggregator.range_count(low, high, confidence)
+                count = asked.range_count(low, high, confidence)
                 row = {"low": low, "high": high, "count": count.value, "lower": count.lower, "upper": count.upper}
                 found["ranges"].append(row)
         return {**found, "guarantee": aggregator.guarantee.to_dict(), "version": __version__}
+
+
+def _told(counts: StreamEstimates) -> dict[str, Any]:
+    """Which steps are counted, and which share of them each party told about."""
+    coverage = {str(number): part for number, part in counts.coverage.items()}
+    return {"since": counts.since, "time": counts.time, "coverage": coverage}
 
 
 def _rows(items: Any, counts: Estimates, confidence: float) -> list[dict[str, Any]]:

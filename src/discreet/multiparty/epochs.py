@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Block", "Spans", "block_cover", "levels_for"]
+__all__ = ["Block", "Spans", "block_cover", "doubling_levels", "levels_for"]
 
 
 @dataclass(frozen=True, order=True)
@@ -42,6 +42,16 @@ def levels_for(epochs: int) -> int:
     level costs its share of the budget.
     """
     return max(1, (epochs - 1).bit_length())
+
+
+def doubling_levels(epoch: int) -> int:
+    """How many levels are kept at an epoch when nobody knows how many there will be.
+
+    Phase p has the 2^p epochs from number 2^p on, as many as all before it (the first has epoch 0, too), and is a
+    stream of known length: it has the levels of 2^p epochs. Its blocks are those of the same grid, and no block lies in
+    two phases.
+    """
+    return levels_for(1 << max(0, epoch.bit_length() - 1))
 
 
 def block_cover(first: int, end: int, levels: int, known: Callable[[Block], bool]) -> Iterator[Block]:

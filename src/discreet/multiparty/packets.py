@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +27,8 @@ from discreet import _native
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_CELLS
-from discreet.multiparty._sketches import Cells, read_cells
-from discreet.multiparty.epochs import Block
+from discreet.multiparty._sketches import Cells, noise_reach, read_cells
+from discreet.multiparty.epochs import Block, doubling_levels
 from discreet.multiparty.messages import read_varint, varint
 
 __all__ = ["MAX_TIME", "Packet", "Shape", "check_size", "closed_blocks", "read_packet", "write_packet"]
@@ -39,12 +40,42 @@ MAX_BLOCKS = 2**16
 
 @dataclass(frozen=True)
 class Shape:
-    """What the parameters say about packets: an epoch's steps, a block's cells and their bound by level, the noise."""
+    """What the parameters say about packets: an epoch's steps, how many cells a block has by level, and their noise;
+    whether there are samples.
+
+    `scales` has that of the noise where there are one level, two, ... of blocks. If the stream's length is not known
+    (`doubling`), there are the more of them the later it is; else always all.
+    """
 
     epoch_steps: int
     cells: tuple[int, ...]
-    bounds: tuple[int, ...]
-    scale: Fraction
+    scales: tuple[Fraction, ...]
+    samples: bool = True
+    doubling: bool = False
+
+    def levels(self, epoch: int) -> int:
+        """How many levels of blocks there are at an epoch."""
+        return min(len(self.cells), doubling_levels(epoch)) if self.doubling else len(self.cells)
+
+    def scale(self, block: Block) -> Fraction:
+        """Of the noise on a block's cells."""
+        return self.scales[self.levels(block.first) - 1]
+
+    def bound(self, block: Block) -> int:
+        """What a cell has at most: its block's items, and noise that is larger once in 2^64 draws."""
+        return (self.epoch_steps << block.level) + self._reaches[self.levels(block.first) - 1]
+
+    @cached_property
+    def _reaches(self) -> tuple[int, ...]:
+        return tuple(map(noise_reach, self.scales))
+
+    def stretches(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The epochs from `first` to before `end` in stretches with as many levels, which each (first, end, levels)."""
+        while first < end:
+            levels = self.levels(first)
+            last = min(end, 2 << levels) if self.doubling and levels < len(self.cells) else end
+            yield first, last, levels
+            first = last
 
 
 @dataclass(frozen=True)
@@ -62,7 +93,7 @@ class Packet:
 def closed_blocks(after: int, to: int, shape: Shape) -> Iterator[Block]:
     """The blocks that end within the steps (after, to], in the order in which they are sent."""
     for ended in range(after // shape.epoch_steps + 1, to // shape.epoch_steps + 1):
-        for level in range(len(shape.cells)):
+        for level in range(shape.levels(ended - 1)):
             if ended % (1 << level) == 0:
                 yield Block(level, (ended >> level) - 1)
 
@@ -93,18 +124,21 @@ def read_packet(payload: bytes, shape: Shape) -> Packet:
     except ParameterError as error:
         raise MessageError(f"packet is not one that a party sends: {error}", "size") from None
     steps, answers, at = _samples(payload, at, after, to, samples)
-    if samples and shape.epoch_steps == 1:
+    if samples and not shape.samples:
         raise MessageError("packet has samples, but nothing is sampled", "range")
+    ended = list(closed_blocks(after, to, shape))
     try:
-        cells = read_cells(payload[at:], count, max(shape.bounds), shape.scale)
+        # The largest block's bound is the largest, and the least noise has the most zeros.
+        most, least = max(map(shape.bound, ended), default=0), min(map(shape.scale, ended), default=shape.scales[0])
+        cells = read_cells(payload[at:], count, most, least)
     except MessageError:
         raise
     except DataError as error:
         raise MessageError(str(error), "range") from None
     blocks, first = {}, 0
-    for block in closed_blocks(after, to, shape):
+    for block in ended:
         part = cells[first : first + shape.cells[block.level]]
-        if np.abs(part).max() > shape.bounds[block.level]:
+        if np.abs(part).max() > shape.bound(block):
             raise MessageError("packet has a cell beyond what its block can hold", "range")
         blocks[block] = part
         first += len(part)
@@ -129,8 +163,11 @@ def _samples(payload: bytes, at: int, after: int, to: int, samples: int) -> tupl
 def check_size(after: int, to: int, shape: Shape) -> int:
     """How many cells the blocks of a span have together; `ParameterError` for more than one packet may have."""
     first, last = after // shape.epoch_steps, to // shape.epoch_steps
-    blocks = [(last >> level) - (first >> level) for level in range(len(shape.cells))]
-    cells = sum(number * size for number, size in zip(blocks, shape.cells, strict=True))
-    if cells > MAX_CELLS or sum(blocks) > MAX_BLOCKS:
+    cells = blocks = 0
+    for begin, end, levels in shape.stretches(first, last):
+        ended = [(end >> level) - (begin >> level) for level in range(levels)]
+        blocks += sum(ended)
+        cells += sum(number * size for number, size in zip(ended, shape.cells, strict=False))
+    if cells > MAX_CELLS or blocks > MAX_BLOCKS:
         raise ParameterError("so many steps at once make too long a message; feed them in parts")
     return cells

@@ -9,8 +9,9 @@ together is epsilon-DP. A step is in one block of each level and is sampled at m
 
     epsilon = epsilon_sample + levels * epsilon_level        (exact fractions)
 
-with randomised response at epsilon_sample and discrete Laplace noise of scale 2 rows/epsilon_level on every cell.
-docs/privacy/multiparty.md has the argument.
+with randomised response at epsilon_sample and discrete Laplace noise of scale 2 rows/epsilon_level on every cell. If
+nobody knows how long the stream will be, it is cut into phases, each as long as all before it together; a step is in
+one of them, and `levels` are those of its phase. docs/privacy/multiparty.md has the argument.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from discreet.errors import MessageError, ParameterError
+from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_CELLS, Protocol, known
-from discreet.multiparty._sketches import noise_reach
 from discreet.multiparty.epochs import Block, levels_for
 from discreet.multiparty.messages import Message
 from discreet.multiparty.packets import MAX_TIME, Packet, Shape, read_packet
@@ -53,11 +57,13 @@ class Stream(Protocol):
         epoch_steps: b, the steps of an epoch: what is newer than the last complete epoch is estimated from one sample
             in b. With 1 nothing is sampled, and the blocks have the whole budget.
         horizon: The last step of the stream; for counts since the beginning.
-        window: w, for counts of the last w steps, at least one epoch; the stream may then go on for ever.
+        window: w, for counts of the last w steps, at least one epoch; the stream may then go on for ever. With neither
+            a window nor a horizon counts are since the beginning, and the stream is as long as it will be.
         rows: Rows of a sketch, odd. One is best for a sum over many parties, unless few items dominate.
         columns: Columns of the sketch of one epoch; 2^l times as many for a block of level l. By default
-            sqrt(levels), rounded up, as in the paper.
-        sample_share: The share of epsilon for the samples.
+            sqrt(levels), rounded up, as in the paper; 4 where the length is not known.
+        sample_share: The share of epsilon for the samples. With 0 nothing is sampled, the blocks have the whole budget,
+            and steps outside whole epochs are left out of the counts ([MDP] Corollary 1; best for a single party).
     """
 
     epoch_steps: int = 1
@@ -72,45 +78,78 @@ class Stream(Protocol):
 
     def _check(self) -> None:
         b = whole_number("epoch_steps", self.epoch_steps, 1, 2**32)
-        if (self.horizon is None) == (self.window is None):
+        if self.horizon is not None and self.window is not None:
             raise ParameterError(
-                "give either horizon (counts since the beginning) or window (counts of the last steps)"
+                "give horizon (counts since the beginning) or window (counts of the last steps), not both"
             )
         for name in ("horizon", "window"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), b, MAX_TIME)
         if whole_number("rows", self.rows, 1, 255) % 2 == 0:
             raise ParameterError(f"rows must be odd, so that they have a median, not {self.rows}")
-        object.__setattr__(self, "sample_share", probability("sample_share", self.sample_share))
+        if self.sample_share != 0 or isinstance(self.sample_share, bool):
+            object.__setattr__(self, "sample_share", probability("sample_share", self.sample_share))
         if self.columns is None:
-            object.__setattr__(self, "columns", math.isqrt(self.levels - 1) + 1)
+            object.__setattr__(self, "columns", 4 if self.doubling else math.isqrt(self.levels - 1) + 1)
         whole_number("columns", self.columns, 1, MAX_CELLS)
-        if self.epoch_steps > 1:
+        if self.samples:
             keep_probability(2, self.epsilon_sample)
         whole_number("the cells of the largest block", self.shape.cells[-1], 1, MAX_CELLS)
 
     # ---- the split of the budget ---------------------------------------------------------------------------------
 
     @property
+    def doubling(self) -> bool:
+        """Whether nobody knows how long the stream will be."""
+        return self.horizon is None and self.window is None
+
+    @property
     def levels(self) -> int:
-        """Levels of blocks: max(1, ceil(log2 m)) for m epochs that may be asked for together."""
+        """Levels of blocks: max(1, ceil(log2 m)) for m epochs that may be asked for together; else as many as the
+        last phase has whose steps can be numbered and whose largest block has few enough cells."""
+        if self.doubling:
+            cells = self.tracks * self.rows * (self.columns or 1)
+            return max(1, min((MAX_CELLS // cells).bit_length(), (MAX_TIME // self.epoch_steps).bit_length() - 2))
         steps = self.horizon if self.window is None else self.window
         return levels_for(-(-int(steps) // self.epoch_steps))  # type: ignore[arg-type]
 
     @property
+    def tracks(self) -> int:
+        """How many sketches a block has: one of the items, or one for each level of their intervals."""
+        return 1
+
+    @property
+    def samples(self) -> bool:
+        """Whether steps are sampled."""
+        return self.epoch_steps > 1 and self.sample_share > 0
+
+    @property
     def epsilon_sample(self) -> Fraction:
         """What the answer for a sampled step may lose; 0 if nothing is sampled."""
-        return Fraction(self.epsilon) * Fraction(self.sample_share) if self.epoch_steps > 1 else Fraction(0)
+        return Fraction(self.epsilon) * Fraction(self.sample_share) if self.samples else Fraction(0)
 
     @property
     def epsilon_level(self) -> Fraction:
-        """What the block of one level may lose."""
-        return (Fraction(self.epsilon) - self.epsilon_sample) / self.levels
+        """What one sketch of a block may lose; if the length is not known, in the last phase."""
+        return (Fraction(self.epsilon) - self.epsilon_sample) / (self.levels * self.tracks)
 
     @property
     def scale(self) -> Fraction:
-        """Of the discrete Laplace noise on every cell of a sketch."""
+        """Of the discrete Laplace noise on every cell of a sketch; if the length is not known, in the last phase.
+
+        A phase of fewer levels has as much less noise: a step is in fewer blocks.
+        """
         return 2 * self.rows / self.epsilon_level
+
+    @property
+    def sample_rate(self) -> Fraction:
+        """The probability that a step is sampled: 1/b for every track, as long as no step is sampled twice."""
+        return Fraction(self.tracks, self._steps_a_sample)
+
+    @property
+    def _steps_a_sample(self) -> int:
+        """Of one track."""
+        return max(self.epoch_steps, self.tracks)
 
     @property
     def keep(self) -> Fraction:
@@ -119,13 +158,20 @@ class Stream(Protocol):
 
     def _guarantee(self, seeded: bool) -> Guarantee:
         span = f"the last {self.window} steps" if self.horizon is None else f"{self.horizon} steps"
+        span = "all steps, however many" if self.doubling else span
+        spent = f"the samples {float(self.epsilon_sample):.6g}"
+        if self.doubling:
+            spent = f"the levels of a phase spend epsilon {self.epsilon - float(self.epsilon_sample):.6g}, {spent}"
+        else:
+            each = float(self.epsilon_level * self.tracks)
+            spent = f"{self.levels} level(s) of blocks spend epsilon {each:.6g} each, {spent}"
         return replace(
             super()._guarantee(seeded),
             assumptions=(
                 "everything that a party ever sends is private together, whatever the aggregator and the others do",
                 f"at each step a party has one item or nothing; counts of {span}",
-                f"{self.levels} level(s) of blocks spend epsilon {float(self.epsilon_level):.6g} each, the samples "
-                f"{float(self.epsilon_sample):.6g}",
+                spent,
+                *self._assumptions(),
                 "a party goes on from a state that is not older than its last message",
             ),
         )
@@ -139,22 +185,42 @@ class Stream(Protocol):
 
     @cached_property
     def shape(self) -> Shape:
-        """The sizes of blocks. A cell has at most its block's items, and noise that is larger once in 2^64 draws."""
-        reach = noise_reach(self.scale)
+        """The sizes of blocks, and their noise."""
+        levels = self.levels
         return Shape(
             self.epoch_steps,
-            tuple(self.rows * self.width(level) for level in range(self.levels)),
-            tuple((self.epoch_steps << level) + reach for level in range(self.levels)),
-            self.scale,
+            tuple(self.tracks * self.rows * self.width(level) for level in range(levels)),
+            tuple(self.scale * Fraction(1 + level, levels) for level in range(levels)),
+            self.samples,
+            self.doubling,
         )
 
-    def block_seed(self, number: int, block: Block) -> int:
-        """The seed of the hash functions of a party's block."""
-        return self._public_seed(8, number, 1 + block.level, block.j)
+    @property
+    def last_step(self) -> int:
+        """No step comes after it."""
+        if self.doubling:
+            return self.epoch_steps << (self.levels + 1)
+        return MAX_TIME if self.horizon is None else self.horizon
 
-    def row_key(self, number: int) -> tuple[int, int]:
+    def nodes(self, words: Words, track: int) -> Words:
+        """What a track counts of these items."""
+        return words
+
+    def order(self, track: int) -> int:
+        """The bits of what a track counts."""
+        return self.domain.word_bits
+
+    def track_of(self, number: int, steps: Words) -> npt.NDArray[np.int64]:
+        """The track that a party's steps are answered for if they are sampled. Public."""
+        return np.zeros(len(steps), np.int64)
+
+    def block_seed(self, number: int, block: Block, track: int = 0) -> int:
+        """The seed of the hash functions of a party's block."""
+        return self._public_seed(8, number, 1 + block.level, block.j, *([track] if track else []))
+
+    def row_key(self, number: int, track: int = 0) -> tuple[int, int]:
         """The key from which the rows of the Hadamard matrix for a party's steps follow."""
-        return self._public_key(number)
+        return self._public_key(number, *([track] if track else []))
 
     def open(self, message: bytes) -> tuple[Message, Packet]:
         """A message and the packet in it; `MessageError` if no honest party sends it."""
@@ -162,7 +228,7 @@ class Stream(Protocol):
         if opened.items:
             raise MessageError("a packet of a stream does not count items", "format")
         packet = read_packet(opened.payload, self.shape)
-        if self.horizon is not None and packet.to > self.horizon:
+        if packet.to > self.last_step:
             raise MessageError("the packet tells about steps after the end of the stream", "range")
         return opened, packet
 

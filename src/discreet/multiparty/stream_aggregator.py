@@ -142,27 +142,33 @@ class StreamAggregator:
 
         By default up to `time`, the last step that half of the parties told about. Packets about later steps do not
         matter. Estimates are unbiased for the steps that parties told about, and `coverage` says which share that is:
-        nothing is made up for a party that joined late, fell silent or lost a packet.
+        nothing is made up for a party that joined late, fell silent or lost a packet. Where nothing is sampled
+        (`sample_share=0`), the steps outside whole epochs are missing in them; `shortfall` is how many, of all parties.
         """
         since, time = self._span(time)
-        words = self.stream.domain.words(items)
-        values, variances = np.zeros(len(words)), np.zeros(len(words))
+        return self._counts(self.stream.tracks - 1, self.stream.domain.words(items), since, time)
+
+    def _counts(self, track: int, words: Words, since: int, time: int) -> StreamEstimates:
+        """What a track counts of these words in the steps (since, time]."""
+        values, variances, missing = np.zeros(len(words)), np.zeros(len(words)), 0
         for number, voice in self._voices.items():
-            self._add(number, voice, since, time, words, values, variances)
+            missing += self._add(number, voice, since, time, track, words, values, variances)
         coverage = {
             number: voice.spans.count(since, time) / max(1, time - since)
             for number, voice in sorted(self._voices.items())
         }
-        return StreamEstimates(values, variances, self.guarantee, since=since, time=time, coverage=coverage)
+        return StreamEstimates(
+            values, variances, self.guarantee, float(missing), since=since, time=time, coverage=coverage
+        )
 
     def liars(self, items: Any, share: float = 0.01, time: int | None = None) -> Liars:
         """How far each estimate would move if so many of the parties had not been heard: the most that any so many add
         and take away, given what was heard."""
         since, time = self._span(time)
         words, count = self.stream.domain.words(items), liars_among(share, self.parties)
-        parts = np.zeros((len(self._voices), len(words)))
+        parts, track = np.zeros((len(self._voices), len(words))), self.stream.tracks - 1
         for part, (number, voice) in zip(parts, self._voices.items(), strict=True):
-            self._add(number, voice, since, time, words, part, np.zeros(len(words)))
+            self._add(number, voice, since, time, track, words, part, np.zeros(len(words)))
         return Liars(share, count, *most_of(parts, count))
 
     def _span(self, time: int | None) -> tuple[int, int]:
@@ -176,10 +182,18 @@ class StreamAggregator:
         return since, time
 
     def _add(
-        self, number: int, voice: _Voice, since: int, time: int, words: Words, values: Numbers, variances: Numbers
-    ) -> None:
-        """Add one party's blocks of complete epochs, and its samples of all other steps."""
-        b, noise = self.stream.epoch_steps, laplace_variance(self.stream.scale)
+        self,
+        number: int,
+        voice: _Voice,
+        since: int,
+        time: int,
+        track: int,
+        words: Words,
+        values: Numbers,
+        variances: Numbers,
+    ) -> int:
+        """Add one party's blocks of complete epochs, and its samples of all other steps; how many steps are missing."""
+        b = self.stream.epoch_steps
 
         def known(block: Block) -> bool:
             packet = voice.blocks.get(block)
@@ -192,28 +206,38 @@ class StreamAggregator:
         for block in block_cover(-(-since // b), end, self.stream.levels, known):
             sampled.append((last, block.first * b))
             last = block.end * b
-            cells, seed = voice.blocks[block].blocks[block], self.stream.block_seed(number, block)
-            value, variance = estimates(cells, self.stream.width(block.level), self.stream.rows, seed, noise, words)
+            width, seed = self.stream.width(block.level), self.stream.block_seed(number, block, track)
+            size, noise = self.stream.rows * width, laplace_variance(self.stream.shape.scale(block))
+            cells = voice.blocks[block].blocks[block][track * size : (track + 1) * size]
+            value, variance = estimates(cells, width, self.stream.rows, seed, noise, words)
             values += value
             variances += variance
         sampled.append((last, time))
-        if b > 1:
-            self._add_samples(number, voice, [span for span in sampled if span[0] < span[1]], words, values, variances)
+        spans = [span for span in sampled if span[0] < span[1]]
+        unsure = sum(voice.spans.count(*span) for span in spans) + self._silent(voice, *spans[-1]) if spans else 0
+        if not self.stream.samples:
+            return unsure
+        self._add_samples(number, voice, spans, track, words, values)
+        # A step is sampled with probability 1/b, so its variance is b c^2 (less 1 for the item's own) whether it was
+        # sampled or not: with few steps there may be no sample at all, which is no reason to be sure.
+        variances += self._worth**2 * unsure / self.stream._steps_a_sample
+        return 0
+
+    @property
+    def _worth(self) -> float:
+        """b c, c = 1/(2 keep - 1): what a sample stands for."""
+        return self.stream._steps_a_sample / float(2 * self.stream.keep - 1)
 
     def _add_samples(
         self,
         number: int,
         voice: _Voice,
         spans: list[tuple[int, int]],
+        track: int,
         words: Words,
         values: Numbers,
-        variances: Numbers,
     ) -> None:
-        """Every sampled step of the spans stands for b steps: +-b c, c = 1/(2 keep - 1).
-
-        A step is sampled with probability 1/b, so its variance is b c^2 (less 1 for the item's own) whether it was
-        sampled or not: with few steps there may be no sample at all, which is no reason to be sure.
-        """
+        """Every sampled step of the spans stands for b steps: +-b c."""
         steps, answers = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint8)]
         for _, packet in voice.packets.values():
             for after, to in spans:
@@ -222,11 +246,9 @@ class StreamAggregator:
                     steps.append(packet.steps[inside])
                     answers.append(packet.answers[inside])
         rows, bits = np.concatenate(steps), np.concatenate(answers)
-        worth = self.stream.epoch_steps / float(2 * self.stream.keep - 1)
-        order, key = self.stream.domain.word_bits, self.stream.row_key(number)
-        values += worth * _native.hadamard_sums(rows, bits, words, order, key)
-        sampled = sum(voice.spans.count(*span) for span in spans) + self._silent(voice, *spans[-1]) if spans else 0
-        variances += worth**2 * sampled / self.stream.epoch_steps
+        mine = self.stream.track_of(number, rows) == track
+        order, key = self.stream.order(track), self.stream.row_key(number, track)
+        values += self._worth * _native.hadamard_sums(rows[mine], bits[mine], words, order, key)
 
     def _silent(self, voice: _Voice, after: int, to: int) -> int:
         """The steps at the end that a party may have passed over in silence, as none was sampled.

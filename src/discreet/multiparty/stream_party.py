@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER
 from discreet.multiparty._sketches import Cells, with_noise
 from discreet.multiparty.epochs import Block
 from discreet.multiparty.messages import Message, pack_parts, unpack_parts
-from discreet.multiparty.packets import MAX_TIME, Packet, check_size, write_packet
+from discreet.multiparty.packets import MAX_TIME, Packet, check_size, closed_blocks, write_packet
 from discreet.multiparty.stream import Stream
 from discreet.noise import RandomSource, system_source
 from discreet.privacy.checks import whole_number
@@ -163,9 +162,8 @@ class StreamParty:
         words, present = _words(self.stream.domain, items)
         told = self._time + len(words)
         end = told if time is None else whole_number("time", time, told, MAX_TIME)
-        last = MAX_TIME if self.stream.horizon is None else self.stream.horizon
-        if end > last:
-            raise ParameterError(f"the stream ends with step {last}")
+        if end > self.stream.last_step:
+            raise ParameterError(f"the stream ends with step {self.stream.last_step}")
         check_size(self._told, end, self.stream.shape)
         if end - self._time > MAX_CELLS:
             raise ParameterError("so many steps at once make too long a message; feed them in parts")
@@ -192,9 +190,10 @@ class StreamParty:
             steps.append(sampled)
             answers.append(answered)
             items = words[here][present[here]]
-            if len(items):
-                for sketch in self._open:
-                    sketch.update(items)
+            for track in range(self.stream.tracks if len(items) else 0):
+                nodes = self.stream.nodes(items, track)
+                for sketches in self._open:
+                    sketches[track].update(nodes)
             self._time += take
             position += take
             if self._time % self.stream.epoch_steps == 0:
@@ -215,34 +214,42 @@ class StreamParty:
         answer is a fair coin, which loses less against either.
         """
         stream = self.stream
-        if stream.epoch_steps == 1:
+        if not stream.samples:
             return np.zeros(0, np.uint64), np.zeros(0, np.uint8)
         # Drawn before the items are looked at, for all steps alike.
-        chosen = np.flatnonzero(self._source.bernoulli(Fraction(1, stream.epoch_steps), len(words)))
+        chosen = np.flatnonzero(self._source.bernoulli(stream.sample_rate, len(words)))
         steps = (self._time + 1 + chosen).astype(np.uint64)
         kept = self._source.bernoulli(stream.keep, len(chosen))
         coins = self._source.uniform_integers(2, len(chosen))
-        truth = _native.hadamard_bits(steps, words[chosen], stream.domain.word_bits, stream.row_key(self.number))
+        tracks, truth = stream.track_of(self.number, steps), np.zeros(len(chosen), np.uint8)
+        for track in range(stream.tracks):
+            mine = tracks == track
+            nodes, key = stream.nodes(words[chosen[mine]], track), stream.row_key(self.number, track)
+            truth[mine] = _native.hadamard_bits(steps[mine], nodes, stream.order(track), key)
         return steps, np.where(present[chosen], truth ^ (1 - kept), coins).astype(np.uint8)
 
     def _close(self, blocks: dict[Block, Cells]) -> None:
         """Add noise to the sketches of the blocks that end with the current step, and open the next ones."""
-        ended = self._time // self.stream.epoch_steps
-        for level in range(self.stream.levels):
-            if ended % (1 << level):
-                continue
-            cells = self._open[level].not_private_cells().ravel()
-            noisy = with_noise(cells, self.stream.scale, self.stream.shape.bounds[level], self._source)
-            blocks[Block(level, (ended >> level) - 1)] = noisy
-            self._open[level] = self._empty(Block(level, ended >> level))
+        shape, ended = self.stream.shape, self._time // self.stream.epoch_steps
+        for block in closed_blocks(self._time - 1, self._time, shape):
+            cells = np.concatenate([sketch.not_private_cells().ravel() for sketch in self._open[block.level]])
+            blocks[block] = with_noise(cells, shape.scale(block), shape.bound(block), self._source)
+            self._open[block.level] = self._empty(Block(block.level, ended >> block.level))
+        for level in range(len(self._open), self._levels_now()):  # a longer phase begins, and all blocks end with one
+            self._open.append(self._empty(Block(level, ended >> level)))
 
-    def _empty(self, block: Block) -> CountSketch:
+    def _levels_now(self) -> int:
+        return self.stream.shape.levels(self._time // self.stream.epoch_steps)
+
+    def _empty(self, block: Block) -> list[CountSketch]:
+        """The sketches of a block, one a track."""
         stream = self.stream
-        return CountSketch(stream.width(block.level), stream.rows, seed=stream.block_seed(self.number, block))
+        seeds = [stream.block_seed(self.number, block, track) for track in range(stream.tracks)]
+        return [CountSketch(stream.width(block.level), stream.rows, seed=seed) for seed in seeds]
 
-    def _empty_now(self) -> list[CountSketch]:
+    def _empty_now(self) -> list[list[CountSketch]]:
         first = self._time // self.stream.epoch_steps
-        return [self._empty(Block(level, first >> level)) for level in range(self.stream.levels)]
+        return [self._empty(Block(level, first >> level)) for level in range(self._levels_now())]
 
     def to_bytes(self) -> bytes:
         """The whole state. Not private: it holds sketches without noise."""
@@ -257,7 +264,7 @@ class StreamParty:
             # Only where a ledger has any: without one, states are as they always were.
             **({"steps": self._steps.to_dict()} if self._steps.number else {}),
         }
-        sketches = [sketch.to_bytes() for sketch in self._open]
+        sketches = [sketch.to_bytes() for sketches in self._open for sketch in sketches]
         parts = [json.dumps(header, sort_keys=True).encode(), self._last or b"", *sketches]
         return seal_state(PARTY_STATE, 1, pack_parts(parts))
 
@@ -266,7 +273,7 @@ class StreamParty:
         _, payload = open_state(data, PARTY_STATE, 1)
         party = object.__new__(cls)
         try:
-            head, message, *sketches = unpack_parts(payload, 2 + stream.levels)
+            head, message, *sketches = unpack_parts(payload, 2 + stream.levels * stream.tracks)
             header = json.loads(head)
             if header["digest"] != (stream.round_digest + stream.digest).hex():
                 raise IncompatibleSummaryError("the state belongs to another stream, or one with other parameters")
@@ -279,10 +286,9 @@ class StreamParty:
             party._last = bytes(message) if header["sent"] else None
             party._use_ledger(ledger)
             party._steps = Steps.from_dict(header["steps"]) if "steps" in header else Steps(party.charge_id)
-            party._open = [CountSketch.from_bytes(sketch) for sketch in sketches]
-            if [(s.seed, s.width, s.depth) for s in party._open] != [
-                (s.seed, s.width, s.depth) for s in party._empty_now()
-            ]:
+            read = [CountSketch.from_bytes(sketch) for sketch in sketches]
+            party._open = [read[i : i + stream.tracks] for i in range(0, len(read), stream.tracks)]
+            if _shapes(party._open) != _shapes(party._empty_now()):
                 raise CorruptStateError("the state has sketches of other blocks")
         except (CorruptStateError, IncompatibleSummaryError):
             raise
@@ -296,6 +302,10 @@ class StreamParty:
 
     def __repr__(self) -> str:
         return f"StreamParty(number={self.number}, time={self._time}) [NOT PRIVATE]"
+
+
+def _shapes(open_blocks: list[list[CountSketch]]) -> list[list[tuple[int, int, int]]]:
+    return [[(sketch.seed, sketch.width, sketch.depth) for sketch in sketches] for sketches in open_blocks]
 
 
 def _words(universe: Universe, items: Any) -> tuple[Words, npt.NDArray[np.bool_]]:

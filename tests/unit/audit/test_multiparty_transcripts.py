@@ -3,7 +3,7 @@
 import pytest
 
 import discreet as dc
-from discreet.multiparty import Hierarchy, Stream
+from discreet.multiparty import HierarchicalStream, Hierarchy, Stream
 from discreet_audit.multiparty_transcripts import HierarchyAudit, StreamAudit
 from discreet_audit.registry import QUICK, case_of
 
@@ -20,6 +20,8 @@ def exact(protocol):
     Stream("r", dc.Budget(1.0), 3, epoch_steps=1, window=2, columns=8),
     Stream("a", dc.Budget(1.0), 50, epoch_steps=2, horizon=7, columns=8),
     Stream("r", dc.Budget(2.0), 50, epoch_steps=30, window=240, columns=8, rows=3, sample_share=0.2),
+    Stream("r", dc.Budget(1.0), 5, epoch_steps=2, columns=8, sample_share=0),
+    HierarchicalStream("audit", dc.Budget(1.0), 9, epoch_steps=2, horizon=9, columns=8, branching=3),
 ])  # fmt: skip
 def test_the_whole_budget_is_spent_and_no_more(protocol):
     finding = exact(protocol)
@@ -44,6 +46,26 @@ def test_what_broken_streams_lose(name, loss):
     finding = exact(twins(stream)[name].mechanism)
     assert not finding.passed
     assert finding.measured == pytest.approx(loss)
+
+
+@pytest.mark.parametrize(("name", "loss"), [
+    ("budget not split over the intervals", 0.5 + 2 * 0.5),
+    ("budget not split over the levels", 0.5 + 2 * 3),
+    ("half the noise on cells", 0.5 + 2 * 0.5),
+])  # fmt: skip
+def test_what_broken_streams_with_levels_lose(name, loss):
+    """Three levels of time and two of intervals."""
+    stream = HierarchicalStream("audit", dc.Budget(1.0), 9, epoch_steps=2, horizon=9, columns=8, branching=3)
+    finding = exact(twins(stream)[name].mechanism)
+    assert not finding.passed
+    assert finding.measured == pytest.approx(loss)
+
+
+def test_a_phase_of_two_levels_needs_twice_the_noise():
+    stream = Stream("r", dc.Budget(1.0), 5, epoch_steps=2, columns=8, sample_share=0)
+    finding = exact(twins(stream)["the noise of the first phase in all of them"].mechanism)
+    assert not finding.passed
+    assert finding.measured == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(("protocol", "name", "loss"), [

@@ -285,7 +285,7 @@ def test_a_cell_is_bound_by_its_own_level(columns):
     stream = Stream("r", dc.Budget(2.0), 4, epoch_steps=3, horizon=40, columns=4)
     message = sent(stream, columns, 18)[0][0]
     packet = read_packet(unpack(stream.family, stream.round_digest, stream.digest, message).payload, stream.shape)
-    bounds = stream.shape.bounds
+    bounds = [stream.shape.bound(Block(level, 0)) for level in range(stream.levels)]
     assert bounds[0] < bounds[1] <= max(bounds)
     for block, cells in packet.blocks.items():
         for value, fits in ((bounds[block.level], True), (bounds[block.level] + 1, False)):
@@ -349,8 +349,9 @@ def test_states_that_are_not(columns):
 
 
 @pytest.mark.parametrize("changes", [
-    {"horizon": None}, {"window": 5}, {"epoch_steps": 0}, {"epoch_steps": 41}, {"rows": 2}, {"columns": 0},
-    {"columns": 2**30}, {"sample_share": 0}, {"sample_share": 1.0}, {"sample_share": float("nan")},
+    {"window": 5}, {"epoch_steps": 0}, {"epoch_steps": 41}, {"rows": 2}, {"columns": 0}, {"sample_share": False},
+    {"columns": 2**30}, {"sample_share": -0.1}, {"sample_share": 1.0}, {"sample_share": float("nan")},
+    {"horizon": None, "columns": 2**27},
     {"budget": dc.Budget(1.0, 1e-6)}, {"epoch_steps": 2, "budget": dc.Budget(1e-30)}, {"universe": 0},
 ])  # fmt: skip
 def test_bad_parameters(changes):
