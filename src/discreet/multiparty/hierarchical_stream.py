@@ -80,15 +80,18 @@ class HierarchicalStream(Stream):
         z = np.uint64(self._public_seed(8, number)) + steps.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return ((z ^ (z >> np.uint64(31))) % np.uint64(self.tracks)).astype(np.int64)
+        tracks: npt.NDArray[np.int64] = ((z ^ (z >> np.uint64(31))) % np.uint64(self.tracks)).astype(np.int64)
+        return tracks
 
-    def aggregator(self, expected: Iterable[int] = ()) -> HierarchicalStreamAggregator:
+    def aggregator(  # type: ignore[override]
+        self, expected: Iterable[int] = ()
+    ) -> HierarchicalStreamAggregator:
         """An aggregator; `expected` parties are listed as absent until they are heard."""
         from discreet.multiparty.hierarchical_stream_aggregator import HierarchicalStreamAggregator
 
         return HierarchicalStreamAggregator(self, expected)
 
-    def restore(self, data: bytes) -> HierarchicalStreamAggregator:
+    def restore(self, data: bytes) -> HierarchicalStreamAggregator:  # type: ignore[override]
         """An aggregator that goes on from its state."""
         from discreet.multiparty.hierarchical_stream_aggregator import HierarchicalStreamAggregator
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from discreet.multiparty.stream import Stream
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import whole_number
 from discreet.storage import open_state, seal_state
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["StreamAggregator", "StreamEstimates"]
 
@@ -273,7 +276,7 @@ class StreamAggregator:
         return seal_state(AGGREGATOR_STATE, 1, pack_parts([json.dumps(header).encode(), *packets]))
 
     @classmethod
-    def _restored(cls, stream: Stream, data: bytes) -> StreamAggregator:
+    def _restored(cls, stream: Stream, data: bytes) -> Self:
         _, payload = open_state(data, AGGREGATOR_STATE, 1)
         try:
             head, *packets = unpack_parts(payload, len(payload))
