@@ -122,21 +122,21 @@ def test_the_total_counts_what_arrived_and_not_steps():
 
 
 def test_samples_and_blocks_are_unbiased_at_every_level():
-    """200 parties, steps within epochs at both ends: every interval's count within six deviations. Seeded."""
+    """100 parties, steps within epochs at both ends: every interval's count within six deviations. Seeded."""
     stream = HierarchicalStream("r", dc.Budget(8.0), 60, epoch_steps=5, window=17, columns=64, branching=8)
     column = np.array([1, 1, 30, 59] * 10)
-    aggregator = heard(stream, [column] * 200)
+    aggregator = heard(stream, [column] * 100)
     for time in (17, 33, 39):
         now = aggregator.at(time)
         truth = column[time - 17 : time]
         for level, width in enumerate(stream.intervals.widths):
             nodes = np.arange(stream.intervals.count(level))
             found = now.interval_counts(level, nodes)
-            counts = 200 * np.bincount(truth // width, minlength=len(nodes))
+            counts = 100 * np.bincount(truth // width, minlength=len(nodes))
             assert (np.abs(found.values - counts) < 6 * found.deviations).all()
             assert found.deviations.max() < 1300
             assert np.abs(found.values - counts).max() > 0
-        assert abs(now.total - 200 * 17) < 6 * now.total_deviation
+        assert abs(now.total - 100 * 17) < 6 * now.total_deviation
         middle = now.quantile(0.5)
         assert middle.lower <= np.sort(truth)[8] <= middle.upper
 
