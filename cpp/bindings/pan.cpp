@@ -209,6 +209,22 @@ class PanTable {
     return sum;
   }
 
+  // Of the bits whose counter is from `low` to `high` - 1, over the entries with a modulus of at least `high`: how many
+  // are 1 less how many are 0, plus one noise.
+  int64_t noisy_signs(size_t layer, uint64_t low, uint64_t high, Noise noise) const {
+    nb::gil_scoped_release release;
+    const std::lock_guard<std::mutex> hold(mutex_);
+    if (noise.size() != 1) throw ParameterError("one noise");
+    const Layer& cells = layers_.at(layer);
+    const auto& bits = cells.bits();
+    int64_t sum = noise.data()[0];
+    for (uint32_t i = 0; i < bits.size(); ++i) {
+      const uint64_t counter = cells.only_bits() ? 0 : cells.counters()[i];
+      if (cells.modulus(i) >= high && low <= counter && counter < high) sum += bits[i] ? 1 : -1;
+    }
+    return sum;
+  }
+
   // How many counters have each residue, plus the noise.
   Counts noisy_residues(size_t layer, Noise noise) const {
     auto owned = std::make_unique<int64_t[]>(noise.size());
@@ -556,6 +572,7 @@ void bind_pan(nb::module_& m) {
       .def("erase", &PanTable::erase)
       .def("noisy_ones", &PanTable::noisy_ones, nb::arg("layer"), nb::arg("begin"), nb::arg("group"), nb::arg("noise"))
       .def("noisy_weighted_ones", &PanTable::noisy_weighted_ones, nb::arg("weights"), nb::arg("noise"))
+      .def("noisy_signs", &PanTable::noisy_signs, nb::arg("layer"), nb::arg("low"), nb::arg("high"), nb::arg("noise"))
       .def("noisy_residues", &PanTable::noisy_residues, nb::arg("layer"), nb::arg("noise"))
       .def("noisy_squares", &PanTable::noisy_squares, nb::arg("layer"), nb::arg("target"), nb::arg("noise"))
       .def("seen_by_intruder", &PanTable::seen_by_intruder, nb::arg("layer"))

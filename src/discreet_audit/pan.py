@@ -169,8 +169,8 @@ def _twins(estimator: Any) -> Sequence[Twin]:
 
 
 def _few_heavy(made: HeavyFraction) -> dict[str, Any]:
-    k, method = min(made.k, 4), made.parameters["method"]
-    most = None if method == "two_tables" else max(2, k)
+    k, method = min(made.k or 4, 4), made.parameters["method"]
+    most = None if made.parameters["max_count"] is None else max(2, k)
     return {"universe": 3, "k": k, "rho": made.rho, "method": method, "max_count": most}
 
 
@@ -185,9 +185,9 @@ def _few_residues(made: ModularIncidence) -> dict[str, Any]:
 
 def _few_counts(made: Incidence) -> dict[str, Any]:
     if made.parameters["method"] == "squares":
-        return {"universe": 3, "t": min(made.t, 6), "max_count": 6}
+        return {"universe": 3, "t": min(made.t or 0, 6), "max_count": 6}
     # Two of the primes 2, 3, 5, 7, 11.
-    return {"universe": 3, "t": min(made.t, 2), "method": "primes", "max_count": 2, "primes": 2, "collision": 0.9}
+    return {"universe": 3, "t": min(made.t or 0, 2), "method": "primes", "max_count": 2, "primes": 2, "collision": 0.9}
 
 
 class _IncidenceAudit(PanAudit):
@@ -228,6 +228,7 @@ row(
     lambda: (
         HeavyFraction(1000, 4, budget=_ONE),
         HeavyFraction(1000, 2, budget=_THREE, method="ladder", max_count=2),
+        HeavyFraction(1000, 4, budget=_ONE, max_count=100),
     ),
     PanAudit(_few_heavy),
     _twins,

@@ -256,8 +256,9 @@ def _model(law: ElementLaw, entries: int) -> Model:
     alone = len(cells) == 1
 
     def statistic(state: State) -> tuple[float, ...]:
-        return law.statistic(
-            tuple(part[1] if isinstance(part, tuple) else part for part in ([state] if alone else state))
-        )
+        parts = [state] if alone else state
+        if law.pairs:  # without the number of announced intrusions, which is public
+            return law.statistic(tuple(part[:2] if isinstance(part, tuple) else part for part in parts))
+        return law.statistic(tuple(part[1] if isinstance(part, tuple) else part for part in parts))
 
     return Model(cells[0] if alone else product_cell(*cells), statistic, tuple(map(float, law.scales)), entries)

@@ -12,6 +12,7 @@ import pytest
 
 import discreet as dc
 from discreet.pan.responses import ONE, Response
+from discreet.pan.window import Window
 from discreet_audit import literal_pan
 from discreet_audit.pan_laws import Model, bit_cell, joint_law, loss_between, models_of, worst_loss
 
@@ -32,6 +33,8 @@ ESTIMATORS = {
     "distinct count": lambda: PAN.DistinctCount(budget=dc.Budget(1.0), buckets=16, levels=8),
     "cropped mean": lambda: PAN.CroppedMean(2, 3, budget=dc.Budget(1.0)),
     "heavy fraction": lambda: PAN.HeavyFraction(4, 4, budget=dc.Budget(1.0)),
+    "heavy fraction, counters": lambda: PAN.HeavyFraction(4, 4, budget=dc.Budget(1.0), method="counters"),
+    "heavy fraction, any k": lambda: PAN.HeavyFraction(4, 2, budget=dc.Budget(1.0), max_count=4),
     "heavy fraction, ladder": lambda: PAN.HeavyFraction(4, 2, budget=dc.Budget(1.0), method="ladder", max_count=2),
     "modular, response": lambda: PAN.ModularIncidence(2, 4, budget=dc.Budget(1.0), shift="response"),
     "modular, squares": lambda: PAN.ModularIncidence(2, 7, budget=dc.Budget(1.0), shift="squares"),
@@ -130,6 +133,32 @@ def test_cropped_mean_noise_after_rescaling_is_caught():
     assert worst_loss(after, ONE_LOOK, most=3)[0] > 3
     before = literal_pan.cropped_mean_noise_after_rescaling(epsilon, t, before=True)
     assert worst_loss(before, ONE_LOOK, most=3)[0] <= 2 * epsilon
+
+
+def test_signs_with_the_noise_of_bits_are_caught():
+    """An entry of a window counts 1, -1 or 0: changing it moves the sum by 2, and noise for 1 is too little."""
+
+    def loss(scale):
+        model = Model(bit_cell(0.25, 0.75, 1), lambda cell: (2.0 * cell[1] - 1,), (scale,), 1)
+        return worst_loss(model, [("look", "output"), ("output", "look")], most=1)[0]
+
+    assert loss(2 / 0.5) <= math.log(3) + 0.5
+    assert loss(1 / 0.5) > math.log(3) + 0.5
+
+
+def test_a_window_has_the_mean_it_says_for_every_count():
+    """E[sign] = W (2 (p0 + gap f) - 1) with f the ramp from low to high, for every modulus, window and count."""
+    p0, p1 = 0.25, 0.75
+    for modulus in range(1, 6):
+        for low in range(modulus):
+            for high in range(low + 1, modulus + 1):
+                expected = Window((modulus,), (1,), low, high).expected
+                for n in range(8):
+                    law = joint_law(Model(bit_cell(p0, p1, modulus), lambda c: (0.0,), (), 1), (*[0] * n, "look"))
+                    cells = {table[0][:2]: p for (table,), p in law.items()}
+                    mean = math.fsum(p * (2 * bit - 1) for (u, bit), p in cells.items() if low <= u < high)
+                    ramp = min(max(n - low, 0), high - low) / (high - low)
+                    assert mean == pytest.approx(expected * (2 * (p0 + (p1 - p0) * ramp) - 1), abs=1e-12)
 
 
 @pytest.mark.parametrize("only_one", [True, False])

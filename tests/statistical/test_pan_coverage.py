@@ -57,6 +57,27 @@ def test_modular_intervals_hold_together():
     assert (np.abs(values.mean(axis=0) - truth) < 5 * values.std(axis=0) / np.sqrt(1000)).all()
 
 
+@pytest.mark.parametrize(
+    ("make", "asked", "truth"),
+    [
+        (functools.partial(PAN.CroppedMean, SIZE, 8), {"t": 3}, np.minimum(COUNTS, 3).mean()),
+        (functools.partial(PAN.HeavyFraction, SIZE, max_count=40), {"k": 4}, RAMP),
+        (functools.partial(PAN.HeavyFraction, SIZE, 4, method="counters"), {"rho": 1e-9}, (COUNTS >= 4).mean()),
+    ],
+    ids=["a smaller t", "any k", "any rho"],
+)
+def test_what_is_asked_at_the_release_is_covered_and_unbiased(make, asked, truth):
+    """250 runs at 95%, as above."""
+    estimates = []
+    for seed in range(250):
+        made = make(budget=BUDGET, source=seeded_source(seed), output_share=0.2)
+        made.update(EVENTS)
+        estimates.append(made.release(**asked))
+    assert sum(e.lower <= truth <= e.upper for e in estimates) >= 238
+    values = np.array([e.unbiased for e in estimates])
+    assert abs(values.mean() - truth) < 5 * values.std() / np.sqrt(len(values))
+
+
 @pytest.mark.parametrize("count", [0, 40, 3000])
 def test_distinct_counts_are_covered(count):
     make = functools.partial(PAN.DistinctCount, buckets=128, levels=8, output_share=0.1)

@@ -73,6 +73,7 @@ class PanEstimator:
     _seeded: bool
     _released: int
     _last: Any
+    _answered: dict[str, Any]  # what the last release was asked
     _charge: StateCharge | None
 
     # ---- making one ----------------------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ class PanEstimator:
         check_payer(account, charge_id, self._source)
         self._settings = Settings.of(as_budget(budget).pure(self.name), options, self._width)
         self._seeded = self._source is not None and self._source.seeded
-        self._released, self._last = 0, None
+        self._released, self._last, self._answered = 0, None, {}
         self._lock = threading.Lock()
         _ = self.response  # which has to exist
         if self._sensitivity(1) > MAX_SCALE * self._settings.epsilon_output:
@@ -140,10 +141,26 @@ class PanEstimator:
         not: returning an old release then would tell that nothing did. `last` is the old one. The last release erases
         the table; later calls return it again, and later updates raise `ParameterError`.
         """
+        return self._answer()
+
+    def question(self) -> dict[str, Any]:
+        """What a release would be asked, checked: nothing here; `t` or `k` where it may be chosen at the release."""
+        return {}
+
+    def _answer(self, **asked: Any) -> Any:
+        """One release of the planned ones, for this question; what is wrong with it is refused before it is spent."""
         with self._lock:
+            ask: Any = self.question  # which takes what its estimator may be asked
+            question = ask(**asked)
             if self._released == self._settings.releases:
+                if question != self._answered:
+                    told = ", ".join(f"{name}={value}" for name, value in self._answered.items())
+                    raise ParameterError(f"all {self._released} releases were made, the last one for {told}")
                 return self._last
-            self._last = self._read(self._source or fresh_source())
+            # The same state, asked this: an estimator around the same table.
+            asking = object.__new__(type(self))
+            asking.__dict__.update(self.__dict__, **{f"_{name}": value for name, value in question.items()})
+            self._last, self._answered = asking._read(self._source or fresh_source()), question
             self._released += 1
             if self._released == self._settings.releases:
                 self._table.erase()
@@ -229,6 +246,8 @@ class PanEstimator:
                 "released": self._released,
                 "last": None if self._last is None else self._pack(self._last),
                 "seeded": self._seeded,
+                # Only where the question is not the one that the state was made with.
+                **({"answered": self._answered} if self._last is not None and self._answered != self._usual else {}),
                 # Only where a ledger paid: without one, states are as they always were.
                 **({} if self._charge is None else {"charge": self._charge.to_list()}),
             }
@@ -257,6 +276,8 @@ class PanEstimator:
             made._released = whole_number("released", header["released"], 0, releases)
             made._seeded = bool(header["seeded"])
             made._last = None if last is None else made._unpack(last)
+            ask: Any = made.question
+            made._answered = {} if last is None else ask(**header.get("answered", made._usual))
             saved = saved_charge(header.get("charge"))
             if (last is None) != (made._released == 0) or made._table.erased != (made._released == releases):
                 raise CorruptStateError("state does not agree with itself about its releases")
@@ -266,6 +287,11 @@ class PanEstimator:
         bill, more = made._bill(made._settings.epsilon), made._beyond_the_plan(made.intrusions)
         made._charge = StateCharge.restored(saved, ledger, bill, made._seeded, more)
         return made
+
+    @property
+    def _usual(self) -> dict[str, Any]:
+        """The question that a state was made with; None where it was left to the release."""
+        return {}
 
     def _check_table(self) -> None:
         """That the restored table is one this estimator would have built."""

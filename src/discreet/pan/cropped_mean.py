@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet import _native
-from discreet.errors import CorruptStateError
+from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, numbers
 from discreet.pan._sampled import SampledBits
 from discreet.pan.seam import ElementLaw
 from discreet.pan.settings import Options
+from discreet.pan.window import Window
 from discreet.privacy import Budget
 from discreet.privacy.checks import whole_number
 
@@ -42,6 +43,8 @@ class CroppedMean(SampledBits):
     Noise: as for the density, Z on the number of ones before rescaling by t/(m gap). The paper's t/(epsilon m) after
         rescaling ([PAN] Figure 2) is too little.
     Error: t times that of the density. Follows [PAN] section 3.1, Figure 2 and Theorem 3.3.
+    release(t=s) with s < t asks the same state for min(n_x, s): `discreet.pan.window` says why it can tell. Only the
+        entries whose counter is below s are read, so the error is sqrt(t/s) times that of a state made for s.
 
     After an announced intrusion the counters must be drawn anew, since their movement between two looks would be n_x
     itself. The mean of t (1 - prod_e (1 - min(n_xe, t)/t)) over the epochs e between intrusions is then what is
@@ -55,7 +58,7 @@ class CroppedMean(SampledBits):
     def __init__(
         self, universe: object, t: int, *, budget: Budget, sample_size: int | None = None, **options: Unpack[Options]
     ) -> None:
-        self._t = whole_number("t", t, 1, MAX_T)
+        self._t = self._modulus = whole_number("t", t, 1, MAX_T)
         self._sample(universe, sample_size)
         self._start(budget, options)
 
@@ -76,9 +79,35 @@ class CroppedMean(SampledBits):
     def _top(self) -> int:
         return self._t
 
+    def release(self, t: int | None = None) -> PanEstimate:
+        """The estimate, with its interval and guarantee: of min(n_x, t), for a t up to the one of the state.
+
+        Every release spends its own part of the budget, whatever it is asked. A smaller t cannot be answered after an
+        announced intrusion: the counters were drawn anew.
+        """
+        answer: PanEstimate = self._answer(t=t)
+        return answer
+
+    def question(self, t: int | None = None) -> dict[str, Any]:
+        """The t that a release is asked; by default the one of the state."""
+        asked = whole_number("t", self._t if t is None else t, 1, self._modulus)
+        if asked < self._modulus and self.intrusions:
+            raise ParameterError("after an announced intrusion only the t that the state was made with can be answered")
+        return {"t": asked}
+
+    @property
+    def _usual(self) -> dict[str, Any]:
+        return {"t": self._t}
+
+    def _sensitivity(self, intrusions: int) -> int:
+        # Below a smaller t an entry counts 1, -1 or 0.
+        return 1 if self._t == self._modulus else 2
+
     def element_laws(self) -> list[ElementLaw]:
-        """A bit that is drawn at every t-th occurrence."""
-        return [self._law_of_bits(self._t)]
+        """A bit that is drawn at every t-th occurrence, and its sign below half of t."""
+        half = Window((self._modulus,), (1,), 0, self._modulus // 2)
+        signs = [half.law(self, self._modulus)] if self._modulus > 1 else []
+        return [self._law_of_bits(self._modulus), *signs]
 
     def _build(self, source: RandomSource) -> _native.PanTable:
         table = self._cells(source)
@@ -86,6 +115,10 @@ class CroppedMean(SampledBits):
         return table
 
     def _read(self, source: RandomSource) -> PanEstimate:
+        if self._t < self._modulus:
+            below = Window((self._modulus,), (self._sample_size,), 0, self._t).read(self, source)
+            value, lower, upper = (self._t * fraction for fraction in below)
+            return self._estimate(value, lower, upper, float(self._t))
         estimate = super()._read(source)
         upper = min(estimate.upper * largest_ratio(self.intrusions), float(self._t))
         return replace(estimate, upper=upper)
@@ -95,7 +128,7 @@ class CroppedMean(SampledBits):
 
     def _adopt(self, parameters: dict[str, Any]) -> None:
         super()._adopt(parameters)
-        self._t = whole_number("t", parameters["t"], 1, MAX_T)
+        self._t = self._modulus = whole_number("t", parameters["t"], 1, MAX_T)
 
     def _check_table(self) -> None:
         super()._check_table()

@@ -20,6 +20,7 @@ from discreet.pan.ladder import Ladder
 from discreet.pan.responses import Response, gap_of
 from discreet.pan.seam import ElementLaw
 from discreet.pan.settings import Options, Settings
+from discreet.pan.window import Window
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number, whole_number
 
@@ -36,15 +37,21 @@ class HeavyFraction(Sampled):
 
     Unit: all occurrences of one element. Guarantee: pure epsilon, for one unannounced intrusion and the output.
 
-    method="two_tables" (the default): with b = k and a = floor(k/(1+rho)), (E_b - E_a)/(b - a) is the mean of
+    method="two_tables" (the default for one k): with b = k and a = floor(k/(1+rho)), (E_b - E_a)/(b - a) is the mean of
         min(max((n_x - a)/(b - a), 0), 1). So for every stream it lies between the fraction with n_x >= k and the
         fraction with n_x > k/(1+rho). The cropped means E_b and E_a come from disjoint parts of the sample, in the
         ratio b : a that is best; an element is in one of them, so neither epsilon nor the noise is shared.
+    method="counters" (the default with `max_count`): any k up to `max_count`, and any rho, chosen at the release. The
+        same ramp is read from the counters and bits together (`discreet.pan.window`), of tables with moduli 1, 2, 4, up
+        to `max_count`, on disjoint parts of the sample. So nothing is shared here either. With a tiny rho it is the
+        fraction with n_x >= k itself. With k and no `max_count` there is one table, for that k and those below. After
+        an announced intrusion the counters are drawn anew: it has no interval then, and two tables still have one.
     method="ladder": [PAN] Figure 3: a table for each of t_i = (1+rho)^i up to `max_count`, every element in all of
         them, occurrences counted r_x in [1, 1+rho] times, and the recursion from the top. Two corrections: step 4
         publishes the sum of the intervals from k up, not one interval; and since it depends on every table, so does
-        its sensitivity. epsilon_state is shared by the tables.
-    Error: two tables about (b+a)/(b-a) times that of the density; the ladder's grows with the number of tables.
+        its sensitivity. epsilon_state is shared by the tables. Its tables know nothing of k, which a release chooses.
+    Error: two tables about (b+a)/(b-a) times that of the density; counters sqrt(k/(k-a)) times for one table, and for L
+        tables between sqrt(L) and sqrt(2 L) times at rho = 1; the ladder's grows with the number of tables.
     Follows [PAN] section 4, Theorem 4.1.
     """
 
@@ -54,19 +61,21 @@ class HeavyFraction(Sampled):
     def __init__(
         self,
         universe: object,
-        k: int,
+        k: int | None = None,
         *,
         budget: Budget,
         rho: float = 1.0,
-        method: str = "two_tables",
+        method: str | None = None,
         max_count: int | None = None,
         sample_size: int | None = None,
         **options: Unpack[Options],
     ) -> None:
         self._choose(k, rho, method, max_count)
         self._sample(universe, sample_size)
-        if method == "two_tables" and self._sample_size < 2:
+        if self._method == "two_tables" and self._sample_size < 2:
             raise ParameterError("two tables need a sample of at least 2 elements")
+        if self._method == "counters" and self._sample_size < len(self._tables):
+            raise ParameterError(f"counters up to this count need a sample of at least {len(self._tables)} elements")
         self._start(budget, options)
 
     @classmethod
@@ -88,23 +97,64 @@ class HeavyFraction(Sampled):
         return cls(universe, k, budget=Budget(epsilon), rho=rho, sample_size=m, **options)
 
     def _choose(self, k: object, rho: object, method: object, max_count: object) -> None:
-        self._k = whole_number("k", k, 1, MAX_T)
-        self._rho = positive_number("rho", rho)
-        if method not in ("two_tables", "ladder"):
-            raise ParameterError(f"method must be 'two_tables' or 'ladder', not {method!r}")
+        if method is None:
+            method = "two_tables" if max_count is None and k is not None else "counters"
+        if method not in ("two_tables", "counters", "ladder"):
+            raise ParameterError(f"method must be 'two_tables', 'counters' or 'ladder', not {method!r}")
         self._method = str(method)
-        if (max_count is None) != (method == "two_tables"):
-            raise ParameterError("max_count, the most often an element occurs, is for method='ladder', which needs it")
+        self._k = None if k is None else whole_number("k", k, 1, MAX_T)
+        self._rho = positive_number("rho", rho)
+        if k is None and (method == "two_tables" or max_count is None):
+            raise ParameterError("k is needed; or max_count, the most an element occurs, to choose k at a release")
+        if (max_count is None and method == "ladder") or (max_count is not None and method == "two_tables"):
+            raise ParameterError(
+                "max_count, the most often an element occurs, is for method='counters' or 'ladder', which needs it"
+            )
         self._max_count = None
         if max_count is not None:
-            self._max_count = whole_number("max_count", max_count, max(2, self._k), 2**32)
-            if self._rho > 1 or self._rho < 1 / 64:
-                raise ParameterError(f"rho must be from 1/64 to 1 for method='ladder', not {rho!r}")
+            self._max_count = whole_number("max_count", max_count, max(2, self._k or 1), 2**32)
+        if method == "ladder" and (self._rho > 1 or self._rho < 1 / 64):
+            raise ParameterError(f"rho must be from 1/64 to 1 for method='ladder', not {rho!r}")
+        self._most = self._max_count or self._high
 
     @property
-    def k(self) -> int:
-        """How often a heavy element occurs."""
+    def k(self) -> int | None:
+        """How often a heavy element occurs; None if only a release says it."""
         return self._k
+
+    def release(self, k: int | None = None, *, rho: float | None = None) -> PanEstimate:
+        """The estimate, with its interval and guarantee: of the fraction with k occurrences or more, up to 1 + rho.
+
+        `method="counters"` takes any k up to `max_count` and any rho, the ladder any k. Every release spends its own
+        part of the budget, whatever it is asked; the interval is that of this one.
+        """
+        answer: PanEstimate = self._answer(k=k, rho=rho)
+        return answer
+
+    def question(self, k: int | None = None, rho: float | None = None) -> dict[str, Any]:
+        """The k and rho that a release is asked; by default those that the state was made with."""
+        if k is None and self._k is None:
+            raise ParameterError("say what is asked: release(k=...), how often is heavy; the state has no k of its own")
+        asked = whole_number("k", self._k if k is None else k, 1, self._most)
+        within = self._rho if rho is None else positive_number("rho", rho)
+        if self._method == "two_tables" and asked != self._k:
+            raise ParameterError(
+                f"the two tables were made for k = {self._k}; a state made with max_count answers for any k up to it"
+            )
+        if self._method != "counters" and within != self._rho:
+            raise ParameterError(f"the tables were made for rho = {self._rho:g}; method='counters' answers for any rho")
+        return {"k": asked, "rho": within}
+
+    @property
+    def _usual(self) -> dict[str, Any]:
+        return {"k": self._k, "rho": self._rho}
+
+    @property
+    def _high(self) -> int:
+        """The k that is asked; where none is, the largest that may be."""
+        k = self._max_count if self._k is None else self._k
+        assert k is not None
+        return k
 
     @property
     def rho(self) -> float:
@@ -114,7 +164,9 @@ class HeavyFraction(Sampled):
     def element_laws(self) -> list[ElementLaw]:
         """A bit in one of two tables, or one in each table of the ladder, for two multiplicities r_x."""
         if self._method == "two_tables":
-            return [self._law_of_bits(modulus) for modulus in (self._k, self._a) if modulus]
+            return [self._law_of_bits(modulus) for modulus in (self._high, self._a) if modulus]
+        if self._method == "counters":
+            return [self._window.law(self, modulus) for modulus in self._tables if modulus >= self._high]
         weights, _ = self._ladder.parts
 
         def total(bits: tuple[int, ...]) -> tuple[float, ...]:
@@ -128,12 +180,12 @@ class HeavyFraction(Sampled):
 
     @property
     def _a(self) -> int:
-        return math.floor(Fraction(self._k) / (1 + Fraction(self._rho)))
+        return math.floor(Fraction(self._high) / (1 + Fraction(self._rho)))
 
     @property
     def _sizes(self) -> tuple[int, int]:
         """How many of the sampled elements are in the table of b and in that of a; the latter none when a = 0."""
-        m, a, b = self._sample_size, self._a, self._k
+        m, a, b = self._sample_size, self._a, self._high
         if a == 0:
             return m, 0
         of_b = min(max(round(m * b / (a + b)), 1), m - 1)
@@ -142,28 +194,37 @@ class HeavyFraction(Sampled):
     def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
         if self._method == "ladder":
             return self._ladder_width(settings, epsilon_state, epsilon_output)
+        gap = gap_of(settings.response, epsilon_state, settings.announced_intrusions)
+        if self._method == "counters":
+            return self._window.bound(gap, 2 / Fraction(epsilon_output), settings.beta)
         if self._sample_size < 2:
             return math.inf
-        gap = gap_of(settings.response, epsilon_state, settings.announced_intrusions)
-        parts = [(t, m) for t, m in zip((self._k, self._a), self._sizes, strict=True) if m]
+        parts = [(t, m) for t, m in zip((self._high, self._a), self._sizes, strict=True) if m]
         return sum(t * count_bound(m, epsilon_output, settings.beta / len(parts)) / (m * gap) for t, m in parts) / (
-            self._k - self._a
+            self._high - self._a
         )
 
     def _build(self, source: RandomSource) -> _native.PanTable:
         if self._method == "ladder":
             return self._build_ladder(source)
         table = self._cells(source, shuffled=True)
-        of_b, of_a = self._sizes
-        moduli = np.repeat(np.array([self._k, max(self._a, 1)], np.uint64), [of_b, of_a])
+        if self._method == "counters":
+            moduli = np.repeat(np.array(self._tables, np.uint64), self._window.sizes)
+        else:
+            moduli = np.repeat(np.array([self._high, max(self._a, 1)], np.uint64), self._sizes)
         table.add_bits(moduli, numbers(1), self._native_source)
         return table
 
     def _read(self, source: RandomSource) -> PanEstimate:
         if self._method == "ladder":
             return self._read_ladder(source)
+        if self._method == "counters":
+            value, lower, upper = self._window.read(self, source)
+            if self.intrusions:  # the counters were drawn anew, and no longer say how often an element came
+                lower, upper = 0.0, 1.0
+            return self._estimate(value, lower, upper)
         scale, p0_gap = self.noise_scale, self._chances()
-        parts = [(t, m) for t, m in zip((self._k, self._a), self._sizes, strict=True) if m]
+        parts = [(t, m) for t, m in zip((self._high, self._a), self._sizes, strict=True) if m]
         beta, first = self._settings.beta / len(parts), 0
         means = []
         for t, m in parts:
@@ -174,21 +235,37 @@ class HeavyFraction(Sampled):
         if len(means) == 1:
             means.append([0.0, 0.0, 0.0])
         (e_b, low_b, high_b), (e_a, low_a, high_a) = means
-        ratio, width = largest_ratio(self.intrusions), self._k - self._a
+        ratio, width = largest_ratio(self.intrusions), self._high - self._a
         lower, upper = max(low_b, 0.0) - max(high_a, 0.0) * ratio, max(high_b, 0.0) * ratio - max(low_a, 0.0)
         return self._estimate((e_b - e_a) / width, lower / width, upper / width)
+
+    # ---- counters ------------------------------------------------------------------------------------------------
+
+    @property
+    def _tables(self) -> tuple[int, ...]:
+        """The moduli, from the largest: powers of 2 up to the largest count, or the one k."""
+        if self._max_count is None:
+            return (self._most,)
+        return tuple(2**j for j in range((self._max_count - 1).bit_length(), -1, -1))
+
+    @property
+    def _window(self) -> Window:
+        """What is read for the k that is asked, of tables that all have about as many entries."""
+        each, over = divmod(self._sample_size, len(self._tables))
+        sizes = tuple(each + (place < over) for place in range(len(self._tables)))
+        return Window(self._tables, sizes, self._a, self._high)
 
     # ---- the paper's ladder --------------------------------------------------------------------------------------
 
     @property
     def _ladder(self) -> Ladder:
         assert self._max_count is not None
-        return Ladder(self._k, self._rho, self._max_count)
+        return Ladder(self._high, self._rho, self._max_count)
 
     @property
     def response(self) -> Response:
         """The coins of the bits; the tables of the ladder share epsilon_state."""
-        tables = 1 if self._method == "two_tables" else len(self._ladder.rungs)
+        tables = len(self._ladder.rungs) if self._method == "ladder" else 1
         return Response.of(self._settings.response, self._settings.epsilon_state / tables)
 
     def _build_ladder(self, source: RandomSource) -> _native.PanTable:
@@ -201,8 +278,11 @@ class HeavyFraction(Sampled):
         return table
 
     def _sensitivity(self, intrusions: int) -> int:
-        # An element is in one of the two tables. It is in every table of the ladder, and may move each count by 1.
-        return 1 if self._method == "two_tables" else sum(map(abs, self._ladder.parts[0]))
+        # An element is in one of the two tables, or counts 1, -1 or 0 in one of those with counters. It is in every
+        # table of the ladder, and may move each count by 1.
+        if self._method == "ladder":
+            return sum(map(abs, self._ladder.parts[0]))
+        return 2 if self._method == "counters" else 1
 
     def _ladder_width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
         gap = gap_of(settings.response, epsilon_state / len(self._ladder.rungs), settings.announced_intrusions)
@@ -230,10 +310,11 @@ class HeavyFraction(Sampled):
 
     def _check_table(self) -> None:
         super()._check_table()
-        expected = 1 if self._method == "two_tables" else len(self._ladder.rungs)
-        first = self._k if self._method == "two_tables" else _GRID
+        expected = len(self._ladder.rungs) if self._method == "ladder" else 1
+        first = {"two_tables": self._high, "counters": self._tables[0], "ladder": _GRID}[self._method]
         if self._table.layers != expected or self._table.modulus(0) != first:
             raise CorruptStateError("state has a table for another k")
 
     def _describe(self) -> str:
-        return f"{super()._describe()}, k={self._k}, rho={self._rho:g}, method={self._method!r}"
+        k = self._k if self._max_count is None else f"{self._k}, max_count={self._max_count}"
+        return f"{super()._describe()}, k={k}, rho={self._rho:g}, method={self._method!r}"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Incidence"]
 
 LARGEST_PRIME = 2**31 - 1  # a prime that leaves 3 when divided by 4
+_MOST = 2**30
 
 
 class Incidence(Sampled):
@@ -43,6 +44,8 @@ class Incidence(Sampled):
     method="primes": [PAN] Figure 4, rebuilt: counters modulo several random primes from the smallest
         4 log2(max_count)/collision of them, each with k-ary randomised response, and the smallest of the fractions
         found at t. The counters of an element share the budget (the paper's theorem does not split it).
+    Neither table depends on t, which a release reads: it may be chosen then, release(t=3), any t up to `max_count` (or
+        2^30) from one state, and each such release is one of the planned ones.
     Error: squares about twice that of the density. Follows [PAN] section 5, Theorem 5.1.
     """
 
@@ -52,7 +55,7 @@ class Incidence(Sampled):
     def __init__(
         self,
         universe: object,
-        t: int,
+        t: int | None = None,
         *,
         budget: Budget,
         method: str = "squares",
@@ -63,7 +66,7 @@ class Incidence(Sampled):
         **options: Unpack[Options],
     ) -> None:
         self._choose(t, method, max_count, primes, collision)
-        self._moduli = [_squares_prime(self._t, self._max_count)]
+        self._moduli = [_squares_prime(self._max_count)]
         if self._method == "primes":  # they are drawn with the state; until then, the largest there are
             self._moduli = [self._pool[-1]] * self._primes
         self._chooses_share = options.get("output_share") is None
@@ -82,19 +85,43 @@ class Incidence(Sampled):
         return cls(universe, t, budget=Budget(epsilon), sample_size=m, **options)
 
     def _choose(self, t: object, method: object, max_count: object, primes: object, collision: object) -> None:
-        self._t = whole_number("t", t, 0, 2**30)
+        self._t = None if t is None else whole_number("t", t, 0, _MOST)
         if method not in ("squares", "primes"):
             raise ParameterError(f"method must be 'squares' or 'primes', not {method!r}")
         self._method = str(method)
-        self._max_count = None if max_count is None else whole_number("max_count", max_count, max(self._t, 2), 2**30)
+        least = max(self._t or 0, 2)
+        self._max_count = None if max_count is None else whole_number("max_count", max_count, least, _MOST)
         if method == "primes" and max_count is None:
             raise ParameterError("method='primes' needs max_count, the most often an element occurs")
         self._primes = whole_number("primes", primes, 1, 64)
         self._collision = probability("collision", collision)
 
     @property
-    def t(self) -> int:
-        """The number of occurrences that is looked for."""
+    def t(self) -> int | None:
+        """The number of occurrences that is looked for; None if only a release says it."""
+        return self._t
+
+    def release(self, t: int | None = None) -> PanEstimate:
+        """The estimate, with its interval and guarantee: of the fraction with exactly t occurrences.
+
+        Every release spends its own part of the budget, whatever it is asked; the interval is that of this one.
+        """
+        answer: PanEstimate = self._answer(t=t)
+        return answer
+
+    def question(self, t: int | None = None) -> dict[str, Any]:
+        """The t that a release is asked; by default the one that the state was made with."""
+        if t is None and self._t is None:
+            raise ParameterError("say what is asked: release(t=...), how often exactly; the state has no t of its own")
+        return {"t": whole_number("t", self._t if t is None else t, 0, self._max_count or _MOST)}
+
+    @property
+    def _usual(self) -> dict[str, Any]:
+        return {"t": self._t}
+
+    @property
+    def _target(self) -> int:
+        assert self._t is not None  # a release has asked
         return self._t
 
     @property
@@ -118,7 +145,7 @@ class Incidence(Sampled):
 
         Every value is listed: for a max_count of at most 60, or primes whose product is at most 256.
         """
-        t, moduli = self._t, self._moduli
+        t, moduli = self._t or 0, self._moduli
         if math.prod(moduli) > (256 if self._method == "primes" else 64):
             raise ParameterError("give the incidence estimator a max_count of at most 60, or two small primes")
         if self._method == "primes":
@@ -185,7 +212,7 @@ class Incidence(Sampled):
         if self.intrusions:
             return self._read_rerandomised(source)
         m, scale = self._sample_size, self.noise_scale
-        count = int(self.counted(source, 1, partial(self._table.noisy_squares, 0, self._t))[0])
+        count = int(self.counted(source, 1, partial(self._table.noisy_squares, 0, self._target))[0])
         low, high = (float(level) for level in square_levels(self._moduli[0], self._settings.epsilon_state))
         ends = (count / m, *mean_interval(count, m, scale, self._settings.beta))
         value, lower, upper = ((p - low) / (high - low) for p in ends)
@@ -205,7 +232,7 @@ class Incidence(Sampled):
 
     def _read_rerandomised(self, source: RandomSource) -> PanEstimate:
         m = self._sample_size
-        squares, zeros = map(int, self.counted(source, 2, partial(self._table.noisy_squares, 0, self._t)))
+        squares, zeros = map(int, self.counted(source, 2, partial(self._table.noisy_squares, 0, self._target)))
         at_square, at_zero, otherwise = square_filter(self._moduli[0], self._settings.epsilon_state, self.intrusions)
         value = (squares * at_square + zeros * at_zero + (m - squares - zeros) * otherwise) / m
         reach = self._squares_reach(self._settings.epsilon_state, self.intrusions, self.epsilon_output, self._settings)
@@ -242,7 +269,7 @@ class Incidence(Sampled):
         found = []
         for layer, modulus in enumerate(self._moduli):
             residues = self.counted(source, modulus, partial(self._table.noisy_residues, layer))
-            count = int(residues[self._t % modulus])
+            count = int(residues[self._target % modulus])
             base, gap = self._prime_gap(modulus, s.epsilon_state, self.intrusions)
             found.append((count / m - base) / gap)
         reaches = self._prime_reaches(s.epsilon_state, self.intrusions, self.epsilon_output, s)
@@ -274,7 +301,7 @@ class Incidence(Sampled):
         if not isinstance(moduli, list) or not moduli:
             raise ParameterError("no moduli")
         self._moduli = [whole_number("modulus", modulus, 2, LARGEST_PRIME) for modulus in moduli]
-        if self._method == "squares" and self._moduli != [_squares_prime(self._t, self._max_count)]:
+        if self._method == "squares" and self._moduli != [_squares_prime(self._max_count)]:
             raise ParameterError("not the prime of this t")
 
     def _check_table(self) -> None:
@@ -313,11 +340,11 @@ def square_filter(prime: int, epsilon_state: Fraction, rounds: int) -> tuple[flo
     return flat + chi, flat + z.real, flat - chi
 
 
-def _squares_prime(t: int, max_count: int | None) -> int:
+def _squares_prime(max_count: int | None) -> int:
     """The smallest prime = 3 (mod 4) above the largest count; the largest there is when that is not known."""
     if max_count is None:
         return LARGEST_PRIME
-    candidate = max(max_count, t, 6) + 1
+    candidate = max(max_count, 6) + 1
     candidate += (3 - candidate) % 4
     while any(candidate % d == 0 for d in range(3, math.isqrt(candidate) + 1, 2)):
         candidate += 4

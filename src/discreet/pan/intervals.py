@@ -17,7 +17,15 @@ import numpy as np
 
 from discreet.errors import ParameterError
 
-__all__ = ["choose_share", "count_bound", "linear_bound", "mean_interval", "noise_bound", "smallest_sample"]
+__all__ = [
+    "choose_share",
+    "count_bound",
+    "linear_bound",
+    "mean_interval",
+    "noise_bound",
+    "signs_bound",
+    "smallest_sample",
+]
 
 _SHARES = [Fraction(1, 2 << j) for j in range(10)]
 
@@ -35,6 +43,19 @@ def noise_bound(epsilon: float, beta: float) -> float:
     """|Z| stays below this but for a probability of beta; Z is discrete Laplace of scale 1/epsilon."""
     # P[|Z| > b] = 2 q^(floor(b) + 1)/(1 + q) <= 2 q^b/(1 + q) with q = e^-epsilon
     return math.log(2 / ((1 + math.exp(-epsilon)) * beta)) / epsilon
+
+
+def signs_bound(expected: float, scale: Fraction, beta: float) -> float:
+    """|S + Z - E[S]| stays below this but for a probability of beta; Z is discrete Laplace.
+
+    S is a sum of signs -1, 0 and 1, of which `expected` are not 0 on average: its variance is at most that, and a sign
+    is within 2 of its mean, so this is Bernstein's bound for independent signs. Ours are those of a sample without
+    replacement. Given the elements they are independent; the numbers of occurrences in the order of the sample are
+    negatively associated (a random order of fixed numbers is), and each factor of E[e^(sS)] is monotone in one of them.
+    So E[e^(sS)] is at most that of independent ones.
+    """
+    log = math.log(4 / beta)
+    return math.sqrt(2 * expected * log) + 4 * log / 3 + linear_bound([1.0], scale, beta / 2)
 
 
 def mean_interval(noisy_count: int, m: int, scale: Fraction, beta: float) -> tuple[float, float]:

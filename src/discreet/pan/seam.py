@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 __all__ = ["BitCell", "CounterCell", "ElementLaw"]
 
@@ -46,9 +47,10 @@ class ElementLaw:
     """The cells of one element, independent of each other, and what a release counts of them.
 
     `statistic` has a number of each count for the values of the cells (a bit, or a counter); every count is the sum
-    over all elements, with discrete Laplace noise of its scale.
+    over all elements, with discrete Laplace noise of its scale. With `pairs` it is given (counter, bit) for a bit.
     """
 
     cells: tuple[BitCell | CounterCell, ...]
-    statistic: Callable[[tuple[int, ...]], tuple[float, ...]]
+    statistic: Callable[[tuple[Any, ...]], tuple[float, ...]]
     scales: tuple[Fraction, ...]
+    pairs: bool = False

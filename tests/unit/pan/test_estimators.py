@@ -26,6 +26,7 @@ MAKERS = {
     "cropped": lambda **o: PAN.CroppedMean(1000, 5, budget=BUDGET, **o),
     "heavy": lambda **o: PAN.HeavyFraction(1000, 4, budget=BUDGET, **o),
     "heavy, ladder": lambda **o: PAN.HeavyFraction(1000, 4, budget=BUDGET, method="ladder", max_count=64, **o),
+    "heavy, any k": lambda **o: PAN.HeavyFraction(1000, 4, budget=BUDGET, max_count=64, **o),
     "modular": lambda **o: PAN.ModularIncidence(1000, 5, budget=BUDGET, **o),
     "modular, squares": lambda **o: PAN.ModularIncidence(1000, 11, budget=BUDGET, shift="squares", **o),
     "modular, program": lambda **o: PAN.ModularIncidence(1000, 3, budget=BUDGET, solver="linear_program", **o),

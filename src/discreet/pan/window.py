@@ -1,0 +1,70 @@
+"""Reading a bit together with its counter: how many elements occurred more than u times, for any u, from one table.
+
+A cell of the cropped mean is a bit and a counter modulo t that starts anywhere; the bit is drawn from D1 when the
+counter passes 0. After n occurrences the counter is at u. It passed 0 if and only if n > u: from the start u + t - n it
+did, from u - n it did not, and one of the two is in 0..t-1 (for n >= t it did in any case). So among the elements whose
+counter is at u the bits are a density estimator for "occurred more than u times", with u uniform, whatever n is.
+The table is made without knowing which u will be asked: [PAN] section 4 needs a table for each.
+
+    S = sum over entries with low <= counter < high of +1 for a 1 and -1 for a 0,    W = E[number of such entries]
+    E[S]/W = 2 (p0 + gap f) - 1,    f = mean over the universe of min(max(n - low, 0), high - low)/(high - low)
+
+The cells are what they are: a look is as private as that of the cropped mean. Any change of one element's cells moves S
+by at most 2, so discrete Laplace noise of scale 2/epsilon_output makes it private; W is public.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from discreet.pan.intervals import signs_bound
+from discreet.pan.seam import ElementLaw
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from discreet.noise import RandomSource
+    from discreet.pan._sampled import Sampled
+
+__all__ = ["Window"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The entries whose counter is from `low` to `high` - 1, of the tables with a modulus of at least `high`."""
+
+    moduli: tuple[int, ...]
+    sizes: tuple[int, ...]  # how many entries have each modulus
+    low: int
+    high: int
+
+    @property
+    def expected(self) -> float:
+        """W: how many entries are in it on average, whatever occurred."""
+        tables = zip(self.moduli, self.sizes, strict=True)
+        return sum(size * (self.high - self.low) / modulus for modulus, size in tables if modulus >= self.high)
+
+    def bound(self, gap: float, scale: Fraction, beta: float) -> float:
+        """The fraction is this close to the truth but for a probability of beta."""
+        return signs_bound(self.expected, scale, beta) / (2 * self.expected * gap)
+
+    def read(self, estimator: Sampled, source: RandomSource) -> tuple[float, float, float]:
+        """The fraction f with the ends of its interval, none of them cut."""
+        total = estimator.counted(source, 1, partial(estimator._table.noisy_signs, 0, self.low, self.high))
+        p0, gap = estimator._chances()
+        f = ((total / self.expected + 1) / 2 - p0) / gap
+        reach = self.bound(gap, estimator.noise_scale, estimator.settings.beta)
+        return f, f - reach, f + reach
+
+    def law(self, estimator: Sampled, modulus: int) -> ElementLaw:
+        """Of an element in the table with this modulus."""
+
+        def sign(cells: tuple[tuple[int, int], ...]) -> tuple[float, ...]:
+            ((counter, bit),) = cells
+            inside = modulus >= self.high and self.low <= counter < self.high
+            return (float(inside * (2 * bit - 1)),)
+
+        scale = estimator.noise_scale * 2 / estimator._sensitivity(0)  # of signs, whatever is asked by default
+        return ElementLaw((estimator._bit(modulus),), sign, (scale,), pairs=True)
