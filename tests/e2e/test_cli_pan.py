@@ -213,6 +213,84 @@ def test_fractions_by_remainder(discreet, evens):
     assert [line.split()[0] for line in table[2:5]] == ["0", "1", "2"]
 
 
+def test_one_state_answers_for_any_t_and_k(discreet, evens, tmp_path):
+    """At epsilon 60 a fraction is off by 0.05 with a probability far below 1e-8."""
+    for name, start, truths in (
+        ("incidence", ["--releases", 3], {"t": {0: 0.5, 1: 0.5, 2: 0.0}}),
+        ("heavy-fraction", ["--releases", 2, "--max-count", 4], {"k": {1: 0.5, 3: 0.0}}),
+        ("cropped-mean", ["--releases", 2, "-t", 2], {"t": {1: 0.5, 2: 0.5}}),
+    ):
+        state = tmp_path / name
+        begin = ["pan", name, evens, "--universe", 20_000, "--epsilon", 60, "--state", state, *start]
+        assert discreet(*begin).returncode == 0
+        ((option, answers),) = truths.items()
+        for asked, truth in answers.items():
+            done = discreet("pan", name, "--state", state, "--release", f"--{option}", asked, "--format", "json")
+            assert done.returncode == 0, done.stderr
+            assert json.loads(done.stdout)["value"] == pytest.approx(truth, abs=0.05)
+        first = next(iter(answers))  # all releases were made, and the last one was asked another question
+        assert discreet("pan", name, "--state", state, "--release", f"--{option}", first).returncode == 2
+
+
+def test_a_question_that_cannot_be_answered_changes_nothing(discreet, evens, tmp_path):
+    state = tmp_path / "s"
+    begin = ["--universe", 20_000, "--epsilon", 1, "--state", state]
+    assert discreet("pan", "heavy-fraction", evens, *begin).returncode == 2  # neither k nor the largest count
+    assert discreet("pan", "incidence", evens, "--universe", 20_000, "--epsilon", 1).returncode == 2  # no t
+    assert discreet("pan", "incidence", evens, *begin, "--max-count", 9).returncode == 0
+    before = state.read_bytes()
+    for arguments in (["--release"], ["--release", "-t", 10], ["-t", 1], ["--release", "--max-count", 8, "-t", 1]):
+        done = discreet("pan", "incidence", evens, "--state", state, *arguments)
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+    assert state.read_bytes() == before
+
+
+@pytest.fixture
+def ballots(tmp_path):
+    """Votes for 101, and vectors: a hundred times odd, even, even, and none."""
+    (tmp_path / "votes.txt").write_text("0:1\n1:0\n2:1\n" * 9)
+    (tmp_path / "vectors.txt").write_text("100\n101\n010\n?\n" * 100)
+    return ["--votes", tmp_path / "votes.txt"], tmp_path / "vectors.txt"
+
+
+def test_inner_products_of_vectors_with_a_voted_one(discreet, ballots, tmp_path):
+    """At epsilon 40 an answer is flipped with a probability of 4e-18; a row that is no vector counts as zeros."""
+    votes, vectors = ballots
+    arguments = ["pan", "inner-product", vectors, "--length", 3, "--epsilon", 40]
+    shown = json.loads(discreet(*arguments, *votes, "--format", "json").stdout)
+    assert (shown["vector"], round(shown["value"])) == ("101", 100)
+    (tmp_path / "vectors.csv").write_text("who,x\n" + "a,100\nb,111\n" * 10)
+    table = discreet("pan", "inner-product", tmp_path / "vectors.csv", "--column", "x", *arguments[3:])
+    assert "The vector that was voted: 000" in table.stdout  # nobody voted
+    for wrong in (["--where", "true"], ["--votes", tmp_path / "nothing"], ["--release"], ["--epsilon", 0]):
+        done = discreet(*arguments, *votes, *wrong)
+        assert (done.returncode, done.stdout) == (2, ""), wrong
+
+
+def test_a_counter_of_inner_products_is_kept_and_paid_for(discreet, ballots, tmp_path):
+    votes, vectors = ballots
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("people", dc.Budget(40.0))
+    pays = ["--ledger", tmp_path / "budgets.sqlite", "--account", "people"]
+    command = ["pan", "inner-product", "--state", tmp_path / "s"]
+    assert discreet(*command, *votes, "--length", 3).returncode == 2  # no epsilon
+    made = discreet(*command, *votes, "--length", 3, "--epsilon", 40, *pays)
+    assert (made.returncode, made.stdout) == (0, ""), made.stderr
+    assert discreet(*command, vectors, "--bad-rows", "error").returncode == 4
+    assert discreet(*command, vectors, "--length", 4).returncode == 2
+    released = discreet(*command, vectors, "--release", "--format", "json", *pays)
+    assert released.returncode == 0, released.stderr
+    shown = json.loads(released.stdout)
+    assert (shown["vector"], round(shown["value"])) == ("101", 100)
+    assert shown["guarantee"]["unit"]["name"] == "Replace"
+    again = discreet(*command, "--release")  # costs nothing
+    assert "101" in again.stdout
+    assert discreet(*command, *votes).returncode == 2  # the vector is fixed
+    charges = [event for event in ledger.history("people") if event.kind == "charge"]
+    assert len(charges) == 1
+    assert discreet(*command, *pays, "--charge-id", "other").returncode == 2
+
+
 def test_the_older_name_of_an_option(discreet, tmp_path):
     (tmp_path / "log.csv").write_text("name,n\nann,1\n,2\n")
     asked = ["pan", "distinct", tmp_path / "log.csv", "--column", "name", "--epsilon", 1]

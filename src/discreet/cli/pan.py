@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet._version import __version__
-from discreet.cli import options
+from discreet.cli import inner_product, options
 from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import Paying, Source, flag, option
 from discreet.cli.output import table_width
@@ -42,6 +42,7 @@ class PanCommand:
     help: str
     own: tuple[click.Option, ...] = ()  # its parameters, by their names there
     needed: tuple[str, ...] = ()  # those without which nothing can start
+    asked: tuple[str, ...] = ()  # those that a release may say, of a state that does not depend on them
     sampled: bool = True  # whether it holds entries for a sample of a universe
 
 
@@ -58,25 +59,36 @@ KINDS = (
         "cropped-mean",
         "CroppedMean",
         "How often elements occur on average, cropped at t times.",
-        (option("-t --t", "Where a count is cropped.", int),),
+        (
+            option(
+                "-t --t", "Where a count is cropped; at a release from a state, also less than it was made with.", int
+            ),
+        ),
         needed=("t",),
+        asked=("t",),
     ),
     PanCommand(
         "heavy-fraction",
         "HeavyFraction",
         "The fraction of a universe that occurs k times or more.",
         (
-            option("-k --k", "How often is heavy.", int),
+            option("-k --k", "How often is heavy; with --max-count a release from a state may say it.", int),
             option("--rho", "Counts between k/(1+rho) and k may count in part; by default 1.", float),
+            option(
+                "--max-count", "How often an element occurs at most: one state then answers for any k up to it.", int
+            ),
         ),
-        needed=("k",),
+        asked=("k", "rho"),
     ),
     PanCommand(
         "incidence",
         "Incidence",
         "The fraction of a universe that occurs exactly t times.",
-        (option("-t --t", "How often exactly.", int),),
-        needed=("t",),
+        (
+            option("-t --t", "How often exactly; a release from a state may say it, any t.", int),
+            option("--max-count", "How often an element occurs at most; of use with announced intrusions.", int),
+        ),
+        asked=("t",),
     ),
     PanCommand(
         "modular-incidence",
@@ -136,13 +148,15 @@ def _run(
         The old file is zeroed: two states of different times tell more than one.
         """
         data = kept.read() if kept is not None and kept.exists else None
+        publishes = release or kept is None
         if data is None:
-            _check_start(kind, asked)
+            _check_start(kind, asked, publishes)
+        question = {name: asked.pop(name) for name in kind.asked if publishes and data is not None and name in asked}
         # Raw rows are in memory as briefly as can be: before a state only if a mistake in them would cost a charge.
         read = source.items(files, peek=data is None and paying.payer is not None) if files else None
         begun = "a state was charged and nothing was released"
         with uninterrupted(f"{begun}; it goes on from its file" if kept else begun) if paying.payer else nullcontext():
-            estimator = _estimator(kind, data, asked, paying)
+            estimator = _estimator(kind, data, asked, question, paying)
             if paying.payer is not None and kept is not None:
                 kept.replace(estimator.to_bytes(), erase=True)  # with its charge, before it sees any data
         if announce_intrusion:
@@ -150,7 +164,7 @@ def _run(
         for items in read(getattr(estimator, "universe", None)) if read is not None else ():
             estimator.update(items)
         with uninterrupted():
-            estimate = estimator.release() if release or kept is None else None
+            estimate = estimator.release(**question) if publishes else None
             if kept is not None:
                 kept.replace(estimator.to_bytes(), erase=True)
             if estimate is not None:
@@ -166,16 +180,20 @@ def _run(
     return None
 
 
-def _check_start(kind: PanCommand, asked: dict[str, Any]) -> None:
+def _check_start(kind: PanCommand, asked: dict[str, Any], publishes: bool) -> None:
     if kind.sampled and "universe" not in asked:
         raise ParameterError("--universe is needed to start: N, A:B or a file with one element a line")
     for name in ("epsilon", *kind.needed):
         if name not in asked:
             raise ParameterError(f"--{name} is needed to start")
+    if publishes and kind.asked and kind.asked[0] not in asked:
+        raise ParameterError(f"--{kind.asked[0]} is needed for a release")
 
 
-def _estimator(kind: PanCommand, data: bytes | None, asked: dict[str, Any], paying: Paying) -> Any:
-    """The estimator of a state, or a new one: charged before it is drawn."""
+def _estimator(
+    kind: PanCommand, data: bytes | None, asked: dict[str, Any], question: dict[str, Any], paying: Paying
+) -> Any:
+    """The estimator of a state, which can answer the question, or a new one: charged before it is drawn."""
     import discreet.pan
 
     estimator = getattr(discreet.pan, kind.estimator)
@@ -189,6 +207,7 @@ def _estimator(kind: PanCommand, data: bytes | None, asked: dict[str, Any], payi
         for name, value in asked.items():
             if value != stored[name]:
                 raise ParameterError(f"the state was made with another --{name.replace('_', '-')}; leave it out")
+        made.question(**question)  # before anything is read
         # Only now: a ledger that did not pay for the state is charged.
         return made if paying.payer is None else estimator.from_bytes(data, ledger=paying.payer)
     budget = options.budget_of(asked["epsilon"])
@@ -218,3 +237,4 @@ def _add(kind: PanCommand) -> None:
 
 for _kind in KINDS:
     _add(_kind)
+pan.add_command(inner_product.command)

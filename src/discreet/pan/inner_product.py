@@ -138,6 +138,16 @@ class InnerProductCounter:
         return PanEstimate(value, min(lower, value), max(upper, value), self.guarantee, unbiased)
 
     @property
+    def length(self) -> int:
+        """Of the vectors."""
+        return self._length
+
+    @property
+    def confidence(self) -> float:
+        """Of the interval of a release."""
+        return self._confidence
+
+    @property
     def epsilon(self) -> float:
         """What all that is kept tells about one input."""
         return self._epsilon
