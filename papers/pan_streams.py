@@ -1,4 +1,4 @@
-"""The stream that the scripts on [PAN] share, and the error of an estimator on it."""
+"""The stream that the scripts on [PAN] share, the error of an estimator on it, and a state that forgets."""
 
 from __future__ import annotations
 
@@ -28,3 +28,20 @@ def rms(make: Callable[[RandomSource], Any], truth: float, runs: int, announced:
         estimator.update(last)
         off.append(estimator.release().unbiased - truth)
     return float(np.sqrt(np.mean(np.square(off))))
+
+
+class Forgetful:
+    """Bits of n elements; at every update each is drawn as unseen with probability `rate`, then the element's as seen.
+
+    What one element can change every element can change, as [PAN] Theorem 6.1 wants it.
+    """
+
+    def __init__(self, n: int, unseen: float, seen: float, rate: float, seed: int) -> None:
+        self.unseen, self.seen, self.rate, self.rng = unseen, seen, rate, np.random.default_rng(seed)
+        self.bits = self.rng.random(n) < unseen
+
+    def update(self, items: np.ndarray) -> None:
+        for item in items:
+            forgotten = self.rng.random(len(self.bits)) < self.rate
+            self.bits[forgotten] = self.rng.random(int(forgotten.sum())) < self.unseen
+            self.bits[item] = self.rng.random() < self.seen

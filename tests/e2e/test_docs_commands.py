@@ -97,6 +97,11 @@ def searches(folder, *names):
             path.write_text("".join(f"{c}\n" for _, _, c in rows))
 
 
+def ballots(folder):
+    (folder / "votes.txt").write_text("".join(f"{n % 8}:{n % 2}\n" for n in range(80)))
+    (folder / "vectors.txt").write_text("01100110\n10000000\n" * 50)
+
+
 def make_cli(folder):
     searches(folder, "searches.parquet", "log.csv", "monday.log", "tuesday.log")
     for account in ("searches", "clicks"):
@@ -105,6 +110,7 @@ def make_cli(folder):
         "when,page\n" + "".join(f"2026-03-01T{n // 250:02}:00:00Z,p{n % 3}\n" for n in range(1000))
     )
     (folder / "codes.txt").write_text("".join(f"c{n}\n" for n in range(50)))
+    ballots(folder)
     (folder / "messages").mkdir()
     (folder / "visits.csv").write_text("code\n" + "c1\nc2\n" * 50)
 
@@ -117,6 +123,7 @@ def make_hospitals(folder):
 
 def make_pan(folder):
     searches(folder, "log.csv", "access.log", "log.parquet")
+    ballots(folder)
     (folder / "users.txt").write_text("".join(f"{n}\n" for n in range(900)))
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_HELP = """How many vectors have an odd inner product with a vector that was voted.
+_HELP = """How many vectors have an odd product with a voted one.
 
 A row of FILE is a vector of 0s and 1s, written like 0110; a row of --votes is a vote for one of its places, written
 PLACE:BIT, like 3:1, from place 0. Votes come first: the first vectors fix what was voted. The state tells nothing

@@ -94,6 +94,7 @@ def test_the_noises_of_an_event_are_those_that_are_drawn():
     CroppedMean(3, 4, budget=dc.Budget(1.0)),
     HeavyFraction(4, 4, budget=dc.Budget(1.0)),
     HeavyFraction(3, 2, budget=dc.Budget(1.0), method="ladder", max_count=2),
+    HeavyFraction(4, 2, budget=dc.Budget(1.0), method="counters", max_count=4),
     ModularIncidence(3, 5, budget=dc.Budget(1.0)),
     Incidence(3, 2, budget=dc.Budget(1.0), max_count=6),
 ], ids=repr)  # fmt: skip
@@ -107,7 +108,8 @@ def test_the_law_of_an_element_has_the_cells_of_the_table(estimator):
             assert sum(cell.shift) == 1
         for cell in set(law.cells) - set(shifts):
             assert 0 < cell.unseen < cell.seen < 1
-        assert len(law.statistic((1,) * len(law.cells))) == len(law.scales)
+        values = ((0, 1) if law.pairs else 1,) * len(law.cells)
+        assert len(law.statistic(values)) == len(law.scales)
         assert all(scale >= 1 / Fraction(estimator.epsilon_output) * Fraction(999, 1000) for scale in law.scales)
     assert type(estimator)(**{**estimator.options, **own(estimator)}).settings == estimator.settings
 
