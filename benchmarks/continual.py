@@ -7,6 +7,7 @@ python benchmarks/continual.py discover [--trials 3]   (when an item is first pu
 python benchmarks/continual.py unknown FILE      (space-separated items, one basket a line: kosarak)
 python benchmarks/continual.py people FILE [--ticks 12]   (tabs: user, item in any order of rows: lastfm)
 python benchmarks/continual.py speed
+python benchmarks/continual.py late              (items that appear at tick 20,000)
 """
 
 from __future__ import annotations
@@ -272,6 +273,21 @@ def speed(arguments: argparse.Namespace) -> None:
         print(f"{name:40} {min(walls) * 1e3:8.1f} ms {min(processors) * 1e3:8.1f} ms", flush=True)
 
 
+def late(arguments: argparse.Namespace) -> None:
+    """The step in which 500 items appear at tick 20,000, the same a tick later, and what running their noise takes."""
+    histogram = dc.continual.Histogram(2**15, dc.Budget(1.0, 1e-6), None, 1)
+    for _ in range(19_999):
+        histogram.step([])
+    for number in range(3):
+        items = [f"item {number} {i}" for i in range(500)]
+        start = time.perf_counter()
+        histogram.step(items)
+        print(f"500 items at tick {histogram.tick:,}: {(time.perf_counter() - start) * 1e3:.1f} ms", flush=True)
+    factor, start = Buffered(2**15), time.perf_counter()
+    factor.replay(factor.start(500), 19_999, factor.sigma(RHO), seeded_source(1))
+    print(f"noise of 500 items run through 19,999 ticks: {(time.perf_counter() - start) * 1e3:.1f} ms")
+
+
 def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path: str) -> None:
     import matplotlib
 
@@ -292,7 +308,7 @@ def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for function in (counters, ratio, figure3, discover, unknown, people, speed):
+    for function in (counters, ratio, figure3, discover, unknown, people, speed, late):
         command = commands.add_parser(function.__name__)
         command.set_defaults(function=function)
         command.add_argument("--plot")

@@ -48,7 +48,7 @@ row(
 row(
     Histogram,
     lambda: (
-        Histogram(8, Budget(1.0, 0.02), None, 1),
+        Histogram(120, Budget(1.0, 0.02), None, 1),
         Histogram(3, _PLENTY, None, 1, mechanism="tree", base=2),
         Histogram(3, _PLENTY, None, 2, mechanism="meta", base=2),
         Histogram(3, _PLENTY, None, 1, mechanism="limit", base=2),

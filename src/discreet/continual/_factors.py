@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.continual._buffered_table import COEFFICIENT_BITS, OMEGA, THETA
+from discreet.continual._late import LEAST_WIDTH, state_law
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.normal import ndtri
@@ -46,6 +47,7 @@ _RELATIVE_ROUNDING = 2.0**-11
 # Floating-point sums of a few million positive terms are right to far better than this.
 _UP = 1.0 + 1e-9
 _FRACTION_BITS = 8
+_LAWS_EVERY = 64
 # At this sigma a buffer forty standard deviations out is below 2^58; farther out has probability below exp(-790).
 _MAX_SIGMA = 2.0**40
 
@@ -104,7 +106,7 @@ class Factor(abc.ABC):
 
     @abc.abstractmethod
     def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
-        """The state of `size` noises after `tick` ticks, with the law of noises that ran from the start."""
+        """The state of `size` noises after `tick` ticks; later ticks have the law of noises that ran from the start."""
 
     def latest(self, state: dict[str, Integers]) -> Integers:
         """The noises of the latest tick, on the lattice."""
@@ -254,19 +256,24 @@ class _Toeplitz(Factor):
         """A bound of the sum of the absolute values of the row of tick t."""
 
     def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
-        """For the variance of tick t. In lattice steps N_t is X + R, X = sum b_j z_{t-j}, |R| <= row_sum kappa/2.
+        """For the variance of tick t.
 
-        With an independent Gaussian V of standard deviation 10, P[X >= m] P[V >= -100] <= P[X + V >= m - 100], and from
-        sigma = 16 on the law of X + V is Gaussian to within exp(-480). Where that is not enough, X is sub-Gaussian:
-        P[X >= m] <= exp(-m^2/(2 variance)). Both are argued in docs/privacy/continual.md.
+        Without roundings N_t would be a discrete Gaussian of variance s^2 = row_squares(t) sigma^2, which is at least m
+        with a probability of at most a Gaussian's to be at least m - 1. Roundings of kappa/2 a tick are worth shifts of
+        d = kappa sqrt(T)/(2 sigma) standard deviations in all: they make exp(-a^2) at most exp(-(a - d/sqrt(2))^2).
+        Where sigma is too small for that: N_t is X + R, X sub-Gaussian, |R| <= row_sum kappa/2. All argued in
+        docs/privacy/continual.md.
         """
         variance = self.row_squares(t) * float(sigma) ** 2
-        if sigma >= 16 and probability >= 1e-150:
-            deviations = -ndtri(probability * (1.0 - 1e-9))
-            reach = math.sqrt(variance + 100.0) * deviations * (1.0 + 1e-11) + 100.0
+        if sigma >= LEAST_WIDTH:
+            moved = self.kappa * math.sqrt(self.horizon / 2.0) / (2.0 * float(sigma))
+            log = (math.sqrt(-math.log(probability)) + moved) ** 2 * (1.0 + 1e-12)
+            # The Gaussian tail where it is computed to far better than 1e-9; beyond, Chernoff's bound.
+            deviations = -ndtri(math.exp(-log) * (1.0 - 1e-9)) if log < 345.0 else math.sqrt(2.0 * log)
+            steps = math.sqrt(variance) * max(deviations, 0.0) * (1.0 + 1e-11) + 1.0 + self.lattice / 2.0
         else:
             reach = math.sqrt(-2.0 * variance * math.log(probability)) * (1.0 + 1e-11)
-        steps = reach + self.row_sum(t) * self.kappa / 2.0 + self.lattice / 2.0
+            steps = reach + self.row_sum(t) * self.kappa / 2.0 + self.lattice / 2.0
         return math.ceil(steps / self.lattice * (1.0 + 1e-12))
 
 
@@ -369,9 +376,18 @@ class Buffered(_Toeplitz):
         return math.sqrt(t * self.row_squares(t))  # Cauchy-Schwarz
 
     def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
-        # Run from the start: the state's law on the lattice has no closed form, and this is exactly it.
-        state = self.start(size)
-        self.replay(state, tick, sigma, source)
+        # From the law at the last of every 64 ticks (an expensive table each), and the few ticks after it run. Which
+        # of the two ways a counter begins must depend on its tick alone.
+        state, passed = self.start(size), tick - tick % _LAWS_EVERY
+        law = None
+        if passed and size:
+            numbers = tuple(map(int, self.theta)), tuple(map(int, self.omega))
+            law = state_law(*numbers, COEFFICIENT_BITS, _FRACTION_BITS, passed, sigma, self.kappa)
+        if law is None:
+            passed = 0
+        else:
+            state["buffers"], state["noise"] = law.draw(size, source)
+        self.replay(state, tick - passed, sigma, source)
         return state
 
     def start(self, size: int) -> dict[str, Integers]:
@@ -381,7 +397,7 @@ class Buffered(_Toeplitz):
         return self.replay(state, 1, sigma, source)
 
     def replay(self, state: dict[str, Integers], steps: int, sigma: Fraction, source: RandomSource) -> Integers:
-        """Runs several ticks at once, whose noises nobody needs but the last: for a counter that joins late."""
+        """Runs several ticks at once, whose noises nobody needs but the last: for a counter that begins late."""
         size = len(state["noise"])
         most = max(1, 2**21 // max(1, size))
         while steps > 0:

@@ -133,11 +133,15 @@ def test_known_noise_is_that_of_a_counter():
             )
 
 
-@pytest.mark.parametrize("factor", [Tree(40, 3), Buffered(40)], ids=["tree", "blt"])
-def test_joining_late_has_the_law_of_having_run_from_the_start(factor):
+@pytest.mark.parametrize(
+    ("factor", "ticks"),
+    [(Tree(40, 3), (1, 5, 26)), (Buffered(40), (1, 5, 26)), (Buffered(365), (64, 131))],
+    ids=["tree", "blt", "blt by its law"],
+)
+def test_joining_late_has_the_law_of_having_run_from_the_start(factor, ticks):
     """Variances and covariances of 6000 states; 6 standard errors each, below 1e-7 for all."""
     sigma, source = Fraction(10**4), seeded_source(3)
-    for tick in (1, 5, 26):
+    for tick in ticks:
         late = factor.join(6000, tick, sigma, source)
         start = factor.start(6000)
         for t in range(1, tick + 1):
@@ -148,12 +152,37 @@ def test_joining_late_has_the_law_of_having_run_from_the_start(factor):
         assert (np.abs(one - other) <= 6 * math.sqrt(2 * 2 / 6000) * scale + 1e-6).all()
 
 
-@pytest.mark.parametrize("factor", [Tree(64, 2), Buffered(64)], ids=["tree", "blt"])
+def test_late_items_at_a_late_tick_have_all_noise():
+    """2000 items that come at tick 101 of 200, where noise is drawn by its law, and the change to the tick after.
+
+    Seeded, and six standard errors of the variances.
+    """
+    items = 2000
+    early, late = (Histogram(200, dc.Budget(1.0, 1e-6), None, 1, source=seeded_source(9)) for _ in range(2))
+    high = 2 * late.scheme.cut(200)
+    events = pa.array(np.repeat(np.arange(items), high))
+    early.step(events)
+    for _ in range(99):
+        late.step([])
+        early.step([])
+    late.step([])
+    shown = []
+    for histogram, given in ((early, []), (late, events)):
+        one, two = histogram.step(given).counts.astype(float) - high, histogram.step([]).counts.astype(float) - high
+        shown.append((one, two))
+    width = 6 * math.sqrt(2 / items)
+    for one, two in shown:
+        assert len(one) == len(two) == items
+        assert (one**2).mean() == pytest.approx(late.error(101) ** 2, rel=width)
+        assert (two**2).mean() == pytest.approx(late.error(102) ** 2, rel=width)
+
+
+@pytest.mark.parametrize("factor", [Tree(64, 2), Buffered(64), Buffered(300)], ids=["tree", "blt", "blt by its law"])
 def test_cut_hides_with_the_stated_probability(factor):
     """400 000 noises against a tail of 0.01: never more, and for the factorised noise nothing to spare."""
     rho, source = 0.05, seeded_source(6)
     sigma = factor.sigma(rho)
-    for tick in (1, 23, 63):
+    for tick in (200,) if factor.horizon > 64 else (1, 23, 63):
         shift = factor.hiding_shift(tick, sigma, 0.01)
         noise = (
             factor.to_counts(factor.join(400_000, tick, sigma, source)["levels"].sum(axis=0))

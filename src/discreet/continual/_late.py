@@ -1,0 +1,190 @@
+"""The law of buffered noise in the middle of its run, for counters that begin late.
+
+Given the noises of earlier ticks, a tick's noise is a discrete Gaussian around a linear function of them. Were its
+centre not rounded, the noises of all ticks together would be the discrete Gaussian on the integers whose covariance
+is that of the recurrence in real numbers, and so would be those of any later ticks by themselves (sums over integers
+are integrals to within exp(-5000) where the noise is wide). Rounding moves centres by kappa/2 at most, for which the
+sensitivity pays. So a counter may begin at a tick with any state for which that holds: this one draws the buffers and
+the noise from the discrete Gaussian of their covariance, one after the other, each around its regression on those
+before. What that rounds must be less than what the roundings of the ticks passed over could have been; `state_law`
+computes it, and None says that it is not. The argument is in docs/privacy/correlated-noise.md, "Beginning late".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import _native
+from discreet.noise import RandomSource
+from discreet.noise.source import MAX_SCALE
+
+__all__ = ["LEAST_WIDTH", "StateLaw", "state_covariance", "state_law"]
+
+Integers = npt.NDArray[np.int64]
+Matrix = list[list[Decimal]]
+
+LEAST_WIDTH = 32
+"""Sums over integers of Gaussians at least so wide (in all directions: half of it) are integrals."""
+_DIGITS = 120
+_BITS = 200  # of a standard deviation, after the point
+_REACH = 40  # standard deviations; what is farther out has probability below exp(-790)
+
+
+@dataclass(frozen=True)
+class StateLaw:
+    """How to draw (noise, buffers): each a discrete Gaussian around `regressions` on those before it."""
+
+    sigmas: tuple[Fraction, ...]
+    regressions: tuple[Integers, ...]  # multiples of 2^-bits, the latest first
+    bits: int
+
+    def draw(self, size: int, source: RandomSource) -> tuple[Integers, Integers]:
+        """(buffers, noise) of `size` counters, in the units of the recurrence."""
+        drawn = np.zeros((size, len(self.sigmas)), np.int64)
+        centre = np.zeros(size, np.int64)
+        for place, (sigma, regression) in enumerate(zip(self.sigmas, self.regressions, strict=True)):
+            if place:
+                _native.toeplitz_sums(drawn, place, regression, self.bits, centre)
+            drawn[:, place] = centre + source.discrete_gaussian(sigma, size)
+        return np.ascontiguousarray(drawn[:, 1:].T), np.ascontiguousarray(drawn[:, 0])
+
+
+def _product(a: Matrix, b: Matrix) -> Matrix:
+    columns = list(zip(*b, strict=True))
+    return [[sum((x * y for x, y in zip(row, column, strict=True)), Decimal(0)) for column in columns] for row in a]
+
+
+def _transposed(a: Matrix) -> Matrix:
+    return [list(row) for row in zip(*a, strict=True)]
+
+
+def _sum(a: Matrix, b: Matrix) -> Matrix:
+    return [[x + y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)]
+
+
+def state_covariance(theta: list[Decimal], omega: list[Decimal], tick: int) -> Matrix:
+    """The covariance of (N, S_1, ...) after `tick` ticks without roundings, for independent noises of variance 1.
+
+    z_t = w_t + sum_i omega_i S_i, S_i <- theta_i S_i + w_t, N <- N + w_t. By doubling: of s + t ticks it is that of t
+    ticks and, moved on by t ticks, that of s.
+    """
+    n = len(theta) + 1
+    step = [[Decimal(1), *(-o for o in omega)]]
+    for i, t in enumerate(theta):
+        step.append([Decimal(0), *((t if i == j else Decimal(0)) - o for j, o in enumerate(omega))])
+    power: Matrix = [[Decimal(int(i == j)) for j in range(n)] for i in range(n)]
+    covariance: Matrix = [[Decimal(0)] * n for _ in range(n)]
+    fresh: Matrix = [[Decimal(1)] * n for _ in range(n)]
+    for bit in f"{tick:b}":
+        covariance = _sum(_product(_product(power, covariance), _transposed(power)), covariance)
+        power = _product(power, power)
+        if bit == "1":
+            covariance = _sum(_product(_product(step, covariance), _transposed(step)), fresh)
+            power = _product(step, power)
+    return covariance
+
+
+def _decomposed(a: Matrix) -> tuple[Matrix, list[Decimal]]:
+    """(L, D) with A = L diag(D) L^T, L lower with a diagonal of ones."""
+    n = len(a)
+    lower: Matrix = [[Decimal(int(i == j)) for j in range(n)] for i in range(n)]
+    diagonal: list[Decimal] = []
+    for i in range(n):
+        for j in range(i):
+            rest = sum((lower[i][k] * lower[j][k] * diagonal[k] for k in range(j)), Decimal(0))
+            lower[i][j] = (a[i][j] - rest) / diagonal[j]
+        diagonal.append(a[i][i] - sum((lower[i][k] ** 2 * diagonal[k] for k in range(i)), Decimal(0)))
+    return lower, diagonal
+
+
+def _inverted(lower: Matrix) -> Matrix:
+    """The inverse of a lower matrix with a diagonal of ones."""
+    n = len(lower)
+    inverse: Matrix = [[Decimal(int(i == j)) for j in range(n)] for i in range(n)]
+    for i in range(n):
+        for j in range(i):
+            inverse[i][j] = -sum((lower[i][k] * inverse[k][j] for k in range(j, i)), Decimal(0))
+    return inverse
+
+
+def _told(theta: list[Decimal], omega: list[Decimal]) -> Matrix:
+    """What all later noises tell of (N, S_1, ...), as a precision: sums over k of products of their effects on z.
+
+    S_i moves z by omega_i theta_i^k at the k-th tick from there, and N by -c_k.
+    """
+    one = Decimal(1)
+    among = [
+        [o * p / (one - t * u) for p, u in zip(omega, theta, strict=True)] for o, t in zip(omega, theta, strict=True)
+    ]
+    of_c = one + sum((value for row in among for value in row), Decimal(0))
+    cross = []
+    for o, t in zip(omega, theta, strict=True):
+        cross.append(-o * (one + sum((p * t / (one - t * u) for p, u in zip(omega, theta, strict=True)), Decimal(0))))
+    return [[of_c, *cross], *([side, *row] for side, row in zip(cross, among, strict=True))]
+
+
+@lru_cache(maxsize=64)
+def state_law(
+    theta: tuple[int, ...], omega: tuple[int, ...], coefficient_bits: int, fraction_bits: int, tick: int,
+    sigma: Fraction, kappa: float,
+) -> StateLaw | None:  # fmt: skip
+    """The law of a state after `tick` ticks; None where it is not close enough to that of a run from the start."""
+    if sigma < LEAST_WIDTH:
+        return None
+    with localcontext() as context:
+        context.prec, context.rounding = _DIGITS, ROUND_HALF_EVEN
+        unit = Decimal(2) ** coefficient_bits
+        exact_theta, exact_omega = ([Decimal(value) / unit for value in values] for values in (theta, omega))
+        # In units of sigma, and of the grid that each of them is on.
+        units = [Decimal(1), *([Decimal(2) ** fraction_bits] * len(theta))]
+        covariance = state_covariance(exact_theta, exact_omega, tick)
+        scaled = [
+            [value * a * b for value, b in zip(row, units, strict=True)]
+            for row, a in zip(covariance, units, strict=True)
+        ]
+        lower, variances = _decomposed(scaled)
+        if min(variances) <= 0:
+            return None
+        inverse = _inverted(lower)
+        # How wide the state is, given everything that is published later: the other way round, from the precisions.
+        n = len(units)
+        precision = [
+            [
+                sum((inverse[k][i] * inverse[k][j] / variances[k] for k in range(n)), Decimal(0))
+                + told / units[i] / units[j]
+                for j, told in enumerate(row)
+            ]
+            for i, row in enumerate(_told(exact_theta, exact_omega))
+        ]
+        _, told_of = _decomposed([row[::-1] for row in precision[::-1]])
+        if min(told_of) <= 0:
+            return None
+        narrowest = float(sigma) / math.sqrt(float(max(told_of)))
+        squared = sigma * sigma
+        sigmas = tuple(_root(Fraction(variance) * squared) for variance in variances)
+        # U_i = sum_k G_ik U_k + what is new, G = 1 - L^-1.
+        largest = max((abs(inverse[i][j]) for i in range(n) for j in range(i)), default=Decimal(0))
+        bits = 62 - max(0, math.ceil(math.log2(float(largest) + 1.0)))
+        if bits < 20 or max(sigmas) > MAX_SCALE:
+            return None
+        regressions = tuple(
+            np.array([int((-inverse[i][j] * 2**bits).to_integral_value()) for j in range(i - 1, -1, -1)], np.int64)
+            for i in range(n)
+        )
+        spread = sum(math.sqrt(float(scaled[i][i])) for i in range(n)) * float(sigma)
+    off = 0.5 + _REACH * spread * 2.0 ** -(bits + 1)  # a centre from the regression
+    moved = sum((off * float(sigma / each)) ** 2 for each in sigmas[1:])
+    if narrowest < LEAST_WIDTH / 2 or moved > tick * (kappa / 2.0) ** 2:
+        return None
+    return StateLaw(sigmas, regressions, bits)
+
+
+def _root(square: Fraction) -> Fraction:
+    return Fraction(math.isqrt((square.numerator << 2 * _BITS) // square.denominator), 1 << _BITS)
