@@ -461,9 +461,9 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             changes += [("half the noise of AboveThreshold", _impatient), ("choices without a limit", _unlimited)]
         elif isinstance(scheme, Factored):
             changes.append(("noise anew at every tick", _fresh))
-        seen_in_runs = {_less_before: "statistical"}
         first, *others = (
-            changed_scheme(histogram, name, change, seen_in_runs.get(change, "exact")) for name, change in changes
+            changed_scheme(histogram, name, change, "statistical" if change is _less_before else "exact")
+            for name, change in changes
         )
         return first, shared.drawn_again(histogram), *others
 
