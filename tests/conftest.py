@@ -1,14 +1,83 @@
-"""What the tests of every folder share: no test waits for ever for a process that it started."""
+"""What the tests of every folder share: nothing fails by chance, and nothing waits for ever for a process it started.
+
+Releases draw from the operating system, so a test of an unlikely event would fail now and then, and for no one twice.
+Here the words of the system's source, and of `secrets`, follow from the name of the test (or of a fixture that several
+share): what passes once passes always, in every order and on every machine. A mechanism cannot tell: the source does
+not call itself seeded. Tests of the system's source itself have the mark `system_noise`; processes that a test starts,
+and pan-private estimators without a source, draw from the system as ever. Hypothesis tries the same examples always.
+"""
 
 import os
+import random
+import secrets
 import signal
 import subprocess
 import threading
 import time
+import zlib
 
+import hypothesis
 import pytest
 
+from discreet.noise import RandomSource, seeded_source, system_source
+
 PATIENCE = 180  # seconds, for what takes a few even on a busy machine
+
+hypothesis.settings.register_profile(
+    "repeated",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # on a busy machine everything is
+)
+hypothesis.settings.load_profile("repeated")
+
+
+class Repeated(RandomSource):
+    """The system's source while words follow from a name: it takes itself for the real one."""
+
+    seeded = False
+
+
+_WORDS = system_source()._source
+_SECRETS = {name: getattr(secrets, name) for name in ("randbits", "randbelow", "token_bytes")}
+_running = [None]  # the name of the test, None where it has the system's words
+
+
+def repeat_from(name):
+    """Let all that is drawn in this process follow from a name; None: from the system."""
+    source, chance = system_source(), random.Random(name)
+    source.__class__ = RandomSource if name is None else Repeated
+    source._source = _WORDS if name is None else seeded_source(zlib.crc32(name.encode()))._source
+    drawn = {
+        "randbits": lambda bits: chance.getrandbits(bits),
+        "randbelow": lambda end: chance.randrange(end),
+        "token_bytes": lambda size=None: chance.randbytes(32 if size is None else size),
+    }
+    for function, original in _SECRETS.items():
+        setattr(secrets, function, original if name is None else drawn[function])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    _running[0] = None if item.get_closest_marker("system_noise") else item.nodeid
+    repeat_from(_running[0])
+    try:
+        return (yield)
+    finally:
+        repeat_from(None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """What several tests share must not depend on which of them comes first."""
+    if fixturedef.scope == "function" or _running[0] is None:
+        return (yield)
+    repeat_from(f"{fixturedef.baseid}::{fixturedef.argname}[{request.param_index}]")
+    try:
+        return (yield)
+    finally:
+        repeat_from(_running[0])
 
 
 class Child(subprocess.Popen):

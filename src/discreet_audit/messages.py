@@ -17,7 +17,7 @@ so many places further, of a local sketch every cell has discrete Laplace noise.
 - epsilon: what the frequencies prove that a message tells about its item, whatever the law should have been;
 - numbers: if they are drawn by the client, every bit of them is a fair coin for every item, and none comes twice.
 
-Every bound is wrong with a probability of at most `statistical.FALSE_ALARM`.
+Every row is wrong with a probability of at most twice `statistical.FALSE_ALARM`: once for each side of its bounds.
 """
 
 from __future__ import annotations
@@ -134,8 +134,9 @@ def _proved(protocol: LocalProtocol, first: Noise, second: Noise) -> float:
         # Of all that are not kept together, one has the average or less.
         events = [([0], [z for z in second if z != 0], places - 1)]
         events += [pair for z in range(1, min(places, _WRITTEN_OUT)) for pair in (([0], [z], 1), ([z], [0], 1))]
+    error = FALSE_ALARM / len(events)
     bounds = [
-        epsilon_lower_bound((sum(first[z] for z in ones), n), (sum(second[z] for z in others), m), 0.0, FALSE_ALARM)
+        epsilon_lower_bound((sum(first[z] for z in ones), n), (sum(second[z] for z in others), m), 0.0, error)
         + math.log(among)
         for ones, others, among in events
     ]
@@ -165,9 +166,9 @@ def _findings(protocol: LocalProtocol, told: list[_Told], random_numbers: bool) 
 
 
 def _law_finding(protocol: LocalProtocol, check: str, noises: Noise) -> Finding:
-    n, rows = sum(noises.values()), []
-    for what, often, p in _tails(protocol, noises):
-        lower, upper = clopper_pearson(often, n, FALSE_ALARM)
+    n, rows, tails = sum(noises.values()), [], list(_tails(protocol, noises))
+    for what, often, p in tails:
+        lower, upper = clopper_pearson(often, n, FALSE_ALARM / len(tails))
         off = abs(often / n - p) / math.sqrt(p * (1 - p) / n)
         text = f"{what}: {often / n:.4%}, by its law {p:.4%}, surely from {lower:.4%} to {upper:.4%}"
         rows.append((not lower <= p <= upper, off, text))
@@ -181,7 +182,7 @@ def _numbers_finding(place: int, numbers: Counter[int]) -> Finding:
     ones = [int(((values >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(64)]
     wrong = sum(count - 1 for count in numbers.values())
     for bit, often in enumerate(ones):
-        lower, upper = clopper_pearson(often, n, FALSE_ALARM)
+        lower, upper = clopper_pearson(often, n, FALSE_ALARM / len(ones))
         wrong += often > 0 if bit >= 62 else not lower <= 0.5 <= upper
     return Finding("statistical", f"random numbers of messages about item {place}", "violations", 0, wrong, n)
 

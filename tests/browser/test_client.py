@@ -32,7 +32,7 @@ def test_it_is_small(client):
 
 @pytest.mark.parametrize("protocol", ["HadamardResponse", "LocalHashing", "LocalSketch"])
 def test_a_third_of_a_million_messages_are_aggregated_with_the_stated_error(node, protocol):
-    """All intervals hold together but for a probability of 1e-7."""
+    """All intervals hold together but for a probability of 1e-9."""
     count, most = 333_334, 40
     round_ = getattr(dc.multiparty, protocol)("many", dc.Budget(2.0), most)
     command = [node, Path(__file__).with_name("many.mjs"), json.dumps(round_.to_dict()), str(count), str(most)]
@@ -44,7 +44,7 @@ def test_a_third_of_a_million_messages_are_aggregated_with_the_stated_error(node
     assert (receipt.accepted, receipt.rejected) == (count, ())
     part = np.arange(count) / count
     truth = np.bincount((part * part * part * most).astype(int), minlength=most)
-    lower, upper = aggregator.estimate(list(range(most))).bounds(1 - 1e-7 / most)
+    lower, upper = aggregator.estimate(list(range(most))).bounds(1 - 1e-9 / most)
     assert np.all(lower <= truth)
     assert np.all(truth <= upper)
     assert np.max(upper - lower) < np.max(truth)  # and they say something
@@ -75,7 +75,7 @@ def messages_of(data):
 
 
 def audited(node, tmp_path, kind, protocol="HadamardResponse", count=12_000):
-    """The findings that fail of what `audited.mjs` writes. An honest one does with a probability of 1e-6 at most."""
+    """The findings that fail of what `audited.mjs` writes. An honest one does with a probability of 2e-8 at most."""
     round_ = getattr(dc.multiparty, protocol)("audited", dc.Budget(0.5), ["yes", "no", "maybe"])
     command = [node, Path(__file__).with_name("audited.mjs"), json.dumps(round_.to_dict()), kind, str(count)]
     path = tmp_path / "messages.ndjson"

@@ -6,8 +6,11 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from discreet.noise import seeded_source, system_source
+
+pytestmark = pytest.mark.system_noise
 
 MANY = (1 << 19) + 12345  # so many that threads share them where there are cores
 

@@ -16,6 +16,8 @@ from discreet import _native
 from discreet.errors import ParameterError
 from discreet.noise import seeded_source, system_source
 
+pytestmark = pytest.mark.system_noise
+
 FORK_WARNING = "ignore:This process:DeprecationWarning"  # fork in a process with threads is what is tested
 
 
