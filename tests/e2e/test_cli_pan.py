@@ -27,9 +27,9 @@ def evens(tmp_path):
     ],
 )
 def test_every_estimate(discreet, evens, arguments, name, truth):
-    """At epsilon 8 and 99.9999% an interval misses once in a million runs."""
+    """At epsilon 8 and a confidence of 1 - 1e-9 an interval misses once in a billion runs."""
     done = discreet(
-        "pan", arguments[0], evens, *arguments[1:], "--epsilon", 8, "--confidence", 0.999999, "--format", "json"
+        "pan", arguments[0], evens, *arguments[1:], "--epsilon", 8, "--confidence", 0.999999999, "--format", "json"
     )
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
@@ -142,7 +142,7 @@ def test_what_is_refused(discreet, evens, tmp_path):
     ],
 )
 def test_a_bad_row_does_not_decide_whether_there_is_a_release(discreet, tmp_path, name, bad):
-    """At epsilon 8 and 99.9999% an interval misses once in a million runs."""
+    """At epsilon 8 and a confidence of 1 - 1e-9 an interval misses once in a billion runs."""
     rows = [str(i).encode() for i in range(0, 20_000, 2)]
     if name.endswith(".jsonl"):
         rows = [b'{"user": %s}' % row for row in rows]
@@ -153,7 +153,7 @@ def test_a_bad_row_does_not_decide_whether_there_is_a_release(discreet, tmp_path
     if name.endswith(".txt"):
         arguments.remove("--column")
         arguments.remove("user")
-    done = discreet(*arguments, "--confidence", 0.999999, "--format", "json")
+    done = discreet(*arguments, "--confidence", 0.999999999, "--format", "json")
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert shown["lower"] <= 0.5 <= shown["upper"]
