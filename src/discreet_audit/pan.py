@@ -33,9 +33,11 @@ class PanAudit:
 
     Args:
         few: The estimator's own arguments over three elements, with counters small enough to enumerate.
+        asked: What a release of such an estimator is asked, by a number: other questions for other numbers.
     """
 
     few: Callable[[Any], dict[str, Any]]
+    asked: Callable[[Any, int], dict[str, Any]] = lambda made, number: {}
 
     def small(self, estimator: Any, **source: Any) -> Any:
         """The same estimator, or twin, with the same epsilons over a few elements."""
@@ -100,7 +102,7 @@ class PanAudit:
                     made.announce_intrusion()
                 made.update([0] * extra)
                 tables.append(made.seen_by_intruder())
-                outputs.append(_counts_over_scale(made))
+                outputs.append(_counts_over_scale(made, **self.asked(made, seed)))
             most = max(most, _differences(*tables))
             spent = max(spent, float(np.abs(outputs[0] - outputs[1]).sum()))
         yield Finding("coupled", "entries that one element moves", "sensitivity", 1, most, pairs)
@@ -112,18 +114,18 @@ def _differences(first: list[Any], second: list[Any]) -> int:
     return sum(a != b for a, b in zip(first, second, strict=True))
 
 
-def _counts_over_scale(estimator: Any) -> Any:
+def _counts_over_scale(estimator: Any, **asked: Any) -> Any:
     """Every count that the compiled table hands to a release, in units of the noise that the release asked for."""
     counts: list[int] = []
     silent, counted = ScriptedSource(), estimator.counted
 
-    def watched(source: Any, size: int, read: Any) -> Any:
-        taken = counted(silent, size, read)
+    def watched(source: Any, size: int, read: Any, scale: Any = None) -> Any:
+        taken = counted(silent, size, read, scale)
         counts.extend(np.atleast_1d(taken).tolist())
         return taken
 
     estimator.counted = watched
-    estimator.release()
+    estimator.release(**asked)
     scales = [float(draw.scale) for draw in silent.draws for _ in range(draw.size or 0)]
     return np.array(counts) / np.array(scales)
 
@@ -141,9 +143,9 @@ def _rescaled(estimator: Any) -> Fraction:
     return Fraction(1 / (p1 - p0))
 
 
-def _quieter(self: Any, source: Any, size: int, read: Any) -> Any:
+def _quieter(self: Any, source: Any, size: int, read: Any, scale: Any = None) -> Any:
     """The right scale everywhere but where the noise is drawn."""
-    return super(type(self), self).counted(WeakenedSource(source, 2), size, read)
+    return super(type(self), self).counted(WeakenedSource(source, 2), size, read, scale)
 
 
 def _doubled_response(self: Any) -> Response:
@@ -172,6 +174,10 @@ def _few_heavy(made: HeavyFraction) -> dict[str, Any]:
     k, method = min(made.k or 4, 4), made.parameters["method"]
     most = None if made.parameters["max_count"] is None else max(2, k)
     return {"universe": 3, "k": k, "rho": made.rho, "method": method, "max_count": most}
+
+
+def _any_k(made: HeavyFraction, number: int) -> dict[str, Any]:
+    return {"k": 1 + number % made.parameters["k"]}
 
 
 def _few_residues(made: ModularIncidence) -> dict[str, Any]:
@@ -220,7 +226,10 @@ row(
 row(
     CroppedMean,
     lambda: (CroppedMean(1000, 3, budget=_ONE), CroppedMean(1000, 100, budget=_THREE)),
-    PanAudit(lambda made: {"universe": 3, "t": min(made.t, 4)}),
+    PanAudit(
+        lambda made: {"universe": 3, "t": min(made.t, 4)},
+        lambda made, number: {} if made.intrusions else {"t": 1 + number % made.t},
+    ),
     _twins,
 )
 row(
@@ -230,7 +239,9 @@ row(
         HeavyFraction(1000, 2, budget=_THREE, method="ladder", max_count=2),
         HeavyFraction(1000, 4, budget=_ONE, max_count=100),
     ),
-    PanAudit(_few_heavy),
+    PanAudit(
+        _few_heavy, lambda made, number: {} if made.parameters["method"] == "two_tables" else _any_k(made, number)
+    ),
     _twins,
 )
 row(
@@ -246,6 +257,6 @@ row(
 row(
     Incidence,
     lambda: (Incidence(1000, 2, budget=_ONE), Incidence(1000, 2, budget=_ONE, method="primes", max_count=64)),
-    _IncidenceAudit(_few_counts),
+    _IncidenceAudit(_few_counts, lambda made, number: {"t": number % (1 + made.parameters["max_count"])}),
     _twins,
 )

@@ -52,10 +52,10 @@ class Window:
 
     def read(self, estimator: Sampled, source: RandomSource) -> tuple[float, float, float]:
         """The fraction f with the ends of its interval, none of them cut."""
-        total = estimator.counted(source, 1, partial(estimator._table.noisy_signs, 0, self.low, self.high))
-        p0, gap = estimator._chances()
+        scale, (p0, gap) = estimator.noise_scale, estimator._chances()
+        total = estimator.counted(source, 1, partial(estimator._table.noisy_signs, 0, self.low, self.high), scale)
         f = ((total / self.expected + 1) / 2 - p0) / gap
-        reach = self.bound(gap, estimator.noise_scale, estimator.settings.beta)
+        reach = self.bound(gap, scale, estimator.settings.beta)
         return f, f - reach, f + reach
 
     def law(self, estimator: Sampled, modulus: int) -> ElementLaw:

@@ -13,6 +13,7 @@ import pytest
 import discreet as dc
 from discreet.noise import seeded_source
 from discreet.storage import open_state, seal_state
+from discreet_audit.sources import ScriptedSource
 
 PAN = dc.pan
 ONE = dc.Budget(1.0)
@@ -160,6 +161,25 @@ def test_a_wrong_question_spends_nothing(make, asked, match):
     with pytest.raises(dc.ParameterError, match=match):
         made.release(**asked)
     assert made.to_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("make", "asked", "sensitivity"),
+    [
+        (lambda: PAN.CroppedMean(30, 4, budget=ONE), {}, 1),
+        (lambda: PAN.CroppedMean(30, 4, budget=ONE), {"t": 4}, 1),
+        (lambda: PAN.CroppedMean(30, 4, budget=ONE), {"t": 3}, 2),
+        (lambda: PAN.HeavyFraction(30, 4, budget=ONE, max_count=9), {"k": 1}, 2),
+        (lambda: PAN.HeavyFraction(30, 4, budget=ONE, method="counters"), {}, 2),
+        (lambda: PAN.Incidence(30, budget=ONE), {"t": 3}, 1),
+    ],
+)
+def test_every_question_has_its_own_noise(make, asked, sensitivity, monkeypatch):
+    """In a window an entry counts 1, -1 or 0, so that it moves the sum by 2."""
+    made, source = make(), ScriptedSource()
+    monkeypatch.setattr("discreet.pan._base.fresh_source", lambda: source)
+    made.release(**asked)
+    assert [draw.scale for draw in source.draws] == [sensitivity / made.settings.epsilon_output]
 
 
 def test_what_cannot_be_made():
