@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
-from discreet.errors import CorruptStateError, ParameterError
+from discreet.errors import CorruptStateError, OldStateError, ParameterError
 from discreet.events.items import prepare_column, skip_nulls
 from discreet.noise import RandomSource, fresh_source
 from discreet.noise.source import MAX_SCALE
@@ -160,11 +160,30 @@ class PanEstimator:
             # The same state, asked this: an estimator around the same table.
             asking = object.__new__(type(self))
             asking.__dict__.update(self.__dict__, **{f"_{name}": value for name, value in question.items()})
-            self._last, self._answered = asking._read(self._source or fresh_source()), question
+            self._last, self._answered = self._published(asking, question), question
             self._released += 1
             if self._released == self._settings.releases:
                 self._table.erase()
             return self._last
+
+    def _published(self, asking: PanEstimator, question: dict[str, Any]) -> Any:
+        """The next release: drawn, or, where the ledger knows that a copy of this state made it, that one."""
+        if self._charge is None or self._charge.account is None:
+            return asking._read(self._source or fresh_source())
+        number = self._released + 1
+
+        def draw() -> bytes:
+            estimate = self._pack(asking._read(fresh_source()))
+            return json.dumps({"release": number, "answered": question, "estimate": estimate}, sort_keys=True).encode()
+
+        made = json.loads(self._charge.published(number, draw))
+        if made["answered"] != question:
+            raise OldStateError(
+                f"release {number} was made from a copy of this state, and asked something else: use the newer one",
+                tick=number - 1,
+                known=number,
+            )
+        return self._unpack(made["estimate"])
 
     def announce_intrusion(self) -> None:
         """Tell that the memory was read: every cell is re-randomised, so that a later look costs no more than a first.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet.errors import ParameterError
+from discreet.errors import OldStateError, ParameterError
 from discreet.releases.paying import Bill, begin, check_payer
 
 if TYPE_CHECKING:  # what nobody pays for needs no ledger
@@ -77,9 +78,41 @@ class StateCharge:
             )
         begin(self.account, f"{self.charge_id}-{what}", bill, self.token.encode(), what="state")
 
+    def published(self, number: int, draw: Callable[[], bytes]) -> bytes:
+        """The release of this number as the ledger has it; where it has none, what is drawn, once it is registered.
+
+        So copies of a state publish one version of each release, and a state that was not saved after a release goes on
+        with it. Without the account nobody can know of the others.
+        """
+        if self.account is None:
+            return draw()
+        drawn: bytes | None = None
+        while True:
+            last = step = self.account.last_step(self.charge_id)
+            while step is not None and _release_of(step.payload) > number:
+                step = self.account.step(self.charge_id, step.number - 1) if step.number > 1 else None
+            if step is not None and _release_of(step.payload) == number:
+                return step.payload  # if a copy was faster than we, our own draw is forgotten
+            if last is not None and _release_of(last.payload) > number:
+                known = _release_of(last.payload)
+                raise OldStateError(
+                    f"the state has made {number - 1} releases, and a copy of it {known}: use the newer one",
+                    tick=number - 1,
+                    known=known,
+                )
+            drawn = draw() if drawn is None else drawn
+            token, (after, before) = uuid.uuid4().hex, (0, None) if last is None else (last.number, last.token)
+            stored = self.account.store_step(self.charge_id, after + 1, token, drawn, previous=before)
+            if stored.token == token:
+                return drawn
+
     def to_list(self) -> list[str]:
         """What a state keeps of it."""
         return [self.charge_id, self.token]
+
+
+def _release_of(payload: bytes) -> int:
+    return int(json.loads(payload)["release"])
 
 
 def saved_charge(values: object) -> tuple[str, str] | None:

@@ -252,3 +252,65 @@ def test_a_state_with_a_broken_charge_is_corrupt(account):
         with pytest.raises(dc.CorruptStateError):
             PAN.Density.from_bytes(data)
     assert isinstance(made._table, _native.PanTable)
+
+
+# ---- copies ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_copies_publish_one_version_of_a_release(name, account):
+    made = TABLES[name](budget=BUDGET, ledger=account, releases=2)
+    kept = made.to_bytes()
+    first, second = made.release(), made.release()
+    copy = type(made).from_bytes(kept, ledger=account)
+    for release in (first, second):
+        again = copy.release()
+        assert again == release
+    assert copy._table.erased
+    assert len(charges(account)) == 1
+
+
+def test_a_copy_that_is_asked_something_else_is_refused(account):
+    made = PAN.Incidence(10, budget=BUDGET, ledger=account, releases=2)
+    kept = made.to_bytes()
+    made.release(t=1)
+    copy = PAN.Incidence.from_bytes(kept, ledger=account)
+    with pytest.raises(dc.OldStateError, match="something else"):
+        copy.release(t=2)
+    assert copy.to_bytes() == kept  # nothing was drawn
+    assert copy.release(t=1) == made.last
+
+
+def test_of_two_copies_that_race_one_publishes(account, monkeypatch):
+    made = PAN.Density(10, budget=BUDGET, ledger=account)
+    faster = PAN.Density.from_bytes(made.to_bytes(), ledger=account)
+    read = PAN.Density._read
+
+    def overtaken(self, source):
+        monkeypatch.setattr(PAN.Density, "_read", read)
+        faster.release()
+        return read(self, source)
+
+    monkeypatch.setattr(PAN.Density, "_read", overtaken)
+    assert made.release() == faster.last
+
+
+def test_a_release_that_was_registered_and_not_saved_is_made_again(account, monkeypatch):
+    """As after a crash between the ledger and the state's file."""
+    made = PAN.Density(10, budget=BUDGET, ledger=account)
+    kept = made.to_bytes()
+    estimate = made.release()
+    with monkeypatch.context() as broken:
+        broken.setattr(PAN.Density, "_read", lambda *_: pytest.fail("drawn twice"))
+        assert PAN.Density.from_bytes(kept, ledger=account).release() == estimate
+
+
+def test_releases_without_the_account_are_not_known_to_it(account):
+    """What was released without the ledger is the state's own knowledge, as it says."""
+    made = PAN.Density(10, budget=BUDGET, ledger=account, releases=3)
+    kept = made.to_bytes()
+    alone = PAN.Density.from_bytes(kept)
+    alone.release()
+    PAN.Density.from_bytes(alone.to_bytes(), ledger=account).release()  # its second
+    with pytest.raises(dc.OldStateError, match="0 releases, and a copy of it 2"):
+        PAN.Density.from_bytes(kept, ledger=account).release()
