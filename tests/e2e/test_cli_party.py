@@ -421,3 +421,16 @@ def test_the_plan_of_parties(party):
     assert "Of LocalHashing, 1,000,000 reports in one shuffled batch: epsilon 0.0316 at delta 1e-08" in party(
         "plan", *ask
     )
+
+
+def test_the_plan_of_streams_and_levels(party):
+    ask = ["--parties", 100, "--epsilon", 4, "--bytes-per-party", 2000, "--universe-size", 4096]
+    found = json.loads(party("plan", *ask, "--steps", 1000, "--window", "--format", "json"))
+    assert found["pick"] == "Stream"
+    assert {row["parameters"]["window"] for row in found["protocols"]} == {1000}
+    found = json.loads(party("plan", *ask, "--steps", 1000, "--levels", "--branching", 64, "--format", "json"))
+    assert {row["parameters"]["branching"] for row in found["protocols"]} == {64}
+    assert "Hierarchy " in party("plan", *ask, "--total", 10**5, "--levels")
+    for wrong in ([], ["--total", 5, "--steps", 5], ["--total", 5, "--window"], ["--steps", 5, "--branching", 4]):
+        with pytest.raises(dc.ParameterError):
+            party("plan", *ask, *wrong)

@@ -111,7 +111,11 @@ def _option(text: str) -> tuple[str, Any]:
 @party.command("plan")
 @options.takes(
     option("--parties", "How many there are.", int, required=True),
-    option("--total", "How many items they have together, about.", int, required=True),
+    option("--total", "How many items they have together, about.", int),
+    option("--steps", "Of a stream, in place of --total: its length, or that of the window.", int),
+    flag("--window", "With --steps: counts are of the last steps, for ever."),
+    flag("--levels", "Count intervals too: heavy hitters of large universes, quantiles, ranges."),
+    option("--branching", "With --levels: parts of an interval; by default 16.", int),
     option("--epsilon", "What a party's messages may tell about one of its items.", float, required=True),
     option("--bytes-per-party", "How long messages may be on average.", float, default=1000.0),
     option("--universe-size", "How many different items there may be.", int, default=2**20),
@@ -119,15 +123,38 @@ def _option(text: str) -> tuple[str, Any]:
 )
 @options.text_format()
 def plan_round(
-    parties: int, total: int, epsilon: float, bytes_per_party: float, universe_size: int, zipf: float, as_json: bool
+    parties: int,
+    total: int | None,
+    steps: int | None,
+    window: bool,
+    levels: bool,
+    branching: int | None,
+    epsilon: float,
+    bytes_per_party: float,
+    universe_size: int,
+    zipf: float,
+    as_json: bool,
 ) -> None:
     """Compare the protocols before anything is sent.
 
-    Their errors, their bytes, and what shuffling would buy.
+    Their errors, their bytes, and what shuffling would buy; of a stream, which epochs to take.
     """
-    from discreet.multiparty import plan
+    from discreet.multiparty import RoundPlan, plan, plan_hierarchy, plan_stream
 
-    made = plan(parties, total, epsilon, bytes_per_party, universe_size=universe_size, zipf=zipf)
+    if (total is None) == (steps is None):
+        raise ParameterError("give --total (of a round), or --steps (of a stream)")
+    if window and steps is None:
+        raise ParameterError("--window is for streams, with --steps")
+    if branching is not None and not levels:
+        raise ParameterError("--branching is for --levels")
+    given: dict[str, Any] = {"universe_size": universe_size, "zipf": zipf}
+    if levels:
+        given["branching"] = 16 if branching is None else branching
+    made: RoundPlan
+    if steps is not None:
+        made = plan_stream(parties, steps, epsilon, bytes_per_party, window=window, **given)
+    elif total is not None:
+        made = (plan_hierarchy if levels else plan)(parties, total, epsilon, bytes_per_party, **given)
     print(json.dumps(made.to_dict()) if as_json else made)
 
 

@@ -6,7 +6,8 @@ party, `protocol.aggregator()` takes messages with `receive` and answers `estima
 
 from discreet.events.universe import Universe as Domain
 from discreet.multiparty._base import Party, Protocol, protocol_from_dict
-from discreet.multiparty._plan import PlannedProtocol, ProtocolPlan, plan
+from discreet.multiparty._plan import PlannedProtocol, ProtocolPlan, RoundPlan, plan, plan_hierarchy
+from discreet.multiparty._plan_stream import plan_stream
 from discreet.multiparty.aggregator import Aggregator, Receipt, Rejection
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
 from discreet.multiparty.hadamard_response import HadamardResponse
@@ -41,9 +42,12 @@ __all__ = [
     "ProtocolPlan",
     "Receipt",
     "Rejection",
+    "RoundPlan",
     "Separation",
     "Stream",
     "Strings",
     "plan",
+    "plan_hierarchy",
+    "plan_stream",
     "protocol_from_dict",
 ]

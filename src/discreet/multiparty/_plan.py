@@ -10,22 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from discreet.events.universe import Universe
 from discreet.multiparty._base import MAX_CELLS, Protocol
 from discreet.multiparty._local import USUAL_DELTA, LocalProtocol
 from discreet.multiparty._sketches import laplace_variance
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.hadamard_response import HadamardResponse
+from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.independent_sketches import IndependentSketches
 from discreet.multiparty.local_hashing import LocalHashing
 from discreet.multiparty.local_sketch import LocalSketch
 from discreet.multiparty.merged_misra_gries import MergedMisraGries
 from discreet.multiparty.merged_sketch import MergedSketch
+from discreet.multiparty.ordered import levels_of
 from discreet.multiparty.separation import Separation
 from discreet.privacy import Budget, shuffled
 from discreet.privacy.checks import positive_number, whole_number
 from discreet.privacy.rounding import figure_up
 
-__all__ = ["PlannedProtocol", "ProtocolPlan", "plan"]
+__all__ = ["PlannedProtocol", "ProtocolPlan", "RoundPlan", "plan", "plan_hierarchy"]
 
 _ENVELOPE = 28  # header, two numbers, checksum
 _MEDIAN_OF_3 = 0.449  # its variance over that of one, for normal variables
@@ -54,14 +57,10 @@ class PlannedProtocol:
 
 
 @dataclass(frozen=True)
-class ProtocolPlan:
-    """All protocols side by side, those that fit first, the smallest error first.
-
-    ``reports`` are those of a local protocol, which has one for every item.
-    """
+class RoundPlan:
+    """What may be chosen, side by side: what fits first, the smallest error first."""
 
     rows: tuple[PlannedProtocol, ...]
-    reports: int
 
     @property
     def pick(self) -> PlannedProtocol:
@@ -69,6 +68,39 @@ class ProtocolPlan:
         if self.rows[0].fits:
             return self.rows[0]
         return min(self.rows, key=lambda row: row.bytes_per_party)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        rows = [
+            {"protocol": row.kind.__name__, "error": row.error, "bytes_per_party": row.bytes_per_party}
+            | {"fits": row.fits, "parameters": row.parameters}
+            for row in self.rows
+        ]
+        return {"epsilon": self.rows[0].epsilon, "protocols": rows, "pick": self.pick.kind.__name__}
+
+    def __str__(self) -> str:
+        lines = [f"{'protocol':<22}{'error':>12}{'bytes/party':>13}  parameters"]
+        for row in self.rows:
+            mark = "" if row.fits else "  (does not fit)"
+            numbers = ", ".join(f"{name}={_shown(value)}" for name, value in row.parameters.items())
+            lines.append(f"{row.kind.__name__:<22}{row.error:>12,.0f}{row.bytes_per_party:>13,.0f}  {numbers}{mark}")
+        return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "(" + ", ".join(f"{name}={_shown(inner)}" for name, inner in value.items()) + ")"
+    return str(value) if isinstance(value, str) else f"{value:g}"
+
+
+@dataclass(frozen=True)
+class ProtocolPlan(RoundPlan):
+    """All protocols side by side, those that fit first, the smallest error first.
+
+    ``reports`` are those of a local protocol, which has one for every item.
+    """
+
+    reports: int
 
     @property
     def local(self) -> PlannedProtocol:
@@ -84,21 +116,12 @@ class ProtocolPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        rows = [
-            {"protocol": row.kind.__name__, "error": row.error, "bytes_per_party": row.bytes_per_party}
-            | {"fits": row.fits, "parameters": row.parameters}
-            for row in self.rows
-        ]
         worth = {"protocol": self.local.kind.__name__, "reports": self.reports}
         worth |= {"epsilon": self.shuffled.epsilon, "delta": self.shuffled.delta}
-        return {"epsilon": self.rows[0].epsilon, "protocols": rows, "pick": self.pick.kind.__name__, "shuffled": worth}
+        return {**super().to_dict(), "shuffled": worth}
 
     def __str__(self) -> str:
-        lines = [f"{'protocol':<22}{'error':>12}{'bytes/party':>13}  parameters"]
-        for row in self.rows:
-            mark = "" if row.fits else "  (does not fit)"
-            numbers = ", ".join(f"{name}={value:g}" for name, value in row.parameters.items())
-            lines.append(f"{row.kind.__name__:<22}{row.error:>12,.0f}{row.bytes_per_party:>13,.0f}  {numbers}{mark}")
+        lines = [super().__str__()]
         worth = f"epsilon {figure_up(self.shuffled.epsilon or 0.0)} at delta {self.shuffled.delta:g}"
         lines.append(f"Of {self.local.kind.__name__}, {self.reports:,} reports in one shuffled batch: {worth},")
         lines.append(f"if the collector forgets who sent them; {self.rows[0].epsilon:g} in any case.")
@@ -140,6 +163,42 @@ def plan(
     for row in sorted(rows, key=lambda row: (not row.fits, row.error)):
         best.setdefault(row.kind, row)
     return ProtocolPlan(tuple(best.values()), model.total)
+
+
+def plan_hierarchy(
+    parties: int,
+    total: int,
+    epsilon: float,
+    bytes_per_party: float,
+    *,
+    universe_size: int = 2**20,
+    branching: int = 16,
+    zipf: float = 1.2,
+) -> RoundPlan:
+    """The same for a `Hierarchy` of each protocol: the expected error of an item's count, of all levels' messages.
+
+    Parties with many items split epsilon and bytes over the levels; of a local protocol a level has its share of the
+    reports, and counts from that are as many times larger. Fewer levels (a larger `branching`) err less, and take
+    longer to search; a range has the error of up to 2 (branching - 1) intervals a level.
+
+    Args:
+        parties, total, epsilon, bytes_per_party, universe_size, zipf: As for `plan`.
+        branching: The parts of an interval.
+    """
+    levels = len(levels_of(Universe.of(whole_number("universe_size", universe_size, 1, 2**62)), branching))
+    given: dict[str, Any] = {"universe_size": universe_size, "zipf": zipf}
+    whole = plan(parties, total, epsilon, bytes_per_party, **given)
+    split = plan(parties, total, epsilon / levels, bytes_per_party / levels, **given)
+    rows = []
+    for row in [*whole.rows, *split.rows]:
+        local = issubclass(row.kind, LocalProtocol)
+        if local != (row.epsilon == whole.rows[0].epsilon) and levels > 1:
+            continue
+        own = {"protocol": row.kind.__name__, "branching": branching, "options": row.parameters}
+        error, size = (math.sqrt(levels), 1) if local else (1.0, levels)
+        rows.append(PlannedProtocol(Hierarchy, own, epsilon, error * row.error, size * row.bytes_per_party, row.fits))
+    best = {row.parameters["protocol"]: row for row in rows}
+    return RoundPlan(tuple(sorted(best.values(), key=lambda row: (not row.fits, row.error))))
 
 
 @dataclass(frozen=True)

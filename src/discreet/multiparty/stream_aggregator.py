@@ -205,8 +205,10 @@ class StreamAggregator:
 
         sampled = []  # stretches without a block
         last = since
-        end = time // b if voice.blocks else 0  # nothing to look for where no block was heard
-        for block in block_cover(-(-since // b), end, self.stream.levels, known):
+        # Epochs of which no block was heard are not looked through: before a party joined there may be millions.
+        first = max(-(-since // b), min((block.first for block in voice.blocks), default=0))
+        end = min(time // b, max((block.end for block in voice.blocks), default=0))
+        for block in block_cover(first, end, self.stream.levels, known):
             sampled.append((last, block.first * b))
             last = block.end * b
             width, seed = self.stream.width(block.level), self.stream.block_seed(number, block, track)

@@ -262,6 +262,30 @@ def test_packets_that_no_party_sends(columns):
     assert caught.value.reason == "duplicate"
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_packets_that_something_happened_to(columns, share):
+    """400 each, most with a right checksum: taken, or refused with nothing changed. Deterministic."""
+    stream = HierarchicalStream("r", dc.Budget(2.0), SIZE, epoch_steps=3, columns=4, branching=4, sample_share=share)
+    good = stream.party(0, source=seeded_source(1)).feed(columns[0])
+    payload, chance = stream._unpack(good).payload, np.random.default_rng(3)
+    refused = 0
+    for _ in range(400):
+        body = bytearray(payload)
+        for _ in range(chance.integers(1, 4)):
+            body[chance.integers(min(len(body), 12 if chance.random() < 0.5 else 10**6))] = chance.integers(256)
+        if chance.random() < 0.2:
+            del body[chance.integers(len(body)) :]
+        aggregator = stream.aggregator()
+        try:
+            aggregator.receive(stream._pack(Message(0, 0, bytes(body))))
+        except MessageError:
+            refused += 1
+            assert (aggregator.parties, aggregator.bytes_received) == (0, 0)
+        else:
+            aggregator.at().interval_counts(0, [0])
+    assert 50 < refused < 400
+
+
 def test_states_and_descriptions_go_on(columns):
     stream = exact(epoch_steps=2, window=9)
     again = protocol_from_dict(stream.to_dict())

@@ -487,6 +487,13 @@ def test_a_party_without_blocks_is_asked_quickly():
     assert np.isfinite(aggregator.estimate(ITEMS).values).all()
 
 
+def test_a_party_that_joined_late_is_asked_quickly():
+    stream = Stream("r", dc.Budget(1e6), 4, epoch_steps=1, columns=1)
+    aggregator = stream.aggregator()
+    aggregator.receive(stream.party(0, start=2**24 + 5).feed([1] * 9))  # 2^24 epochs without it
+    assert aggregator.estimate([1]).values.tolist() == [9]
+
+
 @pytest.mark.parametrize(("parties", "steps"), [(1, 50), (3, 50), (1, 130)])
 def test_intervals_hold_for_few_parties_with_long_epochs(parties, steps):
     """Most of these runs have no sample at all, which is no reason to be sure. Seeded; 95 percent are promised."""
