@@ -16,7 +16,7 @@ figure = Figure("mdp13", f"[MDP] Figure 13: {PARTIES} parties, names out of 49^6
 panels = {
     name: figure.panel(name, "bytes of all messages", name, log_x=True) for name in ("recall", "precision", "error")
 }
-for epochs in chosen.choose((16, 32, 64, 128, 256), (16, 64, 256)):
+for epochs in chosen.choose((16, 32, 64, 128, 256, 512), (16, 64, 512)):
     found = {}
     for method, samples in (("ours", 0.5), ("ours, no samples", 0.0)):
         aggregator = named(columns, epochs, width, samples=samples)
