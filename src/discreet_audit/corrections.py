@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.central import MergedRelease, OffsetRelease, PrivateSpaceSaving, TextbookMisraGries, UserRelease
+from discreet.central.private_space_saving import space_saving_paper_margin
 from discreet.continual import one_shot
 from discreet.continual.seam import Tree
 from discreet.multiparty import MergedMisraGries, Separation, Stream
@@ -172,6 +173,11 @@ def _central() -> Iterator[Correction]:
         yield Correction(where, what, kind, "delta", mechanism.guarantee.delta, literal, ours)
     printed = [literal_sketches.printed_cut_of_algorithm_3(1.0, 1e-6, blanks=blanks) for blanks in (False, True)]
     yield Correction("[SS] Algorithm 3", "the printed cut, |X| counts events", "privacy", "delta", 1e-6, *printed)
+    gamma = math.log(2 / 1e-3) / 0.1
+    printed_gamma = literal_sketches.GAMMA_OF_SECTION_4_3
+    off = [round(abs(value - gamma), 9) for value in (printed_gamma, space_saving_paper_margin(0.1, 1e-3))]
+    what = "gamma = ln(2/delta)/epsilon at epsilon 0.1, delta 0.001, printed as 89.87: off by"
+    yield Correction("[SS] section 4.3", what, "number", "error", 0.0, *off)
     values = [literal_sketches.printed_cut_of_algorithm_5(1.0, 1e-6, corrected=fixed) for fixed in (False, True)]
     yield Correction("[SS] Algorithm 5", "cut with + gamma_2, CountSketch", "privacy", "delta", 1e-6, *values)
     values = [literal_sketches.cut_from_the_second_moment(1.0, corrected=fixed) for fixed in (False, True)]

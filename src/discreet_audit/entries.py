@@ -1,4 +1,4 @@
-"""Auditing releases of entries: integer vectors of a known l1-sensitivity, behind a threshold or over a universe.
+"""Auditing releases of entries: integer vectors of known sensitivities, behind a threshold or over a universe.
 
 These are the sensitivity-reduced sketch, sums of such sketches, and the baseline that adds noise for all counters.
 """
@@ -23,7 +23,16 @@ from discreet_audit.counters import CounterAudit
 from discreet_audit.exact import neighbouring_streams, worst_divergence
 from discreet_audit.findings import Finding
 from discreet_audit.histograms import CountOf, HistogramAudit, Listed, claim, items_of, lowered, several, shown_by
-from discreet_audit.laws import Key, NoiseLaw, StatePair, group_delta, pure_loss, rounded_delta, threshold_delta
+from discreet_audit.laws import (
+    Key,
+    NoiseLaw,
+    StatePair,
+    group_delta,
+    pure_loss,
+    rounded_delta,
+    squared_distance,
+    threshold_delta,
+)
 from discreet_audit.registry import Effort
 from discreet_audit.sources import ScriptedSource
 from discreet_audit.statistical import ScoredPair
@@ -94,17 +103,23 @@ class EntriesAudit(HistogramAudit[Entries]):
         return [*pairs, StatePair((Key(far + k, far),)), *(_raised(pair, far) for pair in pairs if k <= 2)]
 
     def exact(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
-        """The worst exact epsilon (over a universe) or delta, and the code against the law."""
+        """The worst exact epsilon or rho (over a universe) or delta, and the code against the law."""
         pairs, (epsilon, delta), m = self.pairs(mechanism, effort), claim(mechanism), items_of(mechanism)
-        # What common entries lose; with a threshold, what they lose far above it.
-        loss = max(pure_loss(pair, mechanism.scale) for pair in pairs)
-        if not self.reduces:
-            loss = float(mechanism.capacity / Fraction(mechanism.scale))
-        yield Finding("exact", "l1-distance over the scale", "epsilon", epsilon, m * loss, len(pairs))
+        rho = mechanism.budget.rho
+        if rho is not None:
+            farthest = max(squared_distance(pair) for pair in pairs) if self.reduces else mechanism.capacity
+            lost = float(m * m * farthest / (2 * Fraction(mechanism.scale) ** 2))
+            yield Finding("exact", "l2-distance over sigma", "rho", rho * (1.0 + 1e-12), lost, len(pairs))
+        else:
+            # What common entries lose; with a threshold, what they lose far above it.
+            loss = max(pure_loss(pair, mechanism.scale) for pair in pairs)
+            if not self.reduces:
+                loss = float(mechanism.capacity / Fraction(mechanism.scale))
+            yield Finding("exact", "l1-distance over the scale", "epsilon", epsilon, m * loss, len(pairs))
         if mechanism.universe is not None:
             small = mechanism.universe.size <= 4 and mechanism.capacity <= 2 and epsilon >= 1.5
             if small and not self.parts and m == 1:
-                yield self._enumerated(mechanism, epsilon)
+                yield self._enumerated(mechanism, epsilon, delta)
         else:
             noise = NoiseLaw("laplace", mechanism.scale, min(1e-16, delta * 1e-8))
             step = epsilon if self.reduces else epsilon / m
@@ -122,7 +137,7 @@ class EntriesAudit(HistogramAudit[Entries]):
             pair = StatePair(tuple(Key((key.first or 0) * m, (key.second or 0) * m, key.times) for key in pair.keys))
         return rounded_delta(pair, noise, mechanism.sensitivity, cut, epsilon)
 
-    def _enumerated(self, mechanism: Entries, epsilon: float) -> Finding:
+    def _enumerated(self, mechanism: Entries, epsilon: float, delta: float) -> Finding:
         """Every branch of the real code on every short stream over the universe."""
         items = mechanism.universe.take(np.arange(mechanism.universe.size)).to_pylist()
         found = worst_divergence(
@@ -132,7 +147,7 @@ class EntriesAudit(HistogramAudit[Entries]):
             epsilon,
             cutoff=1e-4,
         )
-        return Finding("exact", "every branch of the code, least delta", "delta", 0.0, found.lower, 0, "length <= 2")
+        return Finding("exact", "every branch of the code, least delta", "delta", delta, found.lower, 0, "length <= 2")
 
     def _conforms(self, mechanism: Entries) -> Finding:
         """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""
@@ -161,7 +176,7 @@ class EntriesAudit(HistogramAudit[Entries]):
                 shown = shown[: mechanism.most_entries]
             expected = {item: (-2 * v + u) // (2 * u) if u > 1 else -v for v, item in shown}
             wrong += shown_by(release) != expected
-            wrong += any((draw.law, draw.scale) != ("laplace", mechanism.scale) for draw in source.draws)
+            wrong += any((draw.law, draw.scale) != (mechanism.law, mechanism.scale) for draw in source.draws)
         return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
 
     def _entries(self, mechanism: Entries, summary: Any) -> tuple[list[Any], Any]:
@@ -204,10 +219,13 @@ class EntriesAudit(HistogramAudit[Entries]):
 
     def coupled(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
         """The distance of what gets the noise, on large random streams."""
-        declared = float(mechanism.scale * Fraction(claim(mechanism)[0]) / items_of(mechanism)) * (1.0 + 1e-12)
+        m, rho = items_of(mechanism), mechanism.budget.rho
+        spends = claim(mechanism)[0] if rho is None else math.sqrt(2.0 * rho)
+        declared = float(mechanism.scale * Fraction(spends) / m) * (1.0 + 1e-12)
+        distance = _l1 if rho is None else _l2
         pairs = self._counters.large_pairs(mechanism, effort)
         some = pairs[: max(200, effort.large_pairs // 4)]
-        worst = max(_l1(*(self._released(mechanism, summary) for summary in pair)) for pair in some)
+        worst = max(distance(*(self._released(mechanism, summary) for summary in pair)) for pair in some)
         yield Finding("coupled", "sensitivity of the entries", "sensitivity", declared, worst, len(some))
         yield self._counters.large_structure(mechanism, pairs)
 
@@ -245,8 +263,12 @@ def _sensitivities(reduces: bool, longer: int) -> tuple[Finding, ...]:
     for k in (1, 2, 3):
         if reduces:
             pairs, tried = st.misra_gries_table(k, longer).neighbours()
-            worst = max(_l1(reduced(first, k), reduced(second, k)) for first, second in pairs)
+            values = [(reduced(first, k), reduced(second, k)) for first, second in pairs]
+            worst = max(_l1(*pair) for pair in values)
             lemma, most = f"LT Lemma 16, k={k}, in 1/(k+1)", 2 * k - 1
+            length = math.sqrt(k * k + k - 1)
+            longest = max(_l2(*pair) for pair in values)
+            findings.append(Finding("structure", f"{lemma}, l2", "sensitivity", length, longest, tried))
         else:
             pairs, tried = st.merged_states(k)
             worst = max(_l1(dict(first.counts), dict(second.counts)) for first, second in pairs)
@@ -257,3 +279,7 @@ def _sensitivities(reduces: bool, longer: int) -> tuple[Finding, ...]:
 
 def _l1(a: dict[Any, int], b: dict[Any, int]) -> int:
     return sum(abs(a.get(key, 0) - b.get(key, 0)) for key in {*a, *b})
+
+
+def _l2(a: dict[Any, int], b: dict[Any, int]) -> float:
+    return math.sqrt(sum((a.get(key, 0) - b.get(key, 0)) ** 2 for key in {*a, *b}))

@@ -154,6 +154,16 @@ class EnumeratedSource(RandomSource):
         shown = math.fsum(p for v, p in zip(values, probabilities, strict=True) if v >= minimum)
         return self._take(_binomial(trials, shown), size)
 
+    def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: int | None = None) -> Any:
+        values, probabilities, _ = _gaussian(Fraction(sigma))
+        kept = {v: p for v, p in zip(values, probabilities, strict=True) if v >= minimum}
+        return self._take(_branches(kept, kept.values()), size)
+
+    def discrete_gaussian_exceedances(self, trials: int, sigma: Number, minimum: int, size: int | None = None) -> Any:
+        values, probabilities, _ = _gaussian(Fraction(sigma))
+        shown = math.fsum(p for v, p in zip(values, probabilities, strict=True) if v >= minimum)
+        return self._take(_binomial(trials, shown), size)
+
     def bernoulli(self, probability: Number, size: int | None = None) -> Any:
         return self._take(_binomial(1, float(probability)), size)
 

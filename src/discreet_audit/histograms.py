@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from discreet.central import Mechanism
 from discreet.noise import system_source
 from discreet.privacy import User
+from discreet.privacy.calibration.zcdp import zcdp_epsilon
 from discreet.releases.release import Release
 from discreet_audit.exact import Published, published
 from discreet_audit.findings import Finding
@@ -26,9 +27,11 @@ _NOTHING = -(10**6)  # noise that hides every counter
 
 
 def claim(mechanism: Mechanism) -> tuple[float, float]:
-    """(epsilon, delta) that the mechanism promises; of rho, the epsilon whose pure privacy it is."""
+    """(epsilon, delta) that the mechanism promises; of rho, by the tight conversion at a delta that shows in runs."""
     promised = mechanism.guarantee
-    return math.sqrt(2.0 * (promised.rho or 0.0)) if promised.epsilon is None else promised.epsilon, promised.delta
+    if promised.epsilon is None:
+        return zcdp_epsilon(promised.rho or 0.0, 1e-2), 1e-2
+    return promised.epsilon, promised.delta
 
 
 def items_of(mechanism: Mechanism) -> int:

@@ -34,6 +34,7 @@ __all__ = [
     "pure_loss",
     "rounded_delta",
     "shared_split_delta",
+    "squared_distance",
     "threshold_delta",
 ]
 
@@ -378,6 +379,11 @@ def pure_loss(pair: StatePair, scale: Fraction) -> float:
     """epsilon of Laplace noise on every item of a universe: the l1-distance of the values over the scale, exactly."""
     distance = sum(abs((key.first or 0) - (key.second or 0)) * key.times for key in pair.keys)
     return float(distance / Fraction(scale))
+
+
+def squared_distance(pair: StatePair) -> int:
+    """The square of the l2-distance of the values."""
+    return sum(((key.first or 0) - (key.second or 0)) ** 2 * key.times for key in pair.keys)
 
 
 def group_delta(delta: float, epsilon: float, items: int) -> float:

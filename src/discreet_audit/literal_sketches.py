@@ -14,7 +14,15 @@ from fractions import Fraction
 from discreet.releases.error_model import Noise
 from discreet_audit.linear import largest_untracked
 
-__all__ = ["cut_from_the_second_moment", "printed_cut_of_algorithm_3", "printed_cut_of_algorithm_5"]
+__all__ = [
+    "GAMMA_OF_SECTION_4_3",
+    "cut_from_the_second_moment",
+    "printed_cut_of_algorithm_3",
+    "printed_cut_of_algorithm_5",
+]
+
+GAMMA_OF_SECTION_4_3 = 89.87
+"""For epsilon 0.1 and delta 0.001, as printed."""
 
 _ROWS = 3
 Place = tuple[str, int]

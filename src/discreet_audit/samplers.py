@@ -200,6 +200,14 @@ def _laplace_above(minimum: int) -> Cumulative:
     return cumulative
 
 
+def _gaussian_above(minimum: int) -> Cumulative:
+    def cumulative(z: Array, sigma: float) -> Array:
+        below = _gaussian(np.array([minimum - 1.0]), sigma)
+        return np.maximum(_gaussian(z, sigma) - below, 0.0) / (1 - below)
+
+    return cumulative
+
+
 def _geometric(z: Array, scale: float) -> Array:
     return np.where(z >= 0, -np.expm1(-(z + 1) / scale), 0.0)
 
@@ -484,6 +492,13 @@ def _at_least(minimum: int) -> Sampler:
     return Sampler(f"Laplace of scale 3, at least {minimum}", _laplace_above(minimum), draw, Fraction(3), ends)
 
 
+def _gaussian_at_least(sigma: Fraction, minimum: int) -> Sampler:
+    ends = _ends(max(minimum, 0) + 5.5 * float(sigma) + 2, minimum - 1)
+    draw: Draw = lambda source, sigma, count: source.discrete_gaussian_at_least(sigma, minimum, count)  # noqa: E731
+    name = f"Gaussian of sigma {float(sigma):g}, at least {minimum}"
+    return Sampler(name, _gaussian_above(minimum), draw, sigma, ends)
+
+
 def _binomials(trials: int, chance: Fraction, low: int, high: int) -> Sampler:
     draw: Draw = lambda source, p, count: source.binomial(trials, p, count)  # noqa: E731
     return Sampler(f"{trials} of {float(chance):g}", _binomial(trials, float), draw, chance, _ends(high, low - 1))
@@ -505,6 +520,9 @@ def _examples() -> Sequence[Samplers]:
     singly: Draw = lambda source, scale, count: [source.discrete_laplace(scale) for _ in range(count)]  # noqa: E731
     exceed = _binomial(10**6, lambda scale: _laplace_tail(scale, 36))
     above: Draw = lambda source, scale, count: source.discrete_laplace_exceedances(10**6, scale, 36, count)  # noqa: E731
+    many = _binomial(10**4, lambda sigma: 1.0 - float(_gaussian(np.array([10.0]), sigma)[0]))
+    larger: Draw = lambda source, sigma, count: source.discrete_gaussian_exceedances(10**4, sigma, 11, count)  # noqa: E731
+    fewer = ("how many Gaussians are above: 5 % too small", _off(larger, Fraction(19, 20)))
     less = ("a universe: 5 % too small", _off(_all_places, Fraction(19, 20)))
     rare: Draw = lambda source, x, count: source.binomial(10**12, size=count, log_probability=-x)  # noqa: E731
     minus: Callable[[float], float] = lambda x: math.exp(-x)  # noqa: E731
@@ -523,11 +541,13 @@ def _examples() -> Sequence[Samplers]:
         "discrete Gaussian": map(
             _gaussian_sampler, sorted({*(4 * w for w in _WIDTHS), *_parameters_of_releases("gaussian")})
         ),
-        "geometric, and Laplace above a cut": (
+        "geometric, and noise above a cut": (
             Sampler("geometric, scale 3", _geometric, RandomSource.geometric, three, _ends(51, -1)),
             Sampler("geometric, scale 40", _geometric, RandomSource.geometric, Fraction(40), _ends(680, -1)),
             *map(_at_least, (-1, 0, 7)),
+            *(_gaussian_at_least(sigma, c) for sigma, c in ((three, -1), (three, 7), (Fraction(200), 300))),
             Sampler("how many are above", exceed, above, three, _ends(30, -1)),
+            Sampler("how many Gaussians are above", many, larger, three, _ends(30, -1), 20_000, fewer),
             Sampler("a universe", exceed, _all_places, three, _ends(30, -1), 20_000, less),
         ),
         "Bernoulli and binomial": (

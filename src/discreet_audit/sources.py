@@ -59,6 +59,11 @@ class ScriptedSource(RandomSource):
         self.draws.append(Draw("laplace", exact("scale", scale), size))
         return 0 if size is None else np.zeros(size, np.int64)
 
+    def discrete_gaussian_exceedances(self, trials: Any, sigma: Any, minimum: Any, size: Any = None) -> Any:
+        """None of the items that are not stored passes the cut."""
+        self.draws.append(Draw("gaussian", exact("sigma", sigma), size))
+        return 0 if size is None else np.zeros(size, np.int64)
+
     def uniform_integers(self, high: Any, size: Any = None) -> Any:
         """The script's number, or the largest allowed."""
         value = min(self.uniform, high - 1)

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from tests.reference.neighbours import Pair, laplace, neighbouring_states, signature
 
-from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_threshold
+from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_squared_sensitivity, reduced_threshold
 from discreet.privacy.calibration.tails import log_tail
 
 
@@ -23,9 +23,11 @@ def _pairs(k, universe, largest):
 
 
 @pytest.mark.parametrize(("k", "universe", "largest"), [(1, 3, 5), (2, 4, 4), (3, 5, 3)])
-def test_sensitivity_is_two_k_minus_one(k, universe, largest):
-    distances = {sum(abs(a - b) for a, b in _reduced(k, pair)) for pair in _pairs(k, universe, largest)}
-    assert max(distances) == reduced_sensitivity(k)
+def test_sensitivity_is_two_k_minus_one_and_its_l2_square_k_squared_plus_k_minus_one(k, universe, largest):
+    moves = {tuple(a - b for a, b in _reduced(k, pair)) for pair in _pairs(k, universe, largest)}
+    assert max(sum(map(abs, move)) for move in moves) == reduced_sensitivity(k) == 2 * k - 1
+    assert max(sum(d * d for d in move) for move in moves) == reduced_squared_sensitivity(k) == k * k + k - 1
+    assert reduced_squared_sensitivity(k, max_items=3) == 9 * (k * k + k - 1)
 
 
 def _divergence(entries, epsilon, D, threshold, noise_factor=1.0, rounding=True):

@@ -18,8 +18,9 @@ class ChanMisraGries(EntriesRelease):
     """Every counter with Laplace noise of scale k/epsilon. For comparison: the others need far less.
 
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy).
-    Guarantee: epsilon (or rho-zCDP) over a `universe`; (epsilon, delta) without one. Also for merged sketches.
-    Noise: the counters have l1-sensitivity m k; discrete Laplace of scale m k/epsilon on each.
+    Guarantee: epsilon or rho-zCDP over a `universe`; (epsilon, delta) without one. Also for merged sketches.
+    Noise: the counters have l1-sensitivity m k; discrete Laplace of scale m k/epsilon on each. For rho: k counters by 1
+        each, m times; discrete Gaussian with sigma^2 = m^2 k/(2 rho).
     Threshold: over a universe a public cut and the k largest, as in `ReducedMisraGries`. Without: 1 + t with the
         smallest t for which 1 - (1 - P[Z >= t])^k, the chance to show one of k keys of count 1, is at most delta.
     Error: f - n/(k+1) <= c <= f, plus one noise.
@@ -35,6 +36,10 @@ class ChanMisraGries(EntriesRelease):
     @property
     def sensitivity(self) -> int:
         return self.capacity * items_of(self.unit)
+
+    @property
+    def squared_sensitivity(self) -> int:
+        return self.capacity * items_of(self.unit) ** 2
 
     def entries(self, summary: MisraGries) -> RawCounts:
         return positive(summary.not_private_counts())

@@ -1,4 +1,4 @@
-"""Misra-Gries with its sensitivity reduced: pure DP over a known universe, or (epsilon, delta)."""
+"""Misra-Gries with its sensitivity reduced: epsilon or rho over a known universe, or (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ __all__ = ["ReducedMisraGries", "round_small_entries"]
 
 @dataclass(frozen=True)
 class ReducedMisraGries(EntriesRelease):
-    """The entries (c_x - gamma)^+, gamma = sum c/(k+1), with Laplace noise of scale below 2/epsilon.
+    """The entries (c_x - gamma)^+, gamma = sum c/(k+1), with Laplace noise of scale below 2/epsilon, or less by rho.
 
     Unit: one event, or up to m events of a user (`User(m)`: Lemma 22).
-    Guarantee: epsilon (or rho-zCDP with rho = epsilon^2/2) over a `universe`; (epsilon, delta) without one.
-    Noise: in units of 1/(k+1) the entries are integers of l1-sensitivity D = m (2k - 1); discrete Laplace of scale
-        D/epsilon on each.
+    Guarantee: epsilon or rho-zCDP over a `universe`; (epsilon, delta) without one.
+    Noise: in units of 1/(k+1) the entries are integers of l1-sensitivity D = m (2k - 1) and l2-sensitivity
+        m sqrt(k^2 + k - 1): discrete Laplace of scale D/epsilon on each, or, for rho, discrete Gaussian with
+        sigma^2 = m^2 (k^2 + k - 1)/(2 rho), which in counts is less than m/sqrt(2 rho).
     Threshold: over a universe of d items a public cut that with probability 1 - `spurious` no zero entry passes, then
         the k largest: both act on noisy values of the whole universe, so privacy does not rest on them. Without: an
         entry y < D is first rounded to D with probability y/D or to 0, and published iff it reaches D + t with the
@@ -46,6 +47,10 @@ class ReducedMisraGries(EntriesRelease):
     @property
     def sensitivity(self) -> int:
         return reduced_sensitivity(self.capacity, max_items=items_of(self.unit))
+
+    @property
+    def squared_sensitivity(self) -> int:
+        return reduced_squared_sensitivity(self.capacity, max_items=items_of(self.unit))
 
     @property
     def step(self) -> Fraction:
@@ -82,6 +87,16 @@ def reduced_sensitivity(capacity: int, *, max_items: int = 1) -> int:
     paper's proof has the sign of the change of gamma reversed and arrives at 2k + 1; both are below 2 (k + 1).
     """
     return (2 * whole_number("capacity", capacity) - 1) * whole_number("max_items", max_items)
+
+
+def reduced_squared_sensitivity(capacity: int, *, max_items: int = 1) -> int:
+    """The squared l2-sensitivity of Algorithm 3 of [LT23] in units of 1/(k+1): k^2 + k - 1 for one item.
+
+    The moves are those of `reduced_sensitivity`: k entries by 1, or one by k and k - 1 others by 1. m items are m moves
+    of that length at most: m^2 times as much.
+    """
+    k, m = whole_number("capacity", capacity), whole_number("max_items", max_items)
+    return (k * k + k - 1) * m * m
 
 
 @lru_cache(maxsize=1024, typed=True)

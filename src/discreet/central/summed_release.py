@@ -12,7 +12,12 @@ import numpy as np
 
 from discreet.central._base import items_of
 from discreet.central._entries import EntriesRelease, reduced_entries
-from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_threshold, round_small_entries
+from discreet.central.reduced_misra_gries import (
+    reduced_sensitivity,
+    reduced_squared_sensitivity,
+    reduced_threshold,
+    round_small_entries,
+)
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.published import item_order, items_array
 from discreet.noise import RandomSource
@@ -32,9 +37,9 @@ class SummedRelease(EntriesRelease):
     It takes a list of unmerged sketches, one a stream, and holds all their counters at once.
 
     Unit: one event of one of the streams, or up to m events of a user in any of them (`User(m)`).
-    Guarantee: epsilon (or rho-zCDP) over a `universe`; (epsilon, delta) without one.
-    Noise: an event is in one stream, so the sum has the l1-sensitivity of one sketch, D = m (2k - 1) in units of
-        1/(k+1), whatever their number; discrete Laplace of scale D/epsilon on each entry.
+    Guarantee: epsilon or rho-zCDP over a `universe`; (epsilon, delta) without one.
+    Noise: an event is in one stream, so the sum has the sensitivities of one sketch, D = m (2k - 1) in units of
+        1/(k+1), whatever their number: the noise is that of `ReducedMisraGries`.
     Threshold: as in `ReducedMisraGries`; its argument allows any number of entries.
     Error: f - n/(k+1) <= entry <= f with n the length of all streams together, plus one noise.
     Argument: [LT] section 7; docs/privacy/central.md.
@@ -56,6 +61,10 @@ class SummedRelease(EntriesRelease):
     @property
     def sensitivity(self) -> int:
         return reduced_sensitivity(self.capacity, max_items=items_of(self.unit))
+
+    @property
+    def squared_sensitivity(self) -> int:
+        return reduced_squared_sensitivity(self.capacity, max_items=items_of(self.unit))
 
     @property
     def step(self) -> Fraction:

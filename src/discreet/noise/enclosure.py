@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Protocol
 
-__all__ = ["Bits", "Cumulative", "Enclosure", "exp_minus", "invert", "is_below", "rational", "table"]
+__all__ = ["Bits", "Cumulative", "Enclosure", "exp_minus", "invert", "is_below", "pi", "rational", "table"]
 
 Enclosure = Callable[[int], tuple[int, int]]
 """bits -> (low, high); the gap shrinks below any given part of 2^bits as bits grow."""
@@ -56,6 +56,24 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
         low, high = low * low >> work, (high * high >> work) + 1
     shift = work - bits
     return low >> shift, min((high >> shift) + 1, 1 << bits)
+
+
+def pi(bits: int) -> tuple[int, int]:
+    """Encloses pi = 16 arctan(1/5) - 4 arctan(1/239).
+
+    Every term of the two alternating series is rounded down by less than a unit, and the first that is 0 ends them.
+    """
+
+    def arctan_inverse(n: int) -> tuple[int, int]:
+        total, power, count = 0, (1 << work) // n, 0
+        while term := power // (2 * count + 1):
+            total += term if count % 2 == 0 else -term
+            power, count = power // (n * n), count + 1
+        return total - count - 2, total + count + 2
+
+    work = bits + 64
+    five, other = arctan_inverse(5), arctan_inverse(239)
+    return (16 * five[0] - 4 * other[1]) >> 64, ((16 * five[1] - 4 * other[0]) >> 64) + 1
 
 
 def table(cumulative: Cumulative, bits: int) -> list[int]:

@@ -10,19 +10,31 @@ __all__ = ["noisy_places", "places_above"]
 
 
 def noisy_places(
-    source: RandomSource, size: int, places: Integers, values: Integers, scale: Number, cut: int
+    source: RandomSource,
+    size: int,
+    places: Integers,
+    values: Integers,
+    scale: Number,
+    cut: int,
+    law: str = "laplace",
 ) -> tuple[Integers, Integers]:
-    """Every place of a universe whose value plus discrete Laplace noise is at least the cut, and that sum.
+    """Every place of a universe whose value plus noise is at least the cut, and that sum.
 
-    Values are 0 but at `places`, which are different. Distributed as if noise were drawn for every place: of the others
-    Binomial(size - len(places), P[Z >= cut]) pass, they are a uniform choice, and their noise is that of Z given Z >=
-    cut.
+    The noise is discrete "laplace" of a scale, or "gaussian" of a sigma. Values are 0 but at `places`, which are
+    different. Distributed as if noise were drawn for every place: of the others Binomial(size - len(places),
+    P[Z >= cut]) pass, they are a uniform choice, and their noise is that of Z given Z >= cut.
     """
-    noisy = values + source.discrete_laplace(scale, len(places))
+    gaussian = law == "gaussian"
+    draw, above = (
+        (source.discrete_gaussian, source.discrete_gaussian_at_least)
+        if gaussian
+        else (source.discrete_laplace, source.discrete_laplace_at_least)
+    )
+    noisy = values + draw(scale, len(places))
     shown = noisy >= cut
-    absent = _absent_above(source, size, places, scale, cut)
+    absent = _absent_above(source, size, places, scale, cut, gaussian)
     found = np.concatenate([places[shown], absent])
-    return found, np.concatenate([noisy[shown], source.discrete_laplace_at_least(scale, cut, len(absent))])
+    return found, np.concatenate([noisy[shown], above(scale, cut, len(absent))])
 
 
 def places_above(
@@ -33,8 +45,11 @@ def places_above(
     return np.sort(np.concatenate([places[shown], _absent_above(source, size, places, scale, cut)]))
 
 
-def _absent_above(source: RandomSource, size: int, present: Integers, scale: Number, cut: int) -> Integers:
-    count = source.discrete_laplace_exceedances(size - len(present), scale, cut)
+def _absent_above(
+    source: RandomSource, size: int, present: Integers, scale: Number, cut: int, gaussian: bool = False
+) -> Integers:
+    exceedances = source.discrete_gaussian_exceedances if gaussian else source.discrete_laplace_exceedances
+    count = exceedances(size - len(present), scale, cut)
     ranks = source.sample_without_replacement(size - len(present), count)
     # The r-th place that is absent stands behind the present ones at or before it.
     ordered = np.sort(present)

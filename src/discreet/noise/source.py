@@ -14,7 +14,7 @@ import numpy.typing as npt
 import discreet._native as _native
 from discreet.errors import ParameterError
 from discreet.noise import laws
-from discreet.noise.enclosure import Enclosure, exp_minus, rational
+from discreet.noise.enclosure import Enclosure, exp_minus, is_below, rational
 from discreet.noise.laws import Law, NativeSource
 from discreet.noise.selection import select
 from discreet.privacy.checks import whole_number
@@ -207,6 +207,51 @@ class RandomSource:
         """
         minimum = whole_number("minimum", minimum, -(2**62), 2**62)
         return self._binomial(trials, laws.laplace_tail(_scale("scale", scale), minimum), size)
+
+    @overload
+    def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: int) -> Integers: ...
+    def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: int | None = None) -> int | Integers:
+        """Discrete Gaussian noise, given that it is at least ``minimum``. Exact."""
+        minimum = whole_number("minimum", minimum, -(2**62), 2**62)
+        count = 1 if size is None else _size(size)
+        if minimum >= 0:
+            law = laws.gaussian_above_law(_scale("sigma", sigma), minimum)
+            values = minimum + law.draw(self._source, count)
+        else:
+            values = self.discrete_gaussian(sigma, count)
+            while (missed := np.flatnonzero(values < minimum)).size:
+                values[missed] = self.discrete_gaussian(sigma, missed.size)
+        return int(values[0]) if size is None else values
+
+    @overload
+    def discrete_gaussian_exceedances(self, trials: int, sigma: Number, minimum: int, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian_exceedances(self, trials: int, sigma: Number, minimum: int, size: int) -> Integers: ...
+    def discrete_gaussian_exceedances(
+        self, trials: int, sigma: Number, minimum: int, size: int | None = None
+    ) -> int | Integers:
+        """How many of ``trials`` independent discrete Gaussian noises are at least ``minimum``.
+
+        Binomial(trials, P[Z >= minimum]), exact: a binomial number of candidates, each of which is then kept or not
+        (see `gaussian_proposals`). The noises themselves are then `discrete_gaussian_at_least`.
+        """
+        minimum, parameter = whole_number("minimum", minimum, -(2**62), 2**62), _scale("sigma", sigma)
+        trials = whole_number("trials", trials, 0, 2**64)
+        if minimum <= 0:  # by symmetry
+            fewer = self.discrete_gaussian_exceedances(trials, parameter, 1 - minimum, 1 if size is None else size)
+            values = trials - fewer
+            return int(values[0]) if size is None else values
+        chance, s = laws.gaussian_proposals(parameter, minimum)
+        values = np.atleast_1d(self._binomial(trials, chance, 1 if size is None else _size(size)))
+        above = minimum + self.geometric(parameter**2 / s, int(values.sum()))
+        exponents = ((int(z) - s) ** 2 / (2 * parameter**2) for z in above)
+        kept = [is_below(partial(exp_minus, x), self._source) for x in exponents]
+        ends = np.cumsum(values)
+        so_far = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])
+        values = so_far[ends] - so_far[ends - values]
+        return int(values[0]) if size is None else values
 
     def exponential_mechanism(
         self, scores: npt.ArrayLike, epsilon: Number, sensitivity: Number = 1, k: int = 1

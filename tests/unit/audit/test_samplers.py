@@ -17,7 +17,7 @@ from discreet_audit.samplers import REJECT, Samplers, draws_needed
 NAMES = (
     "discrete Laplace",
     "discrete Gaussian",
-    "geometric, and Laplace above a cut",
+    "geometric, and noise above a cut",
     "Bernoulli and binomial",
     "exponential mechanism",
     "uniform numbers, orders and samples",
@@ -67,7 +67,7 @@ def test_the_parameters_of_releases_are_among_them(groups):
     [
         ("laplace_law", "discrete Laplace"),
         ("gaussian_law", "discrete Gaussian"),
-        ("geometric_law", "geometric, and Laplace above a cut"),
+        ("geometric_law", "geometric, and noise above a cut"),
     ],
 )
 def test_a_law_that_is_a_little_narrow_fails(law, group, monkeypatch, groups, case):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.noise import laws
-from discreet.noise.enclosure import exp_minus, is_below, rational, table
+from discreet.noise.enclosure import exp_minus, is_below, pi, rational, table
 
 DIGITS = Context(prec=200, Emin=-(10**9), Emax=10**9)
 
@@ -50,6 +50,60 @@ def test_exp_minus_of_extreme_arguments(x):
 def test_a_rational_is_enclosed(value, bits):
     low, high = rational(value, bits)
     assert low <= value * 2**bits <= high <= low + 1
+
+
+def test_pi_is_enclosed():
+    digits = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421")
+    for bits in (1, 64, 250):
+        low, high = pi(bits)
+        with localcontext(DIGITS):
+            assert low <= digits * 2**bits <= high
+        assert high - low <= 2
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 10), Fraction(0.9), Fraction(1), Fraction(3.3), Fraction(40)])
+@pytest.mark.parametrize("minimum", [1, 2, 4, 50])
+def test_the_tail_of_a_gaussian_is_proposals_times_acceptance(sigma, minimum):
+    """P[Z >= c] = p E[exp(-(c + g - s)^2/(2 sigma^2))], all three summed to 200 digits."""
+    with localcontext(DIGITS):
+        weights = [exp_of_minus(Fraction(z * z) / (2 * sigma**2)) for z in range(minimum + int(40 * sigma) + 40)]
+        total = 2 * sum(weights) - 1
+        low, high = laws._gaussian_total(sigma)(128)
+        assert low <= total * 2**128 <= high
+        assert high - low <= 64
+        chance, s = laws.gaussian_proposals(sigma, minimum)
+        q = exp_of_minus(s / sigma**2)
+        accepted = sum(
+            (1 - q) * q**g * exp_of_minus((minimum + g - s) ** 2 / (2 * sigma**2))
+            for g in range(len(weights) - minimum)
+        )
+        low, high = chance(128)
+        tail = sum(weights[minimum:]) / total
+        assert low * accepted * (1 - Decimal("1e-30")) <= tail * 2**128 <= high * accepted * (1 + Decimal("1e-30"))
+        assert high - low <= 2
+        assert high < 2**127 * Decimal("1.34")
+        assert accepted > Decimal("0.6")
+
+
+@pytest.mark.parametrize(("sigma", "minimum"), [(Fraction(1, 2), 1), (Fraction(3), 0), (Fraction(100), 130)])
+def test_the_gaussian_above_a_minimum_has_the_weights_of_its_blocks(sigma, minimum):
+    law = laws.gaussian_above_law(sigma, minimum)
+    m = 1 << law.block_bits
+
+    def weight(h):
+        return exp_of_minus(Fraction(h * h * m * m + 2 * minimum * h * m) / (2 * sigma**2))
+
+    with localcontext(DIGITS):
+        bounds = law.table(63)
+        weights = [weight(h) for h in range(len(bounds) + 40)]
+        total = sum(weights)
+        for h in range(0, len(bounds), 7):
+            assert bounds[h] - 1 <= sum(weights[: h + 1]) / total * 2**63 <= bounds[h] + 1
+        # The weight of a value is that of its block times what its offset is accepted with.
+        for h, offset in ((0, 0), (1, m - 1), (2, m // 2)):
+            z = minimum + h * m + offset
+            exact = Fraction(z * z - minimum * minimum) / (2 * sigma**2)
+            assert Fraction(h * h * m * m + 2 * minimum * h * m) / (2 * sigma**2) + law.exponent(h, offset) == exact
 
 
 def laplace_cumulative(scale):
