@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from discreet.central import Mechanism
+from discreet.central import Mechanism, TrackedOracle
 from discreet.noise import system_source
 from discreet.privacy import User
 from discreet.privacy.calibration.zcdp import zcdp_epsilon
@@ -186,4 +186,6 @@ def _plumbing(mechanism: Mechanism, summary: Any, more: Any, empty: Any, one: An
 
 
 def _state(summary: Any) -> Any:
+    if isinstance(summary, TrackedOracle):
+        return summary.not_private_cells().tobytes(), summary.not_private_counts().to_dict()
     return [part.to_bytes() for part in summary] if isinstance(summary, list) else summary.to_bytes()

@@ -18,6 +18,7 @@ __all__ = ["FULL", "QUICK", "AuditCase", "Checks", "Effort", "Twin", "case_of", 
 
 _ROWS = (
     "central",
+    "oracles",
     "counting",
     "quantiles",
     "people",

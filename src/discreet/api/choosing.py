@@ -211,6 +211,8 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
         return central.CountSketchHeavyHitters, (
             "it is the one for CountSketch; unless stream_length is given, a share of epsilon is spent on the length"
         )
+    if isinstance(summary, central.TrackedOracle):
+        raise IncompatibleSummaryError("an oracle that was brought is released by its OracleHeavyHitters")
     raise IncompatibleSummaryError(f"there is no release for {type(summary).__name__}")
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from discreet.central.distinct_release import DistinctRelease
     from discreet.central.merged_release import MergedRelease
     from discreet.central.offset_release import OffsetRelease
+    from discreet.central.oracle_heavy_hitters import OracleHeavyHitters
     from discreet.central.private_misra_gries import PrivateMisraGries
     from discreet.central.private_space_saving import PrivateSpaceSaving
     from discreet.central.quantile_release import Grid, QuantileRelease
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from discreet.central.untrusted_merge import merge_releases
     from discreet.central.user_release import UserRelease
     from discreet.events.universe import Universe
+    from discreet.summaries.tracked_oracle import FrequencyOracle, TrackedOracle
 
 _WHERE = {
     "ChanMisraGries": "central.chan_misra_gries",
@@ -38,10 +40,12 @@ _WHERE = {
     "CountRelease": "central.count_release",
     "CountSketchHeavyHitters": "central.sketch_heavy_hitters",
     "DistinctRelease": "central.distinct_release",
+    "FrequencyOracle": "summaries.tracked_oracle",
     "Grid": "central.quantile_release",
     "Mechanism": "central._base",
     "MergedRelease": "central.merged_release",
     "OffsetRelease": "central.offset_release",
+    "OracleHeavyHitters": "central.oracle_heavy_hitters",
     "PrivateMisraGries": "central.private_misra_gries",
     "PrivateSpaceSaving": "central.private_space_saving",
     "QuantileRelease": "central.quantile_release",
@@ -50,6 +54,7 @@ _WHERE = {
     "StabilityHistogram": "central.stability",
     "SummedRelease": "central.summed_release",
     "TextbookMisraGries": "central.textbook_misra_gries",
+    "TrackedOracle": "summaries.tracked_oracle",
     "Universe": "events.universe",
     "UniverseHistogram": "central.universe_histogram",
     "UserRelease": "central.user_release",
@@ -63,10 +68,12 @@ __all__ = [
     "CountRelease",
     "CountSketchHeavyHitters",
     "DistinctRelease",
+    "FrequencyOracle",
     "Grid",
     "Mechanism",
     "MergedRelease",
     "OffsetRelease",
+    "OracleHeavyHitters",
     "PrivateMisraGries",
     "PrivateSpaceSaving",
     "QuantileRelease",
@@ -75,6 +82,7 @@ __all__ = [
     "StabilityHistogram",
     "SummedRelease",
     "TextbookMisraGries",
+    "TrackedOracle",
     "Universe",
     "UniverseHistogram",
     "UserRelease",

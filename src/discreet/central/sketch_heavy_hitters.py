@@ -32,7 +32,7 @@ from discreet.summaries import CountMin, CountSketch, LinearSketch, Summary
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["CountMinHeavyHitters", "CountSketchHeavyHitters"]
+__all__ = ["CountMinHeavyHitters", "CountSketchHeavyHitters", "DeltaParts", "cells_sigma", "unreached"]
 
 Cells = npt.NDArray[np.int64]
 
@@ -49,13 +49,24 @@ def largest_untracked(n: int, k: int, g: int, rule: str) -> int:
 
 
 @dataclass(frozen=True)
-class _Deltas:
+class DeltaParts:
     """Where delta goes: Gaussian noise, the hashing (of each of `_streams`), the cells' noise, the length's."""
 
     gaussian: float
     hashing: float
     cells: float
     length: float
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, noise: str, noisy_length: bool, streams: int) -> DeltaParts:
+        """delta >= gaussian + streams hashing + (1 + e^epsilon)(cells + length)."""
+        gaussian = delta / 2.0 if noise == "gaussian" else 0.0
+        rest = (delta - gaussian) * (1.0 - 1e-12)
+        failing = rest / 2.0 * math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
+        if failing == 0.0:
+            raise ParameterError(f"delta={delta:g} is too small for heavy hitters at epsilon={epsilon:g}")
+        length = failing / 2.0 if noisy_length else 0.0
+        return cls(gaussian, rest / 2.0 / streams, failing - length, length)
 
 
 @dataclass(frozen=True)
@@ -110,16 +121,8 @@ class _SketchHeavyHitters(Mechanism):
         return 2 if self.stream_length == "noisy" else 1
 
     @cached_property
-    def deltas(self) -> _Deltas:
-        # delta >= gaussian + streams hashing + (1 + e^epsilon)(cells + length)
-        epsilon, delta = self.spends
-        gaussian = delta / 2.0 if self.noise == "gaussian" else 0.0
-        rest = (delta - gaussian) * (1.0 - 1e-12)
-        failing = rest / 2.0 * math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
-        if failing == 0.0:
-            raise ParameterError(f"{self.name}: delta is too small for epsilon in {self.budget}")
-        length = failing / 2.0 if self.stream_length == "noisy" else 0.0
-        return _Deltas(gaussian, rest / 2.0 / self._streams, failing - length, length)
+    def deltas(self) -> DeltaParts:
+        return DeltaParts.of(*self.spends, self.noise, self.stream_length == "noisy", self._streams)
 
     @cached_property
     def scale(self) -> Fraction:
@@ -127,13 +130,13 @@ class _SketchHeavyHitters(Mechanism):
         m, epsilon = items_of(self.unit), self._epsilons[0]
         if self.noise == "laplace":
             return m * self.depth / epsilon
-        return Fraction(_sigma(float(epsilon), self.deltas.gaussian, self.depth, m))
+        return Fraction(cells_sigma(float(epsilon), self.deltas.gaussian, self.depth, m))
 
     @cached_property
     def _margin(self) -> int:
         """The smallest t that no noise of a cell reaches, in the direction that counts, but for its part of delta."""
         sides = 2 if self.rule == "median" else 1
-        return _unreached(Noise(self.noise, self.scale), sides * self.depth * self.width, self.deltas.cells)
+        return unreached(Noise(self.noise, self.scale), sides * self.depth * self.width, self.deltas.cells)
 
     def _collisions(self, length: int, slack: float = 0.0) -> Collisions:
         """The hashing of one stream of at most `length` events, for its own items and its neighbour's.
@@ -310,12 +313,12 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
 
     def noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
         noise = Noise("laplace", items_of(self.unit) / self._epsilons[1])
-        above = _unreached(noise, 1, self.deltas.length) - 1
+        above = unreached(noise, 1, self.deltas.length) - 1
         return max(0, int(summary.total) + int(self._draw(noise, source, 1)[0]) + above)
 
 
 @lru_cache(maxsize=256)
-def _sigma(epsilon: float, delta: float, depth: int, items: int) -> float:
+def cells_sigma(epsilon: float, delta: float, depth: int, items: int) -> float:
     """Sigma for d cells that move by 1 each, or for m events, which move the cells by at most m sqrt(d) in l2."""
     from discreet.privacy.calibration.gaussian import discrete_gaussian_sigma, discrete_gaussian_sigma_any
 
@@ -325,7 +328,7 @@ def _sigma(epsilon: float, delta: float, depth: int, items: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def _unreached(noise: Noise, draws: int, failure: float) -> int:
+def unreached(noise: Noise, draws: int, failure: float) -> int:
     """The smallest t >= 1 with draws * P[Z >= t] <= failure."""
     high = 1
     while draws * noise.upper_tail(high) > failure:
