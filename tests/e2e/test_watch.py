@@ -1,6 +1,7 @@
 """`discreet watch`: ticks, resuming, kills, and what it refuses."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -78,12 +79,13 @@ def test_totals_from_standard_input(tmp_path):
 
 def test_the_clock_ends_ticks_while_standard_input_is_silent(spawn, tmp_path):
     options = ["-", "--state", tmp_path / "s", "--horizon", 2, "--tick", "1s", "--total", "--rho", 1e6]
-    command = [*DISCREET, "watch", *options]
-    with spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        process.stdin.write("a\nb\n")
-        process.stdin.flush()
+    read, write = os.pipe()
+    os.write(write, b"a\nb\n")  # there before the first tick is
+    with spawn([*DISCREET, "watch", *options], stdin=read, stdout=subprocess.PIPE, text=True) as process:
+        os.close(read)
         totals = [json.loads(process.stdout.readline())["total"] for _ in range(2)]
-        assert process.wait(60) == 0
+        assert process.wait() == 0  # its time is limited
+    os.close(write)
     assert totals[-1] == 2
 
 
@@ -97,7 +99,7 @@ def test_once_waits_for_the_end_of_standard_input(spawn, tmp_path):
         process.stdin.write("a\nb\nc\n")
         process.stdin.close()
         rest = process.stdout.read().splitlines()
-        assert process.wait(60) == 0
+        assert process.wait() == 0
     assert [json.loads(line)["total"] for line in [first, *rest]] == [2, 4, 5]
 
 

@@ -56,7 +56,8 @@ class Stage(Running):
         return self
 
     def stop(self) -> None:
-        self._app.state.live.close()
+        live = self._app.state.live
+        live._loop.call_soon_threadsafe(live.close)
         self._server.should_exit = True
         self._thread.join()
         self.client.close()
@@ -119,6 +120,6 @@ def browser() -> Iterator[Browser]:
         assert not os.environ.get("CI"), "these tests need Chromium (the package chromium)"
         pytest.skip("needs Chromium (the package chromium)")
     with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        started = play.chromium.launch(executable_path=found, args=["--no-sandbox"], timeout=3 * TIMEOUT)
         yield started
         started.close()

@@ -72,9 +72,12 @@ NAMES = ("batches", "people", "hidden")
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that stays free while the service is down: not one of those that the system gives to whoever asks."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Place:
@@ -110,7 +113,7 @@ class Place:
             time.sleep(0.02)
 
     def ask(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> tuple[int, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             headers = {"Content-Type": "application/x-ndjson", "Authorization": f"Bearer {self.token}"}
             if key is not None:
@@ -266,13 +269,11 @@ def test_killed_under_load(place: Place) -> None:
             look()
     place.wait_until(place.is_up)
     before = senders.acknowledged.total()
-    place.wait_until(lambda: senders.acknowledged.total() > before)
+    place.wait_until(lambda: senders.acknowledged.total() > before and len(senders.acknowledged) > KILLS / 2)
     senders.finish()
-    look()
+    place.wait_until(lambda: look() or bool(seen))
     os.kill(place.pid, signal.SIGTERM)
     place.wait_until(place.gone)
-    assert seen
-    assert len(senders.acknowledged) > KILLS / 2
     check_counts(place, senders)
     place.check_ticks()
 
@@ -300,19 +301,16 @@ def test_a_full_disk_and_space_again(place: Place) -> None:
     place.check_ticks()
 
 
-def test_told_to_stop_under_load(tmp_path: Path, place: Place) -> None:
+def test_told_to_stop_under_load(tmp_path: Path, place: Place, spawn: Any) -> None:
     command = [sys.executable, "-m", "discreet", "service", "run", place.file, "--data", place.folder]
-    with subprocess.Popen(
-        [*map(str, command), "--port", str(place.port)], stderr=subprocess.PIPE, text=True
-    ) as process:
+    with spawn([*command, "--port", place.port], stderr=subprocess.PIPE, text=True) as process:
         place.wait_until(place.is_up)
         watching = socket.create_connection(("127.0.0.1", place.port))
         watching.sendall(b"GET /v1/streams/people/live HTTP/1.1\r\nHost: x\r\n\r\n")
         senders = Senders(place, 3)
         place.wait_until(lambda: len(senders.acknowledged) > 10)
         process.terminate()
-        assert process.wait(PATIENCE) == 0
-        assert process.stderr is not None
+        assert process.wait() == 0  # its time is limited
         said = process.stderr.read()
         watching.close()
     place.start()

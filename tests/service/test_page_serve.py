@@ -25,7 +25,7 @@ def test_serve(browser: Browser, tmp_path: Path) -> None:
             look(browser, *(line.split()[-1].rstrip("/") for line in said[:2]))
         finally:
             run.send_signal(signal.SIGTERM)
-            code = run.wait(timeout=60)
+            code = run.wait(timeout=180)
     assert code == 0
 
 

@@ -76,8 +76,12 @@ def main() -> None:
     """Run the command and exit with its code."""
     # Importing makes many objects and no garbage; looking for it all the while takes a fifth of a short command's time.
     gc.set_threshold(100_000)
-    code = _run()
-    no_more_interrupts()
+    try:
+        code = _run()
+        no_more_interrupts()
+    except Interrupted:  # one that came when nearly everything was over
+        code = _interrupted()
+        no_more_interrupts()
     AtomicFile.remove_left()
     sys.exit(code)
 

@@ -91,12 +91,12 @@ def handle_interrupts(*, loading: bool = False) -> None:
 
     A signal that the process was started with ignored (nohup) stays ignored.
     """
+    if not loading:
+        sys.unraisablehook = _forgotten
+        signal.signal(signal.SIGALRM, _again)  # which the first of the others may send
     for number in _SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler, _leave):
             signal.signal(number, _leave if loading else _interrupt)
-    if not loading:
-        signal.signal(signal.SIGALRM, _again)
-        sys.unraisablehook = _forgotten
 
 
 def interrupt_arrived() -> None:
@@ -130,14 +130,16 @@ def stop_if_interrupted() -> None:
 
 
 @contextmanager
-def uninterrupted(done: str = "what was charged was released") -> Iterator[None]:
+def uninterrupted(done: str = "what was charged was released", *, last: bool = False) -> Iterator[None]:
     """These signals wait in here: between the charge and the output there is no good moment to stop.
 
-    A command that is over then goes through to its end; one that goes on asks `stop_if_interrupted`. One that came
-    before and has not arrived yet stops here. `done` is what to tell whoever interrupts afterwards.
+    One that came before and has not arrived yet stops here. A command that goes on asks `stop_if_interrupted`
+    afterwards, and `done` is what to tell whoever interrupts it then. One whose `last` act this is goes through to its
+    end: an exit code that says "interrupted" would be taken for nothing released, and be paid for once more.
     """
     global _done
     before = {number: signal.getsignal(number) for number in _SIGNALS}
+    over = False
     try:
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:
@@ -145,7 +147,8 @@ def uninterrupted(done: str = "what was charged was released") -> Iterator[None]
                 signal.siginterrupt(number, False)  # other libraries may take an interrupted call for a failure
         stop_if_interrupted()
         yield
-        _done = done
+        _done, over = done, last
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if not over:
+                signal.signal(number, handler)

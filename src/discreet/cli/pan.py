@@ -163,7 +163,7 @@ def _run(
             estimator.announce_intrusion()
         for items in read(getattr(estimator, "universe", None)) if read is not None else ():
             estimator.update(items)
-        with uninterrupted():
+        with uninterrupted(last=True):
             estimate = estimator.release(**question) if publishes else None
             if kept is not None:
                 kept.replace(estimator.to_bytes(), erase=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -235,7 +236,7 @@ def encode(
     with AtomicFile(output) as file:
         if not isinstance(protocol, Stream):
             read = items()
-            with uninterrupted():
+            with uninterrupted(last=True):
                 file.write(message := protocol.party(number).encode(read, ledger=payer))
         elif state is None or number is None:
             raise ParameterError("a stream needs --party, and --state, where the party goes on from")
@@ -244,7 +245,7 @@ def encode(
                 told = last_message(protocol, number, state, ledger=payer)
             else:
                 told, first, last = next_message(
-                    protocol, number, state, items, until, ledger=payer, undisturbed=uninterrupted
+                    protocol, number, state, items, until, ledger=payer, undisturbed=partial(uninterrupted, last=True)
                 )
                 remark(f"steps {first} to {last} are told")
             if told is None:

@@ -137,7 +137,7 @@ def publish(
         def reading_is_over() -> None:
             """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
             _tell_charge_id(charge_id)
-            protected.enter_context(uninterrupted())
+            protected.enter_context(uninterrupted(last=True))
 
         release = draw(reading_is_over)
         paying.told(_PAYMENTS[release.payment], budget)

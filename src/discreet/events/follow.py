@@ -173,7 +173,10 @@ class Followed:
             return None
         if os.fstat(self._handle).st_size > self._offset:  # written since, under its old name
             return None
-        self._take(self._path, self._files[-1].start + self._offset)
+        try:
+            self._take(self._path, self._files[-1].start + self._offset)
+        except ParameterError:
+            return None  # moved away since: another one will come
         self._limit = os.fstat(self._handle).st_size
         return "next"
 

@@ -593,19 +593,18 @@ class EventLog:
         """
         deadline = time.monotonic() + self.timeout
         while True:
-            connection = self._open(create)
+            connection = None
             try:
+                connection = self._open(create)
                 (mode,) = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
                 if mode != "delete":
                     raise LedgerError(f"the ledger {self.path} cannot be kept with a rollback journal")
                 return connection
-            except sqlite3.OperationalError as error:
-                connection.close()
-                if not _is_busy(error) or time.monotonic() > deadline:
+            except BaseException as error:
+                if connection is not None:
+                    connection.close()
+                if not isinstance(error, sqlite3.Error) or not _is_busy(error) or time.monotonic() > deadline:
                     raise
-            except BaseException:
-                connection.close()
-                raise
             time.sleep(random.uniform(0.001, 0.03))
 
     def _initialise(self, connection: sqlite3.Connection) -> None:
@@ -662,7 +661,8 @@ def _sync_directory(path: Path) -> None:
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+    """Whether others are in the way; "locking protocol" is what many who open a write-ahead log at once may get."""
+    return isinstance(error, sqlite3.OperationalError) and any(word in str(error) for word in ("locked", "locking"))
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:

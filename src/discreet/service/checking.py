@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import os
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,6 @@ def status_of(data: Path, ledger_file: Path | None = None) -> list[dict[str, Any
     with closing(Store(data)) as store:
         for name, kept in sorted(store.streams().items()):
             fixed, runs = kept.definition, 1 + len(kept.grants)
-            spool = data / "streams" / name / "spool"
             found.append(
                 {
                     "name": name,
@@ -189,7 +189,17 @@ def status_of(data: Path, ledger_file: Path | None = None) -> list[dict[str, Any
                     "spent": str(ledger.account(name).spent()),
                     "granted": str(ledger.account(name).granted),
                     "digest": kept.digest,
-                    "spool_bytes": sum(path.stat().st_size for path in spool.iterdir()) if spool.is_dir() else 0,
+                    "spool_bytes": _bytes_in(data / "streams" / name / "spool"),
                 }
             )
     return found
+
+
+def _bytes_in(spool: Path) -> int:
+    """What its files hold; the service may be removing some of them just now."""
+    sizes = 0
+    with suppress(FileNotFoundError), os.scandir(spool) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                sizes += entry.stat().st_size
+    return sizes

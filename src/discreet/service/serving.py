@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +24,16 @@ _SWITCH_SECONDS = 0.0005  # the writer, back from the disk, does not wait long f
 
 
 class _Server(uvicorn.Server):
-    """Ends when it is told to; the signal has done its work then, and is not raised once more."""
+    """Says when it listens. Ends when it is told to; the signal has done its work then, and is not raised once more."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready(self.servers[0].sockets[0].getsockname()[1])
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -69,21 +79,15 @@ def serve(
         ssl_certfile=None if tls_cert is None else str(tls_cert),
         ssl_keyfile=None if tls_key is None else str(tls_key),
     )
-    server = _Server(config)
 
-    async def run() -> None:
-        serving = asyncio.ensure_future(server.serve())
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.02)
-        if server.started:
-            bound = server.servers[0].sockets[0].getsockname()[1]
-            name = f"[{host}]" if ":" in host else host
-            ready(f"{'https' if tls_cert is not None else 'http'}://{name}:{bound}/")
-        await serving
+    def listening(bound: int) -> None:
+        name = f"[{host}]" if ":" in host else host
+        ready(f"{'https' if tls_cert is not None else 'http'}://{name}:{bound}/")
 
+    server = _Server(config, listening)
     factory = config.get_loop_factory() or asyncio.new_event_loop
     loop = factory()
     try:
-        loop.run_until_complete(run())
+        loop.run_until_complete(server.serve())
     finally:
         loop.close()

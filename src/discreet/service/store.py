@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from discreet.errors import DiscreetError
 __all__ = ["Kept", "Store", "make_folder", "sync_folder", "write_file"]
 
 _VERSION = 1
+_PATIENCE = 30.0  # seconds, for other processes that write
 _SCHEMA = """
 create table streams (name text primary key, definition text not null, digest text not null, begins real not null,
     grants text not null) without rowid;
@@ -59,25 +62,35 @@ class Store:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self._writer, self._reader = self._connect(), self._connect()
         self._writing, self._reading = threading.RLock(), threading.Lock()
-        with self._writing:
-            version = self._writer.execute("pragma user_version").fetchone()[0]
-            if version == 0:
-                with self.writing() as db:
+        if self._version() == 0:
+            with self.writing() as db:
+                if self._version() == 0:  # still: another process may have found the new file, too
                     for statement in _SCHEMA.split(";"):
                         db.execute(statement)
                     db.execute(f"pragma user_version = {_VERSION}")
-            elif version != _VERSION:
-                raise DiscreetError(f"{str(self.path)!r} was made by a newer version of discreet (format {version})")
+        version = self._version()
+        if version != _VERSION:
+            self.close()
+            raise DiscreetError(f"{str(self.path)!r} was made by a newer version of discreet (format {version})")
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False)
-        try:
-            db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = full")
-        except sqlite3.DatabaseError as error:
-            db.close()
-            raise DiscreetError(f"{str(self.path)!r} cannot be opened: {error}") from None
-        return db
+        db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                db.execute("pragma journal_mode = wal")
+                db.execute("pragma synchronous = full")
+                return db
+            except sqlite3.DatabaseError as error:
+                # SQLite does not wait by itself for another process that is about to do the same.
+                if "locked" not in str(error) or time.monotonic() > until:
+                    db.close()
+                    raise DiscreetError(f"{str(self.path)!r} cannot be opened: {error}") from None
+            time.sleep(random.uniform(0.001, 0.03))
+
+    def _version(self) -> int:
+        with self._writing:
+            return int(self._writer.execute("pragma user_version").fetchone()[0])
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

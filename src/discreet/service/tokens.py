@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import threading
 import time
 from dataclasses import dataclass
 from typing import Literal
@@ -58,6 +59,7 @@ class Tokens:
         self._looked = -1.0
         self._version: int | None = None
         self._known: list[tuple[bytes, Token]] = []
+        self._looking = threading.Lock()
 
     def find(self, text: str) -> Token | None:
         """The token, if there is such a one. Every digest is compared, each in constant time."""
@@ -75,15 +77,17 @@ class Tokens:
 
     def look_again(self) -> None:
         """Do not wait for the second."""
-        self._version = None
+        with self._looking:  # not while somebody looks, who may have seen the tokens of before
+            self._version = None
 
     def _refresh(self) -> None:
-        now = time.monotonic()
-        if self._version is not None and now - self._looked < _LOOK_SECONDS:
-            return
-        self._looked = now
-        version = self._store.data_version
-        if version != self._version:
-            rows = self._store.tokens()
-            self._known = [(digest, Token(number, scope, stream)) for number, digest, scope, stream, _, _ in rows]
-            self._version = version
+        with self._looking:
+            now = time.monotonic()
+            if self._version is not None and now - self._looked < _LOOK_SECONDS:
+                return
+            self._looked = now
+            version = self._store.data_version
+            if version != self._version:
+                rows = self._store.tokens()
+                self._known = [(digest, Token(number, scope, stream)) for number, digest, scope, stream, _, _ in rows]
+                self._version = version

@@ -11,6 +11,10 @@ from discreet.engines.ahead import read_ahead
 
 
 def readers():
+    """The threads that read on; one that is told to end may still be about to."""
+    for thread in threading.enumerate():
+        if thread.name == "read ahead":
+            thread.join(60)
     return [thread for thread in threading.enumerate() if thread.name == "read ahead"]
 
 

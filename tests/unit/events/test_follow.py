@@ -79,6 +79,26 @@ def test_between_two_files_it_waits_for_the_writer(path):
     assert reader.look() == b"one\ntwo\nthree\n"
 
 
+def test_a_file_that_is_moved_aside_as_soon_as_it_is_seen(path, monkeypatch):
+    """There when it was looked for, and gone when it is opened: the next one is waited for."""
+    append(path, b"one\n")
+    reader = Reader(path)
+    reader.look()
+    os.rename(path, path.with_name("first"))
+    append(path, b"two\n")
+    opened = os.open
+
+    def too_late(name, *how):
+        os.rename(path, path.with_name("second"))
+        monkeypatch.undo()
+        return opened(name, *how)
+
+    monkeypatch.setattr(os, "open", too_late)
+    assert reader.source.look() is None
+    os.rename(path.with_name("second"), path)
+    assert reader.look() == b"one\ntwo\n"
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("copied", [False, True])
 def test_a_file_that_is_emptied(path, restarted, copied):
