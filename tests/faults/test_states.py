@@ -145,7 +145,7 @@ def test_a_killed_pan_leaves_no_second_state(command, spawn, run, pan, rounds, t
     chance = random.Random(1)
     started = time.monotonic()
     state = pan(tmp_path / "state")
-    longest = 1.1 * (time.monotonic() - started)
+    longest = min(1.1 * (time.monotonic() - started), 1.0)  # on a busy machine most are killed earlier
     options = ["pan", "density", tmp_path / "in" / "items.txt", "--state", state, "--quiet"]
     for number in range(rounds(4, 250)):
         # The first one cannot come to its end, however fast the machine is: it waits for the state.

@@ -364,7 +364,7 @@ def test_large_bodies(tmp_path: Path) -> None:
 
 
 def test_rates(tmp_path: Path) -> None:
-    running = Running(tmp_path, {"visits": STREAMS["visits"]}, limits={"events_per_second": 1.0}).start()
+    running = Running(tmp_path, {"visits": STREAMS["visits"]}, limits={"events_per_second": 1e-3}).start()
     token = running.token("ingest")
     assert running.send("visits", rows(20), **token).status_code == 202
     response = running.send("visits", rows(1), **token)

@@ -77,7 +77,7 @@ def _run(
             read_votes(lambda texts: _vote(counter, texts, source.bad_rows))
         if read_vectors is not None:
             read_vectors(lambda texts: counter.update(_vectors(texts, counter.length, source.bad_rows)))
-        with uninterrupted():
+        with uninterrupted(last=True):
             if kept is not None:
                 kept.replace(counter.to_bytes(), erase=True)
             if release or kept is None:
