@@ -20,7 +20,8 @@ def _setting(histogram: Histogram) -> str:
     domain = "known" if histogram.domain_is_known else "unknown"
     items = "D=any" if histogram.most_items is None else f"D={histogram.most_items}"
     people = items.replace("D", "people, m") if isinstance(histogram.unit, User) else items
-    return f"Histogram, {domain}, {people}, {histogram.mechanism}"
+    weights = "" if histogram.max_weight == 1 else f", weights to {histogram.max_weight}"
+    return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}"
 
 
 def _tree_of_sketches(hitters: HeavyHitters) -> str:
@@ -53,6 +54,7 @@ row(
         Histogram(3, _PLENTY, None, 2, mechanism="meta", base=2),
         Histogram(3, _PLENTY, None, 1, mechanism="limit", base=2),
         Histogram(3, Budget(6.0, 1e-3), None, None, 2, mechanism="meta", base=2, limit=40),
+        Histogram(8, Budget(1.0, 0.02), None, 2, max_weight=3),
         Histogram(16, Budget.zcdp(0.5), _ITEMS, 3),
         Histogram(7, Budget.zcdp(0.5), _ITEMS, 1, mechanism="tree", base=2),
         Histogram(7, Budget.zcdp(2.0), _ITEMS, 2, mechanism="meta", base=2),

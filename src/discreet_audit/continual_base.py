@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.continual.seam import Continual, CorrelatedNoise, Factor, Tree
+from discreet.errors import ParameterError
 from discreet.noise import RandomSource, seeded_source
 from discreet.privacy.calibration.zcdp import zcdp_epsilon, zcdp_rho
 from discreet.releases.release import Release
@@ -49,6 +50,13 @@ def claimed_loss(mechanism: Continual) -> tuple[float, float]:
     if guarantee.epsilon is None:
         return zcdp_epsilon(guarantee.rho or 0.0, _DELTA), _DELTA
     return guarantee.epsilon, guarantee.delta
+
+
+def with_horizon(mechanism: C) -> C:
+    """The mechanism, if it has a horizon."""
+    if mechanism.horizon is None:
+        raise ParameterError("the audit takes histograms and heavy hitters of a known horizon; give one")
+    return mechanism
 
 
 def first_ticks(mechanism: Continual, most: int) -> int:

@@ -121,6 +121,10 @@ def _column(items: int, times: int) -> pa.Array:
 class HistogramOverTimeAudit(shared.OverTimeAudit):
     """The four checks of a `Histogram`."""
 
+    def prepare(self, mechanism: shared.C) -> shared.C:
+        """Of a known horizon: what epochs cost together is added up by tests/unit/audit/test_any_horizon.py."""
+        return super().prepare(shared.with_horizon(mechanism))
+
     # ---- structure -------------------------------------------------------------------------------------------------
 
     def structure(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
@@ -153,21 +157,22 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         guarantee, items, horizon = histogram.guarantee, histogram.most_items or 1, histogram.horizon or 1
         hidden, delta = isinstance(scheme, Hidden), 0.0
         noise = _noise_of(scheme)
-        norm, rho, pairs = shared.moved_by_an_event(noise, items, effort)
+        heavy = histogram.max_weight
+        norm, rho, pairs = shared.moved_by_an_event(noise, items * heavy**2, effort)
         claimed = shared.claimed_rho(histogram, 0.5 if hidden else 1.0) * shared.SLACK
         yield Finding("exact", f"the counters of {items} items in all ticks", "rho", claimed, rho, pairs)
         if guarantee.epsilon is not None:
-            delta = laws.event_delta(noise, norm, items, guarantee.epsilon)
+            delta = laws.event_delta(noise, norm, items * heavy**2, guarantee.epsilon)
         if hidden:
             # The cuts of all ticks, or those of the first ticks and what they must be multiplied with.
             cuts = [scheme.cut(tick) for tick in range(1, min(horizon, 4096) + 1)]
-            shown = items * (horizon / len(cuts)) * laws.shown_by_one_event(noise, cuts)
+            shown = items * (horizon / len(cuts)) * laws.shown_by_one_event(noise, [cut - heavy + 1 for cut in cuts])
             half = guarantee.delta / 2.0
             yield Finding("exact", _ITEM_PASSES, "delta of hidden items", half, shown, items)
             delta += shown
             if isinstance(scheme.factor, Tree) and horizon <= 3 and scheme.sigma <= 2:
                 reach = math.ceil(6 * scheme.sigma)
-                ever = items * laws.item_shown(scheme.factor, float(scheme.sigma), cuts, 1, reach)
+                ever = items * laws.item_shown(scheme.factor, float(scheme.sigma), cuts, heavy, reach)
                 yield Finding("exact", "the same, every noise", "delta of hidden items", half, ever, items)
         if guarantee.epsilon is not None:
             yield Finding("exact", "one event in all ticks", "delta", guarantee.delta, delta, pairs)
@@ -250,7 +255,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         made = _anew(histogram, 3, source)
         scheme: Any = made.scheme
         _watch(scheme, lambda _, published: nodes.append(published))
-        wrong, base = 0, made.base
+        wrong, base = 0, made.base or 2
         kept: list[tuple[int, Any]] = []  # the last tick of a node in use, and what it published
         for tick in range(1, min(horizon, 2 * base + 1) + 1):
             shown = made.step([[0], [tick % 3]])
@@ -438,6 +443,10 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         changes: list[tuple[str, Callable[[Any], None]]] = [("half the noise", _weaker(2.0))]
         if most is not None and most > 1:
             changes.append(("noise for one item of an event", _weaker(math.sqrt(most))))
+        if histogram.max_weight > 1:
+            changes.append(("noise for a weight of one", _weaker(histogram.max_weight)))
+        if isinstance(scheme, Hidden) and histogram.max_weight > 1:
+            changes.append(("cut for a weight of one", _other_cut(lambda cut: cut - histogram.max_weight + 1)))
         if isinstance(scheme, Meta) and scheme.levels > 1:
             changes.append(("the budget at every level", _weaker(math.sqrt(scheme.levels))))
         if isinstance(scheme, Meta) and not known:

@@ -33,6 +33,10 @@ Nodes = dict[tuple[int, int], Counters]
 class HittersOverTimeAudit(shared.OverTimeAudit):
     """The four checks of `HeavyHitters`."""
 
+    def prepare(self, mechanism: shared.C) -> shared.C:
+        """Of a known horizon, as for histograms."""
+        return super().prepare(shared.with_horizon(mechanism))
+
     # ---- structure -------------------------------------------------------------------------------------------------
 
     def structure(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:

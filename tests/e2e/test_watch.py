@@ -112,6 +112,28 @@ def test_a_state_goes_on_with_its_capacity_when_nobody_gives_one(tmp_path):
     assert watch(*options, "--capacity", 65_536).returncode == 2
 
 
+@pytest.mark.parametrize("how", [["--capacity", 8], ["--memory", "200MB"], ["--universe", "UNIVERSE"], ["--total"]])
+def test_without_a_horizon_it_goes_on_through_epochs(tmp_path, how):
+    rows, state, universe = tmp_path / "rows.txt", tmp_path / "state", tmp_path / "universe.txt"
+    rows.write_text("a\nb\na\n" * 5)
+    universe.write_text("a\nb\n")
+    how = [universe if option == "UNIVERSE" else option for option in how]
+    options = [rows, "--state", state, "--rows", 3, "--once", *PLENTY, *how]
+    first = lines(watch(*options))
+    assert [line["tick"] for line in first] == [1, 2, 3, 4, 5]
+    assert first[-1]["parameters"] == {"horizon": None}
+    with rows.open("a") as file:
+        file.write("a\nb\na\n" * 4)
+    again = watch(*options)
+    assert "of None" not in again.stderr
+    second = lines(again)
+    assert second[0] == first[-1]
+    assert [line["tick"] for line in second] == [5, 6, 7, 8, 9]
+    changed = watch(*options, "--horizon", 9)
+    assert changed.returncode == 2
+    assert "other settings: horizon" in changed.stderr
+
+
 def test_charged_once_and_refusals(tmp_path):
     rows, state = tmp_path / "rows.txt", tmp_path / "state"
     rows.write_text("a\n" * 20)

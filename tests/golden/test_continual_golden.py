@@ -19,6 +19,8 @@ WRITTEN = {
     "histogram-sparse-v1": (Histogram, {"a": 50, "b": 44}, {"a": 65, "b": 39}),  # with the noise it was begun with
     "histogram-people-v2": (Histogram, {"a": 31, "c": 31, "b": 30}, {"a": 47, "c": 31, "b": 30}),
     "distinct-count-v1": (DistinctCount, 53, 64),
+    "histogram-any-horizon-v1": (Histogram, {"a": 45, "b": 35, "c": 7}, {"a": 55, "b": 34}),
+    "heavy-hitters-any-horizon-v1": (HeavyHitters, {"a": 45, "b": 36}, {"a": 54, "b": 36}),
     "histogram-v1": (Histogram, {"b": 46, "a": 44, "c": 5}, {"a": 54, "b": 46}),
 }
 

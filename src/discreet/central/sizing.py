@@ -8,13 +8,12 @@ from discreet.central._base import Mechanism
 from discreet.central.offset_release import OffsetRelease
 from discreet.privacy import Budget, Unit, User
 from discreet.summaries import MisraGries, ShardedMisraGries, SpaceSaving, UserMisraGries
-from discreet.summaries.memory import COUNTERS, KEY_BYTES, Memory, counters_in
+from discreet.summaries.memory import COUNTERS, KEY_BYTES, SKETCH_MEMORY, Memory, counters_in
 
 __all__ = ["choose_capacity", "counters_cost_no_noise", "first_capacity", "frequency_published", "summary_errors"]
 
 _LEAST_TRACKED = 4096
 _COUNTERS_PER_ITEM = 32
-_LEAST_MEMORY = 160 * 10**6  # below, the libraries alone take more
 
 
 def frequency_published(mechanism: Mechanism, length: int, capacity: int, confidence: float) -> int:
@@ -74,7 +73,7 @@ def choose_capacity(
     their number, Chan's with their number: 8 for each item asked for and at least 256. With a declared length: about
     where noise and sketch error balance.
     """
-    limit = None if memory is None else Memory(memory, _LEAST_MEMORY)
+    limit = None if memory is None else Memory(memory, SKETCH_MEMORY)
     if kind.noise_growth:
         return _balanced_capacity(k, budget, unit.limit if isinstance(unit, User) else 1, length, kind)
     if not counters_cost_no_noise(kind):

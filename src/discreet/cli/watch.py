@@ -31,7 +31,11 @@ _MOST_LISTED = 10_000_000
     option(
         "--state", "The file that keeps where we are; it holds raw counts: protect it.", options.PATH, required=True
     ),
-    option("--horizon", "The number of ticks that the budget is for.", int, required=True),
+    option(
+        "--horizon",
+        "The number of ticks that the budget is for; without it there may be any number, with 1.6 times the noise.",
+        int,
+    ),
     options.COLUMN,
     option("--time-column", "The column of the times (seconds since 1970, or ISO 8601), for --tick."),
     option("--tick", "The length of a tick: 30s, 15m, 1h, 1d; by --time-column, else by the clock."),
@@ -57,6 +61,7 @@ _MOST_LISTED = 10_000_000
     flag("--total", "Publish the number of rows instead of the top items."),
     flag("--distinct", "With --user-column: publish the number of different people instead of the top items."),
     option("--capacity", "The counters of each sketch; 65,536 by default, which are there as items come.", int),
+    option("--memory", "200MB or 1GB: decides how many counters there are, instead of --capacity."),
     option("--window", "Count only the last so many ticks; by default all since the first.", int),
     option("-k --k", "How many items to print at most.", int, default=20),
     flag("--once", "Stop at the end of the file, which is whole; the last tick stays open."),
@@ -71,7 +76,7 @@ _MOST_LISTED = 10_000_000
 def watch(
     file: str,
     state: Path,
-    horizon: int,
+    horizon: int | None,
     column: str | None,
     time_column: str | None,
     tick: str | None,
@@ -89,6 +94,7 @@ def watch(
     total: bool,
     distinct: bool,
     capacity: int | None,
+    memory: str | None,
     window: int | None,
     k: int,
     once: bool,
@@ -104,7 +110,7 @@ def watch(
     from discreet.engines.ticks import Rule
 
     rule = Rule.of(tick, time_column, rows, **rules)
-    task = _task(horizon, capacity, window, total, distinct, user_column, max_items_per_user, universe)
+    task = _task(horizon, capacity, memory, window, total, distinct, user_column, max_items_per_user, universe)
     if distinct and column is not None:
         raise ParameterError("--distinct counts people: it needs --user-column, and no --column")
     payer = paying.payer
@@ -127,7 +133,7 @@ def watch(
 
     with watching(state, task, budget, payer, reader, rule, restored=restored, undisturbed=uninterrupted) as watcher:
         if watcher.resumed:
-            remark(f"going on after tick {watcher.tick} of {horizon}")
+            remark(f"going on after {_reached(watcher)}")
         printed = None
         try:
             for result in watcher.run(once):
@@ -141,15 +147,21 @@ def watch(
             interrupt_arrived()
             if watcher.published is not None and watcher.published is not printed:
                 _print(watcher.published, watcher, k)  # it came between the tick and its print
-            remark(f"stopped after tick {watcher.tick} of {horizon}; the state file goes on from there")
+            remark(f"stopped after {_reached(watcher)}; the state file goes on from there")
             return
-        if watcher.tick >= horizon:
+        if watcher.is_over:
             remark(f"the {horizon} ticks are used up")
 
 
+def _reached(watcher: Watcher) -> str:
+    horizon = watcher.task.horizon
+    return f"tick {watcher.tick}" if horizon is None else f"tick {watcher.tick} of {horizon}"
+
+
 def _task(
-    horizon: int,
+    horizon: int | None,
     capacity: int | None,
+    memory: str | None,
     window: int | None,
     total: bool,
     distinct: bool,
@@ -164,6 +176,11 @@ def _task(
         raise ParameterError(
             "--window is for the top items of rows, not for --total, --distinct, --user-column and --universe"
         )
+    if memory is not None and (total or distinct or user_column or universe):
+        raise ParameterError(
+            "--memory is for the top items of rows, whose sketches have counters, not for --total, --distinct, "
+            "--user-column and --universe"
+        )
     if total and (distinct or user_column or universe):
         raise ParameterError("--total counts rows: it goes without --distinct, --user-column and --universe")
     if user_column is None and (distinct or max_items is not None):
@@ -175,7 +192,7 @@ def _task(
             raise ParameterError("--distinct counts people: it goes without --universe and --max-items-per-user")
         return DistinctPeople(horizon)
     if user_column is None and universe is None:
-        return TopItems(horizon, capacity, window)
+        return TopItems(horizon, capacity, window, memory)
     most = None if user_column is None else _MAX_ITEMS if max_items is None else max_items
     return Counts(horizon, None if universe is None else _texts(universe), most)
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.continual._factors import Buffered
+from discreet.continual._doubling import Doubling
+from discreet.continual._factors import Factor
 from discreet.continual._state import items_of_plain, plain_items
 from discreet.errors import CorruptStateError
 from discreet.events.items import Item
@@ -38,9 +39,10 @@ class Discovered:
     An event of one of the items is in one counter, at one tick: rho-zCDP for all of them together, as for `Counter`.
     """
 
-    def __init__(self, horizon: int, rho: float) -> None:
-        self.factor = Buffered(horizon)
+    def __init__(self, factor: Factor, rho: float) -> None:
+        self.factor = factor
         self.sigma: Fraction = self.factor.sigma(rho)
+        self.tick = 0
         self.index: dict[Item, int] = {}
         self.parts: list[list[Part]] = []
         self.carried: Integers = np.zeros(0, np.int64)  # what the counters of a first run had published
@@ -51,7 +53,7 @@ class Discovered:
     def _clear(self) -> None:
         self.since: Integers = np.zeros(0, np.int64)  # true counts after the item was found
         self.ages: Integers = np.zeros(0, np.int64)  # ticks of its counter
-        self._noise = self.factor.start(0)
+        self._noise = self.factor.state_like(0, self.tick)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -60,11 +62,16 @@ class Discovered:
         """Events of the next tick, of items that are known."""
         np.add.at(self.since, np.array([self.index[item] for item in items], np.int64), counts)
 
-    def advance(self, source: RandomSource) -> None:
+    def advance(self, tick: int, source: RandomSource) -> None:
         """The noise of the next tick."""
-        if len(self):
-            self.factor.advance(self._noise, 0, self.sigma, source)
+        self.tick = tick
+        if len(self) or self._doubles:  # epochs begin for nobody, too
+            self.factor.advance(self._noise, tick, self.sigma, source)
             self.ages += 1
+
+    @property
+    def _doubles(self) -> bool:
+        return isinstance(self.factor, Doubling)
 
     def join(self, first: int, last: int, counts: dict[Item, int], offset: int) -> None:
         """A release of these ticks; what it says of an item replaces what smaller ones inside of it said."""
@@ -81,7 +88,7 @@ class Discovered:
         more = size - len(self.since)
         self.since, self.ages = (np.pad(array, (0, more)) for array in (self.since, self.ages))
         self.carried = np.pad(self.carried, (0, size - len(self.carried)))
-        fresh = self.factor.start(more)
+        fresh = self.factor.state_like(more, self.tick)
         self._noise = {name: np.concatenate([old, fresh[name]], axis=-1) for name, old in self._noise.items()}
 
     def counts(self) -> Integers:
@@ -92,8 +99,10 @@ class Discovered:
         return np.array([sum(part.count for part in parts) for parts in self.parts], np.int64)
 
     def error(self) -> float:
-        """The standard deviation of the counters' noise, of the oldest of them."""
+        """The standard deviation of the counters' noise, of the oldest of them; without a horizon no less than that."""
         oldest = int(self.ages.max(initial=0))
+        if oldest and self._doubles:
+            oldest = self.tick
         return math.hypot(self.carried_error, self.factor.error(oldest, self.sigma) if oldest else 0.0)
 
     def begin_again(self, published: dict[Item, int], missing: float) -> None:
@@ -119,12 +128,13 @@ class Discovered:
         header = {"kind": kind, "items": items, "parts": parts, "carried": [self.carried_error, self.carried_below]}
         return header, {"since": self.since, "ages": self.ages, "carried": self.carried, **self._noise}
 
-    def load(self, header: dict[str, Any], arrays: dict[str, Integers]) -> None:
-        """The inverse of `saved`."""
+    def load(self, header: dict[str, Any], arrays: dict[str, Integers], tick: int) -> None:
+        """The inverse of `saved`, at that tick."""
+        self.tick = tick
         items = items_of_plain(header["kind"], header["items"])
         self.index = {item: place for place, item in enumerate(items)}
         self.parts = [[Part(*(int(value) for value in part)) for part in parts] for parts in header["parts"]]
-        shapes = {name: array.shape for name, array in self.factor.start(len(items)).items()}
+        shapes = {name: array.shape for name, array in self.factor.state_like(len(items), tick).items()}
         self._noise = {name: arrays[name] for name in shapes}
         self.since, self.ages, self.carried = arrays["since"], arrays["ages"], arrays["carried"]
         self.carried_error, self.carried_below = map(float, header["carried"])

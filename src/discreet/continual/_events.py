@@ -24,7 +24,7 @@ from discreet.events.items import (
 )
 from discreet.summaries import ExactCounts
 
-__all__ = ["event_counts", "flattened"]
+__all__ = ["event_counts", "flattened", "weighted_counts"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -55,6 +55,12 @@ def event_counts(events: Any, most: int | None, domain: Container[Any] | None = 
 
 def flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | None]:
     """All items in order, and which event each is of (None: an event each, None for one that cannot be an item)."""
+    items, parents, _ = _flattened(events)
+    return items, parents
+
+
+def _flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | None, Integers | None]:
+    """The same, and of sets which of all values, one set after the other, each item was."""
     column = prepare_column(events)
     if isinstance(column, np.ndarray):
         column = column.tolist()  # of whole numbers, text or bytes: an event each
@@ -64,18 +70,88 @@ def flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | Non
     grouped = [is_several(event) for event in each]
     if not any(grouped):
         _refuse_nulls(each)
-        return list(map(item_of, each)), None
+        return list(map(item_of, each)), None, None
     if not all(grouped):
         raise DataError("some events are sets of items and some are items; put an event of one item in a list, too")
     items: list[Item | None] = []
     parents: list[int] = []
+    places: list[int] = []
+    before = 0
     for number, event in enumerate(each):
         values = list(row_items(event) or [])
         _refuse_nulls(values)
-        known = [item for item in map(item_of, values) if item is not None]
-        items += known
-        parents += [number] * len(known)
-    return items, np.array(parents, np.int64)
+        for place, item in enumerate(map(item_of, values), before):
+            if item is not None:
+                items.append(item)
+                parents.append(number)
+                places.append(place)
+        before += len(values)
+    return items, np.array(parents, np.int64), np.array(places, np.int64)
+
+
+def weighted_counts(
+    events: Any, weights: Any, most: int | None, heaviest: int, domain: Container[Any] | None = None
+) -> tuple[list[Item], Integers]:
+    """(items, sums of weights): as `event_counts`, where each item of an event has a weight of its own.
+
+    `weights` has one whole number from 0 to `heaviest` for each event of one item, or a list of them for each set.
+    What is not is an error before anything is counted.
+    """
+    events, weights = _held(events, "events"), _held(weights, "weights")
+    items, parents, places = _flattened(events)
+    amounts = _amounts(weights, heaviest, parents is not None)
+    if places is None and len(amounts) != len(items):
+        raise DataError("weights and events must have one length")
+    if places is not None:
+        if _sizes(weights) != _sizes(events):
+            raise DataError("weights must have one number for each item of an event")
+        amounts = amounts[places]
+    codes, values = _encoded(items)
+    kept = np.arange(len(codes)) if parents is None else np.zeros(0, np.int64)
+    if parents is not None:
+        inside = np.array([domain is None or value in domain for value in values], bool)
+        rows = np.flatnonzero(inside[codes]) if len(codes) else np.zeros(0, np.int64)
+        kept = rows[_kept(codes[rows], len(values), parents[rows], most)]
+    sums = np.zeros(len(values), np.int64)
+    np.add.at(sums, codes[kept], amounts[kept])
+    there = np.bincount(codes[kept], minlength=len(values)) > 0
+    found = [
+        (value, int(total))
+        for value, total, is_there in zip(values, sums, there, strict=True)
+        if is_there and value is not None and (domain is None or value in domain)
+    ]
+    return [value for value, _ in found], np.array([total for _, total in found], np.int64)
+
+
+def _held(given: Any, role: str) -> Any:
+    """What may be looked at twice."""
+    column = prepare_column(given)
+    if is_arrow(column) or isinstance(column, np.ndarray):
+        return column
+    return [list(row_items(value) or []) if is_several(value) else value for value in listed(column, role)]
+
+
+def _values(column: Any) -> list[Any]:
+    if is_arrow(column):
+        return [value for chunk in arrow_chunks(column) for value in chunk.to_pylist()]
+    return list(column.tolist() if isinstance(column, np.ndarray) else column)
+
+
+def _sizes(column: Any) -> list[int]:
+    return [len(row) for row in _values(column)]
+
+
+def _amounts(weights: Any, heaviest: int, nested: bool) -> Integers:
+    values = _values(weights)
+    if nested:
+        if not all(isinstance(row, list) for row in values):
+            raise DataError("events are sets of items: weights must be a list for each of them")
+        values = [weight for row in values for weight in row]
+    if any(isinstance(value, bool) or not isinstance(value, int) for value in values):
+        raise DataError("weights must be whole numbers")
+    if any(not 0 <= value <= heaviest for value in values):
+        raise DataError(f"weights must be from 0 to max_weight={heaviest}")
+    return np.array(values, np.int64)
 
 
 def _refuse_nulls(values: list[Any]) -> None:
@@ -83,7 +159,7 @@ def _refuse_nulls(values: list[Any]) -> None:
         raise DataError("the events have nulls")
 
 
-def _from_arrow(events: Any) -> tuple[pa.Array, Integers | None]:
+def _from_arrow(events: Any) -> tuple[pa.Array | list[Item | None], Integers | None, Integers | None]:
     chunks = list(arrow_chunks(events))
     column = pa.concat_arrays(chunks) if len(chunks) != 1 else chunks[0]
     if column.null_count:
@@ -95,9 +171,9 @@ def _from_arrow(events: Any) -> tuple[pa.Array, Integers | None]:
         if not _is_unicode(items):
             texts = [item_of_bytes(item) for item in items.cast(pa.large_binary()).to_pylist()]
             there = np.array([text is not None for text in texts], bool)
-            return [text for text in texts if text is not None], parents[there]
-        return items, parents
-    return _plain(column), None
+            return [text for text in texts if text is not None], parents[there], np.flatnonzero(there)
+        return items, parents, np.arange(len(items))
+    return _plain(column), None, None
 
 
 def _plain(items: pa.Array) -> pa.Array:

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,17 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.normal import ndtri
 
-__all__ = ["Buffered", "CorrelatedNoise", "Factor", "SquareRoot", "Tree", "best_factor", "make_factor", "optimal_base"]
+__all__ = [
+    "Buffered",
+    "CorrelatedNoise",
+    "Factor",
+    "SquareRoot",
+    "Tree",
+    "best_factor",
+    "lattice_shift",
+    "make_factor",
+    "optimal_base",
+]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -107,6 +118,14 @@ class Factor(abc.ABC):
     @abc.abstractmethod
     def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
         """The state of `size` noises after `tick` ticks; later ticks have the law of noises that ran from the start."""
+
+    def state_like(self, size: int, tick: int) -> dict[str, Integers]:
+        """A state with the shapes of one after `tick` ticks."""
+        return self.start(size)
+
+    def tick_share(self, t: int) -> float:
+        """The part that tick t may have of what all ticks together spend on hidden items."""
+        return 1.0 / self.horizon
 
     def latest(self, state: dict[str, Integers]) -> Integers:
         """The noises of the latest tick, on the lattice."""
@@ -256,25 +275,36 @@ class _Toeplitz(Factor):
         """A bound of the sum of the absolute values of the row of tick t."""
 
     def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
-        """For the variance of tick t.
-
-        Without roundings N_t would be a discrete Gaussian of variance s^2 = row_squares(t) sigma^2, which is at least m
-        with a probability of at most a Gaussian's to be at least m - 1. Roundings of kappa/2 a tick are worth shifts of
-        d = kappa sqrt(T)/(2 sigma) standard deviations in all: they make exp(-a^2) at most exp(-(a - d/sqrt(2))^2).
-        Where sigma is too small for that: N_t is X + R, X sub-Gaussian, |R| <= row_sum kappa/2. All argued in
-        docs/privacy/continual.md.
-        """
-        variance = self.row_squares(t) * float(sigma) ** 2
+        """For the variance of tick t; with little noise N_t is X + R, X sub-Gaussian and |R| <= row_sum kappa/2."""
         if sigma >= LEAST_WIDTH:
-            moved = self.kappa * math.sqrt(self.horizon / 2.0) / (2.0 * float(sigma))
-            log = (math.sqrt(-math.log(probability)) + moved) ** 2 * (1.0 + 1e-12)
-            # The Gaussian tail where it is computed to far better than 1e-9; beyond, Chernoff's bound.
-            deviations = -ndtri(math.exp(-log) * (1.0 - 1e-9)) if log < 345.0 else math.sqrt(2.0 * log)
-            steps = math.sqrt(variance) * max(deviations, 0.0) * (1.0 + 1e-11) + 1.0 + self.lattice / 2.0
-        else:
-            reach = math.sqrt(-2.0 * variance * math.log(probability)) * (1.0 + 1e-11)
-            steps = reach + self.row_sum(t) * self.kappa / 2.0 + self.lattice / 2.0
+            return lattice_shift([(CorrelatedNoise(self, sigma), t)], probability)
+        variance = self.row_squares(t) * float(sigma) ** 2
+        reach = math.sqrt(-2.0 * variance * math.log(probability)) * (1.0 + 1e-11)
+        steps = reach + self.row_sum(t) * self.kappa / 2.0 + self.lattice / 2.0
         return math.ceil(steps / self.lattice * (1.0 + 1e-12))
+
+
+def lattice_shift(noises: Sequence[tuple[CorrelatedNoise, int]], probability: float) -> int:
+    """An M with P[sum of the published noises >= M] <= probability, each at its tick; never understated.
+
+    Without roundings N_t is a discrete Gaussian of variance s^2 = row_squares(t) sigma^2, at most a Gaussian plus 1 in
+    the order of their tails. Roundings of kappa/2 a tick are worth shifts of d = kappa sqrt(T)/(2 sigma) standard
+    deviations in all: they make exp(-a^2) at most exp(-(a - d/sqrt(2))^2). Argued in docs/privacy/continual.md.
+    """
+    if any(not isinstance(noise.factor, _Toeplitz) or noise.sigma < LEAST_WIDTH for noise, _ in noises):
+        # Each less than its own: then their sum is less than the sum, by one for each but the first.
+        shifts = [noise.factor.hiding_shift(t, noise.sigma, probability / len(noises)) for noise, t in noises]
+        return sum(shifts) - len(noises) + 1
+    variance = moved = rounded = 0.0
+    for noise, t in noises:
+        factor, sigma = cast(_Toeplitz, noise.factor), float(noise.sigma)
+        variance += factor.row_squares(t) * (sigma / factor.lattice) ** 2
+        moved += factor.kappa**2 * factor.horizon / (8.0 * sigma * sigma)
+        rounded += 0.5 + 1.0 / factor.lattice
+    log = (math.sqrt(-math.log(probability)) + math.sqrt(moved)) ** 2 * (1.0 + 1e-12)
+    # The Gaussian tail where it is computed to far better than 1e-9; beyond, Chernoff's bound.
+    deviations = -ndtri(math.exp(-log) * (1.0 - 1e-9)) if log < 345.0 else math.sqrt(2.0 * log)
+    return math.ceil((math.sqrt(variance) * max(deviations, 0.0) * (1.0 + 1e-11) + rounded) * (1.0 + 1e-12))
 
 
 class SquareRoot(_Toeplitz):

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.continual import one_shot
+from discreet.continual._doubling import Doubling, epoch_of
 from discreet.continual._factors import Factor, levels
 from discreet.continual.one_shot import Published
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
 from discreet.releases.error_model import Noise
 
-__all__ = ["Factored", "Hidden", "Meta", "Scheme", "Sparse"]
+__all__ = ["Factored", "Hidden", "Meta", "Restarted", "Scheme", "Sparse"]
 
 Integers = npt.NDArray[np.int64]
 Rank = Callable[[], Integers]
@@ -52,7 +53,7 @@ class Scheme(abc.ABC):
     def arrays(self) -> dict[str, Integers]: ...
 
     @abc.abstractmethod
-    def load(self, arrays: dict[str, Integers], items: int) -> None: ...
+    def load(self, arrays: dict[str, Integers], items: int, tick: int) -> None: ...
 
 
 def _widened(array: Integers, size: int) -> Integers:
@@ -63,8 +64,9 @@ def _widened(array: Integers, size: int) -> Integers:
 class Factored(Scheme):
     """Known items: a counter each (Algorithm 2 of [CO], with any factor)."""
 
-    def __init__(self, factor: Factor, rho: float, most: int, size: int) -> None:
-        self.factor, self.sigma = factor, factor.sigma(rho, most)
+    def __init__(self, factor: Factor, rho: float, most: int, size: int, heaviest: int = 1) -> None:
+        # An event moves `most` counters by up to `heaviest` each: as much as most heaviest^2 counters by 1.
+        self.factor, self.sigma = factor, factor.sigma(rho, most * heaviest**2)
         self.state = factor.start(size)
 
     def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published:
@@ -80,8 +82,9 @@ class Factored(Scheme):
     def arrays(self) -> dict[str, Integers]:
         return dict(self.state)
 
-    def load(self, arrays: dict[str, Integers], items: int) -> None:
-        for name, empty in self.factor.start(items).items():
+    def load(self, arrays: dict[str, Integers], items: int, tick: int) -> None:
+        self.state = {}
+        for name, empty in self.factor.state_like(items, tick).items():
             if arrays[name].shape != empty.shape and name != "past":
                 raise CorruptStateError("the state has arrays of another size")
             self.state[name] = arrays[name]
@@ -91,20 +94,23 @@ class Hidden(Factored):
     """Items as they appear: a counter each, and a cut that hides those that one event brought (Algorithm 7 of [CO]).
 
     An item gets, when it first appears, noise with the law of noise that ran from the start. So for two neighbours the
-    noises may be thought to run for all items; what only one of them may show are items of a count of 1, at most
-    `most` of them, at T ticks. With the tree this is UnkBase; other factors cut by the tick's own, smaller variance.
+    noises may be thought to run for all items; what only one of them may show are items of a count of 1 (of the
+    heaviest weight), at most
+    `most` of them, at every tick. With the tree this is UnkBase; other factors cut by the tick's own, smaller variance.
     """
 
-    def __init__(self, factor: Factor, rho: float, delta: float, most: int, keep: bool) -> None:
-        super().__init__(factor, rho, most, 0)
-        self.sigma = max(self.sigma, Fraction(1))
-        self._each = delta / (factor.horizon * most)
+    def __init__(self, factor: Factor, rho: float, delta: float, most: int, keep: bool, heaviest: int = 1) -> None:
+        super().__init__(factor, rho, most, 0, heaviest)
+        self._heaviest = heaviest
+        if not isinstance(factor, Doubling):  # which sees to it for its parts
+            self.sigma = max(self.sigma, Fraction(1))
+        self._delta = delta / most
         self._keep = keep
         self.shown = np.zeros(0, np.int64)
 
     def cut(self, tick: int) -> int:
         """Published iff count + noise >= this."""
-        return 1 + self.factor.hiding_shift(tick, self.sigma, self._each)
+        return self._heaviest + self.factor.hiding_shift(tick, self.sigma, self._delta * self.factor.tick_share(tick))
 
     def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published:
         fresh = len(total) - len(self.shown)
@@ -127,8 +133,8 @@ class Hidden(Factored):
     def arrays(self) -> dict[str, Integers]:
         return {**self.state, "shown": self.shown}
 
-    def load(self, arrays: dict[str, Integers], items: int) -> None:
-        super().load(arrays, items)
+    def load(self, arrays: dict[str, Integers], items: int, tick: int) -> None:
+        super().load(arrays, items, tick)
         if arrays["shown"].shape != (items,):
             raise CorruptStateError("the state has arrays of another size")
         self.shown = arrays["shown"]
@@ -140,7 +146,7 @@ class Meta(Scheme):
     def __init__(self, horizon: int, base: int, release: Callable[[Integers, Rank, RandomSource], Published],
                  sigma: float, complete: bool, laplace: Fraction | None = None) -> None:  # fmt: skip
         self.base, self.levels = base, levels(horizon, base)
-        self._laplace = laplace  # the scale of a node's noise, where it is that
+        self.laplace = laplace  # the scale of a node's noise, where it is that
         self.release, self._sigma, self.complete = release, sigma, complete
         self.open = np.zeros((self.levels, 0), np.int64)  # the counts of the nodes that are not complete
         self.sums = np.zeros((self.levels, 0), np.int64)  # what was published of the nodes in use, level by level
@@ -162,7 +168,7 @@ class Meta(Scheme):
         there = np.flatnonzero(self.seen.any(axis=0))
         return there, self.sums[:, there].sum(axis=0)
 
-    def _nodes(self, tick: int) -> int:
+    def nodes(self, tick: int) -> int:
         """How many nodes a tick adds up: the sum of its digits."""
         nodes = 0
         while tick:
@@ -171,12 +177,12 @@ class Meta(Scheme):
         return nodes
 
     def error(self, tick: int) -> float:
-        return math.sqrt(self._nodes(tick)) * self._sigma
+        return math.sqrt(self.nodes(tick)) * self._sigma
 
     def noise(self, tick: int, draws: int) -> Noise:
-        if self._laplace is None:
+        if self.laplace is None:
             return super().noise(tick, draws)
-        return Noise("laplace", self._laplace, draws, terms=self._nodes(tick))
+        return Noise("laplace", self.laplace, draws, terms=self.nodes(tick))
 
     def renew(self, tick: int, source: RandomSource) -> None:
         """Nothing: the noise of a node is drawn when it is released, and what was released is public."""
@@ -184,11 +190,68 @@ class Meta(Scheme):
     def arrays(self) -> dict[str, Integers]:
         return {"open": self.open, "sums": self.sums, "seen": self.seen}
 
-    def load(self, arrays: dict[str, Integers], items: int) -> None:
+    def load(self, arrays: dict[str, Integers], items: int, tick: int) -> None:
         for name in ("open", "sums", "seen"):
             if arrays[name].ndim != 2 or len(arrays[name]) != self.levels or arrays[name].shape[1] > items:
                 raise CorruptStateError("the state has arrays of another size")
             setattr(self, name, arrays[name])
+
+
+class Restarted(Scheme):
+    """Without a horizon: epochs of 1, 2, 4, ... ticks with a tree of one-shot releases each; their last ticks add up.
+
+    An event is in the nodes of one epoch, so that each epoch may spend all there is. What an epoch published at its
+    last tick is public: adding it to what later ones publish costs nothing but its noise.
+    """
+
+    def __init__(self, make: Callable[[int], Meta]) -> None:
+        self.make = make
+        self.inner = make(1)
+        self.carried = np.zeros((2, 0), np.int64)  # the counts that earlier epochs published, and of which items
+        self.complete = self.inner.complete
+
+    def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published:
+        epoch, first = epoch_of(tick)
+        if tick == first and epoch:
+            self.carried = _widened(self.carried, self.inner.sums.shape[1])
+            self.carried[0] += self.inner.sums.sum(axis=0)
+            self.carried[1] |= self.inner.seen.any(axis=0)
+            self.inner = self.make(first)
+        where, noisy = self.inner.step(total, added, tick - first + 1, rank, source)
+        counts, seen = _widened(self.carried, len(total))
+        counts[where] += noisy
+        seen[where] = 1
+        there = np.flatnonzero(seen)
+        return there, counts[there]
+
+    def _parts(self, tick: int) -> list[tuple[Meta, int]]:
+        """The trees in use, each with its tick: all earlier epochs at their last."""
+        epoch, first = epoch_of(tick)
+        return [*((self.make(2**e), 2**e) for e in range(epoch)), (self.make(first), tick - first + 1)]
+
+    def error(self, tick: int) -> float:
+        return math.sqrt(sum(part.error(inside) ** 2 for part, inside in self._parts(tick)))
+
+    def noise(self, tick: int, draws: int) -> Noise:
+        if self.inner.laplace is None:
+            return super().noise(tick, draws)
+        # As many of the widest: no less than there are.
+        parts = self._parts(tick)
+        widest = max(part.laplace or Fraction(0) for part, _ in parts)
+        return Noise("laplace", widest, draws, terms=sum(part.nodes(inside) for part, inside in parts))
+
+    def renew(self, tick: int, source: RandomSource) -> None:
+        """Nothing: as for `Meta`."""
+
+    def arrays(self) -> dict[str, Integers]:
+        return {**self.inner.arrays(), "carried": self.carried}
+
+    def load(self, arrays: dict[str, Integers], items: int, tick: int) -> None:
+        self.inner = self.make(epoch_of(max(tick, 1))[1])
+        self.inner.load(arrays, items, tick)
+        self.carried = arrays["carried"]
+        if self.carried.ndim != 2 or len(self.carried) != 2 or self.carried.shape[1] > items:
+            raise CorruptStateError("the state has arrays of another size")
 
 
 class Sparse(Scheme):
@@ -254,7 +317,7 @@ class Sparse(Scheme):
     def arrays(self) -> dict[str, Integers]:
         return {**self.state, "top": self.top, "left": self.left, "level_noise": self.level_noise}
 
-    def load(self, arrays: dict[str, Integers], items: int) -> None:
+    def load(self, arrays: dict[str, Integers], items: int, tick: int) -> None:
         for name, empty in self.factor.start(len(arrays["top"]) or self._k).items():
             if name != "past" and arrays[name].shape != empty.shape:
                 raise CorruptStateError("the state has arrays of another size")

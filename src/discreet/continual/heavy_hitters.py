@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.continual._base import ListedOverTime
+from discreet.continual._base import MAX_HORIZON, ListedOverTime
 from discreet.continual._discovered import Discovered
-from discreet.continual._factors import levels
+from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
+from discreet.continual._factors import Buffered, levels
 from discreet.continual._people import ValuesSeen
 from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
@@ -32,7 +34,7 @@ from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
 from discreet.summaries._base import RawCounts
-from discreet.summaries.memory import COUNTERS
+from discreet.summaries.memory import COUNTERS, SKETCH_MEMORY, Memory, counters_in
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,6 +60,17 @@ class _Node:
     counts: dict[Item, int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a number of ticks is divided into nodes, and what each of them has: its noise, and its cut."""
+
+    every: int
+    base: int
+    levels: int
+    scale: Fraction
+    threshold: int
+
+
 class HeavyHitters(ListedOverTime):
     """The frequent items of the whole stream, or of the last `window` ticks, at every tick.
 
@@ -75,14 +88,19 @@ class HeavyHitters(ListedOverTime):
     Threshold: of each node: an item is in its release iff count - offset >= threshold.
     Error: of the m nodes of a tick, those that release the item have one noise each and overestimate by at most their
         share of n/(k+1); those that do not lack at most offset + threshold. `Histogram.bounds` has both.
+    Without a horizon: epochs of 1, 2, 4, ... ticks have a tree of nodes each. An event is in the nodes of one epoch, or
+        in one counter, which doubles as `Counter` does: either may spend the whole budget. Nodes of earlier epochs stay
+        in the sum, one or a few of each. A window needs no epochs: an event leaves it.
     Memory: L sketches of `capacity` counters; what was released of the nodes in use comes on top.
     Argument: docs/privacy/continual.md.
 
     Args:
-        horizon: The number of ticks.
+        horizon: The number of ticks; None if it is not known.
         budget: For all ticks together; needs a delta.
         capacity: The counters of each sketch: 65,536 by default, which are there as items come; 4096 for "chan", whose
             noise grows with them.
+        memory: A size such as "1GB" that decides the counters of all sketches together, in place of `capacity`, for
+            items of 32 bytes.
         window: Count only the last so many ticks.
         mechanism: "discover", or "offset" with a window (and where epsilon is above 20), or "chan" for the baseline.
         base: The base of the tree; by default four levels of nodes for "discover", and else the base with the least
@@ -98,7 +116,7 @@ class HeavyHitters(ListedOverTime):
 
     def __init__(
         self,
-        horizon: int,
+        horizon: int | None,
         budget: Budget,
         capacity: int | None = None,
         window: int | None = None,
@@ -106,25 +124,41 @@ class HeavyHitters(ListedOverTime):
         mechanism: str | None = None,
         base: int | None = None,
         every: int | None = None,
+        memory: str | None = None,
         ledger: Account | None = None,
         charge_id: str | None = None,
         source: RandomSource | None = None,
     ) -> None:
-        super().__init__(whole_number("horizon", horizon), budget, ledger, charge_id, source)
-        epsilon, delta = self.budget.approximate("a release of heavy hitters")
-        self.window = None if window is None else whole_number("window", window, 1, horizon)
+        super().__init__(horizon, budget, ledger, charge_id, source)
+        self._promise = self.budget.approximate("a release of heavy hitters")
+        self.window = None if window is None else whole_number("window", window, 1, self.horizon or MAX_HORIZON)
         if mechanism is None:
-            mechanism = "discover" if window is None and epsilon <= _MOST_EPSILON else "offset"
+            mechanism = "discover" if window is None and self._promise[0] <= _MOST_EPSILON else "offset"
         if mechanism not in MECHANISMS:
             raise ParameterError(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
         self.mechanism = mechanism
-        self.capacity = whole_number("capacity", MECHANISMS[mechanism] if capacity is None else capacity, 1, 2**30)
+        self._asked = (None if base is None else whole_number("base", base, 2), every)
+        self._in_epochs = self.horizon is None and self.window is None
         self.discovered: Discovered | None = None
-        self.every, self.base, self.levels = 1, 2 if base is None else whole_number("base", base, 2), 1
         if mechanism == "discover":
-            self._plan_discovery(horizon, epsilon, delta, base, every)
-        else:
-            self._plan_tree(horizon, epsilon, delta, base, every)
+            if self.window is not None:
+                raise ParameterError('mechanism "discover" is for the whole stream: a window takes "offset"')
+            if self._in_epochs and every is not None:
+                raise ParameterError("every needs a horizon: without one items are looked for 64 times an epoch")
+            factor = Buffered(self.horizon) if self.horizon is not None else Doubling(Buffered)
+            self.discovered = Discovered(factor, Budget(*self._promise).as_zcdp("counters of heavy hitters"))
+        elif every is not None:
+            raise ParameterError('every is for mechanism "discover"')
+        if memory is not None:
+            if capacity is not None:
+                raise ParameterError("memory decides how many counters there are: give it or capacity, not both")
+            if mechanism == "chan":
+                raise ParameterError('noise of mechanism "chan" grows with its counters: give capacity, not memory')
+            room = Memory(memory, SKETCH_MEMORY).room
+            capacity = counters_in(room // self._shape(2 ** (EPOCHS - 1) if self._in_epochs else self._span(1))[2])
+        self.capacity = whole_number("capacity", MECHANISMS[mechanism] if capacity is None else capacity, 1, 2**30)
+        self._plan = cache(self._planned)
+        self._adopt(1)
         # The order of a tick's events means nothing: they are counted first and taken in the order of their hashes
         # under this seed, so that neighbouring ticks are streams that differ by one inserted event.
         self._order = self._source.uniform_integers(2**63)
@@ -132,34 +166,55 @@ class HeavyHitters(ListedOverTime):
         self._sketches = [self._new_sketch() for _ in range(self.levels)]
         self._nodes: list[_Node] = []
 
-    def _plan_discovery(self, horizon: int, epsilon: float, delta: float, base: int | None, every: int | None) -> None:
-        if self.window is not None:
-            raise ParameterError('mechanism "discover" is for the whole stream: a window takes "offset"')
-        self.every = max(1, horizon // _BLOCKS) if every is None else whole_number("every", every, 1, horizon)
-        blocks = horizon // self.every
-        if base is None:
-            self.base = max(
-                2, int(blocks ** (1 / 3) + 1e-9)
-            )  # four levels, of which the last is about the whole stream
-        self.levels = levels(blocks, self.base)
-        sigma, t = discovery_calibration(epsilon, delta, self.levels)
-        self.scale, self.threshold = Fraction(sigma), 1 + t
-        self.discovered = Discovered(horizon, Budget(epsilon, delta).as_zcdp("counters of heavy hitters"))
+    def _span(self, first: int) -> int:
+        """The ticks that the nodes from tick `first` on are divided over."""
+        if self._in_epochs:
+            return first  # epoch e has the ticks 2^e, ..., 2^(e+1) - 1
+        return (self.horizon or 1) if self.window is None else self.window
 
-    def _plan_tree(self, horizon: int, epsilon: float, delta: float, base: int | None, every: int | None) -> None:
-        if every is not None:
-            raise ParameterError('every is for mechanism "discover"')
-        span = horizon if self.window is None else self.window
-        if base is None:
-            self.base = _best_base(epsilon, delta, span)
-        self.levels = levels(span, self.base)
-        each_epsilon, each_delta = repeated_share(epsilon, delta, self.levels)
+    def _adopt(self, first: int) -> None:
+        """Begin the ticks from `first` on: all of them, or an epoch."""
+        self._first, plan = first, self._plan(self._span(first))
+        self.every, self.base, self.levels = plan.every, plan.base, plan.levels
+        self.scale, self.threshold = plan.scale, plan.threshold
+
+    def _shape(self, span: int) -> tuple[int, int, int]:
+        """(every, base, levels) for so many ticks."""
+        base, every = self._asked
+        if self.mechanism == "discover":
+            every = max(1, span // _BLOCKS) if every is None else whole_number("every", every, 1, span)
+            blocks = span // every
+            # Four levels, of which the last is about the whole stream.
+            base = max(2, int(blocks ** (1 / 3) + 1e-9)) if base is None else base
+            return every, base, levels(blocks, base)
+        base = _best_base(*self._promise, span) if base is None else base
+        return 1, base, levels(span, base)
+
+    def _planned(self, span: int) -> _Plan:
+        (epsilon, delta), (every, base, count) = self._promise, self._shape(span)
+        if self.mechanism == "discover":
+            sigma, t = discovery_calibration(epsilon, delta, count)
+            return _Plan(every, base, count, Fraction(sigma), 1 + t)
+        each_epsilon, each_delta = repeated_share(epsilon, delta, count)
         if self.mechanism == "offset":
-            self.scale = 1 / Fraction(each_epsilon)
-            self.threshold = 1 + offset_threshold(each_epsilon, each_delta)
+            scale, threshold = 1 / Fraction(each_epsilon), 1 + offset_threshold(each_epsilon, each_delta)
         else:
-            self.scale = self.capacity / Fraction(each_epsilon)
-            self.threshold = chan_threshold(each_epsilon, each_delta, self.capacity)
+            scale = self.capacity / Fraction(each_epsilon)
+            threshold = chan_threshold(each_epsilon, each_delta, self.capacity)
+        return _Plan(every, base, count, scale, threshold)
+
+    def _enter(self) -> None:
+        """Without a horizon: begin the epoch of the next tick, if it is another. Its nodes have all of the budget."""
+        if self._in_epochs and epoch_of(self.tick + 1)[1] != self._first:
+            self._adopt(epoch_of(self.tick + 1)[1])
+            self._sketches = [self._new_sketch() for _ in range(self.levels)]
+
+    def _plan_of(self, node: _Node) -> tuple[Fraction, int]:
+        """(scale, threshold) of a node."""
+        if not self._in_epochs or node.first >= self._first:
+            return self.scale, self.threshold
+        plan = self._plan(epoch_of(node.first)[1])
+        return plan.scale, plan.threshold
 
     def _renew(self) -> None:
         """The noise of a node is drawn when it is released, and what was released is public; counters begin again."""
@@ -171,7 +226,8 @@ class HeavyHitters(ListedOverTime):
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same heavy hitters again."""
         names = ("capacity", "window", "mechanism", "base", *(("every",) if self.discovered is not None else ()))
-        return {name: getattr(self, name) for name in names}
+        asked = {"base": self._asked[0], "every": None} if self._in_epochs else {}
+        return {name: asked[name] if name in asked else getattr(self, name) for name in names}
 
     def anew(self, source: RandomSource | None = None, **changes: Any) -> Self:
         """As for every mechanism; with the same hash seeds, so that neighbours can be compared."""
@@ -192,6 +248,7 @@ class HeavyHitters(ListedOverTime):
         needs, if the others come in the same order with it and without it.
         """
         self._is_repeated(None)
+        self._enter()
         items = prepare_column(items)
         if hasattr(items, "__arrow_c_stream__"):  # every sketch reads it
             items = read(items, lambda: pa.chunked_array(items))
@@ -251,18 +308,19 @@ class HeavyHitters(ListedOverTime):
             sketch.update_counts(items, counts)
 
     def _draw(self, raw: RawCounts) -> None:
+        self._enter()
         self.take(raw)
         now = self.tick + 1
         if self.discovered is not None:
-            self.discovered.advance(self._source)  # before items join: their counters begin with the next tick
-        if now % self.every == 0:
+            self.discovered.advance(now, self._source)  # before items join: their counters begin with the next tick
+        if (now - self._first + 1) % self.every == 0:
             self._end_nodes(now)
         self.tick = now
         self._last = self._sum(self._cover(now)) if self.discovered is None else self._listed(self.discovered)
 
     def _end_nodes(self, now: int) -> None:
         """Release what ends with this tick, and begin what follows."""
-        done = _trailing(now // self.every, self.base, self.levels)
+        done = _trailing((now - self._first + 1) // self.every, self.base, self.levels)
         # The whole stream only ever uses the largest node that ends now; a window slides over the smaller ones too.
         for level in range(done + 1) if self.window is not None else (done,):
             first = now - self.every * self.base**level + 1
@@ -321,23 +379,31 @@ class HeavyHitters(ListedOverTime):
         firsts = sorted(node.first for node in self._nodes if node.first <= node.last <= self.tick)
         if self.window is None:
             follow = [1, *(node.last + 1 for node in self._nodes)]
-            whole = [*firsts, self.tick - self.tick % self.every + 1] == follow
+            inside = self.tick - self._first + 1
+            whole = [*firsts, self.tick - inside % self.every + 1] == follow
         else:  # one begins at every tick of the window
             oldest = max(1, self.tick - self.window + 1)
             whole = not self.tick or (firsts[0] == oldest and len(set(firsts)) == self.tick - oldest + 1)
         if len(firsts) != len(self._nodes) or not whole:
             raise CorruptStateError("the state has nodes of other ticks")
 
+    def _missing(self, nodes: list[_Node]) -> float:
+        """What an item may have in nodes that did not release it, but for their noise."""
+        return float(sum(max(node.offset + self._plan_of(node)[1] - 1, 0) for node in nodes))
+
+    def _widest(self, nodes: list[_Node]) -> Fraction:
+        """The largest scale of their noises."""
+        return max((self._plan_of(node)[0] for node in nodes), default=self.scale)
+
     def _sum(self, nodes: list[_Node]) -> Release:
         total: dict[Item, int] = {}
         for node in nodes:
             for item, count in node.counts.items():
                 total[item] = total.get(item, 0) + count
-        m = len(nodes)
-        noise = Noise("laplace", self.scale, (self.capacity + 1) * m, Fraction(m))
+        m, missing, scale = len(nodes), self._missing(nodes), self._widest(nodes)
+        noise = Noise("laplace", scale, (self.capacity + 1) * m, Fraction(m))
         if self.mechanism == "offset":
-            missing = float(sum(max(node.offset + self.threshold - 1, 0) for node in nodes))
-            model = ErrorModel(noise, offset_noise=Noise("laplace", self.scale, m, Fraction(m)), summary_below=missing)
+            model = ErrorModel(noise, offset_noise=Noise("laplace", scale, m, Fraction(m)), summary_below=missing)
         else:
             model = ErrorModel(noise, summary_below=math.inf)
         return Release(
@@ -353,14 +419,14 @@ class HeavyHitters(ListedOverTime):
         """All items that are public, with what nodes and counters say of them."""
         # Of every node in the cover at most offset + threshold - 1 is missing of an item that it does not release, but
         # for one noise: so many noises there are at most, of the parts or of the nodes.
-        missing = float(sum(max(node.offset + self.threshold - 1, 0) for node in self._nodes))
+        missing, scale = self._missing(self._nodes), self._widest(self._nodes)
         m = max(1, len(self._nodes), *map(len, known.parts))
         offset = max((sum(max(part.offset, 0) for part in parts) for parts in known.parts), default=0)
-        ended = max(1, (self.tick // self.every) * self.levels)
+        ended = max(1, (self.tick if self._in_epochs else self.tick // self.every) * self.levels)
         model = ErrorModel(
-            Noise("gaussian", self.scale, (self.capacity + 1) * ended, Fraction(m)),
+            Noise("gaussian", scale, (self.capacity + 1) * ended, Fraction(m)),
             shared=Noise("gaussian", Fraction(max(known.error(), 1e-3)), max(1, len(known))),
-            offset_noise=Noise("gaussian", self.scale, ended, Fraction(m)),
+            offset_noise=Noise("gaussian", scale, ended, Fraction(m)),
             summary_below=missing + known.carried_below,
         )
         return Release(
@@ -374,6 +440,7 @@ class HeavyHitters(ListedOverTime):
             **self.parameters,
             "order": str(self._order),
             "seed": str(self._seed),
+            **({"first": self._first} if self._in_epochs else {}),
             "nodes": [[n.first, n.last, n.offset, *_plain(n.counts)] for n in self._nodes],
         }
         blobs = {f"sketch.{level}": sketch.to_bytes() for level, sketch in enumerate(self._sketches)}
@@ -406,6 +473,12 @@ class HeavyHitters(ListedOverTime):
         hitters._use_source(source)  # only now: the seeds that it drew when it was made are in the state
         hitters._restore(header)
         hitters._order, hitters._seed = int(header["order"]), int(header["seed"])
+        if hitters._in_epochs:
+            # That of the latest tick or, when events of the next one were added, of that.
+            ticks = (max(hitters.tick, 1), hitters.tick + 1)
+            if header["first"] not in [epoch_of(tick)[1] for tick in ticks]:
+                raise CorruptStateError("the state is of another epoch")
+            hitters._adopt(header["first"])
         sketches = [MisraGries.from_bytes(blobs[f"sketch.{level}"]) for level in range(hitters.levels)]
         if any(sketch.capacity != hitters.capacity or sketch.was_merged for sketch in sketches):
             raise CorruptStateError("the state has sketches of another kind")
@@ -413,12 +486,13 @@ class HeavyHitters(ListedOverTime):
         hitters._nodes = [_Node(int(n[0]), int(n[1]), int(n[2]), _counts(*n[3:])) for n in header["nodes"]]
         hitters._check_nodes()
         if hitters.discovered is not None:
-            hitters.discovered.load(header["known"], arrays)
+            hitters.discovered.load(header["known"], arrays, hitters.tick)
         hitters._last = Release.from_payload(blobs["last"]) if hitters.tick else None
         return hitters
 
     def __repr__(self) -> str:
-        return f"HeavyHitters(tick {self.tick} of {self.horizon}, capacity={self.capacity}) [state NOT PRIVATE]"
+        ticks = "any number" if self.horizon is None else self.horizon
+        return f"HeavyHitters(tick {self.tick} of {ticks}, capacity={self.capacity}) [state NOT PRIVATE]"
 
 
 def _trailing(tick: int, base: int, count: int) -> int:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.continual import one_shot
-from discreet.continual._base import ListedOverTime
+from discreet.continual._base import MAX_HORIZON, ListedOverTime
+from discreet.continual._doubling import Doubling
 from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
 from discreet.continual._people import PeopleSeen, ValuesSeen, person_rows
-from discreet.continual._schemes import Factored, Hidden, Meta, Scheme, Sparse
+from discreet.continual._schemes import Factored, Hidden, Meta, Restarted, Scheme, Sparse
 from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import Item, is_arrow
@@ -82,13 +85,17 @@ class Histogram(ListedOverTime):
     Half of delta pays for the conversion from zCDP and half for items that one event brought; `threshold` of a release
     is the cut that hides those. Arguments: docs/privacy/continual.md.
 
+    Without a horizon: epochs of 1, 2, 4, ... ticks. "factorised" and "tree" double as `Counter` does; the cut of a tick
+    in epoch e may cost delta/2 times 1/((e+1)(e+2) 2^e), which adds up to delta/2 over all ticks there may ever be.
+    "meta" and "limit" begin a tree in every epoch, and add what the last ticks of earlier epochs published.
+
     People: "factorised" and "tree", with D = m. What counts of a person depends on their rows alone, so one person more
     is one event of up to m items whose items may come at different ticks: each moves one counter by 1 at one tick,
     sqrt(m) times a counter's sensitivity, and at most m items at a tick are there for this person alone. To count once
     the state holds everybody's id. Argument: docs/privacy/people-over-time.md.
 
     Args:
-        horizon: The number of ticks.
+        horizon: The number of ticks; None if it is not known ("sparse" needs one).
         budget: For all ticks together.
         domain: The items that may be published, known in advance; None if they come from the stream.
         max_items_per_event: D. Of an event the first D different items count.
@@ -100,6 +107,8 @@ class Histogram(ListedOverTime):
         switches: s of sparseGumb.
         margin: eta of sparseGumb, a whole number: how much larger another count must be for a new choice. By default
             4 tau_1 ln(d T), for d items and T ticks, as its analysis wants it; 0 uses the choices up on noise.
+        max_weight: The largest weight of an item in an event, where items have weights: an event then raises at most
+            max_items_per_event counts, by at most this. Noise grows with it.
         unit: dc.Event(), or dc.User(m) to protect people; steps then say whose the rows are.
         ledger, charge_id, source: As for `Counter`.
     """
@@ -111,7 +120,7 @@ class Histogram(ListedOverTime):
 
     def __init__(
         self,
-        horizon: int,
+        horizon: int | None,
         budget: Budget,
         domain: Iterable[Item] | None = None,
         max_items_per_event: int | None = None,
@@ -124,11 +133,12 @@ class Histogram(ListedOverTime):
         switches: int = 1,
         margin: int | None = None,
         unit: Unit | None = None,
+        max_weight: int = 1,
         ledger: Account | None = None,
         charge_id: str | None = None,
         source: RandomSource | None = None,
     ) -> None:
-        super().__init__(whole_number("horizon", horizon), budget, ledger, charge_id, source)
+        super().__init__(horizon, budget, ledger, charge_id, source)
         self._domain = None if domain is None else _checked_domain(domain)
         self.max_items_per_event = (
             None if max_items_per_event is None else whole_number("max_items_per_event", max_items_per_event)
@@ -147,9 +157,18 @@ class Histogram(ListedOverTime):
         self.mechanism = allowed[0] if mechanism == "auto" else mechanism
         if self.mechanism not in allowed:
             raise ParameterError(f"mechanism must be one of auto, {', '.join(allowed)} here, not {mechanism!r}")
+        if self.horizon is None and self.mechanism == "sparse":
+            raise ParameterError('mechanism "sparse" needs a horizon: its choices are for all ticks together')
+        self.max_weight = whole_number("max_weight", max_weight, 1, 2**20)
+        if self.max_weight > 1 and (self.mechanism not in OF_PEOPLE or self._people is not None):
+            raise ParameterError(
+                'weights are for events of at most max_items_per_event items, with mechanism "factorised" or "tree"'
+            )
         if self.k is None and self._most is None:
             raise ParameterError("events of any number of items need k: how many items to publish")
-        self.base = optimal_base(horizon) if base is None else whole_number("base", base, 2, max(2, horizon))
+        self.base = None if base is None else whole_number("base", base, 2, max(2, self.horizon or MAX_HORIZON))
+        if self.base is None and self.horizon is not None:
+            self.base = optimal_base(self.horizon)  # else the best of every epoch
         self.limit = None if limit is None else whole_number("limit", limit, self.k or 1)
         self.keep_discovered = bool(keep_discovered)
         self.switches = whole_number("switches", switches, 0, horizon)
@@ -167,7 +186,9 @@ class Histogram(ListedOverTime):
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same histogram again."""
         people = {} if self._people is None else {"unit": self.unit}
-        return {"domain": None if self._domain is None else self._domain.to_pylist(), **self._numbers(), **people}
+        heavy = {} if self.max_weight == 1 else {"max_weight": self.max_weight}
+        known = None if self._domain is None else self._domain.to_pylist()
+        return {"domain": known, **self._numbers(), **people, **heavy}
 
     def _numbers(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _NUMBERS}
@@ -193,7 +214,6 @@ class Histogram(ListedOverTime):
 
     def make_scheme(self) -> Scheme:
         """A scheme before its first tick."""
-        assert self.horizon is not None
         known, most = self._domain is not None, self._most
         if known:
             rho = self.budget.as_zcdp("a continual histogram")
@@ -202,6 +222,7 @@ class Histogram(ListedOverTime):
             rho = self.budget.as_zcdp(_UNKNOWN, 0.5)
         if self.mechanism == "sparse":
             assert self.k is not None
+            assert self.horizon is not None
             return Sparse(
                 lambda each: (best_factor(self.horizon or 1, each), each),
                 rho,
@@ -212,21 +233,26 @@ class Histogram(ListedOverTime):
                 len(self._items) * self.horizon,
             )
         if self.mechanism in ("meta", "limit"):
-            return self._meta(rho, None if known else delta)
+            meta = cache(lambda ticks: self._meta(ticks, rho, None if known else delta))
+            # Trees of an epoch hold counts: each is made anew, with what was calibrated once.
+            return Restarted(lambda ticks: copy(meta(ticks))) if self.horizon is None else meta(self.horizon)
         assert most is not None
-        tree: Factor = Tree(self.horizon, self.base)
-        if known:
-            best = tree if self.mechanism == "tree" else best_factor(self.horizon, rho, most)
-            return Factored(best, rho, most, len(self._items))
-        # Constant memory an item; see `best_factor` for how little that costs.
-        return Hidden(
-            tree if self.mechanism == "tree" else Buffered(self.horizon), rho, delta, most, self.keep_discovered
-        )
 
-    def _meta(self, rho: float, delta: float | None) -> Meta:
+        def factor(ticks: int) -> Factor:
+            # Constant memory an item; see `best_factor` for how little that costs.
+            return Tree(ticks, self.base) if self.mechanism == "tree" else Buffered(ticks)
+
+        made = Doubling(factor) if self.horizon is None else factor(self.horizon)
+        if not known:
+            return Hidden(made, rho, delta, most, self.keep_discovered, self.max_weight)
+        if self.horizon is not None and self.mechanism == "factorised":
+            made = best_factor(self.horizon, rho, most * self.max_weight**2)
+        return Factored(made, rho, most, len(self._items), self.max_weight)
+
+    def _meta(self, horizon: int, rho: float, delta: float | None) -> Meta:
         """The one-shot mechanism of the setting, with its share of the budget: an event is in L nodes."""
-        assert self.horizon is not None
-        L = levels(self.horizon, self.base)
+        base = optimal_base(horizon) if self.base is None else self.base
+        L = levels(horizon, base)
         k, limit, most = self.k, self.limit, self._most
 
         def node_sigma(items: int) -> Fraction:
@@ -238,35 +264,43 @@ class Histogram(ListedOverTime):
             top = k  # as the closures see it
             tau = node_sigma(2 * k)
             if delta is None:
-                return self._tree(lambda h, rank, source: one_shot.known_gumbel(h, top, tau, source), float(tau), False)
+                return Meta(
+                    horizon, base, lambda h, rank, source: one_shot.known_gumbel(h, top, tau, source), float(tau), False
+                )
             bar = 10 * k if limit is None else limit
             shift = one_shot.gumbel_shift(tau, delta / L, bar)
-            return self._tree(
+            return Meta(
+                horizon,
+                base,
                 lambda h, rank, source: one_shot.unknown_gumbel(h, top, tau, shift, bar, rank, source),
                 float(tau),
                 False,
             )
         sigma = node_sigma(most)
         if delta is None:
-            return self._tree(lambda h, rank, source: one_shot.known_gauss(h, sigma, source), float(sigma), True)
+            return Meta(
+                horizon, base, lambda h, rank, source: one_shot.known_gauss(h, sigma, source), float(sigma), True
+            )
         if self.mechanism == "limit":
             each_epsilon, each_delta = repeated_share(*self.budget.approximate(_UNKNOWN), L)
             scale = most / Fraction(each_epsilon)
             far = one_shot.laplace_shift(scale, each_delta / most)
-            return self._tree(
+            return Meta(
+                horizon,
+                base,
                 lambda h, rank, source: one_shot.unknown_laplace(h, scale, far, limit, rank, source),
                 math.sqrt(2.0) * float(scale),
                 False,
                 scale,
             )
         near = one_shot.gauss_shift(sigma, delta / (L * most))
-        return self._tree(
-            lambda h, rank, source: one_shot.unknown_gauss(h, sigma, near, limit, rank, source), float(sigma), False
+        return Meta(
+            horizon,
+            base,
+            lambda h, rank, source: one_shot.unknown_gauss(h, sigma, near, limit, rank, source),
+            float(sigma),
+            False,
         )
-
-    def _tree(self, node: Any, sigma: float, complete: bool, laplace: Fraction | None = None) -> Meta:
-        assert self.horizon is not None
-        return Meta(self.horizon, self.base, node, sigma, complete, laplace)
 
     def _renew(self) -> None:
         self._scheme.renew(self.tick, self._source)
@@ -282,10 +316,10 @@ class Histogram(ListedOverTime):
         first = f"the first {self._most} different items of a person count, each once in all ticks together"
         return (f"people with more items are hidden, too: {first}",)
 
-    def add(self, events: Any, *, users: Any = None, nulls: str = "error") -> None:
+    def add(self, events: Any, *, users: Any = None, weights: Any = None, nulls: str = "error") -> None:
         """Take rows of the tick that `step` will publish next, as they come; only what they add is kept."""
         self._is_repeated(None)
-        self._take(self._counted(events, users, nulls))
+        self._take(self._counted(events, users, nulls, weights))
 
     def step(
         self,
@@ -293,6 +327,7 @@ class Histogram(ListedOverTime):
         tick: int | None = None,
         *,
         users: Any = None,
+        weights: Any = None,
         nulls: str = "error",
         save: Callable[[Release], None] | None = None,
     ) -> Release:
@@ -302,28 +337,36 @@ class Histogram(ListedOverTime):
         iterable of items holds events of one item each. With `tick`, its number from 1, a tick that was published is
         returned as it was, and `events` are ignored. `save` as for `Counter.step`.
 
+        With `max_weight` an item of an event counts for its weight, a whole number from 0 to that: `weights` has one
+        for each event of one item, or a list for each set; without it every item counts for 1.
+
         For people `users` says whose every row is: ids that are texts, bytes or whole numbers, of which `nulls="skip"`
         leaves out rows without an id or an item. What is no id or no item is left out with its row.
         """
         if self._is_repeated(tick):
             assert self.last is not None
             return self.last
-        if users is None and isinstance(events, tuple) and not events:
+        if users is None and weights is None and isinstance(events, tuple) and not events:
             counted = _Counted([], np.zeros(0, np.int64), np.zeros(0, np.int64))  # all came by `add`
         else:
-            counted = self._counted(events, users, nulls)
+            counted = self._counted(events, users, nulls, weights)
         return self._step(lambda: self._draw(counted), save)  # type: ignore[no-any-return]
 
-    def _counted(self, events: Any, users: Any, nulls: str) -> _Counted:
+    def _counted(self, events: Any, users: Any, nulls: str, weights: Any) -> _Counted:
+        if weights is not None and self.max_weight == 1:
+            raise ParameterError("weights= needs max_weight: make it with Histogram(..., max_weight=w)")
         if self._people is None:
             if users is not None or nulls != "error":
                 raise ParameterError("users= and nulls= are for people: make it with unit=dc.User(max_items)")
-            from discreet.continual._events import event_counts
+            from discreet.continual._events import event_counts, weighted_counts
 
-            items, counts = event_counts(
-                events, self.max_items_per_event, None if self._domain is None else self._index
-            )
-            positions, new = self._placed(items.to_pylist())
+            most, within = self.max_items_per_event, None if self._domain is None else self._index
+            if weights is None:
+                items, counts = event_counts(events, most, within)
+                named = items.to_pylist()
+            else:
+                named, counts = weighted_counts(events, weights, most, self.max_weight, within)
+            positions, new = self._placed(named)
             return _Counted(new, positions, counts)
         if users is None:
             raise ParameterError("this histogram protects people: say whose the rows are, step(items, users=users)")
@@ -415,6 +458,7 @@ class Histogram(ListedOverTime):
             "known": self._domain is not None,
             "bytes": {"other": False, "bytes": True}.get(kind, kind),  # true and false since there was one kind only
             "items": items,
+            **({} if self.max_weight == 1 else {"max_weight": self.max_weight}),
         }
         # The prefix is that of the format, which knew the schemes by another name.
         arrays = {"total": self._total, **{f"engine.{name}": array for name, array in self._scheme.arrays().items()}}
@@ -446,6 +490,7 @@ class Histogram(ListedOverTime):
             items if header["known"] else None,
             **{name: header[name] for name in _NUMBERS},
             unit=User(header["people"]["most"]) if "people" in header else None,
+            max_weight=header.get("max_weight", 1),
             ledger=ledger,
             source=source,
         )
@@ -460,7 +505,8 @@ class Histogram(ListedOverTime):
             histogram._index = {item: position for position, item in enumerate(items)}
         parts: dict[str, dict[str, Integers]] = {"": {}, "engine": {}, "people": {}}
         for name, array in arrays.items():
-            parts[name.rpartition(".")[0]][name.rpartition(".")[2]] = array
+            part, _, rest = name.rpartition(".") if name.count(".") < 2 else name.partition(".")
+            parts[part][rest] = array
         histogram._total = parts[""]["total"]
         histogram._added = parts[""].get("added", np.zeros(0, np.int64))
         # Items that came in the open tick have no totals yet.
@@ -472,16 +518,17 @@ class Histogram(ListedOverTime):
             histogram._people = PeopleSeen.loaded(
                 header["people"], parts["people"], pieces, histogram._people.most, len(items)
             )
-        histogram._scheme.load(parts["engine"], len(histogram._total))
+        histogram._scheme.load(parts["engine"], len(histogram._total), histogram.tick)
         histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
         return histogram
 
     def __repr__(self) -> str:
+        ticks = "any number" if self.horizon is None else self.horizon
         setting = f"{'unknown' if self._domain is None else 'known'} domain, {self.mechanism}"
         if self._people is None:
-            return f"Histogram(tick {self.tick} of {self.horizon}, {setting}) [state NOT PRIVATE]"
+            return f"Histogram(tick {self.tick} of {ticks}, {setting}) [state NOT PRIVATE]"
         setting += f", at most {self._most} items a person"
-        return f"Histogram(tick {self.tick} of {self.horizon}, {setting}) [state NOT PRIVATE: {self._people.size}]"
+        return f"Histogram(tick {self.tick} of {ticks}, {setting}) [state NOT PRIVATE: {self._people.size}]"
 
 
 def _refuse_for_people(**given: object) -> None:

@@ -48,7 +48,7 @@ class Task:
     The rows of an open tick are with the mechanism, or counted: nothing else holds them.
     """
 
-    horizon: int
+    horizon: int | None  # None: it is not known
     mechanism: ClassVar[str]  # its name in `discreet.continual`
     needs_items: ClassVar[bool] = True
 
@@ -95,15 +95,17 @@ class TopItems(Task):
 
     capacity: int | None = None
     window: int | None = None
+    memory: str | None = None
     mechanism = "HeavyHitters"
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {**super().settings, "capacity": COUNTERS if self.capacity is None else self.capacity}
+        default = COUNTERS if self.memory is None else None
+        return {**super().settings, "capacity": default if self.capacity is None else self.capacity}
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        return ("capacity",) if self.capacity is None else ()
+        return ("capacity", "memory") if self.capacity is None and self.memory is None else ()
 
     @property
     def covers(self) -> int | None:
@@ -202,6 +204,11 @@ class Watcher:
         return int(self.mechanism.tick)
 
     @property
+    def is_over(self) -> bool:
+        """Whether the ticks of the horizon are used up."""
+        return self.task.horizon is not None and self.tick >= self.task.horizon
+
+    @property
     def left_out(self) -> dict[str, int]:
         """Rows that are in no tick, by the reason. NOT PRIVATE: for the operator's eyes."""
         return dict(sorted((self.reader.bad + self.ticker.left_out).items()))
@@ -286,7 +293,7 @@ class Watcher:
             # Of a second run: ticks that were published, whose rows are gone or whose time is over.
             while self.mechanism.next_is_published:
                 self._release(End())
-        while self.tick < self.task.horizon:
+        while not self.is_over:
             for step in self._round(once and not is_pipe):
                 if isinstance(step, Add):
                     self._events += step.events
@@ -294,7 +301,7 @@ class Watcher:
                         self.task.add(self.mechanism, step.values)
                 else:
                     yield self._release(step)
-                    if self.tick >= self.task.horizon:
+                    if self.is_over:
                         return
             if self.reader.ended or (once and not is_pipe and not self.reader.more()):
                 return  # standard input that is silent has not ended

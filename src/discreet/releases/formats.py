@@ -179,10 +179,10 @@ def estimate_table(name: str, estimate: Any, confidence: float, width: int | Non
     return text if estimate.guarantee is None else f"{text}{paragraph(estimate.guarantee.sentence())}\n"
 
 
-def tick_text(result: dict[str, Any], horizon: int, guarantee: Guarantee, width: int | None = None) -> str:
+def tick_text(result: dict[str, Any], horizon: int | None, guarantee: Guarantee, width: int | None = None) -> str:
     """The release of a tick for people: what was counted, how far off it may be, and what is promised."""
     when = f", from {result['start']} to {result['end']}" if "end" in result else ""
-    lines = [f"Tick {result['tick']} of {horizon}{when}."]
+    lines = [f"Tick {result['tick']}{'' if horizon is None else f' of {horizon}'}{when}."]
     covers = result.get("covers")  # a release of an older state does not say it
     if covers is not None:
         first, last = covers["first_tick"], covers["last_tick"]

@@ -59,7 +59,10 @@ def _horizon(told: dict[str, Any]) -> Any:
         told["guarantee"]["trust"] == "multiparty" and "since" not in told
     )
     one = "one release" if once else None
-    return (told.get("parameters") or {}).get("horizon", one)
+    parameters = told.get("parameters") or {}
+    if "horizon" in parameters and parameters["horizon"] is None:
+        return "any number of ticks"
+    return parameters.get("horizon", one)
 
 
 def _period(told: dict[str, Any]) -> str:
@@ -117,6 +120,8 @@ def sign_off_sheet(
         bounds.append("values from {:g} to {:g}".format(*told["range"]))
     if isinstance(_horizon(told), int):
         bounds.append(f"{_horizon(told)} ticks, for which all is paid")
+    elif _horizon(told) == "any number of ticks":
+        bounds.append("any number of ticks, for which all is paid")
     cut = told.get("threshold")
     facts = {
         "Data set": data or _OPEN,

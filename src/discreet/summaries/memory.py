@@ -12,13 +12,15 @@ from pathlib import Path
 from discreet import summaries
 from discreet.errors import ParameterError
 
-__all__ = ["COUNTERS", "KEY_BYTES", "Memory", "bytes_when_full", "counters_in"]
+__all__ = ["COUNTERS", "KEY_BYTES", "SKETCH_MEMORY", "Memory", "bytes_when_full", "counters_in"]
 
 COUNTERS = 2**16
 """Of a sketch whose noise does not grow with them: as many keep the sketch's own error small at no cost in speed, and
 take memory only as items come."""
 KEY_BYTES = 32
 """How long an item is taken to be, where nothing says it."""
+SKETCH_MEMORY = 160 * 10**6
+"""The least that sketches may be given: below, the libraries alone take more."""
 
 _SIZES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _OTHERS = 250 * 10**6  # of the memory: for the interpreter, the libraries and what is being read

@@ -108,6 +108,10 @@ ASKED = {  # a command, what its sheet must say, and the horizon of its entry
     "quantiles v.csv --column n --quantile 0.5 --range 0 9 --epsilon 1": ("values from 0 to 9", "one release"),
     "watch v.csv --column page --rows 100 --horizon 24 --once --state a --epsilon 1 --delta 1e-6": ("ticks 1 to 9", 24),
     "watch v.csv --rows 100 --horizon 24 --once --state b --total --rho 0.1": ("the number of rows so far", 24),
+    "watch v.csv --rows 100 --once --state c --total --rho 0.1": (
+        "any number of ticks, for which",
+        "any number of ticks",
+    ),
     "pan distinct v.csv --column who --epsilon 1": ("one number (DistinctCount)", None),
     "party aggregate --round round.json m --top 2": ("parties: counts of items", "one release"),
 }

@@ -195,7 +195,7 @@ def test_charge_and_guarantee(tmp_path):
     [
         {"budget": dc.Budget(1.0)},
         {"budget": dc.Budget.zcdp(0.1)},
-        {"horizon": None},
+        {"horizon": 0},
         {"window": 0},
         {"window": 17},
         {"capacity": 0},

@@ -311,7 +311,7 @@ def test_sparse_switches_at_most_s_times():
         {"domain": [["a"]]},
         {"k": 0},
         {"base": 1},
-        {"horizon": None},
+        {"horizon": 0},
     ],
 )
 def test_parameters_are_checked(arguments):

@@ -1,0 +1,134 @@
+"""Noise without a horizon: epochs of 1, 2, 4, ... ticks have a factor each, and one over epochs adds up their totals.
+
+Where epochs begin is public. An event is in one epoch, and in one total that enters the factor over epochs: a quarter
+of rho pays for the totals and the rest for the epochs, however many there are. What an epoch shows of hidden items may
+cost 1/((e+1)(e+2)) of delta in epoch e, which adds up to 1 over all epochs there may ever be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.continual._factors import CorrelatedNoise, Factor, lattice_shift
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource
+
+__all__ = ["EPOCHS", "TOTALS_SHARE", "Doubling", "epoch_of", "epoch_share"]
+
+Integers = npt.NDArray[np.int64]
+State = dict[str, Integers]
+
+TOTALS_SHARE = 0.25
+EPOCHS = 24
+
+
+def epoch_of(tick: int) -> tuple[int, int]:
+    """(e, first tick of e) for a tick from 1: ticks 2^e, ..., 2^(e+1) - 1 are epoch e."""
+    epoch = tick.bit_length() - 1
+    if epoch >= EPOCHS:
+        raise ParameterError(f"without a horizon there are at most 2**{EPOCHS} - 1 ticks")
+    return epoch, 2**epoch
+
+
+def epoch_share(epoch: int) -> float:
+    """The part of delta that an epoch may spend on hidden items: 1/2, 1/6, 1/12, ..., all of them together 1."""
+    return 1.0 / ((epoch + 1) * (epoch + 2))
+
+
+class Doubling(Factor):
+    """A factor for any number of ticks, whose noise is in whole counts.
+
+    Its sigma is the noise of a single release of the same rho, of which both parts make their own.
+
+    Args:
+        make: The factor for so many ticks.
+    """
+
+    name = "doubling"
+    lattice = 1
+    sensitivity = 1.0
+
+    def __init__(self, make: Callable[[int], Factor]) -> None:
+        super().__init__(2**EPOCHS - 1)
+        self.of_epoch = cache(lambda epoch: make(2**epoch))
+        self.totals = make(EPOCHS)
+
+    def noises(self, epoch: int, sigma: Fraction) -> tuple[CorrelatedNoise, CorrelatedNoise]:
+        """What hides an event of that epoch: the noise of the epoch, and that of the totals, which it enters once."""
+        inside, over = self.of_epoch(epoch), self.totals
+        return (
+            CorrelatedNoise(inside, _part(inside, 1.0 - TOTALS_SHARE, sigma)),
+            CorrelatedNoise(over, _part(over, TOTALS_SHARE, sigma), (epoch + 1,)),
+        )
+
+    def row_squares(self, t: int) -> float:
+        return self.error(t, Fraction(1)) ** 2
+
+    def error(self, t: int, sigma: Fraction) -> float:
+        epoch, first = epoch_of(t)
+        inside, over = self.noises(epoch, sigma)
+        within = inside.factor.error(t - first + 1, inside.sigma)
+        return math.hypot(within, over.factor.error(epoch, over.sigma)) if epoch else within
+
+    def tick_share(self, t: int) -> float:
+        epoch, first = epoch_of(t)
+        return epoch_share(epoch) / first
+
+    def start(self, size: int) -> State:
+        return self.state_like(size, 1)
+
+    def state_like(self, size: int, tick: int) -> State:
+        nothing = np.zeros(size, np.int64)
+        run = self.of_epoch(epoch_of(max(tick, 1))[0]).start(size)
+        return _joined(run, self.totals.start(size), nothing, nothing.copy())
+
+    def advance(self, state: State, tick: int, sigma: Fraction, source: RandomSource) -> Integers:
+        epoch, first = epoch_of(tick)
+        inside, over = self.noises(epoch, sigma)
+        run, totals, before = _part_of(state, "run."), _part_of(state, "epochs."), state["before"]
+        if tick == first and epoch:
+            before = over.factor.to_counts(over.factor.advance(totals, epoch, over.sigma, source))
+            run = inside.factor.start(len(before))
+        noise = before + inside.factor.to_counts(inside.factor.advance(run, tick - first + 1, inside.sigma, source))
+        state.clear()
+        state.update(_joined(run, totals, before, noise))
+        return np.array(noise)
+
+    def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> State:
+        if not tick:
+            return self.start(size)
+        epoch, first = epoch_of(tick)
+        inside, over = self.noises(epoch, sigma)
+        totals, before = over.factor.join(size, epoch, over.sigma, source), np.zeros(size, np.int64)
+        if epoch:
+            before = over.factor.to_counts(over.factor.latest(totals))
+        run = inside.factor.join(size, tick - first + 1, inside.sigma, source)
+        return _joined(run, totals, before, before + inside.factor.to_counts(inside.factor.latest(run)))
+
+    def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
+        epoch, first = epoch_of(t)
+        inside, over = self.noises(epoch, sigma)
+        if not epoch:
+            return inside.factor.hiding_shift(1, inside.sigma, probability)
+        return lattice_shift([(inside, t - first + 1), (over, epoch)], probability)
+
+
+def _part(factor: Factor, share: float, sigma: Fraction) -> Fraction:
+    """The sigma of a part that may spend this share of the rho of a single release with noise sigma."""
+    part = factor.sigma(share / (2.0 * float(sigma) ** 2))
+    return max(part, Fraction(1)) if factor.lattice == 1 else part
+
+
+def _joined(run: State, totals: State, before: Integers, noise: Integers) -> State:
+    parts = {f"run.{name}": array for name, array in run.items()}
+    return {**parts, **{f"epochs.{name}": array for name, array in totals.items()}, "before": before, "noise": noise}
+
+
+def _part_of(state: State, prefix: str) -> State:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
