@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,13 @@ import discreet as dc
 
 
 class Memory:
-    """The largest resident memory of this process and all below it, sampled ten times a second, in bytes."""
+    """The largest resident memory, sampled ten times a second, in bytes.
+
+    `peak` is that of this process and all below it, `task` that of one Python worker of Spark alone.
+    """
 
     def __init__(self) -> None:
-        self.peak = 0
+        self.peak = self.task = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -39,25 +42,39 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.1):
-            self.peak = max(self.peak, resident(os.getpid()))
+            found = family()
+            self.peak = max(self.peak, sum(process.bytes for process in found))
+            self.task = max([self.task, *(process.bytes for process in found if process.is_worker)])
 
 
-def resident(root: int) -> int:
-    """Resident bytes of a process and its descendants."""
-    parents, pages = {}, {}
+class Process(NamedTuple):
+    """One process: who started it, resident bytes, seconds of CPU with those of its children that ended."""
+
+    parent: int
+    bytes: int
+    cpu: float
+    is_worker: bool
+
+
+def family() -> list[Process]:
+    """This process and its descendants."""
+    there = {}
+    page, tick = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                pages[int(entry.name)] = int((entry / "statm").read_text().split()[1])
+                pages = int((entry / "statm").read_text().split()[1])
+                worker = b"pyspark.daemon" in (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            parents[int(entry.name)] = int(fields[1])
-    family, grown = {root}, True
+            cpu = sum(map(int, fields[11:15])) / tick
+            there[int(entry.name)] = Process(int(fields[1]), pages * page, cpu, worker)
+    found, grown = {os.getpid()}, True
     while grown:
-        more = {process for process, parent in parents.items() if parent in family} - family
-        family, grown = family | more, bool(more)
-    return sum(pages.get(process, 0) for process in family) * os.sysconf("SC_PAGE_SIZE")
+        more = {number for number, process in there.items() if process.parent in found} - found
+        found, grown = found | more, bool(more)
+    return [there[number] for number in found if number in there]
 
 
 def session(master: str) -> Any:

@@ -90,7 +90,8 @@ def test_the_top_of_a_column(engine, frame, plan):
     assert plan == "merge" or np.all(truth <= upper)
     assert top.guarantee.unit == dc.Event()
     assert (top.guarantee.epsilon, top.guarantee.delta, top.guarantee.seeded) == (60.0, 1e-9, False)
-    assert any("Spark" in assumption for assumption in top.guarantee.assumptions)
+    # Where an item goes in the shuffle plan is a function of the item: nothing is assumed of Spark.
+    assert any("Spark" in assumption for assumption in top.guarantee.assumptions) == (plan == "merge")
     expected = "it was asked for" if plan != "auto" else "shuffle plan: published from about"
     assert top.guarantee.chosen_because.startswith(expected)
     assert dc.Histogram.from_payload(top.to_payload()).to_payload() == top.to_payload()
@@ -120,11 +121,62 @@ def test_an_empty_frame_and_empty_partitions(engine, spark):
     assert len(one.shard_offsets) == 7
 
 
+def test_shards_follow_the_cluster_and_the_request_does_not(engine, spark, monkeypatch, tmp_path):
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("rows", dc.Budget(200.0, 1e-6))
+    pays = {"ledger": ledger.account("rows"), "charge_id": "it"}
+    values = small(spark, ["a"] * 900)
+    first = engine.top_k(values, "query", 1, PLENTY, plan="shuffle", **pays)
+    assert len(first.shard_offsets) == max(2, spark.sparkContext.defaultParallelism)
+    monkeypatch.setattr(engine, "parallelism", lambda session: 5)  # the cluster has grown: nothing is drawn again
+    assert engine.top_k(values, "query", 1, PLENTY, plan="shuffle", **pays).to_payload() == first.to_payload()
+    with pytest.raises(dc.LedgerError):
+        engine.top_k(values, "query", 1, PLENTY, plan="shuffle", partitions=5, **pays)
+
+
+def test_a_sketch_of_the_shuffle_plan_is_a_function_of_the_rows(engine, spark, monkeypatch):
+    """However they are spread and ordered: nothing is assumed of Spark. 5 counters for 30 items: order would show."""
+    values = np.repeat([f"{i}" for i in range(30)], range(1, 31))
+    draws = captured(monkeypatch, engine)
+    monkeypatch.setattr(engine.secrets, "randbits", lambda bits: 1234567)
+    for seed in range(2):
+        np.random.default_rng(seed).shuffle(values)
+        given = small(spark, values.tolist()).repartition(1 + 3 * seed)
+        engine.top_k(given, "query", 1, PLENTY, plan="shuffle", capacity=5, partitions=2)
+    assert draws[0].digests == draws[1].digests
+    assert all(offset > 0 for offset in draws[0].not_private_offsets)
+
+
+def test_rows_that_cannot_be_items_are_left_out(engine, spark):
+    """Too long, or no Unicode: no single row prevents a release, in either plan."""
+    bad = [b"x" * 5000, b"\xff\xfe"]
+    rows = small(spark, [b"good"] * 900 + bad * 900).selectExpr("cast(query as string) as query")
+    for plan in ("shuffle", "merge"):
+        assert engine.top_k(rows, "query", 3, PLENTY, plan=plan).items == ["good"]
+
+
+def test_memory_in_place_of_capacity(engine, spark):
+    values = small(spark, ["a"] * 900)
+    top = engine.top_k(values, "query", 1, PLENTY, plan="shuffle", memory="1GB")
+    assert top.items == ["a"]
+    assert top.asked.parameters["capacity"] > 2**20
+    lists = small(spark, [["a"]] * 9)
+    for bad in (
+        lambda: engine.top_k(values, "query", 1, PLENTY, memory="1GB", capacity=9),
+        lambda: engine.top_k(values, "query", 1, PLENTY, memory="much"),
+        lambda: engine.top_k(lists, "query", 1, PLENTY, unit=dc.User(2), memory="1GB"),
+        lambda: engine.top_k(values, "query", 1, PLENTY, user="query", memory="1GB"),
+    ):
+        with pytest.raises(dc.ParameterError):
+            bad()
+
+
 def test_only_released_items_reach_the_driver_and_rows_are_read_once(engine, spark, frame, monkeypatch):
     collected, to_arrow = [], type(frame).toArrow
     monkeypatch.setattr(type(frame), "toArrow", lambda self: collected.append(to_arrow(self)) or collected[-1])
     monkeypatch.setattr(type(frame), "collect", None)
     context = spark.sparkContext
+    frame.count()  # it is in the cache from here on
     for plan in ("shuffle", "merge"):
         rows = context.accumulator(0)
 
@@ -137,8 +189,9 @@ def test_only_released_items_reach_the_driver_and_rows_are_read_once(engine, spa
         top = engine.top_k(upstream(frame, count), "query", 10, BUDGET, plan=plan)
         assert len(top) == 10
         assert rows.value == sum(ITEMS.values())
-        # Spark's own jobs: the exchange, the sketches into the cache, their counters, the names.
-        assert len(context.statusTracker().getJobIdsForGroup(plan)) <= 4
+        # Spark's own jobs: the exchanges (one to count, one to shards), the sketches into the cache, their counters,
+        # the names. Rows are read by the first alone.
+        assert len(context.statusTracker().getJobIdsForGroup(plan)) <= 4 + (plan == "shuffle")
         assert len(collected) == 2
         seen = b"".join(bytes(buffer) for table in collected for buffer in buffers_of(table))
         assert b"query 0" in seen
@@ -199,7 +252,7 @@ def test_killed_tasks_change_nothing(engine, spark, monkeypatch, tmp_path):
 
 
 def test_a_summary_that_is_made_again(engine, spark, monkeypatch, tmp_path):
-    """Lost after the draw: the same rows in the same order give the same names, in another order an error.
+    """Lost after the draw: the same rows give the same names, in the shuffle plan in any order; others an error.
 
     Two random orders of 4000 rows leave the same 8 counters with a probability far below 1e-9.
     """
@@ -215,15 +268,21 @@ def test_a_summary_that_is_made_again(engine, spark, monkeypatch, tmp_path):
     ledger.grant("rows", dc.Budget(200.0, 1e-6))
     pays = {"ledger": ledger.account("rows"), "charge_id": "it"}
     values = ["often"] * 3000 + [f"{i}" for i in range(1000)]
-    same = engine.top_k(small(spark, values), "query", 2, PLENTY, plan="shuffle", capacity=8, partitions=2)
-    assert same.items[0] == "often"
-    assert (len(lost), len(draws)) == (1, 1)
 
     def shuffled(batch, task):
         return batch.take(pa.array(np.random.default_rng().permutation(batch.num_rows)))
 
-    other = upstream(small(spark, values), shuffled)
-    ask = functools.partial(engine.top_k, other, "query", 2, PLENTY, plan="shuffle", capacity=8, partitions=2, **pays)
+    def other_rows(batch, task):
+        drawn = np.random.default_rng().integers(0, 2**62, 1000).astype(str).tolist()
+        return pa.record_batch([pa.array(["often"] * 3000 + drawn)], names=batch.schema.names)
+
+    top = functools.partial(engine.top_k, k=2, budget=PLENTY, capacity=8, partitions=2)
+    same = top(upstream(small(spark, values), shuffled), "query", plan="shuffle")
+    assert same.items[0] == "often"
+    assert (len(lost), len(draws)) == (1, 1)
+    with pytest.raises(DiscreetError, match="Nothing was published"):
+        top(upstream(small(spark, values), shuffled), "query", plan="merge")
+    ask = functools.partial(top, upstream(small(spark, values[:1]), other_rows), "query", plan="shuffle", **pays)
     with pytest.raises(DiscreetError, match="Nothing was published"):
         ask()
     assert [event.kind for event in pays["ledger"].history()] == ["grant", "charge"]
@@ -311,11 +370,15 @@ def test_partitions_that_are_not_those_of_the_plan_are_refused(engine):
 def test_spark_may_not_change_the_partitions(engine, visits, plan, users):
     """Every exchange has a number of partitions that is asked for: adaptive execution leaves only those alone."""
     unit, user = (dc.User(4), "user") if users else (dc.Event(), None)
-    request = engine._Request.checked(visits, "item", 3, PLENTY, plan, unit, user, 64, 3, "error", None, 2**40)
+    request = engine._Request.checked(
+        visits, "item", 3, PLENTY, plan, unit, user_column=user, capacity=64, partitions=3
+    )
     planned = request._held()._jdf.queryExecution().executedPlan().toString()
     exchanges = [line for line in planned.splitlines() if "Exchange " in line and "Reused" not in line]
-    assert len(exchanges) == 1 + users
-    assert all("REPARTITION_BY_NUM" in line for line in exchanges)
+    assert len(exchanges) == 1 + users + (plan == "shuffle")
+    # But for the one in which the shuffle plan counts: its partitions are not those of the sketches, which come after.
+    assert sum("REPARTITION_BY_NUM" in line for line in exchanges) == 1 + users
+    assert "REPARTITION_BY_NUM" in exchanges[0]
     assert ("ArrowMap" in planned) or ("MapInArrow" in planned)
 
 

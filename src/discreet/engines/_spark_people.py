@@ -21,6 +21,9 @@ __all__ = ["SparkPeople"]
 class SparkPeople(People):
     """People and their items in data frames. NOT private. Close it, or use it in a `with` statement.
 
+    Rows move once, to the partition of their person; what is asked of a person is computed there, from what is kept.
+    Sums do not depend on the partitions, so adaptive execution may join them.
+
     Nothing random happens on executors: which items of a person with too many take part is decided by a hash under a
     key that the driver draws once, so a task that runs again gives what it gave before. The driver holds every item
     that takes part, with its sum of weights: about 50 bytes and the item's own.
@@ -32,11 +35,12 @@ class SparkPeople(People):
         self._key = secrets.randbits(62)
         self._kept: list[Any] = []
         self._names: pa.Array | None = None
-        self._chosen: tuple[bytes, Any, Any] | None = None
+        self._chosen: tuple[bytes, Any] | None = None
         if not pa.types.is_integer(kind):
             rows_of = rows_of.filter(F.col("i").isNull() | (F.octet_length("i") <= DEFAULT_MAX_KEY_BYTES))
-        pairs = rows_of.groupBy("u", "i").agg(F.count("*").alias("n"))
-        self._pairs = self._keep(pairs)
+        pairs = rows_of.repartition("u").groupBy("u", "i").agg(F.count("*").alias("n"))
+        items = F.count("i").over(Window.partitionBy("u"))
+        self._pairs = self._keep(pairs.withColumn("d", items))
         missing = F.col("u").isNull() | F.col("i").isNull()
         if not self._pairs.filter(missing).isEmpty():
             if nulls != "skip":
@@ -65,17 +69,15 @@ class SparkPeople(People):
         return kept
 
     def discovery_weights(self, most_items: int) -> Counts:
+        person = Window.partitionBy("u")
         # A hash of the item, and of all of the person's: people with other items choose anew.
-        keyed = self._pairs.withColumn("h", F.xxhash64("i", F.lit(self._key)))
-        owners = keyed.groupBy("u").agg(F.count("*").alias("d"), F.expr("bit_xor(h)").alias("own"))
-        sized = keyed.join(owners, "u")
-        ranked = sized.filter(F.col("d") > most_items).withColumn(
-            "r", F.row_number().over(Window.partitionBy("u").orderBy(F.xxhash64("h", "own"), "i"))
-        )
+        many = self._pairs.filter(F.col("d") > most_items).withColumn("h", F.xxhash64("i", F.lit(self._key)))
+        order = F.xxhash64("h", F.expr("bit_xor(h)").over(person))
+        ranked = many.withColumn("o", order).withColumn("r", F.row_number().over(person.orderBy("o", "i")))
         part = (
-            sized.filter(F.col("d") <= most_items)
+            self._pairs.filter(F.col("d") <= most_items)
             .select("i", "d")
-            .union(ranked.filter(F.col("r") <= most_items).select("i", F.lit(most_items).alias("d")))
+            .union(ranked.filter(F.col("r") <= most_items).select("i", F.lit(most_items).cast("long").alias("d")))
         )
         weight = F.floor(F.lit(float(LENGTH - 1)) / F.sqrt(F.col("d").cast("double"))).cast("long")
         table = part.select("i", weight.alias("w")).groupBy("i").agg(F.sum("w").alias("h")).toArrow()
@@ -89,33 +91,38 @@ class SparkPeople(People):
         return self._names.take(pa.array(places))
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
-        _, long = self._vectors(places, weights)
-        found = long.groupBy(F.least(F.col("q"), F.lit(float(2**62))).cast("long").alias("q")).count().toArrow()
-        found = found.sort_by("q")
-        return (np.asarray(found.column(name).to_numpy(), dtype=np.int64) for name in ("q", "count"))  # type: ignore[return-value]
+        found = self._vectors(places, weights).filter("first").groupBy("q").count().toArrow().sort_by("q")
+        largest = np.minimum(found.column("q").to_numpy(), 2.0**62)
+        return largest.astype(np.int64), np.asarray(found.column("count").to_numpy(), dtype=np.int64)
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
-        chosen, long = self._vectors(places, weights)
         length = F.greatest(F.sqrt(F.col("q")), F.lit(float(longest)))
         entry = F.floor(F.lit(float(LENGTH - 1)) * F.col("v").cast("double") / length).cast("long")
-        found = chosen.join(long, "u").groupBy("index").agg(F.sum(entry).alias("s")).toArrow()
+        found = self._vectors(places, weights).groupBy("index").agg(F.sum(entry).alias("s")).toArrow()
         sums = np.zeros(len(places), np.int64)
         sums[found.column("index").to_numpy()] = found.column("s").to_numpy()
         return sums
 
-    def _vectors(self, places: Counts, weights: Counts) -> tuple[Any, Any]:
-        """The entries of the vectors over these items, and every person's squared length, a whole number."""
+    def _vectors(self, places: Counts, weights: Counts) -> Any:
+        """The entries v of the vectors over these items; with each its person's squared length, a whole number.
+
+        Of a person's entries one is `first`.
+        """
         asked = places.tobytes() + weights.tobytes()
         if self._chosen is None or self._chosen[0] != asked:
             session = self._pairs.sparkSession
             wanted = pa.table({"i": self.items(places), "index": np.arange(len(places)), "weight": weights})
             value = F.least("n", F.lit(MOST_ROWS)) * F.col("weight") if self._rows else F.col("weight")
-            chosen = self._keep(
-                self._pairs.join(F.broadcast(session.createDataFrame(wanted)), "i").select(
-                    "u", "index", value.alias("v")
-                )
+            chosen = self._pairs.join(F.broadcast(session.createDataFrame(wanted)), "i").select(
+                "u", "index", value.alias("v")
             )
-            squares = (F.col("v").cast("decimal(19,0)") * F.col("v").cast("decimal(19,0)")).cast("decimal(38,0)")
-            long = self._keep(chosen.groupBy("u").agg(F.sum(squares).cast("double").alias("q")))
-            self._chosen = (asked, chosen, long)
-        return self._chosen[1:]
+            largest = (MOST_ROWS if self._rows else 1) * int(weights.max(initial=0))
+            fits = largest**2 * len(places) < 2**63  # else whole numbers of any size
+            v = F.col("v") if fits else F.col("v").cast("decimal(19,0)")
+            square = v * v if fits else (v * v).cast("decimal(38,0)")
+            person = Window.partitionBy("u")
+            first = F.row_number().over(person.orderBy("index")) == 1
+            squared = F.sum(square).over(person).cast("double")
+            kept = chosen.withColumn("q", squared).withColumn("first", first).select("index", "v", "q", "first")
+            self._chosen = asked, self._keep(kept)
+        return self._chosen[1]

@@ -15,7 +15,8 @@ __all__ = ["PLANS", "SparkPlan", "choose_plan", "spark_plans"]
 PLANS = ("auto", "shuffle", "merge")
 KEY_BYTES = 32
 ROW_BYTES = KEY_BYTES + 16  # a row of one string in a shuffle file, or a counter with its key in a state
-MOST_TOGETHER = 2**22  # counters that one task adds up (about 200 MB), or that the driver has by default
+MOST_TOGETHER = 2**22  # counters that one task adds up: about 200 MB
+MOST_ON_DRIVER = 2**24  # counters that the driver has by default: 128 MB, without their items
 LEAST_COUNTERS = 4096  # of a sketch by default, however many there are
 SLACK = 1.1  # how much more frequent an item may have to be for the plan that moves less
 SHUFFLE_LIMIT = 2**40
@@ -33,7 +34,8 @@ class SparkPlan:
         capacity: The counters of each of them.
         published_from: With probability 0.95 every item that occurs at least this often is published. In the shuffle
             plan for shards of equal length.
-        bytes_moved: About what goes over the network, before compression; None if the shuffle plan's length is unknown.
+        bytes_moved: About what goes over the network at most, before compression; None if the shuffle plan's length is
+            unknown. The shuffle plan counts before it moves, so frequent items move a few times and not in every row.
         because: Why this plan.
     """
 
@@ -54,6 +56,7 @@ def spark_plans(
     length: int | None = None,
     partitions: int = 200,
     capacity: int | None = None,
+    memory: str | None = None,
     users: bool = False,
 ) -> dict[str, SparkPlan]:
     """The best release of each plan, by its name. No data is read.
@@ -65,28 +68,33 @@ def spark_plans(
         length: A public number of events, about or at most; not a count of the data.
         partitions: How many tasks make a sketch.
         capacity: The counters of each; by default as for `discreet.plan`, for the part of the stream that one sees.
+        memory: In place of it, where noise does not grow with the counters: a size such as "2GB" for the Python process
+            of a task, and as many counters as it has room for.
         users: Whether rows are grouped by user, so that the merge plan counts users' sets.
     """
     unit = Event() if unit is None else unit
     partitions = whole_number("partitions", partitions, 1, 2**20)
     length = None if length is None else whole_number("length", length)
+    if capacity is not None and memory is not None:
+        raise ParameterError("capacity is the number of counters, and memory decides it: give one of them")
     if capacity is not None:
         capacity = whole_number("capacity", capacity)
     each = None if length is None else -(-length // partitions)
 
-    def size(kind: type[Mechanism], events: int | None) -> int:
+    def size(kind: type[Mechanism], events: int | None, together: int = 1, most: int = MOST_TOGETHER) -> int:
+        """The counters of one sketch, of which one process holds so many; of all of them there are at most `most`."""
         if capacity is not None:
             return capacity
-        counters, _ = choose_capacity(k, budget, unit, events, kind)
-        if counters_cost_no_noise(kind):  # all of them together go to one task, or their counts to the driver
-            counters = min(counters, max(LEAST_COUNTERS, 1 << max(MOST_TOGETHER // partitions, 1).bit_length() - 1))
+        counters, _ = choose_capacity(k, budget, unit, events, kind, memory, together)
+        if counters_cost_no_noise(kind) and memory is None:
+            counters = min(counters, max(LEAST_COUNTERS, 1 << max(most // partitions, 1).bit_length() - 1))
         return counters
 
     def row(plan: str, mechanism: Mechanism, counters: int, events: int | None, moved: int | None) -> SparkPlan:
         rare = frequency_published(mechanism, events or 0, counters, CONFIDENCE)
         return SparkPlan(plan, mechanism, partitions, counters, rare, moved)
 
-    counters = size(OffsetRelease, each)
+    counters = size(OffsetRelease, each, most=MOST_ON_DRIVER)
     sharded = ShardedOffsetRelease(budget, counters, partitions, unit)
     shuffle = row("shuffle", sharded, counters, each, None if length is None else length * ROW_BYTES)
     merges: list[Mechanism] = []
@@ -94,8 +102,8 @@ def spark_plans(
         merges.append(UserRelease(budget, size(UserRelease, length), unit, stream_length=length))
     else:
         merges.append(MergedRelease(budget, size(MergedRelease, length), unit, stream_length=length))
-        counters = size(SummedRelease, length)
-        if counters * partitions <= MOST_TOGETHER:
+        counters = size(SummedRelease, length, together=partitions)
+        if memory is not None or counters * partitions <= MOST_TOGETHER:
             merges.append(SummedRelease(budget, counters, unit, stream_length=length, sketches=partitions))
     rows = []
     for mechanism in merges:
@@ -123,7 +131,7 @@ def choose_plan(plan: str, plans: dict[str, SparkPlan], shuffle_limit: int = SHU
     if merge.published_from <= SLACK * shuffle.published_from:
         return replace(merge, because=f"merge plan: {compared}; it moves sketches instead of rows")
     if shuffle.bytes_moved is not None and max(merge.bytes_moved or 0, shuffle_limit) < shuffle.bytes_moved:
-        moved = f"shuffle would move about {shuffle.bytes_moved:,} bytes, merge {merge.bytes_moved:,}"
+        moved = f"shuffle would move up to {shuffle.bytes_moved:,} bytes, merge {merge.bytes_moved:,}"
         return replace(merge, because=f"merge plan: {moved}; {compared}")
     return replace(shuffle, because=f"shuffle plan: {compared}")
 

@@ -59,6 +59,13 @@ class Recipe:
             made.update(batch.column(0), nulls=self.nulls)
         return made
 
+    def counted(self, batches: Batches) -> MisraGries:
+        """The summary of items and how often each occurs: of that many events of the first, then of the second..."""
+        made = MisraGries(self.capacity, seed=self.seed)
+        for batch in batches:
+            made.update_counts(batch.column(0), batch.column(1).to_numpy())
+        return made
+
     def load(self, state: bytes) -> Sketch:
         """A summary that another task made."""
         return (MisraGries if self.max_items is None else UserMisraGries).from_bytes(state)
@@ -95,13 +102,16 @@ def _held(shard: int, shift: int, raw: RawCounts) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class HoldShard:
-    """The shuffle plan: a partition has all events of its items; one sketch of them is all that is kept."""
+    """The shuffle plan: a partition has its items, each once with its count, in an order of their own.
+
+    One sketch of them is all that is kept. It is a function of the rows: the same whenever it is made again.
+    """
 
     recipe: Recipe
 
     def __call__(self, batches: Batches) -> Batches:
         def work() -> Batches:
-            sketch = self.recipe.sketch(batches)
+            sketch = self.recipe.counted(batches)
             yield _held(_partition(), sketch.not_private_offset, sketch.not_private_counts())
 
         return _reporting(_HELD, work)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from discreet.central import Mechanism, SummedRelease, UserRelease
 from discreet.central.prepared import Prepared, prepare_people
+from discreet.central.sizing import counters_cost_no_noise
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_plans import PLANS, SHUFFLE_LIMIT, SparkPlan, choose_plan, needs_users, spark_plans
 from discreet.errors import DataError, DiscreetError, ParameterError
@@ -30,6 +31,7 @@ from discreet.privacy.ledger import Account
 from discreet.releases.paying import is_stored
 from discreet.releases.release import Release
 from discreet.summaries import RawCounts
+from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES
 
 try:
     from pyspark import StorageLevel
@@ -59,6 +61,7 @@ def top_k(
     count: str = "users",
     user_column: str | None = None,
     capacity: int | None = None,
+    memory: str | None = None,
     partitions: int | None = None,
     nulls: str = "error",
     ledger: Account | None = None,
@@ -75,11 +78,11 @@ def top_k(
     The contract, the guarantee and the result are those of `discreet.top_k`. The column is read once, by one job; a
     second, small one fetches the items that are published.
 
-    *Shuffle*: rows go to partitions by a keyed hash of their item, each partition has one sketch, and each sketch is
-    released with the whole budget (`central.ShardedOffsetRelease`). *Merge*: each partition is summarised where it is,
-    sketches are merged in a tree or added up, and the result is released (`central.MergedRelease`, `SummedRelease`,
-    for users' sets `UserRelease`). *Auto* compares what they publish and what they move, from public numbers, and says
-    in `guarantee.chosen_because` what it found; see `choose_plan`.
+    *Shuffle*: items are counted as by `groupBy`, go to partitions by a keyed hash, each partition has one sketch, and
+    each sketch is released with the whole budget (`central.ShardedOffsetRelease`). *Merge*: each partition is
+    summarised where it is, sketches are merged in a tree or added up, and the result is released
+    (`central.MergedRelease`, `SummedRelease`, for users' sets `UserRelease`). *Auto* compares what they publish and
+    what they move, from public numbers, and says in `guarantee.chosen_because` what it found; see `choose_plan`.
 
     Args:
         dataframe: A Spark data frame.
@@ -93,8 +96,11 @@ def top_k(
         max_items: As for `discreet.top_k`; so is `count`.
         user_column: For the sketches, with `unit=User(m)`: the column that says whose row it is. Of a user's different
             items a uniform random sample of m counts, each once.
-        capacity: The counters of each sketch; by default chosen from public numbers.
-        partitions: How many sketches; by default `spark.sql.shuffle.partitions`. Public.
+        capacity: The counters of each sketch; by default chosen from public numbers: 65,536, which take memory as items
+            come, of up to 256 sketches.
+        memory: In place of `capacity`: a size such as "2GB" for the Python process of a task; a sketch has as many
+            counters as it has room for. For plans whose noise does not grow with them.
+        partitions: How many sketches; by default as many as the cluster runs tasks at once, at least 2. Public.
         nulls: "error" refuses nulls, "skip" leaves rows with them out.
         ledger: The account that pays, after the column was read and before noise is drawn.
         charge_id: Names the charge. Repeating an id returns the release stored under it and reads nothing. If the
@@ -105,15 +111,16 @@ def top_k(
     """
     k = whole_number("k", k)
     if user is not None:
-        others = (unit, user_column, capacity, partitions, stream_length)
+        others = (unit, user_column, capacity, memory, partitions, stream_length)
         if plan != "auto" or any(value is not None for value in others):
             raise ParameterError("user protects people by itself: leave plan, unit and the options of sketches out")
         return _top_k_of_people(dataframe, column, user, k, budget, max_items, count, nulls, ledger, charge_id, source)
     if max_items is not None or count != "users":
         raise ParameterError("max_items and count are for people: give user, the column that says whose row it is")
     request = _Request.checked(
-        dataframe, column, k, budget, plan, unit, user_column, capacity, partitions, nulls, stream_length, shuffle_limit
-    )
+        dataframe, column, k, budget, plan, unit, user_column=user_column, capacity=capacity, memory=memory,
+        partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
+    )  # fmt: skip
     return request.run(ledger, charge_id, source, k).head(k)
 
 
@@ -159,6 +166,7 @@ def release(
     *,
     user_column: str | None = None,
     capacity: int | None = None,
+    memory: str | None = None,
     partitions: int | None = None,
     nulls: str = "error",
     ledger: Account | None = None,
@@ -169,19 +177,9 @@ def release(
 ) -> Release:
     """Everything of a column that passes the threshold, as a private histogram. The arguments are those of `top_k`."""
     request = _Request.checked(
-        dataframe,
-        column,
-        100,
-        budget,
-        plan,
-        unit,
-        user_column,
-        capacity,
-        partitions,
-        nulls,
-        stream_length,
-        shuffle_limit,
-    )
+        dataframe, column, 100, budget, plan, unit, user_column=user_column, capacity=capacity, memory=memory,
+        partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
+    )  # fmt: skip
     return request.run(ledger, charge_id, source, None)
 
 
@@ -198,6 +196,7 @@ class _Request:
     user_column: str | None
     nulls: str
     plan: SparkPlan
+    sizes: dict[str, object]  # what was said of capacity, partitions and memory
 
     @classmethod
     def checked(
@@ -208,12 +207,14 @@ class _Request:
         budget: Budget,
         plan: str,
         unit: Unit | None,
-        user_column: str | None,
-        capacity: int | None,
-        partitions: int | None,
-        nulls: str,
-        stream_length: int | None,
-        shuffle_limit: int,
+        *,
+        user_column: str | None = None,
+        capacity: int | None = None,
+        memory: str | None = None,
+        partitions: int | None = None,
+        nulls: str = "error",
+        stream_length: int | None = None,
+        shuffle_limit: int = SHUFFLE_LIMIT,
     ) -> _Request:
         if not (hasattr(dataframe, "mapInArrow") and hasattr(dataframe, "schema")):
             raise ParameterError(f"dataframe must be a Spark DataFrame, not {type(dataframe).__name__}")
@@ -239,15 +240,23 @@ class _Request:
         users = nested or user_column is not None
         if users:
             needs_users(unit)
+        sizes: dict[str, object] = {"capacity": capacity, "partitions": partitions}
+        if memory is not None:
+            sizes["memory"] = memory
         if partitions is None:
-            partitions = int(dataframe.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+            partitions = parallelism(dataframe.sparkSession)
         plans = spark_plans(
-            budget, k=k, unit=unit, length=stream_length, partitions=partitions, capacity=capacity, users=users
-        )
+            budget, k=k, unit=unit, length=stream_length, partitions=partitions, capacity=capacity, memory=memory,
+            users=users,
+        )  # fmt: skip
         chosen = choose_plan("merge" if nested else plan, plans, whole_number("shuffle_limit", shuffle_limit, 0))
         if nested and plan == "auto":
             chosen = dataclasses.replace(chosen, because="merge plan: a column of arrays has one row a user")
-        return cls(dataframe, column, kind, nested, budget, unit, user_column, nulls, chosen)
+        if memory is not None and not counters_cost_no_noise(type(chosen.mechanism)):
+            raise ParameterError(
+                "memory says how many counters there are where they cost no noise: give capacity for sketches of users"
+            )
+        return cls(dataframe, column, kind, nested, budget, unit, user_column, nulls, chosen, sizes)
 
     def run(self, ledger: Account | None, charge_id: str | None, source: RandomSource | None, k: int | None) -> Release:
         """Read, charge, draw, fetch the names, store, return."""
@@ -267,10 +276,11 @@ class _Request:
             held.unpersist()
 
     def _asked(self) -> dict[str, object]:
-        """What is public of the request beside the mechanism, which is part of the charge anyway."""
-        capacity, partitions = self.plan.capacity, self.plan.partitions
-        named = {"column": self.column, "user_column": self.user_column, "nulls": self.nulls}
-        return {**named, "capacity": capacity, "partitions": partitions}
+        """What is public of the request beside the mechanism, which is part of the charge anyway.
+
+        Sizes as they were given: on a cluster that has grown the same request is the same.
+        """
+        return {"column": self.column, "user_column": self.user_column, "nulls": self.nulls, **self.sizes}
 
     def _storage(self) -> Any:
         """A sketch is small and costs a pass over the data: where there is a second machine, it has a copy."""
@@ -286,9 +296,12 @@ class _Request:
         recipe = tasks.Recipe(plan.capacity, secrets.randbits(63), self.nulls, m if sets else None, sample=self.nested)
         rows = self._rows(secrets.randbits(63), m, sets)
         if plan.plan == "shuffle":
-            # An explicit number of partitions: adaptive execution neither joins nor splits them.
-            key = F.xxhash64(F.lit(secrets.randbits(63)), F.col("item"))
-            return rows.repartition(plan.partitions, key).mapInArrow(tasks.HoldShard(recipe), tasks.HELD)
+            counted = rows.where(usable("item", self.kind, self.nulls)).groupBy("item").agg(F.count("*").alias("n"))
+            # Each item goes to the shard, and takes the place in it, that a keyed hash of it says. An explicit number
+            # of partitions: adaptive execution neither joins nor splits them.
+            keyed = counted.withColumn("key", F.xxhash64(F.lit(secrets.randbits(63)), F.col("item")))
+            shards = keyed.repartition(plan.partitions, "key").sortWithinPartitions("key", "item").select("item", "n")
+            return shards.mapInArrow(tasks.HoldShard(recipe), tasks.HELD)
         parts = rows.coalesce(plan.partitions).mapInArrow(tasks.SketchPart(recipe), tasks.PARTS)
         if isinstance(mechanism, SummedRelease):
             return parts.repartition(1).mapInArrow(tasks.HoldSummed(recipe), tasks.HELD)
@@ -328,9 +341,7 @@ class _Request:
     def _assumed(self) -> tuple[str, ...]:
         """What the guarantee rests on beside the mechanism: streams that are neighbours, row by row."""
         if self.plan.plan == "shuffle":
-            return (
-                "the order in which Spark hands a shard's other rows to a task does not depend on a row's presence",
-            )
+            return ()  # an item's shard, and its place in it, are functions of the item
         if self.user_column is not None:
             return ()  # a user's partition, and the order of users in it, are functions of the user
         return ("which rows Spark reads together, and in which order, does not depend on another row's presence",)
@@ -465,6 +476,23 @@ def _field(dataframe: Any, name: object) -> Any:
 
 def _spark_type(kind: str) -> Any:
     return {"string": T.StringType(), "binary": T.BinaryType(), "long": T.LongType()}[kind]
+
+
+def parallelism(session: Any) -> int:
+    """How many tasks the cluster runs at once, at least 2; where it does not say, how many Spark shuffles with."""
+    try:
+        return max(2, int(session.sparkContext.defaultParallelism))
+    except (AttributeError, NotImplementedError):  # Spark Connect has no context
+        return int(session.conf.get("spark.sql.shuffle.partitions"))
+
+
+def usable(column: str, kind: str, nulls: str) -> Any:
+    """Whether a row has an item, as `Summary.update` sees it. A null is left to whoever refuses it."""
+    item = F.col(column)
+    fits = F.lit(True) if kind == "long" else F.octet_length(item) <= DEFAULT_MAX_KEY_BYTES
+    if kind == "string":
+        fits = fits & F.is_valid_utf8(item)
+    return item.isNotNull() & fits if nulls == "skip" else item.isNull() | fits
 
 
 def item_type(dataframe: Any, column: str) -> tuple[str, bool]:

@@ -42,11 +42,27 @@ def test_auto_takes_the_merge_plan_where_it_is_about_as_good_or_the_shuffle_is_t
     many = spark_plans(BUDGET, length=10**12, partitions=1000)
     chosen = choose_plan("auto", many)
     assert chosen.plan == "merge"
-    assert "would move about 48,000,000,000,000 bytes" in chosen.because
+    assert "would move up to 48,000,000,000,000 bytes" in chosen.because
     assert choose_plan("auto", many, shuffle_limit=2**60).plan == "shuffle"
     assert choose_plan("shuffle", many).because == "it was asked for"
     with pytest.raises(dc.ParameterError, match="plan must be one of"):
         choose_plan("best", many)
+
+
+def test_counters_of_a_sketch():
+    """65,536 while the driver has room for those of all shards; or what a task's memory has room for."""
+    assert [spark_plans(BUDGET, partitions=p)["shuffle"].capacity for p in (2, 256, 1024, 10**5)] == [
+        *(2**16, 2**16, 2**14, 2**12),
+    ]
+    small, large = (spark_plans(BUDGET, partitions=200, memory=size) for size in ("300MB", "3GB"))
+    assert 2**16 < small["shuffle"].capacity < large["shuffle"].capacity
+    # One task adds up the sketches of the merge plan, so all of them share its memory.
+    assert isinstance(large["merge"].mechanism, SummedRelease)
+    assert 100 * large["merge"].capacity < large["shuffle"].capacity
+    with pytest.raises(dc.ParameterError, match="give one of them"):
+        spark_plans(BUDGET, memory="1GB", capacity=100)
+    with pytest.raises(dc.ParameterError, match="too small"):
+        spark_plans(BUDGET, memory="10MB")
 
 
 def test_users_of_many_items_go_to_the_user_level_sketch():
