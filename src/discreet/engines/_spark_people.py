@@ -11,6 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from discreet.engines._spark_plans import parallelism
 from discreet.errors import DataError
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES
 from discreet.summaries.people import LENGTH, MOST_ROWS, Counts, People
@@ -18,11 +19,27 @@ from discreet.summaries.people import LENGTH, MOST_ROWS, Counts, People
 __all__ = ["SparkPeople"]
 
 
+_PARTITION_BYTES = 2**25
+
+
+def _partitions(rows_of: Any) -> int:
+    """As many as the estimated size asks for: from one for each task that runs at once to those Spark shuffles with.
+
+    Adaptive execution would leave a kept frame in 200 of any size: as many tiny tasks whenever it is looked at.
+    """
+    most = int(rows_of.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    try:
+        size = int(str(rows_of._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    except AttributeError:  # Spark Connect does not tell
+        return most
+    return min(most, max(parallelism(rows_of.sparkSession), size // _PARTITION_BYTES))
+
+
 class SparkPeople(People):
     """People and their items in data frames. NOT private. Close it, or use it in a `with` statement.
 
     Rows move once, to the partition of their person; what is asked of a person is computed there, from what is kept.
-    Sums do not depend on the partitions, so adaptive execution may join them.
+    Sums do not depend on how many partitions there are.
 
     Nothing random happens on executors: which items of a person with too many take part is decided by a hash under a
     key that the driver draws once, so a task that runs again gives what it gave before. The driver holds every item
@@ -38,7 +55,8 @@ class SparkPeople(People):
         self._chosen: tuple[bytes, Any] | None = None
         if not pa.types.is_integer(kind):
             rows_of = rows_of.filter(F.col("i").isNull() | (F.octet_length("i") <= DEFAULT_MAX_KEY_BYTES))
-        pairs = rows_of.repartition("u").groupBy("u", "i").agg(F.count("*").alias("n"))
+        moved = rows_of.repartition(_partitions(rows_of), "u")
+        pairs = moved.groupBy("u", "i").agg(F.count("*").alias("n")) if rows else moved.dropDuplicates()
         items = F.count("i").over(Window.partitionBy("u"))
         self._pairs = self._keep(pairs.withColumn("d", items))
         missing = F.col("u").isNull() | F.col("i").isNull()
@@ -91,9 +109,12 @@ class SparkPeople(People):
         return self._names.take(pa.array(places))
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
-        found = self._vectors(places, weights).filter("first").groupBy("q").count().toArrow().sort_by("q")
-        largest = np.minimum(found.column("q").to_numpy(), 2.0**62)
-        return largest.astype(np.int64), np.asarray(found.column("count").to_numpy(), dtype=np.int64)
+        found = self._vectors(places, weights).groupBy("q", "entries").count().toArrow()
+        squared = np.minimum(found.column("q").to_numpy(), 2.0**62).astype(np.int64)
+        values, back = np.unique(squared, return_inverse=True)
+        people = np.zeros(len(values), np.int64)
+        np.add.at(people, back, found.column("count").to_numpy() // found.column("entries").to_numpy())
+        return values, people
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
         length = F.greatest(F.sqrt(F.col("q")), F.lit(float(longest)))
@@ -104,14 +125,15 @@ class SparkPeople(People):
         return sums
 
     def _vectors(self, places: Counts, weights: Counts) -> Any:
-        """The entries v of the vectors over these items; with each its person's squared length, a whole number.
-
-        Of a person's entries one is `first`.
+        """The entries v of the vectors over these items; with each its person's squared length, a whole number, and
+        how many entries that person has.
         """
         asked = places.tobytes() + weights.tobytes()
         if self._chosen is None or self._chosen[0] != asked:
             session = self._pairs.sparkSession
-            wanted = pa.table({"i": self.items(places), "index": np.arange(len(places)), "weight": weights})
+            wanted = pa.table(
+                {"i": self.items(places), "index": np.arange(len(places), dtype=np.int32), "weight": weights}
+            )
             value = F.least("n", F.lit(MOST_ROWS)) * F.col("weight") if self._rows else F.col("weight")
             chosen = self._pairs.join(F.broadcast(session.createDataFrame(wanted)), "i").select(
                 "u", "index", value.alias("v")
@@ -121,8 +143,7 @@ class SparkPeople(People):
             v = F.col("v") if fits else F.col("v").cast("decimal(19,0)")
             square = v * v if fits else (v * v).cast("decimal(38,0)")
             person = Window.partitionBy("u")
-            first = F.row_number().over(person.orderBy("index")) == 1
-            squared = F.sum(square).over(person).cast("double")
-            kept = chosen.withColumn("q", squared).withColumn("first", first).select("index", "v", "q", "first")
+            squared = F.sum(square).over(person).cast("double").alias("q")
+            kept = chosen.select("index", "v", squared, F.count("*").over(person).cast("int").alias("entries"))
             self._chosen = asked, self._keep(kept)
         return self._chosen[1]

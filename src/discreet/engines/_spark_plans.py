@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.central import Mechanism, MergedRelease, OffsetRelease, ShardedOffsetRelease, SummedRelease, UserRelease
 from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
@@ -141,3 +142,11 @@ def needs_users(unit: Unit) -> User:
     if not isinstance(unit, User):
         raise ParameterError(f"items grouped by user need unit=dc.User(max_items), not {type(unit).__name__}")
     return unit
+
+
+def parallelism(session: Any) -> int:
+    """How many tasks the cluster runs at once, at least 2; where it does not say, how many Spark shuffles with."""
+    try:
+        return max(2, int(session.sparkContext.defaultParallelism))
+    except (AttributeError, NotImplementedError):  # Spark Connect has no context
+        return int(session.conf.get("spark.sql.shuffle.partitions"))

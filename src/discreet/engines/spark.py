@@ -20,7 +20,15 @@ from discreet.central import Mechanism, SummedRelease, UserRelease
 from discreet.central.prepared import Prepared, prepare_people
 from discreet.central.sizing import counters_cost_no_noise
 from discreet.engines import _spark_tasks as tasks
-from discreet.engines._spark_plans import PLANS, SHUFFLE_LIMIT, SparkPlan, choose_plan, needs_users, spark_plans
+from discreet.engines._spark_plans import (
+    PLANS,
+    SHUFFLE_LIMIT,
+    SparkPlan,
+    choose_plan,
+    needs_users,
+    parallelism,
+    spark_plans,
+)
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.published import published_type
 from discreet.noise import RandomSource
@@ -476,14 +484,6 @@ def _field(dataframe: Any, name: object) -> Any:
 
 def _spark_type(kind: str) -> Any:
     return {"string": T.StringType(), "binary": T.BinaryType(), "long": T.LongType()}[kind]
-
-
-def parallelism(session: Any) -> int:
-    """How many tasks the cluster runs at once, at least 2; where it does not say, how many Spark shuffles with."""
-    try:
-        return max(2, int(session.sparkContext.defaultParallelism))
-    except (AttributeError, NotImplementedError):  # Spark Connect has no context
-        return int(session.conf.get("spark.sql.shuffle.partitions"))
 
 
 def usable(column: str, kind: str, nulls: str) -> Any:
