@@ -43,8 +43,10 @@ def written(spark: Any, rows: int, path: str) -> Any:
     power = F.lit(1.0 / (1.0 - EXPONENT))
     rank = F.floor(F.pow(1.0 - uniform * F.lit(1.0 - ITEMS ** (1.0 - EXPONENT)), power)).cast("string")
     person = F.pmod(F.xxhash64(F.lit(2), "id"), F.lit(max(rows // 10, 1)))
+    if os.path.exists(path):
+        return spark.read.parquet(path)
     made = spark.range(0, rows, 1, 8).select(F.concat(F.lit("item-"), rank).alias("item"), person.alias("person"))
-    made.write.mode("overwrite").parquet(path)
+    made.write.parquet(path)
     return spark.read.parquet(path)
 
 
@@ -77,7 +79,7 @@ def ways(frame: Any, partitions: list[int] | None) -> dict[str, Callable[[], Cou
 def measure(given: argparse.Namespace) -> None:
     spark = engines_spark.session(given.master)
     with tempfile.TemporaryDirectory() as folder:
-        frame = written(spark, given.rows, os.path.join(folder, "rows.parquet"))
+        frame = written(spark, given.rows, given.keep or os.path.join(folder, "rows.parquet"))
         compared = ways(frame, given.partitions)
         if given.only:
             compared = {name: run for name, run in compared.items() if name.split(",")[0] in given.only}
@@ -108,6 +110,13 @@ def measure(given: argparse.Namespace) -> None:
         print(f"{name:<24}{seconds:9.2f}{cpu:8.2f}{ratios}{moved:10.1f}{task:9.0f}{error:10.1e}")
 
 
+def different(rows: float) -> float:
+    """How many different items so many of the generated rows have, on average."""
+    edges = np.arange(1, ITEMS + 1, dtype=np.float64) ** (1.0 - EXPONENT)
+    shares = -np.diff(edges) / (1.0 - edges[-1])
+    return float(np.sum(-np.expm1(rows * np.log1p(-shares))))
+
+
 def paper() -> None:
     """What 10^12 rows a day would take, from public numbers and formulas alone."""
     from discreet.central.people import PeopleRelease
@@ -117,21 +126,25 @@ def paper() -> None:
     rows = 10**12
     counter = bytes_when_full("MisraGries", 2**16) / 2**16
     print(f"{'plan':<10}{'partitions':>11}{'counters':>10}{'MB a task':>11}{'MB at driver':>13}{'published from':>16}")
-    for partitions in (200, 1_000, 10_000):
-        for capacity in (None, 2**16):
-            for name, plan in spark_plans(BUDGET, k=K, length=rows, partitions=partitions, capacity=capacity).items():
-                held = plan.capacity * counter / 1e6
-                sent = 8 * plan.capacity * (partitions if name == "shuffle" else 1) / 1e6
-                line = f"{name:<10}{partitions:>11,}{plan.capacity:>10,}{held:>11.1f}{sent:>13,.0f}"
-                print(f"{line}{plan.published_from:>16,}")
+    for partitions, capacity in ((200, None), (1_000, None), (1_000, 2**16), (10_000, None), (10_000, 2**16)):
+        for name, plan in spark_plans(BUDGET, k=K, length=rows, partitions=partitions, capacity=capacity).items():
+            held = plan.capacity * counter / 1e6
+            sent = 8 * plan.capacity * (partitions if name == "shuffle" else 1) / 1e6
+            line = f"{name:<10}{partitions:>11,}{plan.capacity:>10,}{held:>11.1f}{sent:>13,.0f}"
+            print(f"{line}{plan.published_from:>16,}")
     people = PeopleRelease(BUDGET, K)
-    print(f"people: an item is found from about {people.threshold:.0f} people with one item each on, for any number")
+    print(f"people: found from about {people.threshold:.0f} people with one item each on, however many rows there are")
+    print("rows that the shuffle plan moves, of the generated law:")
+    for total, tasks in ((3 * 10**6, 2), (3 * 10**7, 2), (10**8, 8), (10**12, 10**5)):
+        moved = tasks * different(total / tasks) + different(total)
+        print(f"{total:>22,} in {tasks:>7,} tasks: {moved:>16,.0f} counted, of {total:,}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--master", default="local-cluster[2,1,1024]", help="two workers of one core by default")
+    parser.add_argument("--keep", help="a file for the rows, which is read where it exists")
     parser.add_argument("--partitions", type=int, nargs="*", help="of the plans; Spark's own by default")
     parser.add_argument("--rounds", type=int, default=3, help="0: the first run is what is timed")
     parser.add_argument("--only", nargs="*", help="some of: exact rows, shuffle, merge, exact people, people")

@@ -304,7 +304,7 @@ class _Request:
         recipe = tasks.Recipe(plan.capacity, secrets.randbits(63), self.nulls, m if sets else None, sample=self.nested)
         rows = self._rows(secrets.randbits(63), m, sets)
         if plan.plan == "shuffle":
-            counted = rows.where(usable("item", self.kind, self.nulls)).groupBy("item").agg(F.count("*").alias("n"))
+            counted = rows.groupBy("item").agg(F.count("*").alias("n")).where(usable("item", self.kind, self.nulls))
             # Each item goes to the shard, and takes the place in it, that a keyed hash of it says. An explicit number
             # of partitions: adaptive execution neither joins nor splits them.
             keyed = counted.withColumn("key", F.xxhash64(F.lit(secrets.randbits(63)), F.col("item")))

@@ -1,7 +1,9 @@
 """The choice between the Spark engine's plans, from public numbers; and the engine where there is no Spark."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +65,17 @@ def test_counters_of_a_sketch():
         spark_plans(BUDGET, memory="1GB", capacity=100)
     with pytest.raises(dc.ParameterError, match="too small"):
         spark_plans(BUDGET, memory="10MB")
+
+
+def test_the_table_of_the_documentation_is_that_of_the_plans():
+    page = (Path(__file__).parents[3] / "docs" / "scale.md").read_text()
+    rows = re.findall(r"^\| (shuffle|merge) \| ([\d,]+|any) \| ([\d,]+) \|.*\| ([\d,]+) \|$", page, re.MULTILINE)
+    assert len(rows) == 6
+    for plan, partitions, capacity, published in rows:
+        size = 200 if partitions == "any" else int(partitions.replace(",", ""))
+        counters = int(capacity.replace(",", ""))
+        found = spark_plans(BUDGET, length=10**12, partitions=size, capacity=counters)[plan]
+        assert f"{found.published_from:,}" == published
 
 
 def test_users_of_many_items_go_to_the_user_level_sketch():
