@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 
 import numpy as np
 import pyarrow as pa
+from turns import calls_in_turns, machine, timed
 
 import discreet as dc
 from discreet.continual._factors import Buffered, Factor, SquareRoot, Tree
@@ -189,10 +189,8 @@ def unknown(arguments: argparse.Namespace) -> None:
     best = set(np.argsort(-truth)[:100].tolist())
     for name, make in makers.items():
         mechanism = make()
-        start = time.perf_counter()
-        for tick in ticks:
-            result = mechanism.step(tick)
-        spent = (time.perf_counter() - start) / arguments.ticks * 1e3
+        results, seconds = timed(lambda: [mechanism.step(tick) for tick in ticks][-1:])  # noqa: B023
+        result, spent = results[0], seconds / arguments.ticks * 1e3
         error = np.abs(result.counts - truth[result.items]).mean() if len(result) else math.nan
         recall = len(best & set(result.items)) / 100
         size = len(mechanism.to_bytes()) / 1e6
@@ -262,15 +260,10 @@ def speed(arguments: argparse.Namespace) -> None:
     steps["people, 1,000,000 rows of strings"] = lambda: of_people.step(words, users=rows)
     distinct = dc.continual.DistinctCount(2**14, dc.Budget.zcdp(RHO))
     steps["different people, 1,000,000 rows"] = lambda: distinct.step(rows)
-    print(f"{'best of 20 steps':40} {'wall':>8} {'CPU':>11}")
-    for name, step in steps.items():
-        walls, processors = [], []
-        for _ in range(20):
-            start, used = time.perf_counter(), time.process_time()
-            step()
-            walls.append(time.perf_counter() - start)
-            processors.append(time.process_time() - used)
-        print(f"{name:40} {min(walls) * 1e3:8.1f} ms {min(processors) * 1e3:8.1f} ms", flush=True)
+    print(f"{machine()}; medians of 20 steps in turns")
+    print(f"{'':40} {'wall':>8} {'CPU':>11}")
+    for name, cost in calls_in_turns(steps, 20).items():
+        print(f"{name:40} {cost.seconds * 1e3:8.1f} ms {cost.cpu * 1e3:8.1f} ms", flush=True)
 
 
 def late(arguments: argparse.Namespace) -> None:

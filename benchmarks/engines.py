@@ -17,7 +17,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from turns import machine, timed
 
 import discreet as dc
 
@@ -59,7 +59,7 @@ def error_of(found: dict[Any, int], truth: dict[str, int]) -> float:
     return float(np.mean([abs(found.get(item, 0) - count) / count for item, count in truth.items()]))
 
 
-def local_row(name: str, path: Path, truth: dict[str, int], rounds: int) -> dict[str, Any]:
+def local_row(name: str, path: Path, truth: dict[str, int]) -> dict[str, Any]:
     """Runs in a process of its own."""
     workers, from_memory = LOCAL[name]
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:workers])
@@ -74,16 +74,11 @@ def local_row(name: str, path: Path, truth: dict[str, int], rounds: int) -> dict
             for batch in file.iter_batches(BATCH):
                 yield batch.column(0)
 
-    seconds, found = [], {}
-    for _ in range(rounds):
-        start = time.perf_counter()
-        top = dc.top_k(batches() if column is None else column, 100, BUDGET, workers=workers)
-        seconds.append(time.perf_counter() - start)
-        found = dict(zip(top.items, top.counts.tolist(), strict=True))
+    top, seconds = timed(lambda: dc.top_k(batches() if column is None else column, 100, BUDGET, workers=workers))
+    found = dict(zip(top.items, top.counts.tolist(), strict=True))
     return {
         "name": name,
-        "seconds": statistics.median(seconds),
-        "all_seconds": seconds,
+        "seconds": seconds,
         "peak_bytes": _resident("VmHWM") - held,
         "shuffled_bytes": 0,
         "error": error_of(found, truth),
@@ -96,12 +91,18 @@ def _resident(field: str) -> int:
 
 
 def local_rows(path: Path, truth: dict[str, int], rounds: int) -> Iterator[dict[str, Any]]:
-    for name in LOCAL:
-        request = json.dumps({"name": name, "path": str(path), "truth": truth, "rounds": rounds})
-        done = subprocess.run(
-            [sys.executable, __file__, "--row"], input=request, capture_output=True, text=True, check=True
-        )
-        yield json.loads(done.stdout)
+    """Each the median of so many processes, in turns."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in LOCAL}
+    for _ in range(rounds):
+        for name in LOCAL:
+            request = json.dumps({"name": name, "path": str(path), "truth": truth})
+            done = subprocess.run(
+                [sys.executable, __file__, "--row"], input=request, capture_output=True, text=True, check=True
+            )
+            found[name].append(json.loads(done.stdout))
+    for rows in found.values():
+        seconds = [row["seconds"] for row in rows]
+        yield {**rows[0], "seconds": statistics.median(seconds), "all_seconds": seconds}
 
 
 def spark_rows(path: Path, truth: dict[str, int]) -> Iterator[dict[str, Any]]:
@@ -133,8 +134,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.row:
         request = json.load(sys.stdin)
-        print(json.dumps(local_row(request["name"], Path(request["path"]), request["truth"], request["rounds"])))
+        print(json.dumps(local_row(request["name"], Path(request["path"]), request["truth"])))
         return
+    print(machine())
     rows, rounds = (200_000, 1) if given.quick else (given.rows, given.rounds)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "strings.parquet"

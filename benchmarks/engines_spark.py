@@ -12,11 +12,11 @@ import argparse
 import os
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from turns import timed
 
 import discreet as dc
 
@@ -127,10 +127,9 @@ def rows(
         ("Spark, merge plan", lambda: private("merge")),
         ("Spark, exact groupBy (not private)", exact),
     ):
-        before, start = shuffled(spark), time.perf_counter()
+        before = shuffled(spark)
         with Memory() as memory:
-            found = run()
-        seconds = time.perf_counter() - start
+            found, seconds = timed(run)
         off = [abs(found.get(item, 0) - count) / count for item, count in truth.items()]
         moved = shuffled(spark) - before
         out.append(

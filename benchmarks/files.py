@@ -3,7 +3,7 @@
     python benchmarks/files.py [--rows 10000000] [--rounds 5]
 
 The file has strings of a domain of a million, Zipf 1.1, as pyarrow writes it. Everything runs on one core, in a process
-of its own with all of its imports, and the best of some rounds counts.
+of its own with all of its imports; medians of rounds in turns.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import subprocess
 import sys
-import sysconfig
 import tempfile
-import time
 from pathlib import Path
+
+from turns import DISCREET, in_turns, machine
 
 DOMAIN = 1_000_000
 ROWS_AT_ONCE = 1_000_000
@@ -57,23 +56,6 @@ def write_zipf(path: Path, rows: int) -> None:
     writer.close()
 
 
-def measure(command: list[str], rounds: int) -> tuple[float, float, float]:
-    """The best wall time, the best CPU time and the largest peak memory (MB) of several runs."""
-    environment = {**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    wall, cpu, peak = float("inf"), float("inf"), 0.0
-    for _ in range(rounds):
-        started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"{command[0]} failed with {process.returncode}")
-        wall = min(wall, time.perf_counter() - started)
-        cpu = min(cpu, usage.ru_utime + usage.ru_stime)
-        peak = max(peak, usage.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10))
-    return wall, cpu, peak
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
@@ -81,23 +63,23 @@ def main() -> None:
     arguments = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    discreet = os.path.join(sysconfig.get_path("scripts"), "discreet")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "zipf.parquet"
         # In a process of its own: a child's peak memory includes what its parent held when it was forked.
         writing = multiprocessing.get_context("spawn").Process(target=write_zipf, args=(path, arguments.rows))
         writing.start()
         writing.join()
-        print(f"{arguments.rows:,} rows, {path.stat().st_size / 1e6:.0f} MB, one core, best of {arguments.rounds}")
-        options = ["--epsilon", "1", "--delta", "1e-9", "--format", "json"]
+        print(f"{machine()}; {arguments.rows:,} rows, {path.stat().st_size / 1e6:.0f} MB, one core")
+        options = ["--epsilon", "1", "--delta", "1e-9", "--unit", "row", "--quiet", "--format", "json"]
         contestants = {
-            "discreet top (private)": [discreet, "top", str(path), *options],
+            "discreet top (private)": [DISCREET, "top", str(path), *options],
             "DuckDB (exact)": [sys.executable, "-c", DUCKDB, str(path)],
             "polars (exact)": [sys.executable, "-c", POLARS, str(path)],
         }
-        results = {name: measure(command, arguments.rounds) for name, command in contestants.items()}
+        one_thread = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        results = in_turns(contestants, arguments.rounds, one_thread)
     reference = results["DuckDB (exact)"][0]
-    print(f"{'':24}{'seconds':>9}{'CPU s':>8}{'peak MB':>9}{'x DuckDB':>10}")
+    print(f"{'':24}{'seconds':>9}{'CPU s':>8}{'peak MiB':>9}{'x DuckDB':>10}")
     for name, (wall, cpu, peak) in results.items():
         print(f"{name:24}{wall:9.2f}{cpu:8.2f}{peak:9.0f}{wall / reference:10.2f}")
 

@@ -13,26 +13,20 @@ from __future__ import annotations
 import argparse
 import random
 import sqlite3
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
+
+from turns import calls_in_turns, machine, took
 
 import discreet as dc
 
 TIMES = 15
 
 
-def milliseconds(work: Callable[[], object], times: int = TIMES) -> float:
-    """The median of several runs."""
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken) * 1e3
+def milliseconds(calls: dict[str, Callable[[], object]], times: int = TIMES) -> list[float]:
+    """The medians of several runs, in turns."""
+    return [1e3 * cost.seconds for cost in calls_in_turns(calls, times).values()]
 
 
 def grow(ledger: dc.Ledger, account: str, budgets: list[dc.Budget], start: int) -> None:
@@ -51,38 +45,36 @@ def release(account: dc.Account, budget: dc.Budget, name: str) -> None:
     account.store(name, b"x" * 200)
 
 
-def sync(folder: Path) -> float:
-    """The commit of one row, as durable as a charge."""
-    path = folder / "bare.sqlite"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA synchronous=EXTRA")
-        connection.execute("CREATE TABLE rows (value)")
-        return milliseconds(lambda: connection.execute("INSERT INTO rows VALUES (1)"))
-
-
 def flat(folder: Path, most: int) -> None:
     """One charge, one release, one look and one replay at each size."""
     ledger = dc.Ledger(folder / "flat.sqlite")
     ledger.grant("a", dc.Budget(1e9, 1e-2))
     account = ledger.account("a")
     small = dc.Budget(0.01, 1e-12)
+    # The commit of one row, as durable as a charge.
+    bare = sqlite3.connect(folder / "bare.sqlite", isolation_level=None)
+    bare.execute("PRAGMA synchronous=EXTRA")
+    bare.execute("CREATE TABLE rows (value)")
+    calls = {
+        "sync": lambda: bare.execute("INSERT INTO rows VALUES (1)"),
+        "charge": lambda: account.charge(small),
+        "release": lambda: release(account, small, str(random.random())),
+        "remaining": account.remaining,
+        "replay": lambda: account.begin("bulk 5", small, mechanism="bulk"),
+    }
+    print(f"{machine()}; medians of {TIMES} in turns")
     print("charges   sync ms  charge ms  release ms  remaining ms  replay ms  verify s  MiB")
     made, size = 0, 10
     while size <= most:
         grow(ledger, "a", [small] * (size - made), made)
         made = size
-        charge = milliseconds(lambda: account.charge(small))
-        whole = milliseconds(lambda: release(account, small, str(random.random())))
-        left = milliseconds(account.remaining)
-        replay = milliseconds(lambda: account.begin("bulk 5", small, mechanism="bulk"))
-        start = time.perf_counter()
-        ledger.verify()
-        verified = time.perf_counter() - start
+        sync, charge, whole, left, replay = milliseconds(calls)
+        verified = took(ledger.verify).seconds
         mebibytes = (folder / "flat.sqlite").stat().st_size / 2**20
-        row = f"{size:7d} {sync(folder):9.1f} {charge:10.1f} {whole:11.1f} {left:13.1f} {replay:10.1f} {verified:9.2f}"
+        row = f"{size:7d} {sync:9.1f} {charge:10.1f} {whole:11.1f} {left:13.1f} {replay:10.1f} {verified:9.2f}"
         print(f"{row} {mebibytes:4.0f}", flush=True)
-        (folder / "bare.sqlite").unlink()
         size *= 10
+    bare.close()
 
 
 def composed(folder: Path) -> None:
@@ -99,9 +91,12 @@ def composed(folder: Path) -> None:
         grow(ledger, name, budgets, 0)
         account = ledger.account(name)
         account.spent()
-        charge = milliseconds(lambda account=account: account.charge(dc.Budget(0.001)))  # type: ignore[misc]
-        left = milliseconds(account.remaining, 5)
-        refusal = milliseconds(lambda account=account: refused(account), 5)  # type: ignore[misc]
+        calls = {
+            "charge": lambda account=account: account.charge(dc.Budget(0.001)),
+            "remaining": account.remaining,
+            "refusal": lambda account=account: refused(account),
+        }
+        charge, left, refusal = milliseconds(calls, 5)
         print(f"{name:10} {len(budgets):7d} {charge:10.1f} {left:13.1f} {refusal:11.1f}", flush=True)
 
 

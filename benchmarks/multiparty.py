@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+from turns import machine, timed
 
 import discreet as dc
 from discreet.multiparty.epochs import block_cover, levels_for
@@ -368,7 +368,7 @@ def misra_gries_blocks(columns, size: int, b: int, window: int, time_: int, epsi
 
 def oracles(quick: bool) -> None:
     reports, domain, epsilon = (100_000 if quick else 1_000_000), 1024, 1.0
-    print(f"\nlocal oracles: {reports:,} reports, {domain} items, epsilon {epsilon:g}; times of one core, best of 3")
+    print(f"\nlocal oracles: {reports:,} reports, {domain} items, epsilon {epsilon:g}; {machine()}, medians of 3")
     print(f"{'oracle':<18} {'encode s':>9} {'estimate s':>10} {'bytes':>10} {'MSE':>12} {'theory':>12} {'ratio':>7}")
     items = np.minimum(np.random.default_rng(0).geometric(0.02, reports) - 1, domain - 1)
     counts = np.bincount(items, minlength=domain)
@@ -383,20 +383,17 @@ def oracles(quick: bool) -> None:
         "LocalSketch": reports * (2 * q / (1 - q) ** 2 + 1 / s),
     }
     for name, expected in theory.items():
-        encode = estimate = float("inf")
-        errors = []
+        spent, errors = [], []
         for run in range(3):
             protocol = getattr(MP, name)(f"run {run}", dc.Budget(epsilon), domain)
             aggregator, party = protocol.aggregator(max_reports=None), protocol.party(0)
-            started = time.perf_counter()
-            message = party.encode(items)
-            encode = min(encode, time.perf_counter() - started)
+            message, encoded = timed(lambda: party.encode(items))  # noqa: B023
             aggregator.receive(message)
-            started = time.perf_counter()
-            found = aggregator.estimate(np.arange(domain))
-            estimate = min(estimate, time.perf_counter() - started)
+            found, estimated = timed(lambda: aggregator.estimate(np.arange(domain)))  # noqa: B023
+            spent.append((encoded, estimated))
             errors.append(np.mean((found.values - counts) ** 2))
         mean = float(np.mean(errors))
+        encode, estimate = np.median(spent, axis=0)
         times = f"{encode:>9.3f} {estimate:>10.3f} {len(message):>10,}"
         print(f"{name:<18} {times} {mean:>12.4g} {expected:>12.4g} {mean / expected:>7.3f}", flush=True)
     peer(epsilon, domain, quick)
@@ -419,24 +416,21 @@ def peer(epsilon: float, domain: int, quick: bool) -> None:
     items = np.minimum(np.random.default_rng(0).geometric(0.02, reports), domain).tolist()
     counts = np.bincount(items, minlength=domain + 1)[1:]
     client, server = LHClient(epsilon, domain, use_olh=True), LHServer(epsilon, domain, use_olh=True)
-    started = time.perf_counter()
-    private = [client.privatise(item) for item in items]
-    encode = time.perf_counter() - started
-    started = time.perf_counter()
-    for report in private:
-        server.aggregate(report)
-    found = np.array([server.estimate(item, suppress_warnings=True) for item in range(1, domain + 1)])
-    estimate = time.perf_counter() - started
+    private, encode = timed(lambda: [client.privatise(item) for item in items])
+
+    def answers() -> np.ndarray:
+        for report in private:
+            server.aggregate(report)
+        return np.array([server.estimate(item, suppress_warnings=True) for item in range(1, domain + 1)])
+
+    found, estimate = timed(answers)
     error = np.mean((found - counts) ** 2)
     print(
         f"pure-ldp OLH, {reports:,} reports: encode {encode:.3f} s, aggregate and estimate {estimate:.2f} s, "
         f"MSE {error:.4g}"
     )
     same = MP.LocalHashing("peer", dc.Budget(epsilon), domain)
-    started = time.perf_counter()
-    aggregator = heard(same, [np.array(items) - 1])
-    values = aggregator.estimate(np.arange(domain)).values
-    both = time.perf_counter() - started
+    values, both = timed(lambda: heard(same, [np.array(items) - 1]).estimate(np.arange(domain)).values)
     print(f"LocalHashing, the same reports: both {both:.3f} s, MSE {np.mean((values - counts) ** 2):.4g}")
 
 

@@ -2,29 +2,20 @@
 
     python benchmarks/noise.py [--draws 200000] [--repeat 50]
 
-Each figure is the best of several short runs, so that other work on the machine shows little; "first" is the time of
-the first single draw, which builds the law's table.
+Each figure is the median of several short runs, in turns with the peer's; "first" is the time of the first single draw,
+which builds the law's table.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from turns import calls_in_turns, machine, took
 
 from discreet.noise import laws, system_source
-
-
-def seconds(call: Callable[[], object], repeat: int) -> float:
-    best = float("inf")
-    for _ in range(repeat):
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def peers(kind: str, scale: float, draws: int) -> Callable[[], Any] | None:
@@ -48,7 +39,9 @@ def main() -> None:
     options = parser.parse_args()
     source = system_source()
 
-    nanoseconds = seconds(lambda: source.bytes(8 * options.draws), options.repeat) / options.draws * 1e9
+    print(f"{machine()}; medians of {options.repeat} in turns")
+    bytes_drawn = calls_in_turns({"bytes": lambda: source.bytes(8 * options.draws)}, options.repeat)["bytes"]
+    nanoseconds = bytes_drawn.seconds / options.draws * 1e9
     print(f"random bytes: {nanoseconds:.1f} ns per 8\n")
     print(f"{'law':<18}{'scale':>8}{'million/s':>11}{'first ms':>10}{'opendp us':>11}{'ratio':>8}")
     cases = [("discrete_laplace", 1 / epsilon) for epsilon in (2, 1, 0.5, 0.1, 0.01, 1e-6)]
@@ -57,12 +50,16 @@ def main() -> None:
         draw = getattr(source, kind)
         laws.laplace_law.cache_clear()
         laws.gaussian_law.cache_clear()
-        first = seconds(lambda draw=draw, scale=scale: draw(scale), 1)  # type: ignore[misc]
-        ours = seconds(lambda draw=draw, scale=scale: draw(scale, options.draws), options.repeat)  # type: ignore[misc]
-        row = f"{kind:<18}{scale:>8.3g}{options.draws / ours / 1e6:>11.1f}{first * 1e3:>10.2f}"
+        first = took(lambda draw=draw, scale=scale: draw(scale)).seconds  # type: ignore[misc]
         few = max(1, options.draws // 100)
-        if (theirs := peers(kind, scale, few)) is not None:
-            each = seconds(theirs, 3) / few
+        calls = {"ours": lambda draw=draw, scale=scale: draw(scale, options.draws)}
+        if (peer := peers(kind, scale, few)) is not None:
+            calls["theirs"] = peer
+        costs = calls_in_turns(calls, options.repeat)
+        ours = costs["ours"].seconds
+        row = f"{kind:<18}{scale:>8.3g}{options.draws / ours / 1e6:>11.1f}{first * 1e3:>10.2f}"
+        if "theirs" in costs:
+            each = costs["theirs"].seconds / few
             row += f"{each * 1e6:>11.2f}{each / (ours / options.draws):>8.0f}"
         print(row)
 
@@ -70,8 +67,8 @@ def main() -> None:
     print("\nexponential mechanism, 100 000 scores:")
     for epsilon in (1.0, 0.01, 0.0001):
         for k in (1, 100):
-            took = seconds(lambda e=epsilon, k=k: source.exponential_mechanism(scores, e, k=k), 3)  # type: ignore[misc]
-            print(f"  epsilon {epsilon:<7} k {k:<4} {took * 1e3:8.2f} ms")
+            call = {"choice": lambda e=epsilon, k=k: source.exponential_mechanism(scores, e, k=k)}
+            print(f"  epsilon {epsilon:<7} k {k:<4} {calls_in_turns(call, 3)['choice'].seconds * 1e3:8.2f} ms")
 
 
 if __name__ == "__main__":

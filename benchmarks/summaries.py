@@ -15,12 +15,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import argparse
 import collections
-import itertools
 import json
-import statistics
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +27,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+from turns import calls_in_turns, machine
 
 import discreet as dc
 from discreet import _native
@@ -52,13 +50,9 @@ class Row:
 
     name: str
     run: Callable[[], Any]
-    seconds: list[float] = field(default_factory=list)
+    median: float = 0.0  # seconds
     memory: int = 0  # peak beyond what was held before, in bytes
     per_counter: float | None = None
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.seconds)
 
 
 def zipf(skew: float, items: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -170,17 +164,16 @@ def resident(name: str) -> int:
     return 0
 
 
-def measure(row: Row, first: bool) -> None:
-    if first:
+def measure(rows: list[Row], rounds: int) -> None:
+    for row in rows:
         Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
         held = resident("VmRSS")
-    start = time.perf_counter()
-    built = row.run()
-    row.seconds.append(time.perf_counter() - start)
-    if first:
+        built = row.run()
         row.memory = max(0, resident("VmHWM") - held)
         if isinstance(built, (dc.MisraGries, dc.SpaceSaving)):
             row.per_counter = built.memory_bytes / built.capacity
+    for row, cost in zip(rows, calls_in_turns({row.name: row.run for row in rows}, rounds).values(), strict=True):
+        row.median = cost.seconds
 
 
 def ratio(row: Row, rows: dict[str, Row], other: str) -> float | None:
@@ -219,7 +212,7 @@ def show(title: str, rows: list[Row], items: int) -> list[dict[str, Any]]:
                 "over_floor": None if floor is None else 1 / floor,
                 "bytes_per_counter": row.per_counter,
                 "extra_bytes": row.memory,
-                "seconds": row.seconds,
+                "seconds": row.median,
             }
         )
     for (mine, theirs), target in TARGETS.items():
@@ -250,7 +243,9 @@ def main() -> None:
     os.sched_setaffinity(0, {core})
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    print(f"{items:,} items over {DOMAIN:,}, capacity {CAPACITY}, core {core}, medians of {rounds}")
+    print(
+        f"{items:,} items over {DOMAIN:,}, capacity {CAPACITY}, core {core}; {machine()}; medians of {rounds} in turns"
+    )
 
     names = pa.array([f"search term {i * 7919 % DOMAIN}" for i in range(DOMAIN)])
     records: list[dict[str, Any]] = []
@@ -264,8 +259,7 @@ def main() -> None:
         }
         for kind, make in columns.items():
             rows = rows_of(make(codes))
-            for turn, row in itertools.product(range(rounds), rows):
-                measure(row, turn == 0)
+            measure(rows, rounds)
             records += show(f"Zipf {skew}, {kind}", rows, items)
             if kind.startswith("strings"):
                 plain_median = rows[0].median

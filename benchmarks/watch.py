@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import signal
 import subprocess
@@ -17,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from turns import calls_in_turns, run
 
 import discreet as dc
 from discreet.engines.watch import FAMILY
@@ -43,21 +44,18 @@ def speed(arguments: argparse.Namespace) -> None:
             header = "when,item\n" if name.startswith("csv") else ""
             text = "".join(line.format(1_700_000_000 + i // 100, i % 5000) for i in range(count))
             path.write_text(header + text)
-            rate = 0.0
-            for _ in range(3):  # the best: what is loaded first is not part of what is measured
+
+            def read(path: Path = path, options: dict[str, str] = options, count: int = count) -> None:
                 reader = Growing(str(path), None, options.get("column"), options.get("time_column"), needs_items=True)
                 reader.open(0)
-                used = time.process_time()
                 assert sum(len(batch) for batch in reader.available()) == count
-                rate = max(rate, count / (time.process_time() - used) / 1e6)
                 reader.close()
+
+            rate = count / calls_in_turns({name: read}, 3)[name].cpu / 1e6
             command = [*DISCREET, str(path), "--state", f"{folder}/state", "--horizon", "10"]
             command += ["--rows", str(count // 10), "--once", "--quiet", "--epsilon", "1", "--delta", "1e-6"]
             command += ["--column", "item"] if "column" in options else []
-            start = os.times()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            end = os.times()
-            whole = end.children_user + end.children_system - start.children_user - start.children_system
+            whole = run(command).cpu
             print(
                 f"{name:16} reader {rate:.2f} M rows/s; "
                 f"the whole command {whole:.2f} s of processor time for {count:,} rows",

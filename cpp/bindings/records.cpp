@@ -61,6 +61,15 @@ std::tuple<nb::bytes, int> ends_of(const nb::bytes& text, int delimiter, int cel
   return {as_bytes(ends), static_cast<int>(after)};
 }
 
+std::tuple<int64_t, int64_t, int> bounds_of(const nb::bytes& text, int delimiter, int cell, int quote) {
+  if (cell < 0 || cell > 3) throw ParameterError("cell must be 0 to 3");
+  const CellMarks marks = checked_marks(delimiter, quote);
+  const std::string_view all{text.c_str(), text.size()};
+  nb::gil_scoped_release release;
+  const RecordBounds found = record_bounds(all, marks, static_cast<Cell>(cell));
+  return {found.first, found.last, static_cast<int>(found.cell)};
+}
+
 Read delimited_rows(const nb::bytes& text, int delimiter, const std::vector<int>& columns, int quote, bool more) {
   const std::string_view all = checked(text);
   const DelimitedReader reader(checked_marks(delimiter, quote), columns, more);
@@ -110,6 +119,8 @@ void bind_records(nb::module_& m) {
   m.def("record_ends", &ends_of, nb::arg("text"), nb::arg("delimiter"), nb::arg("cell"), nb::arg("quote") = '"' + 0,
         "The offsets (int64) after the records of delimited text, and how its last cell goes on: 0 at its start, 1 "
         "plain, 2 inside quotes, 3 after a quote that may have closed it.");
+  m.def("record_bounds", &bounds_of, nb::arg("text"), nb::arg("delimiter"), nb::arg("cell"), nb::arg("quote") = '"' + 0,
+        "The offsets after the first and after the last of them, 0 where none ends, and how its last cell goes on.");
   m.def("delimited_rows", &delimited_rows, nb::arg("text"), nb::arg("delimiter"), nb::arg("columns"),
         nb::arg("quote") = '"' + 0, nb::arg("more") = false,
         "The kind of every record (uint8: 0 a row, 1 blank, 2 another number of cells, 3 unreadable), the offset after "

@@ -1,6 +1,7 @@
 #include "discreet/release_order.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 
 #include <thread>
 
@@ -26,11 +27,53 @@ nb::bytes release_order(nb::handle items, Counts counts) {
   return nb::bytes(places.data(), places.size() * sizeof(int64_t));
 }
 
+// Bytes of Python that are yet to be written.
+nb::bytes unwritten(size_t size) {
+  PyObject* made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+  if (!made) nb::raise_python_error();
+  return nb::steal<nb::bytes>(made);
+}
+
+std::pair<nb::bytes, nb::bytes> texts_at(nb::handle items, Counts places) {
+  const auto source = open_column(items);
+  Column column;
+  uint64_t size = 0;
+  {
+    nb::gil_scoped_release release;
+    Column more;
+    if (!source->next(column)) column.length = 0;
+    if (column.length > 0 && (column.dictionary || is_integer(column.kind) || any_null(column) || source->next(more)))
+      throw DataError("texts are taken from one plain column without nulls");
+    for (size_t i = 0; i < places.size(); ++i) {
+      const int64_t place = places.data()[i];
+      if (place < 0 || place >= column.length) throw DataError("a place is outside the column");
+      size += bytes_at(column, place).size();
+    }
+  }
+  nb::bytes values = unwritten(size), offsets = unwritten((places.size() + 1) * sizeof(int64_t));
+  char* out = const_cast<char*>(values.c_str());
+  char* ends = const_cast<char*>(offsets.c_str());
+  {
+    nb::gil_scoped_release release;
+    int64_t written = 0;
+    std::memcpy(ends, &written, sizeof written);
+    for (size_t i = 0; i < places.size(); ++i) {
+      const std::string_view bytes = bytes_at(column, places.data()[i]);
+      if (!bytes.empty()) std::memcpy(out + written, bytes.data(), bytes.size());
+      written += static_cast<int64_t>(bytes.size());
+      std::memcpy(ends + (i + 1) * sizeof written, &written, sizeof written);
+    }
+  }
+  return {values, offsets};
+}
+
 }  // namespace
 
 void bind_release_order(nb::module_& m) {
   m.def("release_order", &release_order, nb::arg("items"), nb::arg("counts"),
         "Where rows stand (int64): the largest count first, of equals the smaller item.");
+  m.def("texts_at", &texts_at, nb::arg("items"), nb::arg("places"),
+        "The texts or bytes of a plain column at these places: their bytes, and where each begins and ends (int64).");
 }
 
 }  // namespace discreet

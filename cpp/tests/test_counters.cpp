@@ -107,6 +107,29 @@ TEST_CASE("Misra-Gries is Algorithm 1 of [LT], for numbers and texts") {
     }
 }
 
+TEST_CASE("A large table counts blocks as it counts single events, and keys take over the memory of others") {
+  const std::vector<uint64_t> numbers = skewed(60'000, 40'000, 11);
+  const std::vector<std::string> stream = texts(numbers);
+  const std::vector<StrKey> keys = keys_of(stream);
+  const HashKey seed(5);
+  std::vector<uint64_t> hashes;
+  for (const StrKey& key : keys) hashes.push_back(key.hash(seed));
+  MisraGries<StrKey> blocks(9'000, seed), single(9'000, seed);
+  for (size_t at = 0; at < keys.size(); at += 500)
+    blocks.add_block(keys.data() + at, hashes.data() + at, std::min<size_t>(500, keys.size() - at));
+  for (size_t i = 0; i < keys.size(); ++i) single.add_block(&keys[i], &hashes[i], 1);
+  CHECK(blocks.table().positions() > (1 << 14));
+  CHECK(blocks.decrements() > 1);
+  CHECK(blocks.decrements() == single.decrements());
+  const auto found = blocks.counters(), expected = single.counters();
+  REQUIRE(found.size() == expected.size());
+  bool same = true;
+  for (size_t i = 0; i < found.size(); ++i)
+    same &= found[i].count == expected[i].count && found[i].hash == expected[i].hash &&
+            std::string(found[i].key.data, found[i].key.size) == std::string(expected[i].key.data, expected[i].key.size);
+  CHECK(same);
+}
+
 TEST_CASE("Misra-Gries grows from its first table to a large capacity") {
   const auto stream = skewed(40000, 30000, 9);
   MisraGries<IntKey> kernel(1 << 20, HashKey(5));

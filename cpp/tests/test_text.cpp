@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,12 @@ TEST_CASE("Records end where they do, wherever the text is cut") {
     CHECK(record_ends(std::string_view(text).substr(cut), kCsv, middle, later) == end);
     for (const int64_t at : later) ends.push_back(at + static_cast<int64_t>(cut));
     CHECK(ends == whole);
+    const RecordBounds bounds = record_bounds(std::string_view(text).substr(0, cut), kCsv, Cell::start);
+    CHECK(bounds.cell == middle);
+    CHECK(bounds.first == (cut < static_cast<size_t>(whole[0]) ? 0 : whole[0]));
+    ends.erase(std::remove_if(ends.begin(), ends.end(), [&](int64_t at) { return at > static_cast<int64_t>(cut); }),
+               ends.end());
+    CHECK(bounds.last == (ends.empty() ? 0 : ends.back()));
   }
 }
 

@@ -487,6 +487,11 @@ def record_ends(text: bytes, delimiter: int, cell: int, quote: int = 34) -> tupl
     The offsets (int64) after the records of delimited text, and how its last cell goes on: 0 at its start, 1 plain, 2 inside quotes, 3 after a quote that may have closed it.
     """
 
+def record_bounds(text: bytes, delimiter: int, cell: int, quote: int = 34) -> tuple[int, int, int]:
+    """
+    The offsets after the first and after the last of them, 0 where none ends, and how its last cell goes on.
+    """
+
 def delimited_rows(text: bytes, delimiter: int, columns: Sequence[int], quote: int = 34, more: bool = False) -> tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]:
     """
     The kind of every record (uint8: 0 a row, 1 blank, 2 another number of cells, 3 unreadable), the offset after it (int64), and of the rows the wanted columns as text: kinds (uint8: 0 an empty cell without quotes, 1 text), offsets (int32) and bytes. columns[i] is the place of cell i among them, or -1; with more a row may have cells after these. A quote of 0 is none.
@@ -505,6 +510,11 @@ def json_rows(text: bytes, wanted: Sequence[str | None], lists: bool) -> tuple[b
 def release_order(items: object, counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
     """
     Where rows stand (int64): the largest count first, of equals the smaller item.
+    """
+
+def texts_at(items: object, places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[bytes, bytes]:
+    """
+    The texts or bytes of a plain column at these places: their bytes, and where each begins and ends (int64).
     """
 
 class ShardedMisraGries:

@@ -52,12 +52,14 @@ class GroupedTable {
   const Stored& key(uint32_t position) const { return keys_[position]; }
   uint64_t hash_at(uint32_t position) const { return keys_[position].hash(seed_); }
   void prefetch(uint64_t hash) const { __builtin_prefetch(&tags_[static_cast<size_t>(home(hash)) * kGroup]); }
-  // Where the key most likely is, once its tags are there.
-  void prefetch_key(uint64_t hash) const {
+  // Where the key most likely is or, if it is nowhere, would go, once its tags are there.
+  uint32_t likely(uint64_t hash) const {
     const uint32_t group = home(hash);
-    if (const uint32_t mask = match(group, tag_of(hash)))
-      __builtin_prefetch(&keys_[static_cast<size_t>(group) * kGroup + static_cast<size_t>(std::countr_zero(mask))]);
+    uint32_t mask = match(group, tag_of(hash));
+    if (!mask) mask = match(group, kEmpty);
+    return group * kGroup + static_cast<uint32_t>(mask ? std::countr_zero(mask) : 0);
   }
+  void prefetch_at(uint32_t position) const { __builtin_prefetch(&keys_[position]); }
 
   uint32_t find(Key key, uint64_t hash) const {
     return find_where(hash, [&](uint32_t position) { return keys_[position].equals(key, hash); });
@@ -88,16 +90,20 @@ class GroupedTable {
   // The key must be absent and the table must have room.
   template <class NewKey>
   uint32_t insert(NewKey key, uint64_t hash) {
-    uint32_t group = home(hash);
-    uint32_t empty = match(group, kEmpty);
-    while (!empty) [[unlikely]] {
-      ++overflow_[group];
-      group = next(group);
-      empty = match(group, kEmpty);
-    }
-    const uint32_t position = group * kGroup + static_cast<uint32_t>(std::countr_zero(empty));
+    const uint32_t position = take_place(hash);
     keys_[position].set(key, hash);
-    tags_[position] = tag_of(hash);
+    return position;
+  }
+  // The same after another key is erased, whose memory it may take over.
+  template <class NewKey>
+  uint32_t replace(uint32_t old, uint64_t old_hash, NewKey key, uint64_t hash) {
+    leave_place(old, old_hash);
+    const uint32_t position = take_place(hash);
+    if (position == old) {
+      keys_[position].set(key, hash);
+    } else {
+      keys_[position].replace(keys_[old], key, hash);
+    }
     return position;
   }
 
@@ -106,14 +112,30 @@ class GroupedTable {
 
   void erase(uint32_t position) { erase(position, hash_at(position)); }
   void erase(uint32_t position, uint64_t hash) {
-    const uint32_t group = position / kGroup;
-    for (uint32_t passed = home(hash); passed != group; passed = next(passed)) --overflow_[passed];
-    tags_[position] = kEmpty;
+    leave_place(position, hash);
     keys_[position].clear();
   }
 
  private:
   static constexpr uint8_t kEmpty = 0;
+
+  uint32_t take_place(uint64_t hash) {
+    uint32_t group = home(hash);
+    uint32_t empty = match(group, kEmpty);
+    while (!empty) [[unlikely]] {
+      ++overflow_[group];
+      group = next(group);
+      empty = match(group, kEmpty);
+    }
+    const uint32_t position = group * kGroup + static_cast<uint32_t>(std::countr_zero(empty));
+    tags_[position] = tag_of(hash);
+    return position;
+  }
+  void leave_place(uint32_t position, uint64_t hash) {
+    const uint32_t group = position / kGroup;
+    for (uint32_t passed = home(hash); passed != group; passed = next(passed)) --overflow_[passed];
+    tags_[position] = kEmpty;
+  }
 
   uint32_t home(uint64_t hash) const { return static_cast<uint32_t>(((hash >> 32) * groups_) >> 32); }
   static uint8_t tag_of(uint64_t hash) { return static_cast<uint8_t>(0x80 | (hash & 0x7f)); }

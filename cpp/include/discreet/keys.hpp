@@ -75,7 +75,12 @@ struct StoredInt {
   IntKey view() const { return {value}; }
   uint64_t hash(const HashKey& key) const { return hash_int(value, key.seed); }
   void clear() { value = 0; }
+  void replace(StoredInt& old, IntKey key, uint64_t hash) {
+    old.clear();
+    set(key, hash);
+  }
   uint64_t heap_bytes() const { return 0; }
+  void prefetch_apart() const {}
 };
 
 class StoredString {
@@ -97,24 +102,31 @@ class StoredString {
   ~StoredString() { clear(); }
 
   void set(StrKey key, uint64_t hash) {
-    char* fresh = nullptr;
-    if (key.size > kInline) {
-      fresh = new char[key.size];
-      std::memcpy(fresh, key.data, key.size);
-    }
+    char* fresh = key.size > kInline ? new char[room(key.size)] : nullptr;
     clear();
-    hash_ = hash;
-    size_ = key.size;
-    tag_ = key.tag;
-    if (fresh) {
-      std::memcpy(bytes_, &fresh, sizeof fresh);
-    } else if (key.size) {
-      std::memcpy(bytes_, key.data, key.size);
-    }
+    fill(key, hash, fresh);
   }
   void set(LaterKey, uint64_t hash) {
     clear();
     hash_ = hash;
+  }
+  // Takes the place of `old`, which is cleared, and its memory where the key fits there: most keys that come and go are
+  // about as long, and would be allocated and freed without end.
+  void replace(StoredString& old, StrKey key, uint64_t hash) {
+    if (key.size <= kInline || old.size_ <= kInline || room(key.size) != room(old.size_)) {
+      set(key, hash);
+      old.clear();
+      return;
+    }
+    char* taken = old.heap();
+    old.size_ = 0;
+    old.clear();
+    clear();
+    fill(key, hash, taken);
+  }
+  void replace(StoredString& old, LaterKey key, uint64_t hash) {
+    old.clear();
+    set(key, hash);
   }
   bool equals(StrKey key, uint64_t hash) const {
     return hash_ == hash && size_ == key.size && tag_ == key.tag && equal_bytes(data(), key.data, key.size);
@@ -122,6 +134,10 @@ class StoredString {
   StrKey view() const { return {data(), size_, tag_}; }
   uint64_t hash(const HashKey&) const { return hash_; }
   uint64_t heap_bytes() const { return size_ > kInline ? size_ : 0; }
+  // The bytes that lie elsewhere, for whoever is about to compare them.
+  void prefetch_apart() const {
+    if (size_ > kInline) __builtin_prefetch(heap());
+  }
   void clear() {
     if (size_ > kInline) delete[] heap();
     size_ = 0;
@@ -131,6 +147,19 @@ class StoredString {
 
  private:
   static constexpr uint32_t kInline = 19;
+  static size_t room(uint32_t size) { return (static_cast<size_t>(size) + 15) & ~size_t{15}; }
+  // The key in an empty place; what does not fit inline goes to `apart`.
+  void fill(StrKey key, uint64_t hash, char* apart) {
+    hash_ = hash;
+    size_ = key.size;
+    tag_ = key.tag;
+    if (apart) {
+      std::memcpy(apart, key.data, key.size);
+      std::memcpy(bytes_, &apart, sizeof apart);
+    } else if (key.size) {
+      std::memcpy(bytes_, key.data, key.size);
+    }
+  }
   char* heap() const {
     char* p;
     std::memcpy(&p, bytes_, sizeof p);

@@ -87,7 +87,7 @@ class MisraGries {
   void add_each(size_t n, HashOf&& hash_of, Equal&& equal, Absent&& absent) {
     total_ += n;
     uint64_t* counts = counts_.data();
-    for (size_t i = 0; i < n; ++i) {
+    const auto add = [&](size_t i) {
       const uint32_t position = table_.find_where(hash_of(i), [&](uint32_t p) { return equal(i, p); });
       if (position != Table::kNone) {
         ++counts[position];
@@ -95,7 +95,14 @@ class MisraGries {
         absent(i);
         counts = counts_.data();
       }
-    }
+    };
+    size_t i = 0;
+    if (table_.positions() >= kFar)
+      for (; i + kAhead <= n; i += kAhead) {
+        fetch(i, hash_of);
+        for (size_t j = i; j < i + kAhead; ++j) add(j);
+      }
+    for (; i < n; ++i) add(i);
   }
   void add_block(const Key* keys, const uint64_t* hashes, size_t n) {
     add_each(
@@ -113,11 +120,13 @@ class MisraGries {
     }
     while (next_zero_ < zeros_.size()) {
       const auto [victim_hash, victim] = zeros_[next_zero_++];
+      if (next_zero_ + 8 < zeros_.size()) fetch_zeros();
       if (counts_[victim] == alpha_) {
-        table_.erase(victim, victim_hash);
         counts_[victim] = kFree;
         evicted_ = victim;
-        return place(key, hash);
+        const uint32_t position = table_.replace(victim, victim_hash, key, hash);
+        counts_[position] = alpha_ + 1;
+        return position;
       }
     }
     ++alpha_;
@@ -200,6 +209,30 @@ class MisraGries {
     uint64_t hash;
     uint32_t position;
   };
+
+  static constexpr size_t kAhead = 32;       // events whose places are asked for before the first is counted
+  static constexpr uint32_t kFar = 1 << 14;  // positions of a table that a core's own cache does not hold
+
+  // Asks for what the next kAhead events will touch: the tags of each group, then keys and counters, then bytes apart.
+  template <class HashOf>
+  void fetch(size_t i, HashOf&& hash_of) const {
+    uint32_t positions[kAhead];
+    for (size_t j = 0; j < kAhead; ++j) table_.prefetch(hash_of(i + j));
+    for (size_t j = 0; j < kAhead; ++j) {
+      positions[j] = table_.likely(hash_of(i + j));
+      table_.prefetch_at(positions[j]);
+      __builtin_prefetch(&counts_[positions[j]], 1);
+    }
+    for (size_t j = 0; j < kAhead; ++j) table_.key(positions[j]).prefetch_apart();
+  }
+  // The same for the zero counters that are next to be replaced.
+  void fetch_zeros() const {
+    const Zero& later = zeros_[next_zero_ + 8];
+    table_.prefetch(later.hash);
+    table_.prefetch_at(later.position);
+    __builtin_prefetch(&counts_[later.position], 1);
+    table_.key(zeros_[next_zero_ + 4].position).prefetch_apart();
+  }
 
   // Room for `n` keys. Keys that come in the order of their hashes, as those of a state do, would crowd the low end of
   // a table that grows step by step.

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.events.published import published_type
+from discreet.events.published import published_type, taken
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number
@@ -207,7 +207,7 @@ class Mechanism(abc.ABC):
         """The published part of what was drawn."""
         keep, shards = np.asarray(drawn.keep), drawn.shards
         return Release(
-            published_type(drawn.raw.items.filter(keep)),
+            published_type(taken(drawn.raw.items, np.flatnonzero(keep))),
             drawn.noisy[keep],
             dataclasses.replace(self.guarantee, seeded=source.seeded),
             drawn.error_model or self._error_model_of(int(np.count_nonzero(keep))),
@@ -246,4 +246,4 @@ def laplace_scale(epsilon: float, sensitivity: int) -> Fraction:
 def positive(raw: RawCounts) -> RawCounts:
     """The counters that are not zero."""
     kept = raw.counts > 0
-    return RawCounts(raw.items.filter(kept), raw.counts[kept])
+    return RawCounts(taken(raw.items, np.flatnonzero(kept)), raw.counts[kept])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from discreet.errors import DataError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of_bytes
@@ -23,6 +22,7 @@ __all__ = [
     "BROKEN_INPUT",
     "UNCOMPUTED",
     "ItemColumns",
+    "all_utf8",
     "checked",
     "choose",
     "is_amount",
@@ -188,13 +188,15 @@ def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDAr
         elements = readable(array.flatten(), longest, check_text)
         if elements is None:
             return None
+        import pyarrow.compute as pc
+
         rows = np.ones(len(array), np.bool_)
         rows[np.asarray(pc.list_parent_indices(array))[~elements]] = False
         return rows
     if kind_of(array.type) not in ("text", "bytes"):
         return None
     good: npt.NDArray[np.bool_] | None = None
-    if check_text and not _all_utf8(array):
+    if check_text and not all_utf8(array):
         good = np.fromiter((is_utf8(value) for value in _as_bytes(array)), np.bool_, len(array))
     if longest is not None:
         lengths = _lengths(array)
@@ -204,7 +206,8 @@ def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDAr
     return None if good is None or good.all() else good
 
 
-def _all_utf8(array: pa.Array) -> bool:
+def all_utf8(array: pa.Array) -> bool:
+    """Whether all text of a column is UTF-8."""
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return True
     if _is_ascii(array):
@@ -241,6 +244,8 @@ def _offsets(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:
 
 def _without_null_elements(lists: pa.Array) -> pa.Array:
     """The lists without their null elements. The lists themselves are not null."""
+    import pyarrow.compute as pc
+
     valid = pc.is_valid(pc.list_flatten(lists))
     parents = np.asarray(pc.list_parent_indices(lists))[np.asarray(valid)]
     offsets = np.zeros(len(lists) + 1, np.int64)
@@ -339,6 +344,8 @@ class ItemColumns:
     def _without_nulls(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
         if not any(column.null_count for column in batch.columns):
             return batch
+        import pyarrow.compute as pc
+
         there = reduce(pc.and_, (pc.is_valid(column) for column in batch.columns))
         self._found_nulls(1, source, lambda: int(np.argmin(there)))
         self.line_of = _among(there, self.line_of)

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import kind_of, readable, without_views
@@ -138,6 +137,8 @@ class Layout:
         return pa.DictionaryArray.from_arrays(codes, self._keys(values, source))
 
     def _keys(self, columns: Sequence[pa.Array], source: str) -> pa.Array:
+        import pyarrow.compute as pc
+
         arrays = [_cast(array, part, source) for array, part in zip(columns, self.parts, strict=True)]
         rows = len(arrays[0])
         texts = [array.cast(pa.large_binary()) for array, part in zip(arrays, self.parts, strict=True)
@@ -315,6 +316,8 @@ class Keys:
             ]
         if self._of_groups is None:
             return self.layout.keys(columns, source), good, None
+        import pyarrow.compute as pc
+
         keys = self._of_groups.keys(columns[:many], source)
         places = pc.index_in(_decoded(keys), value_set=self._listed_keys)
         listed = np.asarray(places.is_valid()) | np.asarray(keys.is_null())  # a null is not for the list to judge
@@ -362,6 +365,8 @@ class Keys:
         keys = _decoded(of.keys(raw, "the list of groups"))
         if keys.null_count:
             raise ParameterError("the list of groups has an empty value")
+        import pyarrow.compute as pc
+
         if len(pc.unique(keys)) < len(keys):
             raise ParameterError("the list of groups has one of them twice")
         return columns, keys
@@ -396,6 +401,8 @@ def _listed_column(values: list[Any], part: TypedPart) -> pa.Array:
                 # Without an offset a time is meant as the clock of the zone shows it.
                 plain = [value if re.search(r"(Z|[+-]\d\d:?\d\d)$", value) else None for value in values]
                 if None in plain:
+                    import pyarrow.compute as pc
+
                     local = pa.array(values, pa.string()).cast(pa.timestamp(part.type.unit))
                     return pc.assume_timezone(local, part.type.tz, ambiguous="earliest", nonexistent="earliest")
             return pa.array(values, pa.string()).cast(part.type) if texts else pa.array(values, part.type)

@@ -15,7 +15,11 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from discreet import _native
+
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 __all__ = [
@@ -27,7 +31,9 @@ __all__ = [
     "mixed_array",
     "plain_column",
     "plain_items",
+    "plain_types",
     "published_type",
+    "taken",
 ]
 
 Item = int | str | bytes
@@ -93,17 +99,39 @@ def mixed_array(tags: Any, parts: list[pa.Array]) -> pa.Array:
     return pa.UnionArray.from_dense(pa.array(codes), pa.array(places), parts)
 
 
+def plain_types() -> tuple[pa.DataType, ...]:
+    """What a release of a summary's items is made of."""
+    import pyarrow as pa
+
+    return pa.large_string(), pa.large_binary(), pa.int64(), pa.uint64()
+
+
+def taken(items: pa.Array, places: npt.NDArray[np.int64]) -> pa.Array:
+    """The items at these places. Plain ones without `pyarrow.compute`, which takes longer to load than to be used."""
+    import numpy as np
+    import pyarrow as pa
+
+    if items.null_count or items.type not in plain_types():
+        return items.take(pa.array(places))
+    if pa.types.is_integer(items.type):
+        parts = [pa.py_buffer(np.ascontiguousarray(np.asarray(items)[places]))]
+    else:
+        values, offsets = _native.texts_at(items, np.ascontiguousarray(places, np.int64))
+        parts = [pa.py_buffer(offsets), pa.py_buffer(values)]
+    return pa.Array.from_buffers(items.type, len(places), [None, *parts])
+
+
 def published_type(items: pa.Array) -> pa.Array:
     """The same items in a type that depends on them alone."""
+    import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if len(items) == 0:
         return pa.array([], pa.large_string())
     if pa.types.is_union(items.type):
         return items_array(items.to_pylist())
-    if pa.types.is_uint64(items.type) and pc.max(items).as_py() < 2**63:
-        return items.cast(pa.int64())
+    if pa.types.is_uint64(items.type) and int(np.asarray(items).max()) < 2**63:
+        return items.view(pa.int64())
     return items
 
 

@@ -6,14 +6,12 @@ import codecs
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from discreet import _native
 from discreet.events.source import BLOCK_BYTES, LONGEST_RECORD, ByteSource
 
 __all__ = ["Cut", "Cutter", "cuts"]
 
-_START, _QUOTED = 0, 2  # cells, as `_native.record_ends` has them
+_START, _QUOTED = 0, 2  # cells, as `_native.record_bounds` has them
 _TOO_LONG = f"a line of more than {LONGEST_RECORD >> 20} MiB"
 _OPEN = "a quoted cell that does not end"
 
@@ -115,12 +113,11 @@ class Cutter:
         if self._quote is None:
             return piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
         if self._cell == _QUOTED or self._quote in piece:
-            found, self._cell = _native.record_ends(piece, ord(self._delimiter), self._cell, ord(self._quote))
-            ends = np.frombuffer(found, np.int64)
-            return (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
+            first, last, self._cell = _native.record_bounds(piece, ord(self._delimiter), self._cell, ord(self._quote))
+            return first, last
         last = piece.rfind(b"\n") + 1
         rest, cell = piece[last:], _START if last else self._cell
-        self._cell = _native.record_ends(rest, ord(self._delimiter), cell, ord(self._quote))[1]
+        self._cell = _native.record_bounds(rest, ord(self._delimiter), cell, ord(self._quote))[2]
         return piece.find(b"\n") + 1, last
 
     def _cut_again(self, data: bytes) -> Iterator[Cut]:

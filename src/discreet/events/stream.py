@@ -259,7 +259,7 @@ class ItemBatches:
                 yield arrays
             self._made.line_of = None
             quoted = reader.quote is not None and reader.quote.encode() in block
-            lines += block.count(b"\n") if quoted else len(rows.ends)
+            lines += text.newlines(block) if quoted else len(rows.ends)
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{name} is empty: it has no header line")
 

@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from discreet import _native
 from discreet.errors import DataError, ParameterError
-from discreet.events.columns import UNCOMPUTED, choose, is_utf8
+from discreet.events.columns import UNCOMPUTED, all_utf8, choose, is_utf8
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.times import NOT_A_TIME
 
@@ -171,6 +170,11 @@ class Places:
         return self.before + self.block.count(b"\n", 0, start) + 1
 
 
+def newlines(block: bytes) -> int:
+    """How many there are: `bytes.count` looks for one after the other."""
+    return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
+
+
 class TextReader:
     """What the readers of text share; `rows` reads a block of whole records.
 
@@ -204,8 +208,9 @@ class Lines(TextReader):
 
 def _as_text(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
     """The bytes that are UTF-8 as text, and which of them these were; None if all are."""
-    with suppress(pa.ArrowInvalid):
-        return values.cast(pa.large_string() if pa.types.is_large_binary(values.type) else pa.string()), None
+    text = values.view(pa.large_string() if pa.types.is_large_binary(values.type) else pa.string())
+    if all_utf8(text):
+        return text, None
     valid = np.fromiter((is_utf8(value) for value in values), np.bool_, len(values))
     return _as_text(values.filter(pa.array(valid)))[0], valid
 
@@ -235,6 +240,8 @@ class Baskets(Lines):
     """Every line is what one person has: items with blanks between them. A line of blanks is no row."""
 
     def rows(self, block: bytes) -> Rows:
+        import pyarrow.compute as pc
+
         rows = super().rows(block)
         trimmed = pc.ascii_trim_whitespace(rows.columns[0])
         rows.columns = [pc.ascii_split_whitespace(trimmed)]

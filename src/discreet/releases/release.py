@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
-from discreet.events.published import column_of_plain, item_order, items_array, plain_column, plain_items
+from discreet.events.published import (
+    column_of_plain,
+    item_order,
+    items_array,
+    plain_column,
+    plain_items,
+    plain_types,
+    taken,
+)
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
@@ -139,7 +147,7 @@ class Release:
         counts = np.asarray(counts, dtype=np.int64)
         # The order is a function of what is published: group, noisy count, then item.
         order = _sorted(items, counts, len(by))
-        self._items = items.take(order)
+        self._items = taken(items, order)
         self._values: list[Any] | None = None
         self._rows: dict[Any, Row] | None = None
         self._stated: _Stated | None = None
@@ -291,9 +299,9 @@ class Release:
 
     def first(self, rows: int) -> Release:
         """The first rows, of whichever groups; of those after them nothing is said."""
-        taken = self._taken(slice(whole_number("rows", rows, 0)))
-        taken._groups = None if rows < len(self) else self._groups
-        return taken
+        part = self._taken(slice(whole_number("rows", rows, 0)))
+        part._groups = None if rows < len(self) else self._groups
+        return part
 
     def with_items(self, items: pa.Array, by: Sequence[str] = (), groups: pa.Array | None = None) -> Release:
         """The same rows with other names: what stood for the items is replaced, and rows are put in order.
@@ -311,18 +319,18 @@ class Release:
 
     def _taken(self, rows: slice | npt.NDArray[np.int64]) -> Release:
         """Some of the rows, or all in another order."""
-        taken = copy.copy(self)
-        taken._items = self._items[rows] if isinstance(rows, slice) else self._items.take(rows)
-        taken._values = taken._rows = None
+        part = copy.copy(self)
+        part._items = self._items[rows] if isinstance(rows, slice) else taken(self._items, rows)
+        part._values = part._rows = None
         if self._stated is not None:
             stated = self._stated
-            taken._stated = _Stated(stated.confidence, stated.lower[rows], stated.upper[rows])
+            part._stated = _Stated(stated.confidence, stated.lower[rows], stated.upper[rows])
         for name in ("counts", "shards", "steps"):
             column = getattr(self, name)
             if column is not None:
-                setattr(taken, name, column[rows])
-                getattr(taken, name).setflags(write=False)
-        return taken
+                setattr(part, name, column[rows])
+                getattr(part, name).setflags(write=False)
+        return part
 
     def bounds(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """(lower, upper) for every item: with probability `confidence` all of them hold at once.
@@ -709,26 +717,20 @@ def _estimate_to_dict(estimate: Estimate) -> dict[str, float]:
 def _sorted(items: pa.Array, counts: Counts, by: int = 0) -> npt.NDArray[np.int64]:
     """Where the rows stand by group (the first `by` columns), noisy count, then item."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     columns = items.flatten() if pa.types.is_struct(items.type) else [items]
     if any(pa.types.is_union(column.type) for column in columns):
         values = [list(map(item_order, row)) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
         places = sorted(range(len(values)), key=lambda i: (values[i][:by], -counts[i], values[i]))
         return np.array(places, np.int64)
-    if len(columns) == 1 and not by and columns[0].null_count == 0 and columns[0].type in _plain_types():
+    if len(columns) == 1 and not by and columns[0].null_count == 0 and columns[0].type in plain_types():
         return np.frombuffer(_native.release_order(columns[0], counts), np.int64)
+    import pyarrow.compute as pc
+
     table = pa.table([*columns, pa.array(counts)], [*map(str, range(len(columns))), "count"])
     keys = [(str(place), "ascending") for place in range(len(columns))]
     order = pc.sort_indices(table, sort_keys=[*keys[:by], ("count", "descending"), *keys[by:]])
     return np.asarray(order).astype(np.int64)
-
-
-def _plain_types() -> tuple[pa.DataType, ...]:
-    """What a release of a summary's items is made of."""
-    import pyarrow as pa
-
-    return pa.large_string(), pa.large_binary(), pa.int64(), pa.uint64()
 
 
 def _field_names(items: pa.Array) -> list[str]:

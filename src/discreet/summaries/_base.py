@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -49,7 +49,8 @@ def wrap_counters(raw: tuple[str, bytes, bytes, bytes, bytes]) -> RawCounts:
     kind, values, offsets, counts, tags = raw
     numbers = np.frombuffer(counts, dtype=np.int64)
     if kind in ("int64", "uint64"):
-        return RawCounts(pa.array(np.frombuffer(values, dtype=kind)), numbers)
+        arrow_type = pa.int64() if kind == "int64" else pa.uint64()
+        return RawCounts(pa.Array.from_buffers(arrow_type, len(numbers), [None, pa.py_buffer(values)]), numbers)
     arrow_type = pa.large_binary() if kind in ("binary", "mixed") else pa.large_string()
     if kind == "none":
         return RawCounts(pa.array([], type=arrow_type), numbers)
@@ -83,7 +84,11 @@ class Summary:
         """
         counters = [whole_number("capacity", given, 1, MAX_CAPACITY) for given in capacity]
         most = whole_number("max_key_bytes", max_key_bytes, 1, _MAX_KEY_BYTES)
-        return *counters, most, secrets.randbits(64) if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
+        return (
+            *counters,
+            most,
+            int.from_bytes(os.urandom(8), "little") if seed is None else whole_number("seed", seed, 0, 2**64 - 1),
+        )
 
     @classmethod
     def _wrap(cls, native: Any) -> Self:

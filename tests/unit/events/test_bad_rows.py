@@ -254,7 +254,7 @@ def test_an_open_quote_is_read_in_linear_time(tmp_path):
     """How often the bytes of a long row are looked at does not grow with it: counted, not timed."""
     looked = 0
 
-    def counting_ends(data, *how, real=_native.record_ends):
+    def counting_bounds(data, *how, real=_native.record_bounds):
         nonlocal looked
         looked += len(data)
         return real(data, *how)
@@ -262,7 +262,7 @@ def test_an_open_quote_is_read_in_linear_time(tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(b'n,query\n0,"' + b'x"y ""\n' * (1 << 20) + b"1,last\n")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_native, "record_ends", counting_ends)
+        patch.setattr(_native, "record_bounds", counting_bounds)
         rows_of(path, column="query")
     assert looked < 8 * path.stat().st_size
 

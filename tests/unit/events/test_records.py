@@ -86,14 +86,14 @@ def test_what_is_too_long_is_passed_over_and_the_rest_is_read(monkeypatch):
 
 def test_every_byte_is_looked_at_once(monkeypatch):
     seen = 0
-    real = _native.record_ends
+    real = _native.record_bounds
 
     def counted(text, *how):
         nonlocal seen
         seen += len(text)
         return real(text, *how)
 
-    monkeypatch.setattr(_native, "record_ends", counted)
+    monkeypatch.setattr(_native, "record_bounds", counted)
     text = b'1,"open\n' + b"2,3\n" * 50_000
     cutter = Cutter(",", '"')
     for at in range(0, len(text), 1000):

@@ -1,0 +1,89 @@
+"""The same rows make the same release, however they are stored, read ahead and batched: for a seeded source, exactly."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dc
+from discreet.engines.ahead import read_ahead
+from discreet.events import parquet
+from discreet.events.stream import open_stream
+from discreet.noise import seeded_source
+from discreet.summaries import MisraGries, ShardedMisraGries
+
+BUDGET = dc.Budget(1.0, 1e-3)
+CAPACITY = 256
+DISTINCT = 2000
+
+
+@pytest.fixture(scope="module")
+def names():
+    """Far more items than counters, a few of them frequent; texts that a table keeps inline and apart."""
+    rng = np.random.default_rng(5)
+    ranks = np.minimum(rng.zipf(1.3, 30_000), DISTINCT) - 1
+    texts = [f"{'long/' * (rank % 9)}é{rank}" for rank in range(DISTINCT)]
+    return pa.array([texts[rank] for rank in ranks])
+
+
+def files_of(folder, names):
+    table = pa.table({"other": np.arange(len(names)), "item": names})
+    layouts = {
+        "one": {},
+        "groups of 100": {"row_group_size": 100},
+        "groups of 7,001": {"row_group_size": 7001, "compression": "zstd"},
+        "plain": {"use_dictionary": False},
+        "small dictionaries": {"dictionary_pagesize_limit": 2000, "data_page_size": 3000},
+        "pages of version 2": {"data_page_version": "2.0", "write_page_checksum": True},
+    }
+    for name, options in layouts.items():
+        pq.write_table(table, folder / f"{name}.parquet", **options)
+        yield [folder / f"{name}.parquet"]
+    for quoting in ("needed", "none"):
+        options = pyarrow.csv.WriteOptions(quoting_style=quoting)
+        pyarrow.csv.write_csv(table, folder / f"{quoting}.csv", options)
+        yield [folder / f"{quoting}.csv"]
+    for part, (start, length) in enumerate(((0, 12_345), (12_345, 1), (12_346, len(names)))):
+        pq.write_table(table.slice(start, length), folder / f"part {part}.parquet", row_group_size=999)
+    yield [folder / f"part {part}.parquet" for part in range(3)]
+
+
+def released(summary):
+    release = dc.release(summary, BUDGET, source=seeded_source(7))
+    return release.items, release.counts.tolist(), release.threshold, release.offset, release.shard_offsets
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_the_release_does_not_depend_on_how_rows_are_stored(tmp_path, monkeypatch, names, workers):
+    def empty():
+        return MisraGries(CAPACITY, seed=3) if workers == 1 else ShardedMisraGries(CAPACITY, workers, seed=3)
+
+    at_once = empty()
+    at_once.update(names)
+    expected = released(at_once)
+    assert len(expected[0]) > 20
+    for paths in files_of(tmp_path, names):
+        for rows in (64, parquet.PLAIN_ROWS):
+            monkeypatch.setattr(parquet, "PLAIN_ROWS", rows)
+            summary = empty()
+            batches = (batch.column("item") for batch in read_ahead(open_stream(paths, column="item", joint=True)))
+            if isinstance(summary, ShardedMisraGries):
+                summary.update_batches(batches)
+            else:
+                for batch in batches:
+                    summary.update(batch)
+            assert released(summary) == expected, (paths, rows)
+
+
+def test_the_release_of_a_large_table_is_that_of_single_rows():
+    """A table that no cache holds is filled with its places asked for ahead: the state is the same."""
+    numbers = np.random.default_rng(6).zipf(1.2, 60_000) % 40_000
+    texts = pa.array([f"https://example.org/{number}" for number in numbers])
+    states = []
+    for step in (len(texts), 31):  # rows at a time; fewer than are asked for ahead
+        summary = MisraGries(10_000, seed=3)
+        for start in range(0, len(texts), step):
+            summary.update(texts.slice(start, step))
+        states.append(released(summary))
+    assert states[0] == states[1]
