@@ -3,7 +3,8 @@
     python benchmarks/table.py [--rows 10000000] [--rounds 3] [--only skewed]
 
 Whole commands with all of their imports, in turns with DuckDB, which counts exactly with as many threads as there are
-cores: rows of CSV and Parquet in several shapes, people, and a file of 1,000 rows. `ours` and `theirs` are medians.
+cores: rows of CSV and Parquet in several shapes, JSON lines, people, and a file of 1,000 rows; `--workers 2` in turns
+with one worker; and a release of a million counters. `ours` and `theirs` are medians.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from people import DUCKDB as DUCKDB_OF_PEOPLE
 from people import write_visits
-from turns import DISCREET, in_turns, machine
+from turns import DISCREET, calls_in_turns, in_turns, machine
+
+import discreet as dc
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-9", "--quiet", "--format", "json"]
 DUCKDB = """
@@ -74,6 +77,12 @@ def lines(folder: Path, rows: int, only: str) -> Iterator[Line]:
             (pa.csv.write_csv if ending == "csv" else pa.parquet.write_table)(table, path)
             theirs = [sys.executable, "-c", DUCKDB, str(path), cores]
             yield Line(f"rows, {ending}, {shape}", top(path), theirs, 1 / 1.2, 0.6)
+            yield Line(f"two workers, {ending}, {shape}", top(path, "--workers", "2"), top(path), 1 / 1.7)
+    if only in "rows, jsonl, skewed":
+        path = folder / "rows.jsonl"
+        with path.open("w") as file:
+            file.writelines(f'{{"item": "{item}"}}\n' for item in items("skewed", rows).to_pylist())
+        yield Line("rows, jsonl, skewed", top(path), None, rows / (20 * 180_000))
     if only in "people, parquet":
         path = folder / "visits.parquet"
         write_visits(path, rows)
@@ -86,6 +95,15 @@ def lines(folder: Path, rows: int, only: str) -> Iterator[Line]:
         yield Line("1,000 rows, csv", top(path), None, 0.2)
 
 
+def million_counters(rounds: int) -> float:
+    """Seconds of a release of a million texts that all pass."""
+    names = pa.array([f"https://example.org/{number:07d}" for number in range(1_000_000)])
+    summary = dc.MisraGries(len(names))
+    summary.update_counts(names, np.full(len(names), 1000))
+    budget = dc.Budget(1.0, 1e-9)
+    return calls_in_turns({"ours": lambda: dc.release(summary, budget)}, rounds)["ours"].seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
@@ -93,7 +111,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="the lines with these words")
     options = parser.parse_args()
     print(f"{machine()}; {options.rows:,} rows, medians of {options.rounds} in turns")
-    print(f"{'':28} {'ours':>16} {'DuckDB':>16} {'time':>6} {'aim':>6} {'memory':>7} {'aim':>5}  holds")
+    print(f"{'':28} {'ours':>16} {'theirs':>16} {'time':>6} {'aim':>6} {'memory':>7} {'aim':>5}  holds")
     with tempfile.TemporaryDirectory() as folder:
         for line in lines(Path(folder), options.rows, options.only):
             commands = {"ours": line.ours, **({} if line.theirs is None else {"theirs": line.theirs})}
@@ -112,6 +130,9 @@ def main() -> None:
                 f"{aim:>5}  {'yes' if holds else 'no'}",
                 flush=True,
             )
+    if options.only in "million counters":
+        seconds = million_counters(options.rounds)
+        print(f"{'million counters':28} {seconds:7.2f} s {'':30} 0.30s {'':13}  {'yes' if seconds <= 0.3 else 'no'}")
 
 
 if __name__ == "__main__":

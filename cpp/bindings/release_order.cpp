@@ -12,6 +12,8 @@ namespace {
 
 using Counts = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+size_t cores() { return std::clamp(std::thread::hardware_concurrency(), 1u, 8u); }
+
 nb::bytes release_order(nb::handle items, Counts counts) {
   const auto source = open_column(items);
   std::vector<int64_t> places;
@@ -22,7 +24,7 @@ nb::bytes release_order(nb::handle items, Counts counts) {
     if (column.dictionary || column.kind == KeyKind::mixed || any_null(column) || source->next(more))
       throw DataError("items are put in order as one plain column without nulls");
     if (static_cast<size_t>(column.length) != counts.size()) throw DataError("items and counts must have one length");
-    places = ReleaseOrder(column, counts.data()).places(std::clamp(std::thread::hardware_concurrency(), 1u, 8u));
+    places = ReleaseOrder(column, counts.data()).places(cores());
   }
   return nb::bytes(places.data(), places.size() * sizeof(int64_t));
 }
@@ -37,7 +39,7 @@ nb::bytes unwritten(size_t size) {
 std::pair<nb::bytes, nb::bytes> texts_at(nb::handle items, Counts places) {
   const auto source = open_column(items);
   Column column;
-  uint64_t size = 0;
+  std::vector<int64_t> ends(places.size() + 1, 0);
   {
     nb::gil_scoped_release release;
     Column more;
@@ -47,24 +49,22 @@ std::pair<nb::bytes, nb::bytes> texts_at(nb::handle items, Counts places) {
     for (size_t i = 0; i < places.size(); ++i) {
       const int64_t place = places.data()[i];
       if (place < 0 || place >= column.length) throw DataError("a place is outside the column");
-      size += bytes_at(column, place).size();
+      ends[i + 1] = ends[i] + static_cast<int64_t>(bytes_at(column, place).size());
     }
   }
-  nb::bytes values = unwritten(size), offsets = unwritten((places.size() + 1) * sizeof(int64_t));
+  nb::bytes values = unwritten(static_cast<size_t>(ends.back()));
   char* out = const_cast<char*>(values.c_str());
-  char* ends = const_cast<char*>(offsets.c_str());
   {
     nb::gil_scoped_release release;
-    int64_t written = 0;
-    std::memcpy(ends, &written, sizeof written);
-    for (size_t i = 0; i < places.size(); ++i) {
-      const std::string_view bytes = bytes_at(column, places.data()[i]);
-      if (!bytes.empty()) std::memcpy(out + written, bytes.data(), bytes.size());
-      written += static_cast<int64_t>(bytes.size());
-      std::memcpy(ends + (i + 1) * sizeof written, &written, sizeof written);
-    }
+    const size_t rows = places.size(), parts = rows < (1 << 15) ? 1 : cores();
+    in_threads(parts, [&](size_t part) {
+      for (size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
+        const std::string_view bytes = bytes_at(column, places.data()[i]);
+        if (!bytes.empty()) std::memcpy(out + ends[i], bytes.data(), bytes.size());
+      }
+    });
   }
-  return {values, offsets};
+  return {values, nb::bytes(ends.data(), ends.size() * sizeof(int64_t))};
 }
 
 }  // namespace

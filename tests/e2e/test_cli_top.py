@@ -626,10 +626,15 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
     assert "130 interrupted" in done.stdout
 
 
-def test_a_release_loads_what_it_needs(tmp_path):
-    """Who names no ledger, no people and no terminal waits for none of them to load."""
-    (tmp_path / "log.csv").write_text("query\n" + "cats\n" * 300)
-    words = ["discreet", "top", str(tmp_path / "log.csv"), *map(str, BUDGET)]
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_release_loads_what_it_needs(tmp_path, ending):
+    """Who names no ledger, no people and no terminal waits for none of them to load; text is read without Parquet."""
+    path = tmp_path / f"log.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.table({"query": ["cats"] * 300}), path)
+    else:
+        path.write_text("query\n" + "cats\n" * 300 if ending == "csv" else '{"query": "cats"}\n' * 300)
+    words = ["discreet", "top", str(path), "--column", "query", *map(str, BUDGET)]
     script = f"""
 import sys
 from discreet import cli
@@ -639,6 +644,9 @@ try:
 except SystemExit:
     pass
 heavy = {{"scipy", "dp_accounting", "matplotlib", "pandas", "polars", "duckdb", "sqlite3", "rich", "pydantic", "typer"}}
+heavy |= {{"pyarrow.compute", "pyarrow.dataset", "pyarrow.csv", "pyarrow.json", "numpy.ma"}}
+heavy |= {{"asyncio", "secrets", "hmac", "http", "xml", "unittest", "multiprocessing"}}
+heavy |= set() if {ending!r} == "parquet" else {{"pyarrow.parquet", "pyarrow.fs", "ssl"}}
 own = {{"privacy.ledger", "central.people", "central.merged_release", "api.plan_rows"}}
 print(sorted((heavy | {{f"discreet.{{name}}" for name in own}}) & set(sys.modules)), file=sys.stderr)
 """

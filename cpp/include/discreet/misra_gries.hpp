@@ -87,8 +87,10 @@ class MisraGries {
   void add_each(size_t n, HashOf&& hash_of, Equal&& equal, Absent&& absent) {
     total_ += n;
     uint64_t* counts = counts_.data();
-    const auto add = [&](size_t i) {
-      const uint32_t position = table_.find_where(hash_of(i), [&](uint32_t p) { return equal(i, p); });
+    const auto add = [&](size_t i, uint32_t likely) {
+      const uint32_t position = likely != Table::kNone && table_.live(likely) && equal(i, likely)
+                                    ? likely
+                                    : table_.find_where(hash_of(i), [&](uint32_t p) { return equal(i, p); });
       if (position != Table::kNone) {
         ++counts[position];
       } else {
@@ -99,10 +101,11 @@ class MisraGries {
     size_t i = 0;
     if (table_.positions() >= kFar)
       for (; i + kAhead <= n; i += kAhead) {
-        fetch(i, hash_of);
-        for (size_t j = i; j < i + kAhead; ++j) add(j);
+        uint32_t likely[kAhead];
+        fetch(i, hash_of, likely);
+        for (size_t j = 0; j < kAhead; ++j) add(i + j, likely[j]);
       }
-    for (; i < n; ++i) add(i);
+    for (; i < n; ++i) add(i, Table::kNone);
   }
   void add_block(const Key* keys, const uint64_t* hashes, size_t n) {
     add_each(
@@ -215,8 +218,7 @@ class MisraGries {
 
   // Asks for what the next kAhead events will touch: the tags of each group, then keys and counters, then bytes apart.
   template <class HashOf>
-  void fetch(size_t i, HashOf&& hash_of) const {
-    uint32_t positions[kAhead];
+  void fetch(size_t i, HashOf&& hash_of, uint32_t* positions) const {
     for (size_t j = 0; j < kAhead; ++j) table_.prefetch(hash_of(i + j));
     for (size_t j = 0; j < kAhead; ++j) {
       positions[j] = table_.likely(hash_of(i + j));

@@ -207,7 +207,7 @@ class Mechanism(abc.ABC):
         """The published part of what was drawn."""
         keep, shards = np.asarray(drawn.keep), drawn.shards
         return Release(
-            published_type(taken(drawn.raw.items, np.flatnonzero(keep))),
+            published_type(drawn.raw.items if keep.all() else taken(drawn.raw.items, np.flatnonzero(keep))),
             drawn.noisy[keep],
             dataclasses.replace(self.guarantee, seeded=source.seeded),
             drawn.error_model or self._error_model_of(int(np.count_nonzero(keep))),

@@ -1,4 +1,4 @@
-"""The same rows make the same release, however they are stored, read ahead and batched: for a seeded source, exactly."""
+"""The same rows make the same release, however they are stored, read ahead and batched: for a seeded source exactly."""
 
 import numpy as np
 import pyarrow as pa
