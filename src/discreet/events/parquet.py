@@ -15,7 +15,7 @@ from discreet.events.source import ByteSource
 
 __all__ = ["read_parquet"]
 
-PLAIN_ROWS = 1 << 14
+PLAIN_ROWS = 1 << 15
 PLAIN_BYTES = 1 << 24
 DICTIONARY_ROWS = 1 << 22
 _T = TypeVar("_T")

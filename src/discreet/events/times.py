@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import math
 import re
-import zoneinfo
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -85,6 +84,8 @@ class Every:
         if found is None or int(found[1]) == 0:
             raise ParameterError(f"every must be a whole number and s, m, h, d, w or mo, as in 1d, not {self.text!r}")
         if self.zone is not None:
+            import zoneinfo
+
             try:
                 zoneinfo.ZoneInfo(self.zone)
             except (ValueError, OSError, TypeError, KeyError):

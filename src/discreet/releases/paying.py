@@ -18,7 +18,6 @@ Before either, `check_payer` refuses what no ledger could record. Everything els
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -61,6 +60,8 @@ class Bill:
         """What the ledger keeps of the request."""
         if self.request is None:
             return None
+        import hashlib
+
         return hashlib.sha256(json.dumps(self.request, sort_keys=True, default=repr).encode()).hexdigest()
 
 
