@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 import pyarrow as pa
-from turns import calls_in_turns, machine, timed
+from turns import calls_in_turns, machine, timed, took
 
 import discreet as dc
 from discreet.continual._factors import Buffered, Factor, SquareRoot, Tree
@@ -273,12 +273,11 @@ def late(arguments: argparse.Namespace) -> None:
         histogram.step([])
     for number in range(3):
         items = [f"item {number} {i}" for i in range(500)]
-        start = time.perf_counter()
-        histogram.step(items)
-        print(f"500 items at tick {histogram.tick:,}: {(time.perf_counter() - start) * 1e3:.1f} ms", flush=True)
-    factor, start = Buffered(2**15), time.perf_counter()
-    factor.replay(factor.start(500), 19_999, factor.sigma(RHO), seeded_source(1))
-    print(f"noise of 500 items run through 19,999 ticks: {(time.perf_counter() - start) * 1e3:.1f} ms")
+        seconds = took(lambda: histogram.step(items)).seconds  # noqa: B023
+        print(f"500 items at tick {histogram.tick:,}: {seconds * 1e3:.1f} ms", flush=True)
+    factor = Buffered(2**15)
+    seconds = took(lambda: factor.replay(factor.start(500), 19_999, factor.sigma(RHO), seeded_source(1))).seconds
+    print(f"noise of 500 items run through 19,999 ticks: {seconds * 1e3:.1f} ms")
 
 
 def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path: str) -> None:
