@@ -465,7 +465,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             else:
                 changes.append(("half the cut", _other_cut(lambda cut: 1 + cut // 2)))
             if scheme.factor.lattice > 1 and scheme.factor.horizon > _LATE:
-                changes.append(("late items with half the noise before", _less_before))
+                changes.append(("late items without the noise before", _less_before))
         elif isinstance(scheme, Sparse):
             changes += [("half the noise of AboveThreshold", _impatient), ("choices without a limit", _unlimited)]
         elif isinstance(scheme, Factored):
@@ -510,7 +510,7 @@ def _other_cut(lower: Callable[[int], int]) -> Callable[[Any], None]:
 
 def _less_before(scheme: Any) -> None:
     join = scheme.factor.join
-    scheme.factor.join = lambda size, tick, sigma, source: join(size, tick, sigma / 2, source)
+    scheme.factor.join = lambda size, tick, sigma, source: join(size, tick, sigma / 1000, source)
 
 
 def _fresh(scheme: Any) -> None:
