@@ -1,6 +1,6 @@
 """Items a second of the summaries on one core, beside what else a user could run. See docs/benchmarks.md.
 
-    python benchmarks/summaries.py [--quick] [--items 10000000] [--rounds 5] [--json out/summaries.json]
+    python benchmarks/summaries.py [--quick] [--shapes] [--items 10000000] [--rounds 5] [--json out/summaries.json]
 
 One process pinned to one core; every row is run `--rounds` times, in turn with the others, and shows its median.
 """
@@ -16,8 +16,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import argparse
 import collections
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -228,9 +229,62 @@ def show(title: str, rows: list[Row], items: int) -> list[dict[str, Any]]:
     return records
 
 
+# ---- streams that are slow ---------------------------------------------------------------------------------------
+
+
+def all_different(items: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.arange(items, dtype=np.int64) * 2_654_435_761
+
+
+def all_decrements(items: int, capacity: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """As many decrements of all counters as a stream can have, in bursts.
+
+    Every counter is raised to a height, then so many new items come that each of them decrements all: one of
+    capacity + 1 events, and each takes a scan of the table.
+    """
+    height = max(1, min(64, items // (2 * capacity)))
+    rounds = -(-items // (height * (capacity + 1)))
+    raised = np.tile(np.arange(capacity, dtype=np.int64), height)
+    fresh = (1 << 40) + np.arange(rounds * height, dtype=np.int64).reshape(rounds, height)
+    return np.concatenate([np.tile(raised, (rounds, 1)), fresh], axis=1).ravel()[:items]
+
+
+def shapes(items: int, rounds: int, capacities: Sequence[int]) -> list[dict[str, Any]]:
+    """Integers in several shapes, beside polars' exact counting of the same column: nanoseconds an item."""
+    fixed = {
+        "Zipf 1.1": zipf(1.1, items, np.random.default_rng(11)).astype(np.int64) * 2_654_435_761,
+        "Zipf 0.8": zipf(0.8, items, np.random.default_rng(8)).astype(np.int64) * 2_654_435_761,
+        "all different": all_different(items),
+    }
+    records: list[dict[str, Any]] = []
+    print(f"{'':16}{'capacity':>10}{'MisraGries':>12}{'SpaceSaving':>12}{'polars exact':>14}   ns/item")
+    for capacity in capacities:
+        first = 0.0
+        for name, column in {**fixed, "decrements": all_decrements(items, capacity)}.items():
+            frame = pl.DataFrame({"item": column})
+            rows = [
+                Row("MisraGries", partial(_counted, dc.MisraGries, capacity, column)),
+                Row("SpaceSaving", partial(_counted, dc.SpaceSaving, capacity, column)),
+                Row("polars exact", partial(polars_top, frame)),
+            ]
+            measure(rows, rounds)
+            cost = [row.median / items * 1e9 for row in rows]
+            first = first or cost[0]
+            told = f"   {cost[2] / cost[0]:.2f} times polars, {cost[0] / first:.1f} of Zipf 1.1"
+            print(f"{name:16}{capacity:10,}{cost[0]:12.1f}{cost[1]:12.1f}{cost[2]:14.1f}" + told)
+            names = [row.name for row in rows]
+            records.append({"shape": name, "capacity": capacity, **dict(zip(names, cost, strict=True))})
+    return records
+
+
+def _counted(kind: Any, capacity: int, column: Any) -> Any:
+    return fed(kind(capacity, seed=1), column)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a million items, one round, one skew")
+    parser.add_argument("--shapes", action="store_true", help="slow streams and large capacities instead")
     parser.add_argument("--items", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write the figures there too")
@@ -243,6 +297,10 @@ def main() -> None:
     os.sched_setaffinity(0, {core})
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
+    if arguments.shapes:
+        print(f"{items:,} integers, core {core}; {machine()}; medians of {rounds} in turns")
+        write(arguments.json, shapes(items, rounds, (CAPACITY, 1 << 16, 1 << 18, 1 << 20)))
+        return
     print(
         f"{items:,} items over {DOMAIN:,}, capacity {CAPACITY}, core {core}; {machine()}; medians of {rounds} in turns"
     )
@@ -266,9 +324,13 @@ def main() -> None:
             if kind.startswith("dictionary"):
                 value = plain_median / rows[0].median
                 print(f"  MisraGries on a dictionary is {value:.2f} times plain strings (aim: 1.5)")
-    if arguments.json:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(records, indent=2) + "\n")
+    write(arguments.json, records)
+
+
+def write(path: Path | None, records: list[dict[str, Any]]) -> None:
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(records, indent=2) + "\n")
 
 
 if __name__ == "__main__":
