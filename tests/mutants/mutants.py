@@ -276,8 +276,8 @@ MULTIPARTY = in_package(
      "if False:", ("tests/unit/multiparty/test_shuffled_rounds.py",)),
     ("local_hashing.py", "liars do half of what they can", "return np.minimum(count, support) * (1 - 1 / g) / gap",
      "return np.minimum(count, support) * (1 - 1 / g) / gap / 2", ("tests/unit/multiparty/test_hostile_messages.py",)),
-    ("stream_aggregator.py", "steps without a sample are sure", "variances += worth**2 * sampled / self.stream.epoch_steps",
-     "variances += worth**2 * len(rows)", ("tests/unit/multiparty/test_stream_monitor.py",)),
+    ("stream_aggregator.py", "steps without a sample are sure", "variances += self._worth**2 * unsure / self.stream._steps_a_sample",
+     "variances += 0 * unsure", ("tests/unit/multiparty/test_stream_monitor.py",)),
     ("estimates.py", "intervals around the consistent values", "replace(self, values=self.unbiased)._around(confidence)",
      "self._around(confidence)", ("tests/unit/multiparty/test_consistent_estimates.py",)),
 )  # fmt: skip
@@ -337,8 +337,8 @@ NOISE = in_package(
     ("selection.py", "the acceptance is left out", "if x == 0 or is_below(", "if x >= 0 or is_below(", ("tests/unit/noise/test_selection.py",)),
     ("source.py", "the offset is published without noise", "a0 = alpha + source.discrete_laplace(scale)", "a0 = alpha + 0 * source.discrete_laplace(scale)",
      audited("OffsetRelease")),
-    ("places.py", "absent places pass one step later", "count = source.discrete_laplace_exceedances(size - len(present), scale, cut)",
-     "count = source.discrete_laplace_exceedances(size - len(present), scale, cut + 1)", (LAWS, "-k", "universe", *audited("Samplers"))),
+    ("places.py", "absent places pass one step later", "count = exceedances(size - len(present), scale, cut)",
+     "count = exceedances(size - len(present), scale, cut + 1)", (LAWS, "-k", "universe", *audited("Samplers"))),
     ("response.py", "rounded against privacy", "other = -(-(_ONE * q) // ((1 << _BITS) + q * (choices - 1)))",
      "other = (_ONE * q) // ((1 << _BITS) + q * (choices - 1))", ("tests/unit/noise", "tests/exhaustive/test_pan_laws_exhaustive.py", "tests/unit/multiparty/test_multiparty_protocols.py")),
 )  # fmt: skip
