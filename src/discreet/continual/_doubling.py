@@ -59,6 +59,17 @@ class Doubling(Factor):
         self.of_epoch = cache(lambda epoch: make(2**epoch))
         self.totals = make(EPOCHS)
 
+    def sigma(self, rho: float, items: int = 1) -> Fraction:
+        sigma = super().sigma(rho, items)
+        try:
+            self.noises(EPOCHS - 1, sigma)  # the longest epoch has the widest noise: not to be found out when it begins
+        except ParameterError:
+            raise ParameterError(
+                "the budget is too small, or max_weight too large, for any number of ticks: noise overflows; give a "
+                'horizon, or mechanism="tree" for a histogram'
+            ) from None
+        return sigma
+
     def noises(self, epoch: int, sigma: Fraction) -> tuple[CorrelatedNoise, CorrelatedNoise]:
         """What hides an event of that epoch: the noise of the epoch, and that of the totals, which it enters once."""
         inside, over = self.of_epoch(epoch), self.totals

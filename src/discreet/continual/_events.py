@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet.continual._people import ValuesSeen
 from discreet.errors import DataError
 from discreet.events.items import (
     Item,
@@ -106,21 +107,19 @@ def weighted_counts(
         if _sizes(weights) != _sizes(events):
             raise DataError("weights must have one number for each item of an event")
         amounts = amounts[places]
-    codes, values = _encoded(items)
-    kept = np.arange(len(codes)) if parents is None else np.zeros(0, np.int64)
+    # Numbers for items, and -1 for what cannot be one, by the rules of every count: `_flattened` refused nulls.
+    seen = ValuesSeen("events")
+    codes = seen.of(items, "skip" if isinstance(items, list) else "error")
+    values: list[Item] = seen.values()
+    inside = np.array([domain is None or value in domain for value in values], bool)
+    rows = np.flatnonzero(codes >= 0)
+    rows = rows[inside[codes[rows]]]
     if parents is not None:
-        inside = np.array([domain is None or value in domain for value in values], bool)
-        rows = np.flatnonzero(inside[codes]) if len(codes) else np.zeros(0, np.int64)
-        kept = rows[_kept(codes[rows], len(values), parents[rows], most)]
+        rows = rows[_kept(codes[rows], len(values), parents[rows], most)]
     sums = np.zeros(len(values), np.int64)
-    np.add.at(sums, codes[kept], amounts[kept])
-    there = np.bincount(codes[kept], minlength=len(values)) > 0
-    found = [
-        (value, int(total))
-        for value, total, is_there in zip(values, sums, there, strict=True)
-        if is_there and value is not None and (domain is None or value in domain)
-    ]
-    return [value for value, _ in found], np.array([total for _, total in found], np.int64)
+    np.add.at(sums, codes[rows], amounts[rows])
+    there = np.flatnonzero(np.bincount(codes[rows], minlength=len(values)))
+    return [values[number] for number in there.tolist()], sums[there]
 
 
 def _held(given: Any, role: str) -> Any:
@@ -128,7 +127,10 @@ def _held(given: Any, role: str) -> Any:
     column = prepare_column(given)
     if is_arrow(column) or isinstance(column, np.ndarray):
         return column
-    return [list(row_items(value) or []) if is_several(value) else value for value in listed(column, role)]
+    each = listed(column, role)
+    if any(isinstance(value, set | frozenset) for value in each):
+        raise DataError("items and their weights go together by their order, which a Python set lacks: give lists")
+    return [list(row_items(value) or []) if is_several(value) else value for value in each]
 
 
 def _values(column: Any) -> list[Any]:
@@ -138,6 +140,8 @@ def _values(column: Any) -> list[Any]:
 
 
 def _sizes(column: Any) -> list[int]:
+    if is_arrow(column):  # without a look at what is in the lists, which may be no text
+        return [size for chunk in arrow_chunks(column) for size in pc.list_value_length(chunk).to_pylist()]
     return [len(row) for row in _values(column)]
 
 

@@ -155,7 +155,8 @@ class HeavyHitters(ListedOverTime):
             if mechanism == "chan":
                 raise ParameterError('noise of mechanism "chan" grows with its counters: give capacity, not memory')
             room = Memory(memory, SKETCH_MEMORY).room
-            capacity = counters_in(room // self._shape(2 ** (EPOCHS - 1) if self._in_epochs else self._span(1))[2])
+            spans = [2**epoch for epoch in range(EPOCHS)] if self._in_epochs else [self._span(1)]
+            capacity = counters_in(room // max(self._shape(span)[2] for span in spans))
         self.capacity = whole_number("capacity", MECHANISMS[mechanism] if capacity is None else capacity, 1, 2**30)
         self._plan = cache(self._planned)
         self._adopt(1)

@@ -436,7 +436,7 @@ class Histogram(ListedOverTime):
         model = ErrorModel(
             law,
             summary_below=0.0 if self._scheme.complete else math.inf,
-            lowest=0 if self._domain is not None else 1,
+            lowest=0 if self._domain is not None or self.max_weight > 1 else 1,  # weights may be 0
         )
         result = Release(
             items,

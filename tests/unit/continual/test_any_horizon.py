@@ -108,5 +108,5 @@ def test_memory_decides_the_counters():
     small, large = (HeavyHitters(365, BUDGET, memory=memory).capacity for memory in ("200MB", "2GB"))
     assert small < large
     assert large & (large - 1) == 0
-    assert HeavyHitters(None, BUDGET, memory="2GB").capacity == large  # the largest epoch has as many levels
+    assert HeavyHitters(None, BUDGET, memory="2GB").capacity == large  # of five levels at most
     assert HeavyHitters(365, BUDGET).capacity == 65_536

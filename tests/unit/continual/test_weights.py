@@ -58,6 +58,25 @@ def test_bad_weights_are_errors_before_anything_counts(events, weights):
     assert histogram.not_private_counts() == {}
 
 
+def test_an_item_is_what_it_is_without_weights():
+    """Text that is none and long items are left out, and columns of other types refused, as wherever items count."""
+    offsets, text = np.array([0, 2, 4], np.int32), b"\xff\xfeab"
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text)])
+    assert counted(broken, [1, 2]) == {"ab": 2}
+    assert counted(pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), broken), [[1], [2]]) == {"ab": 2}
+    assert counted(pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), broken), [[1, 2]]) == {"ab": 2}
+    for events in (["b", "x" * 9000], pa.array(["b", "x" * 9000])):
+        assert counted(events, [1, 2]) == {"b": 1}
+    assert counted([["x" * 9000, "b"]], [[1, 2]]) == {"b": 2}
+    null = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
+    for events in (pa.array([1.5, 2.0]), pa.array([True, False]), pa.array([[1.5], [2.0]]), null, [{"a"}, {"b"}]):
+        histogram = Histogram(5, BUDGET, None, 2, max_weight=5)
+        nested = isinstance(events, list) or pa.types.is_list(events.type)
+        with pytest.raises(dc.DataError):
+            histogram.step(events, weights=[[1], [1]] if nested else [1, 1])
+        assert histogram.not_private_counts() == {}
+
+
 def test_what_is_refused():
     with pytest.raises(dc.ParameterError, match="max_weight"):
         Histogram(5, BUDGET, None, 1).step(["a"], weights=[1])
@@ -67,6 +86,13 @@ def test_what_is_refused():
     for wrong in (0, 1.5, 2**21):
         with pytest.raises(dc.ParameterError, match="max_weight"):
             Histogram(5, BUDGET, None, 1, max_weight=wrong)
+    # Noise of a later epoch would overflow: said before anything is paid, not when that epoch begins.
+    for domain in (None, ["a"]):
+        with pytest.raises(dc.ParameterError, match="max_weight too large"):
+            Histogram(None, dc.Budget(1.0, 1e-6), domain, 1, max_weight=2**16)
+        heavy = Histogram(None, dc.Budget(1.0, 1e-6), domain, 1, max_weight=2**16, mechanism="tree")
+        assert heavy.error(2**24 - 1) > heavy.error(1)
+    assert Histogram(None, dc.Budget(1.0, 1e-6), None, 1, max_weight=60).error(2**24 - 1) > 0
 
 
 def test_one_event_raises_at_most_d_counts_by_at_most_its_weight():
@@ -97,6 +123,11 @@ def test_noise_and_cut_are_for_the_heaviest_event(mechanism, horizon):
     known = Histogram(horizon, dc.Budget.zcdp(0.1), ["a"], 1, max_weight=10, mechanism=mechanism)
     plain = Histogram(horizon, dc.Budget.zcdp(0.1), ["a"], 1, mechanism=mechanism)
     assert known.error(7) == pytest.approx(10 * plain.error(7), rel=0.05)
+
+
+def test_an_item_of_weight_0_has_a_count_of_0():
+    histogram = Histogram(5, BUDGET, None, 1, max_weight=2, source=seeded_source(1))
+    assert histogram.step(["a"], weights=[0]).error_model.lowest == 0
 
 
 def test_weights_are_published_and_survive_a_restart():
