@@ -125,8 +125,9 @@ TEST_CASE("A large table counts blocks as it counts single events, and keys take
   REQUIRE(found.size() == expected.size());
   bool same = true;
   for (size_t i = 0; i < found.size(); ++i)
-    same &= found[i].count == expected[i].count && found[i].hash == expected[i].hash &&
-            std::string(found[i].key.data, found[i].key.size) == std::string(expected[i].key.data, expected[i].key.size);
+    same &=
+        found[i].count == expected[i].count && found[i].hash == expected[i].hash &&
+        std::string(found[i].key.data, found[i].key.size) == std::string(expected[i].key.data, expected[i].key.size);
   CHECK(same);
 }
 
