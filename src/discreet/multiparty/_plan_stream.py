@@ -120,7 +120,8 @@ def _moments(stream: Stream, steps: int, blocks: list[float]) -> Iterator[tuple[
         since = 0 if stream.window is None else steps * moment // _MOMENTS
         time = since + (steps * moment // _MOMENTS if stream.window is None else steps)
         first, end = -(-since // b), time // b
-        variance = sum(blocks[block.level] for block in block_cover(first, end, stream.levels, lambda _: True))
+        cover = block_cover(first, end, stream.levels, lambda _: True, range(first, end))
+        variance = sum(blocks[block.level] for block in cover)
         # Moments are any: half an epoch is open at the end, and of a window at the beginning.
         unsure = b / 2 * (1 if stream.window is None else 2) if b > 1 else 0.0
         if stream.samples:

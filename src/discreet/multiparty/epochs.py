@@ -6,7 +6,8 @@ j * 2^level to (j+1) * 2^level - 1, so every step lies in exactly one block of e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 __all__ = ["Block", "Spans", "block_cover", "doubling_levels", "levels_for"]
@@ -54,26 +55,32 @@ def doubling_levels(epoch: int) -> int:
     return levels_for(1 << max(0, epoch.bit_length() - 1))
 
 
-def block_cover(first: int, end: int, levels: int, known: Callable[[Block], bool]) -> Iterator[Block]:
+def block_cover(
+    first: int, end: int, levels: int, known: Callable[[Block], bool], told: Sequence[int]
+) -> Iterator[Block]:
     """The known blocks that cover the epochs from `first` to before `end`, as few as possible.
 
     Where a block is not known its halves are tried, down to single epochs; what is left out is covered by nothing.
-    At most 2 * levels blocks if all are known.
+    At most 2 * levels blocks if all are known. `told` are epochs in order, of which every known block has one or more:
+    where there are none nothing is looked for, so whoever tells of two epochs far apart makes no work in between.
     """
+
+    def parts(block: Block) -> Iterator[Block]:
+        place = bisect_left(told, block.first)
+        if place == len(told) or told[place] >= block.end:
+            return
+        if known(block):
+            yield block
+        elif block.level:
+            for half in block.halves:
+                yield from parts(half)
+
     while first < end:
         level = levels - 1
         while first % (1 << level) or first + (1 << level) > end:
             level -= 1
-        yield from _known_parts(Block(level, first >> level), known)
+        yield from parts(Block(level, first >> level))
         first += 1 << level
-
-
-def _known_parts(block: Block, known: Callable[[Block], bool]) -> Iterator[Block]:
-    if known(block):
-        yield block
-    elif block.level:
-        for half in block.halves:
-            yield from _known_parts(half, known)
 
 
 class Spans:

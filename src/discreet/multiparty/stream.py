@@ -87,8 +87,8 @@ class Stream(Protocol):
                 whole_number(name, getattr(self, name), b, MAX_TIME)
         if whole_number("rows", self.rows, 1, 255) % 2 == 0:
             raise ParameterError(f"rows must be odd, so that they have a median, not {self.rows}")
-        if self.sample_share != 0 or isinstance(self.sample_share, bool):
-            object.__setattr__(self, "sample_share", probability("sample_share", self.sample_share))
+        none = self.sample_share == 0 and not isinstance(self.sample_share, bool)  # 0 and 0.0 are one stream
+        object.__setattr__(self, "sample_share", 0.0 if none else probability("sample_share", self.sample_share))
         if self.columns is None:
             object.__setattr__(self, "columns", 4 if self.doubling else math.isqrt(self.levels - 1) + 1)
         whole_number("columns", self.columns, 1, MAX_CELLS)

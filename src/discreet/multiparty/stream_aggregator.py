@@ -208,7 +208,8 @@ class StreamAggregator:
         # Epochs of which no block was heard are not looked through: before a party joined there may be millions.
         first = max(-(-since // b), min((block.first for block in voice.blocks), default=0))
         end = min(time // b, max((block.end for block in voice.blocks), default=0))
-        for block in block_cover(first, end, self.stream.levels, known):
+        told = sorted(block.j for block in voice.blocks if block.level == 0)  # a packet with a block has its last epoch
+        for block in block_cover(first, end, self.stream.levels, known, told):
             sampled.append((last, block.first * b))
             last = block.end * b
             width, seed = self.stream.width(block.level), self.stream.block_seed(number, block, track)

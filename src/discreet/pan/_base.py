@@ -147,6 +147,12 @@ class PanEstimator:
         """What a release would be asked, checked: nothing here; `t` or `k` where it may be chosen at the release."""
         return {}
 
+    def _asked_before(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """What a release was asked, checked; that it may be too late to ask it again does not matter."""
+        ask: Any = self.question
+        question: dict[str, Any] = ask(**asked)
+        return question
+
     def _answer(self, **asked: Any) -> Any:
         """One release of the planned ones, for this question; what is wrong with it is refused before it is spent."""
         with self._lock:
@@ -295,8 +301,7 @@ class PanEstimator:
             made._released = whole_number("released", header["released"], 0, releases)
             made._seeded = bool(header["seeded"])
             made._last = None if last is None else made._unpack(last)
-            ask: Any = made.question
-            made._answered = {} if last is None else ask(**header.get("answered", made._usual))
+            made._answered = {} if last is None else made._asked_before(header.get("answered", made._usual))
             saved = saved_charge(header.get("charge"))
             if (last is None) != (made._released == 0) or made._table.erased != (made._released == releases):
                 raise CorruptStateError("state does not agree with itself about its releases")

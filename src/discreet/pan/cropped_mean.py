@@ -90,10 +90,13 @@ class CroppedMean(SampledBits):
 
     def question(self, t: int | None = None) -> dict[str, Any]:
         """The t that a release is asked; by default the one of the state."""
-        asked = whole_number("t", self._t if t is None else t, 1, self._modulus)
-        if asked < self._modulus and self.intrusions:
+        question = self._asked_before({"t": self._t if t is None else t})
+        if question["t"] < self._modulus and self.intrusions:
             raise ParameterError("after an announced intrusion only the t that the state was made with can be answered")
-        return {"t": asked}
+        return question
+
+    def _asked_before(self, asked: dict[str, Any]) -> dict[str, Any]:
+        return {"t": whole_number("t", asked["t"], 1, self._modulus)}
 
     @property
     def _usual(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ def test_levels_suffice_and_the_top_one_is_needed(epochs):
 def test_covers(levels):
     for first in range(20):
         for end in range(first, min(first + 2**levels, 40) + 1):
-            blocks = list(block_cover(first, end, levels, lambda block: True))
+            blocks = list(block_cover(first, end, levels, lambda block: True, range(first, end)))
             assert [e for block in blocks for e in range(block.first, block.end)] == list(range(first, end))
             assert len(blocks) <= 2 * levels
             assert all(block.level < levels for block in blocks)
@@ -24,8 +24,21 @@ def test_covers(levels):
 
 def test_a_block_that_is_missing_is_replaced_by_its_halves():
     missing = {Block(2, 0), Block(1, 1), Block(0, 3)}
-    blocks = list(block_cover(0, 8, 3, lambda block: block not in missing))
+    blocks = list(block_cover(0, 8, 3, lambda block: block not in missing, range(8)))
     assert blocks == [Block(1, 0), Block(0, 2), Block(2, 1)]
+
+
+@pytest.mark.parametrize("told", [[], [0], [5], [0, 13], [3, 4, 5, 12], [0, 1, 2, 3, 15]])
+def test_epochs_that_nobody_told_of_make_no_work(told):
+    """The same blocks as from looking everywhere; every packet has the blocks that end with one of its epochs."""
+    packets = {Block(level, j) for level in range(4) for j in range(16) if Block(level, j).end - 1 in told}
+    found, everywhere = (list(block_cover(0, 16, 4, packets.__contains__, e)) for e in (told, range(16)))
+    assert found == everywhere
+    asked = []
+    far = [0, 2**30]
+    known = {Block(0, epoch) for epoch in far}
+    assert list(block_cover(0, 2**31, 31, lambda b: asked.append(b) or b in known, far)) == [Block(0, e) for e in far]
+    assert len(asked) == 2 * 31
 
 
 def test_spans():

@@ -12,6 +12,7 @@ import pytest
 import discreet as dc
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.multiparty import HierarchicalStream, Stream, Strings, protocol_from_dict
+from discreet.multiparty.epochs import Block
 from discreet.multiparty.messages import Message
 from discreet.multiparty.packets import Packet, write_packet
 from discreet.noise import seeded_source
@@ -178,6 +179,25 @@ def test_without_samples_only_whole_epochs_count(kind, columns):
         lower, upper = found.bounds()
         truth = np.bincount(columns[0][:time], minlength=SIZE)
         assert ((lower <= truth) & (truth <= upper)).all()
+
+
+def test_no_samples_are_no_samples_however_they_are_written():
+    streams = [Stream("r", dc.Budget(1.0), 10, epoch_steps=10, sample_share=none) for none in (0, 0.0, -0.0)]
+    assert len({stream.digest for stream in streams}) == 1
+    assert streams[0].aggregator().receive(streams[1].party(0).feed([1] * 10))
+
+
+def test_one_party_that_tells_of_two_epochs_far_apart_makes_no_work_in_between(monkeypatch):
+    """Nothing was told in between, where a loop over 2^24 epochs would stop all estimates for a minute."""
+    far = 2**16
+    stream = Stream("r", dc.Budget(1e6), 4, columns=1)
+    aggregator = stream.aggregator()
+    for number, start in ((0, far + 1), (1, far + 1), (7, 0), (7, far)):
+        aggregator.receive(stream.party(number, start=start, source=seeded_source(1)).feed([1]))
+    halves, looked = Block.halves.fget, []
+    monkeypatch.setattr(Block, "halves", property(lambda block: looked.append(block) or halves(block)))
+    assert aggregator.estimate([1], far + 2).values == pytest.approx(4, abs=0.1)
+    assert len(looked) < 4 * stream.levels
 
 
 def test_one_party_errs_less_without_samples():

@@ -124,6 +124,18 @@ def test_what_was_asked_is_in_the_state():
         again.release(k=6)
 
 
+def test_what_was_asked_before_an_announced_intrusion_stays_in_the_state():
+    """It cannot be asked any more, and the state goes on."""
+    made = PAN.CroppedMean(10, 3, budget=ONE, releases=2, announced_intrusions=1)
+    made.release(t=2)
+    made.announce_intrusion()
+    again = PAN.CroppedMean.from_bytes(made.to_bytes())
+    assert again.to_bytes() == made.to_bytes()
+    with pytest.raises(dc.ParameterError, match="announced intrusion"):
+        again.release(t=2)
+    again.release()
+
+
 def test_a_state_with_a_wrong_question_is_corrupt():
     made = fed(PAN.Incidence(3000, max_count=60, budget=ONE))
     made.release(t=5)
