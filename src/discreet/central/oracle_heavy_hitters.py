@@ -32,6 +32,7 @@ from discreet.summaries.tracked_oracle import FrequencyOracle, OracleStatement, 
 __all__ = ["OracleHeavyHitters"]
 
 _LENGTHS = (0, 1, 10, 1000, 10**6, 10**9, 10**12)
+_MOST = 2**60
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class OracleHeavyHitters(Mechanism):
         given = guarded(self._empty, "error", length, items, self.deltas.hashing)
         if not isinstance(given, tuple) or len(given) != 2:
             raise ParameterError("error of an oracle returns two whole numbers: below, above")
-        below, above = (whole_number("error of the oracle", error, 0) for error in given)
+        below, above = (whole_number("error of the oracle", error, 0, _MOST) for error in given)
         return below, above
 
     def untracked(self, length: int) -> int:
@@ -217,4 +218,7 @@ class OracleHeavyHitters(Mechanism):
         noisy = np.zeros(0, np.int64)
         if len(raw):
             noisy = summary.estimates_from(raw.items.to_pylist(), cells)
-        return Drawn(raw, noisy, noisy - (offset or 0) >= self.threshold, offset, error_model=model)
+        # As Python's integers: an oracle may return any of 64 bits, and a difference of them may wrap around.
+        cut = self.threshold + (offset or 0)
+        keep = np.array([estimate >= cut for estimate in noisy.tolist()], np.bool_)
+        return Drawn(raw, noisy, keep, offset, error_model=model)

@@ -103,25 +103,29 @@ def asked(oracle: Any, method: str, *arguments: Any) -> npt.NDArray[np.int64]:
     """What a method of an oracle returns, as 64-bit integers in an array of their own; DataError if it is none."""
     import numpy as np
 
-    given = np.asarray(guarded(oracle, method, *arguments))
+    given: npt.NDArray[Any] = guarded(oracle, method, *arguments, then=np.asarray)
     if given.dtype.kind not in "iu" or given.dtype == np.uint64:
         raise DataError(f"{method} of an oracle returns integers of at most 64 bits, not {given.dtype.name}")
     return given.astype(np.int64)
 
 
-def guarded(oracle: Any, method: str, *arguments: Any) -> Any:
-    """A call of an oracle's method; what it raises may quote items, so its words do not pass."""
+def guarded(oracle: Any, method: str, *arguments: Any, then: Callable[[Any], Any] | None = None) -> Any:
+    """A call of an oracle's method; what it raises may quote items, so its words do not pass.
+
+    Only `error` is asked without items: what it says of its parameters in an error of ours, may be read.
+    """
 
     def call() -> Any:
-        return getattr(oracle, method)(*arguments)
+        given = getattr(oracle, method)(*arguments)
+        return given if then is None else then(given)
 
-    return _without_words(call, f"{method} of the oracle failed")
+    return _without_words(call, f"{method} of the oracle failed", DiscreetError if method == "error" else MemoryError)
 
 
-def _without_words(call: Callable[[], T], failed: str) -> T:
+def _without_words(call: Callable[[], T], failed: str, passing: type[Exception] = MemoryError) -> T:
     try:
         return call()
-    except (DiscreetError, MemoryError):
+    except (passing, MemoryError):
         raise
     except Exception as error:
         kind = type(error).__name__

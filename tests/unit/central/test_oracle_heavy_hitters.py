@@ -146,6 +146,16 @@ class Quoting(ListedCounts):
         raise KeyError(f"secret {items}")
 
 
+class QuotingOurs(ListedCounts):
+    def estimate(self, items: Any, cells: Any) -> Any:
+        raise dc.DataError(f"secret {items}")
+
+
+class Ragged(ListedCounts):
+    def estimate(self, items: Any, cells: Any) -> Any:
+        return [[1], *([] for _ in items)]
+
+
 class Short(ListedCounts):
     def estimate(self, items: Any, cells: Any) -> Any:
         return cells[:1].repeat(len(items) + 1)
@@ -170,7 +180,7 @@ class NotWhole(ListedCounts):
         return np.full(len(items), np.nan)
 
 
-@pytest.mark.parametrize("oracle", [Growing, Quoting, Short, Fresh, Meddling, NotWhole])
+@pytest.mark.parametrize("oracle", [Growing, Quoting, QuotingOurs, Ragged, Short, Fresh, Meddling, NotWhole])
 def test_an_oracle_that_breaks_its_word_is_refused_from_then_on_and_quotes_nothing(oracle: Any) -> None:
     mechanism = OracleHeavyHitters(BUDGET, 2, oracle, stream_length=10)
     tracked = mechanism.track()
@@ -182,6 +192,31 @@ def test_an_oracle_that_breaks_its_word_is_refused_from_then_on_and_quotes_nothi
     for use in (lambda: tracked.update([1]), lambda: mechanism(tracked), tracked.not_private_counts, tracked.copy):
         with pytest.raises(dc.DataError, match="not known"):
             use()
+
+
+class Lowest(ListedCounts):
+    def estimate(self, items: Any, cells: Any) -> Any:
+        return np.full(len(items), np.iinfo(np.int64).min)
+
+
+def test_the_lowest_estimate_there_is_does_not_wrap_around_to_above_the_cut() -> None:
+    mechanism = OracleHeavyHitters(BUDGET, 2, Lowest)
+    tracked = mechanism.track()
+    tracked.update([1, 1, 2])
+    release = mechanism(tracked, seeded_source(1))
+    assert release.offset is not None
+    assert release.offset > 0
+    assert len(release) == 0
+
+
+class Boundless(ListedCounts):
+    def error(self, length: int, items: int, failure: float) -> tuple[int, int]:
+        return 0, 2**63
+
+
+def test_an_error_beyond_all_counts_is_refused_when_the_mechanism_is_made() -> None:
+    with pytest.raises(dc.ParameterError, match="error of the oracle"):
+        OracleHeavyHitters(BUDGET, 2, Boundless)
 
 
 def test_summaries_that_do_not_fit_are_refused() -> None:
