@@ -6,7 +6,7 @@ j * 2^level to (j+1) * 2^level - 1, so every step lies in exactly one block of e
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -94,21 +94,25 @@ class Spans:
 
     def overlaps(self, after: int, to: int) -> bool:
         """Whether any step of (after, to] is in the set."""
-        return self.count(after, to) > 0
+        place = bisect_right(self._spans, after, key=lambda span: span[1])
+        return place < len(self._spans) and self._spans[place][0] < to
 
     def add(self, after: int, to: int) -> None:
         """Add (after, to], which must not overlap; spans that touch become one."""
-        merged: list[tuple[int, int]] = []
-        for span in sorted([*self._spans, (after, to)]):
-            if merged and merged[-1][1] == span[0]:
-                merged[-1] = (merged[-1][0], span[1])
-            else:
-                merged.append(span)
-        self._spans = merged
+        spans = self._spans
+        place = bisect_left(spans, after, key=lambda span: span[0])
+        if place < len(spans) and spans[place][0] == to:
+            _, to = spans.pop(place)
+        if place and spans[place - 1][1] == after:
+            place -= 1
+            after, _ = spans.pop(place)
+        spans.insert(place, (after, to))
 
     def count(self, after: int, to: int) -> int:
         """How many steps of (after, to] are in the set."""
-        return sum(max(0, min(to, end) - max(after, start)) for start, end in self._spans)
+        first = bisect_right(self._spans, after, key=lambda span: span[1])
+        end = bisect_left(self._spans, to, first, key=lambda span: span[0])
+        return sum(min(to, span[1]) - max(after, span[0]) for span in self._spans[first:end])
 
     def forget(self, before: int) -> None:
         """Drop the steps up to `before`."""

@@ -243,15 +243,14 @@ class StreamAggregator:
         words: Words,
         values: Numbers,
     ) -> None:
-        """Every sampled step of the spans stands for b steps: +-b c."""
-        steps, answers = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint8)]
-        for _, packet in voice.packets.values():
-            for after, to in spans:
-                if packet.after < to and packet.to > after:
-                    inside = (packet.steps > after) & (packet.steps <= to)
-                    steps.append(packet.steps[inside])
-                    answers.append(packet.answers[inside])
-        rows, bits = np.concatenate(steps), np.concatenate(answers)
+        """Every sampled step of the spans, which are in order, stands for b steps: +-b c."""
+        packets = [packet for _, packet in voice.packets.values()]
+        rows = np.concatenate([np.zeros(0, np.uint64), *(packet.steps for packet in packets)])
+        bits = np.concatenate([np.zeros(0, np.uint8), *(packet.answers for packet in packets)])
+        after, to = np.array(spans, np.uint64).reshape(-1, 2).T
+        place = np.searchsorted(after, rows)  # of the span after the one that a step may be in
+        inside = (place > 0) & (rows <= np.append(np.uint64(0), to)[place])
+        rows, bits = rows[inside], bits[inside]
         mine = self.stream.track_of(number, rows) == track
         order, key = self.stream.order(track), self.stream.row_key(number, track)
         values += self._worth * _native.hadamard_sums(rows[mine], bits[mine], words, order, key)

@@ -1,5 +1,8 @@
 """Dyadic blocks against brute force."""
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 
 from discreet.multiparty.epochs import Block, Spans, block_cover, levels_for
@@ -53,3 +56,40 @@ def test_spans():
     assert spans.overlaps(7, 9)
     spans.forget(6)
     assert list(spans) == [(6, 8), (10, 12)]
+
+
+def test_spans_in_any_order_against_sets():
+    draw = np.random.default_rng(2)
+    for _ in range(200):
+        spans, steps = Spans(), set()
+        for after, length in draw.integers(0, (30, 5), (12, 2)).tolist():
+            told = set(range(after + 1, after + length + 2))
+            assert spans.overlaps(after, after + length + 1) == bool(told & steps)
+            if not told & steps:
+                spans.add(after, after + length + 1)
+                steps |= told
+            assert [step for start, end in spans for step in range(start + 1, end + 1)] == sorted(steps)
+            assert all(one[1] < two[0] for one, two in pairwise(spans))
+            assert spans.count(5, 20) == len(steps & set(range(6, 21)))
+
+
+def test_a_span_is_found_without_looking_at_all_others():
+    """Whoever tells about every second step has many spans; a message must not cost the more for it."""
+
+    class Counted(int):
+        compared = 0
+
+        def __lt__(self, other):
+            Counted.compared += 1
+            return int(self) < int(other)
+
+        def __gt__(self, other):
+            Counted.compared += 1
+            return int(self) > int(other)
+
+    spans = Spans([(Counted(2 * i), Counted(2 * i + 1)) for i in range(2**12)])
+    Counted.compared = 0
+    assert not spans.overlaps(Counted(2001), Counted(2002))
+    spans.add(Counted(2001), Counted(2002))
+    assert Counted.compared < 50
+    assert len(list(spans)) == 2**12 - 1
