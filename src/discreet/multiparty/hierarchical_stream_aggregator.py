@@ -64,7 +64,8 @@ class Moment(IntervalQuestions):
     def interval_counts(self, level: int, intervals: npt.ArrayLike) -> Estimates:
         """Unbiased counts of intervals of a level, by their numbers."""
         level = whole_number("level", level, 0, self._aggregator.stream.tracks - 1)
-        return self._aggregator._counts(level, np.asarray(intervals, np.uint64), self.since, self.time)
+        span = self._aggregator._span(self.time)  # refused when some of it was forgotten since
+        return self._aggregator._counts(level, np.asarray(intervals, np.uint64), *span)
 
     @cached_property
     def _coarsest(self) -> Estimates:

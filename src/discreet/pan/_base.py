@@ -200,7 +200,7 @@ class PanEstimator:
         budget covers this look and no other, so drop the estimator.
         """
         with self._lock:
-            if self._charge is not None:
+            if self._charge is not None and not self._table.erased:  # which cannot be announced, and costs nothing
                 for what, bill in self._beyond_the_plan(self.intrusions + 1).items():
                     self._charge.add(what, bill)
             self._table.rerandomise(self._native_source)

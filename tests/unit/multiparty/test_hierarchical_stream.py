@@ -306,6 +306,16 @@ def test_packets_that_something_happened_to(columns, share):
     assert 50 < refused < 400
 
 
+def test_a_moment_whose_steps_were_forgotten_does_not_count_the_rest(columns):
+    stream = exact(window=5)
+    aggregator = stream.aggregator()
+    aggregator.receive(stream.party(0, source=seeded_source(1)).feed(columns[0]))
+    moment = aggregator.at()
+    aggregator.advance(STEPS + 2)
+    with pytest.raises(ParameterError, match="forgotten"):
+        moment.range_count(0, SIZE - 1)
+
+
 def test_states_and_descriptions_go_on(columns):
     stream = exact(epoch_steps=2, window=9)
     again = protocol_from_dict(stream.to_dict())

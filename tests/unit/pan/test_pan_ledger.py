@@ -254,6 +254,14 @@ def test_a_state_with_a_broken_charge_is_corrupt(account):
     assert isinstance(made._table, _native.PanTable)
 
 
+def test_an_intrusion_after_the_last_release_is_refused_and_costs_nothing(account):
+    made = PAN.Density(10, budget=BUDGET, ledger=account, output_share=0.75)
+    made.release()
+    with pytest.raises(dc.ParameterError, match="erased"):
+        made.announce_intrusion()
+    assert account.spent().epsilon == 1.0
+
+
 # ---- copies ----------------------------------------------------------------------------------------------------------
 
 
