@@ -260,9 +260,8 @@ def test_an_item_of_one_person_is_shown_with_its_share_of_delta(most, keep):
     made = Histogram(T, BUDGET, mechanism="tree", base=2, unit=dc.User(most), keep_discovered=keep)
     scheme, share = made._scheme, BUDGET.delta / 2 / (T * most)
 
-    def shown(lower=0, each=None):
-        if each is not None:
-            scheme._each = each
+    def shown(lower=0, delta=scheme._delta):
+        scheme._delta = delta
         cut = type(scheme).cut
         scheme.cut = lambda tick: cut(scheme, tick) - lower
         seen, weights = outcomes(scheme, scheme.sigma, np.ones(T, int), 1)
@@ -276,4 +275,4 @@ def test_an_item_of_one_person_is_shown_with_its_share_of_delta(most, keep):
     assert sum(right) * most <= BUDGET.delta / 2
     assert max(shown(lower=1)) > share
     if most == 5:
-        assert max(shown(each=BUDGET.delta / 2 / T)) > share
+        assert max(shown(delta=BUDGET.delta / 2)) > share
