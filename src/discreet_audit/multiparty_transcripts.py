@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.multiparty import (
+    GridHierarchy,
     HadamardResponse,
     HierarchicalStream,
     Hierarchy,
@@ -28,6 +29,7 @@ from discreet.multiparty import (
     Stream,
     Strings,
 )
+from discreet.multiparty.hierarchy import LevelProtocol
 from discreet.multiparty.messages import pack_parts, unpack_parts
 from discreet.multiparty.seam import Packet, StreamParty
 from discreet.noise import RandomSource, seeded_source, system_source
@@ -290,20 +292,20 @@ class _EagerParty(StreamParty):
 # ---- hierarchies -----------------------------------------------------------------------------------------------------
 
 
-def _opened(hierarchy: Hierarchy, items: Sequence[Any], number: int, source: RandomSource) -> list[Any]:
+def _opened(hierarchy: LevelProtocol, items: Sequence[Any], number: int, source: RandomSource) -> list[Any]:
     """What a party says at each level: (message, content), or None where no report went."""
     opened: list[Any] = hierarchy.open(hierarchy.party(number, source=source).encode(list(items)))[1]
     return opened
 
 
-def hierarchy_transcript(hierarchy: Hierarchy, items: Sequence[Any]) -> Transcript:
+def hierarchy_transcript(hierarchy: LevelProtocol, items: Sequence[Any]) -> Transcript:
     """The law of a message of a hierarchy of sketches."""
     source = _Chosen()
     cells = np.concatenate([content for _, content in _opened(hierarchy, items, 3, source)])
     return Transcript(len(cells), cells, source.scales, np.zeros(0))
 
 
-def report_law(hierarchy: Hierarchy, item: Any, number: int) -> OutputLaw:
+def report_law(hierarchy: LevelProtocol, item: Any, number: int) -> OutputLaw:
     """The law of the report of one item: its level and its bit."""
     law: dict[Any, float] = {}
     for level in range(len(hierarchy.levels)):
@@ -318,9 +320,12 @@ def report_law(hierarchy: Hierarchy, item: Any, number: int) -> OutputLaw:
 
 
 class HierarchyAudit:
-    """The four checks of a `Hierarchy`. What a level's protocol promises by itself is its own row's business."""
+    """The four checks of a `Hierarchy` or `GridHierarchy`.
 
-    def structure(self, hierarchy: Hierarchy, effort: Effort) -> Iterator[Finding]:
+    What a level's protocol promises by itself is its own row's business.
+    """
+
+    def structure(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """Replacing an item replaces one interval a level at most, and levels have hash functions of their own."""
         generator, most, pairs = np.random.default_rng(1), 0, 200
         for _ in range(pairs):
@@ -334,7 +339,7 @@ class HierarchyAudit:
         same = len(hierarchy.levels) - len({protocol.round_id for protocol in hierarchy.by_level})
         yield Finding("structure", "levels with the randomness of another", "violations", 0, same, 1)
 
-    def exact(self, hierarchy: Hierarchy, effort: Effort) -> Iterator[Finding]:
+    def exact(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """The law of a message of one or two items, for all or a few of the universe."""
         size, losses, what = hierarchy.universe.size, [], "messages of one and two items"
         ends = {0, 1, size // 2, size - 1} | set(range(min(size, 5)))
@@ -354,7 +359,7 @@ class HierarchyAudit:
                 losses += [loss_between(one, two) for one, two in itertools.permutations(laws, 2)]
         yield Finding("exact", what, "epsilon", hierarchy.epsilon * _SLACK, max(losses), len(losses))
 
-    def statistical(self, hierarchy: Hierarchy, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the counts of all intervals of the two items."""
         items = hierarchy.universe.items([0, hierarchy.universe.size - 1])
         words = hierarchy.universe.words(items)
@@ -371,7 +376,7 @@ class HierarchyAudit:
         run = lambda item: hierarchy.party(1).encode([item])  # noqa: E731
         yield an_item_replaced(run, items[0], items[1], score, hierarchy.epsilon, effort)
 
-    def coupled(self, hierarchy: Hierarchy, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """Equal randomness: whatever the items are, a report goes to the same level and a message has as many cells."""
         generator, wrong, pairs = np.random.default_rng(1), 0, effort.released_pairs
         for seed in range(pairs):
@@ -383,30 +388,26 @@ class HierarchyAudit:
             wrong += len(shapes) > 1
         yield Finding("coupled", "levels or sizes that depend on items", "violations", 0, wrong, pairs)
 
-    def twins(self, hierarchy: Hierarchy) -> Sequence[Twin]:
+    def twins(self, hierarchy: LevelProtocol) -> Sequence[Twin]:
         """Levels with more of the budget than they may have; a report to every level."""
         levels = len(hierarchy.levels)
         if hierarchy.local:
-            twins = [twin(hierarchy, "a response for twice epsilon", by_level=_unsplit(0.5))]
+            twins = [twin(hierarchy, "a response for twice epsilon", by_level=_unsplit(hierarchy, 0.5))]
             if levels > 1 and isinstance(hierarchy.by_level[0], HadamardResponse):
                 twins.append(speaking(hierarchy, "a report to every level", _to_every_level, open=_open_every_level))
             return twins
-        twins = [twin(hierarchy, "noise for twice epsilon", by_level=_unsplit(levels / 2))]
+        twins = [twin(hierarchy, "noise for twice epsilon", by_level=_unsplit(hierarchy, levels / 2))]
         if levels > 1:
-            twins.append(twin(hierarchy, "budget not split over the levels", by_level=_unsplit(1)))
-            twins.append(twin(hierarchy, "one level not counted", by_level=_unsplit(levels - 1)))
+            twins.append(twin(hierarchy, "budget not split over the levels", by_level=_unsplit(hierarchy, 1)))
+            twins.append(twin(hierarchy, "one level not counted", by_level=_unsplit(hierarchy, levels - 1)))
         return twins
 
 
-def _unsplit(parts: float) -> property:
+def _unsplit(right: LevelProtocol, parts: float) -> property:
     """NOT PRIVATE: the levels share the budget as if there were only so many of them."""
-
-    def by_level(self: Any) -> tuple[Any, ...]:
-        right = Hierarchy(self.round_id, self.budget, self.universe, self.protocol, self.branching, self.options)
-        share = Budget(self.epsilon / parts)
-        return tuple(type(level)(level.round_id, share, level.universe, **self.options) for level in right.by_level)
-
-    return property(by_level)
+    share = Budget(right.epsilon / parts)
+    levels = tuple(type(level)(level.round_id, share, level.universe, **right.options) for level in right.by_level)
+    return property(lambda self: levels)
 
 
 class _ToLevel(_Chosen):
@@ -427,7 +428,7 @@ def _to_every_level(self: Any, items: Any, source: RandomSource, speak: Speak) -
 
 def _open_every_level(self: Any, message: bytes) -> tuple[None, list[Any]]:
     parts = unpack_parts(message, len(self.levels))
-    return None, [Hierarchy.open(self, part)[1][level] for level, part in enumerate(parts)]
+    return None, [LevelProtocol.open(self, part)[1][level] for level, part in enumerate(parts)]
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -441,6 +442,15 @@ row(
         Hierarchy("audit", _ONE, 9, branching=3, options={"items_per_column": 1.0}),
         Hierarchy("audit", _THREE, Strings("abc", 3), options={"items_per_column": 0.5, "rows": 3, "max_items": 1000}),
         Hierarchy("audit", _ONE, 27, "HadamardResponse", 3),
+    ),
+    _hierarchies,
+    _hierarchies.twins,
+)
+row(
+    GridHierarchy,
+    lambda: (
+        GridHierarchy("audit", _ONE, (4, 4), branching=2, options={"items_per_column": 0.5, "max_items": 1000}),
+        GridHierarchy("audit", _ONE, (9, Strings("ab", 2)), "HadamardResponse"),
     ),
     _hierarchies,
     _hierarchies.twins,

@@ -10,6 +10,7 @@ import pytest
 
 from discreet import Budget
 from discreet.multiparty import (
+    GridHierarchy,
     HadamardResponse,
     Hierarchy,
     IndependentSketches,
@@ -37,10 +38,14 @@ WRITTEN = {
     "misra-gries": lambda: MergedMisraGries(ROUND, BUDGET, 50, capacity=3, max_items=2**40),
     "hierarchy": lambda: Hierarchy(ROUND, BUDGET, 50, branching=4, options={"items_per_column": 3.0}),
     "hierarchy-local": lambda: Hierarchy(ROUND, BUDGET, 50, "HadamardResponse"),
+    "grid": lambda: GridHierarchy(ROUND, BUDGET, (12, ["a", "b", "ß"]), branching=4, options={"items_per_column": 3.0}),
+    "grid-local": lambda: GridHierarchy(ROUND, BUDGET, (range(-2, 20), 5), "HadamardResponse", 4),
 }
 
 
 def items_of(protocol):
+    if isinstance(protocol, GridHierarchy):
+        return protocol.universe.items([0] * 15 + [7, 8, 9, 9, 11])
     return ["a", "ß", "a", "zz"] * 5 if protocol.domain.kind == "string" else [0] * 15 + [7, 8, 9, 9, 11]
 
 

@@ -233,6 +233,8 @@ MULTIPARTY = in_package(
      "chosen = source.uniform_integers(len(self.levels), len(words))",
      "chosen = (words % np.uint64(len(self.levels))).astype(np.int64)",
      audited("Hierarchy")),
+    ("grid.py", "boxes around a rectangle overlap", "around = [(*inside[:at], outside[at], *whole[at + 1 :])",
+     "around = [(*whole[:at], outside[at], *whole[at + 1 :])", ("tests/unit/multiparty/test_grid.py",)),
     ("packets.py", "cells are bound by the largest level", "if np.abs(part).max() > shape.bound(block):",
      "if np.abs(part).max() > most:", ("tests/unit/multiparty/test_stream_monitor.py",)),
     ("local_hashing.py", "the item's own bucket among the others",

@@ -10,6 +10,7 @@ from discreet.multiparty._plan import PlannedProtocol, ProtocolPlan, RoundPlan, 
 from discreet.multiparty._plan_stream import plan_stream
 from discreet.multiparty.aggregator import Aggregator, Receipt, Rejection
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
+from discreet.multiparty.grid_hierarchy import GridHierarchy
 from discreet.multiparty.hadamard_response import HadamardResponse
 from discreet.multiparty.hierarchical_stream import HierarchicalStream
 from discreet.multiparty.hierarchy import Hierarchy
@@ -27,6 +28,7 @@ __all__ = [
     "ConsistentEstimates",
     "Domain",
     "Estimates",
+    "GridHierarchy",
     "HadamardResponse",
     "HierarchicalStream",
     "Hierarchy",

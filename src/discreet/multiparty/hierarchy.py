@@ -13,55 +13,40 @@ from discreet.events.universe import Words
 from discreet.multiparty._base import Protocol, known, known_protocol
 from discreet.multiparty._local import LocalProtocol
 from discreet.multiparty.messages import Message, pack_parts, read_varint, unpack_parts, varint
-from discreet.multiparty.ordered import Levels, levels_of, ordered_universe
+from discreet.multiparty.ordered import Decomposition, Levels, levels_of, ordered_universe
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
 
 if TYPE_CHECKING:
-    from discreet.multiparty.hierarchy_aggregator import HierarchyAggregator
+    from discreet.multiparty.hierarchy_aggregator import HierarchyAggregator, LevelAggregator
 
-__all__ = ["Hierarchy"]
+__all__ = ["Hierarchy", "LevelProtocol"]
 
 
-@known
+FIRST_COMPOSED = 32
+"""The families from here on are made of other protocols."""
+
+
 @dataclass(frozen=True)
-class Hierarchy(Protocol):
-    """The universe is cut into intervals, these into parts, and so on; every level counts by a protocol of its own.
-
-    Unit: one item replaced; n_i public. Guarantee: pure epsilon.
-    Budget: of parties with many items each level has epsilon/levels, as an item is in one interval of every level and
-        the levels' noises are independent. With a local protocol a report goes to one level, drawn before the item is
-        looked at, with the whole epsilon: much better than a split, as the variance of a report grows like 1/epsilon^2.
-    Estimates: a level's, which are unbiased; of sampled reports, times (all reports)/(those of the level).
-    Follows [MDP] section 3.4.
-
-    Args:
-        universe: An ordered one: a size, a range, a list in its order, or `Strings(alphabet, max_length)`.
-        protocol: The name of the protocol of every level: "IndependentSketches", "Separation", "HadamardResponse", ...
-        branching: The parts of an interval (16); of strings, the characters that a level adds (1).
-        options: The protocol's own parameters, the same at every level.
-    """
+class LevelProtocol(Protocol):
+    """A protocol of its own at every level of a decomposition of the universe: what is sent, and what it spends."""
 
     protocol: str = "IndependentSketches"
     branching: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
-
-    family: ClassVar[int] = 32
-    name: ClassVar[str] = "a frequency protocol at each level of intervals"
-    read_universe = staticmethod(ordered_universe)
 
     def _check(self) -> None:
         if not isinstance(self.options, dict):
             raise ParameterError("options must be a dictionary of the protocol's parameters")
         if "shuffled" in self.options:
             raise ParameterError("reports about levels are not shuffled: shuffled is for single local protocols")
-        if self.by_level[0].family >= self.family:
+        if self.by_level[0].family >= FIRST_COMPOSED:
             raise ParameterError(f"{self.protocol} does not estimate frequencies in one round")
 
     @cached_property
-    def levels(self) -> Levels:
-        """The intervals."""
-        return levels_of(self.universe, self.branching)
+    def levels(self) -> Decomposition:
+        """The parts of the universe, level by level."""
+        raise ParameterError("use one of the protocols, not the bare LevelProtocol")
 
     @property
     def local(self) -> bool:
@@ -128,6 +113,41 @@ class Hierarchy(Protocol):
         if self.local and total != message.items:
             raise MessageError("message has another number of reports than it says", "size")
         return opened
+
+    if TYPE_CHECKING:
+
+        def aggregator(
+            self, *, max_items: int | None = None, max_reports: int | None = 1, minimum_reports: int = 0
+        ) -> LevelAggregator: ...
+
+
+@known
+@dataclass(frozen=True)
+class Hierarchy(LevelProtocol):
+    """The universe is cut into intervals, these into parts, and so on; every level counts by a protocol of its own.
+
+    Unit: one item replaced; n_i public. Guarantee: pure epsilon.
+    Budget: of parties with many items each level has epsilon/levels, as an item is in one interval of every level and
+        the levels' noises are independent. With a local protocol a report goes to one level, drawn before the item is
+        looked at, with the whole epsilon: much better than a split, as the variance of a report grows like 1/epsilon^2.
+    Estimates: a level's, which are unbiased; of sampled reports, times (all reports)/(those of the level).
+    Follows [MDP] section 3.4.
+
+    Args:
+        universe: An ordered one: a size, a range, a list in its order, or `Strings(alphabet, max_length)`.
+        protocol: The name of the protocol of every level: "IndependentSketches", "Separation", "HadamardResponse", ...
+        branching: The parts of an interval (16); of strings, the characters that a level adds (1).
+        options: The protocol's own parameters, the same at every level.
+    """
+
+    family: ClassVar[int] = FIRST_COMPOSED
+    name: ClassVar[str] = "a frequency protocol at each level of intervals"
+    read_universe = staticmethod(ordered_universe)
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The intervals."""
+        return levels_of(self.universe, self.branching)
 
     if TYPE_CHECKING:
 

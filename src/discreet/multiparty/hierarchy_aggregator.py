@@ -11,32 +11,26 @@ from discreet.errors import ParameterError
 from discreet.multiparty._base import Heard, Protocol
 from discreet.multiparty.aggregator import Aggregator, Limits, liars_among
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
-from discreet.multiparty.interval_questions import IntervalQuestions
+from discreet.multiparty.interval_questions import HasParts, IntervalQuestions
 from discreet.multiparty.ordered import Levels, Strings
 from discreet.privacy.checks import whole_number
 from discreet.releases.simplex import on_simplex
 
 if TYPE_CHECKING:
     from discreet.events.universe import Universe
-    from discreet.multiparty.hierarchy import Hierarchy
+    from discreet.multiparty.hierarchy import Hierarchy, LevelProtocol
 
-__all__ = ["HierarchyAggregator"]
+__all__ = ["HierarchyAggregator", "LevelAggregator"]
 
 
-class HierarchyAggregator(Aggregator, IntervalQuestions):
-    """Hears the messages of a `Hierarchy`, and answers questions about its intervals."""
+class LevelAggregator(Aggregator, HasParts):
+    """Hears a message for every level, and counts the parts of each."""
 
-    protocol: Hierarchy
+    protocol: LevelProtocol
 
     def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
         super().__init__(protocol, limits)
         self._ready: dict[int, tuple[int, Heard]] = {}
-
-    @property
-    def _ordered(self) -> tuple[Universe | Strings, Levels]:
-        return self.protocol.universe, self.protocol.levels
-
-    # ---- one level -------------------------------------------------------------------------------------------------
 
     def interval_counts(self, level: int, intervals: npt.ArrayLike) -> Estimates:
         """Unbiased counts of intervals of a level, by their numbers.
@@ -69,37 +63,9 @@ class HierarchyAggregator(Aggregator, IntervalQuestions):
             self._ready[level] = known = len(everything), protocol._consolidated(heard)
         return known[1]
 
-    # ---- counts ----------------------------------------------------------------------------------------------------
-
-    def estimate(self, items: Any, *, consistent: bool = False) -> Estimates:
-        """How often each item occurs with all parties heard.
-
-        With `consistent` by the same non-negative measure as `quantile`: the parts of an interval have its own count.
-        """
-        words, last = self.protocol.universe.words(items), len(self.protocol.levels) - 1
-        counts = self.interval_counts(last, words)
-        if not consistent:
-            return counts
-        self._check_unbiased()
-        known: dict[tuple[int, int], dict[int, float]] = {}
-        values = np.array([self._mass(last, int(word), known) for word in words])
-        return ConsistentEstimates(
-            values, counts.variances, counts.guarantee, unbiased=counts.values, total=float(self.total)
-        )
-
     def _check_unbiased(self) -> None:
         if not self.protocol.by_level[0].unbiased:
             raise ParameterError(f"{self.protocol.protocol} leaves out a part of every count: make no whole of it")
-
-    def _mass(self, level: int, node: int, known: dict[tuple[int, int], dict[int, float]]) -> float:
-        """The count of an interval in the measure; `known` are the parts of intervals that were computed already."""
-        widths = self.protocol.levels.widths
-        above = node * widths[level] // widths[level - 1] if level else 0
-        if (level, above) not in known:
-            mass = self._mass(level - 1, above, known) if level else float(self.total)
-            nodes, counts = self._parts(above, level)
-            known[level, above] = dict(zip(nodes.tolist(), on_simplex(counts.values, mass).tolist(), strict=True))
-        return known[level, above][node]
 
     def liars(self, items: Any, share: float = 0.01) -> Liars:
         """How far each estimate would move if so many of the parties (of local protocols: reports) had not been heard.
@@ -121,3 +87,39 @@ class HierarchyAggregator(Aggregator, IntervalQuestions):
                 too_high = n / here * sums - np.where(least > 0, small, large) * least
                 too_low = np.where(most > 0, large, small) * most - n / here * sums
         return Liars(share, count, too_high, too_low)
+
+
+class HierarchyAggregator(LevelAggregator, IntervalQuestions):
+    """Hears the messages of a `Hierarchy`, and answers questions about its intervals."""
+
+    protocol: Hierarchy
+
+    @property
+    def _ordered(self) -> tuple[Universe | Strings, Levels]:
+        return self.protocol.universe, self.protocol.levels
+
+    def estimate(self, items: Any, *, consistent: bool = False) -> Estimates:
+        """How often each item occurs with all parties heard.
+
+        With `consistent` by the same non-negative measure as `quantile`: the parts of an interval have its own count.
+        """
+        words, last = self.protocol.universe.words(items), len(self.protocol.levels) - 1
+        counts = self.interval_counts(last, words)
+        if not consistent:
+            return counts
+        self._check_unbiased()
+        known: dict[tuple[int, int], dict[int, float]] = {}
+        values = np.array([self._mass(last, int(word), known) for word in words])
+        return ConsistentEstimates(
+            values, counts.variances, counts.guarantee, unbiased=counts.values, total=float(self.total)
+        )
+
+    def _mass(self, level: int, node: int, known: dict[tuple[int, int], dict[int, float]]) -> float:
+        """The count of an interval in the measure; `known` are the parts of intervals that were computed already."""
+        widths = self.protocol.levels.widths
+        above = node * widths[level] // widths[level - 1] if level else 0
+        if (level, above) not in known:
+            mass = self._mass(level - 1, above, known) if level else float(self.total)
+            nodes, counts = self._parts(above, level)
+            known[level, above] = dict(zip(nodes.tolist(), on_simplex(counts.values, mass).tolist(), strict=True))
+        return known[level, above][node]

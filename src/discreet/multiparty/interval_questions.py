@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from discreet.releases.simplex import on_simplex
 if TYPE_CHECKING:
     from discreet.events.universe import Universe
 
-__all__ = ["HeavyItems", "IntervalQuestions", "Quantile"]
+__all__ = ["HasParts", "HeavyItems", "IntervalQuestions", "Quantile", "sum_of_parts"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,11 +61,8 @@ class Quantile:
         return f"Quantile(value={self.value!r}, lower={self.lower!r}, upper={self.upper!r})"
 
 
-class IntervalQuestions(ABC):
-    """Answers from unbiased counts of the intervals of every level, whoever has them."""
-
-    total_deviation: float = 0.0
-    """The standard deviation of the total; 0 where it is public."""
+class HasParts(ABC):
+    """Whoever has unbiased counts of the parts of every level."""
 
     @property
     @abstractmethod
@@ -77,14 +74,21 @@ class IntervalQuestions(ABC):
     def guarantee(self) -> Guarantee:
         """What every party was promised."""
 
+    @abstractmethod
+    def interval_counts(self, level: int, intervals: npt.ArrayLike) -> Estimates:
+        """Unbiased counts of intervals of a level, by their numbers."""
+
+
+class IntervalQuestions(HasParts):
+    """Answers from unbiased counts of the intervals of every level, whoever has them."""
+
+    total_deviation: float = 0.0
+    """The standard deviation of the total; 0 where it is public."""
+
     @property
     @abstractmethod
     def _ordered(self) -> tuple[Universe | Strings, Levels]:
         """The universe, and its intervals."""
-
-    @abstractmethod
-    def interval_counts(self, level: int, intervals: npt.ArrayLike) -> Estimates:
-        """Unbiased counts of intervals of a level, by their numbers."""
 
     def range_count(self, low: Any, high: Any, confidence: float = 0.95) -> Estimate:
         """How many items lie from `low` to `high`, both included.
@@ -105,17 +109,7 @@ class IntervalQuestions(ABC):
             for pair in zip(levels.cover(0, first), levels.cover(last + 1, levels.size), strict=True)
         ]
         rest = self.total_deviation == 0 and sum(map(len, outside)) < sum(map(len, inside))
-        total, variance, shortfall = 0.0, 0.0, 0.0
-        for level, nodes in enumerate(outside if rest else inside):
-            if len(nodes):
-                counts = self.interval_counts(level, nodes)
-                total += float(counts.values.sum())
-                variance += float(np.sqrt(counts.variances).sum()) ** 2
-                shortfall += counts.shortfall * len(nodes)
-        value = self.total - total if rest else total
-        lower, upper = _bounds(np.array([value]), np.array([variance]), confidence, self.guarantee)
-        below, above = (shortfall, 0.0) if rest else (0.0, shortfall)
-        return Estimate(value, float(lower[0]) - below, float(upper[0]) + above, self.guarantee)
+        return sum_of_parts(self, outside if rest else inside, rest, confidence)
 
     # ---- heavy hitters ---------------------------------------------------------------------------------------------
 
@@ -236,6 +230,24 @@ class IntervalQuestions(ABC):
             place = pick(possible)
             node, before, variance = int(nodes[place]), float(starts[place]), float(start_spreads[place])
         return node
+
+
+def sum_of_parts(aggregator: HasParts, parts: Sequence[npt.ArrayLike], rest: bool, confidence: float) -> Estimate:
+    """How many items lie in these parts of each level; or, with `rest`, in none of them.
+
+    Standard deviations are added up within a level, whose estimates may err together, and variances across levels.
+    """
+    total, variance, shortfall = 0.0, 0.0, 0.0
+    for level, nodes in enumerate(parts):
+        if np.size(nodes):
+            counts = aggregator.interval_counts(level, nodes)
+            total += float(counts.values.sum())
+            variance += float(np.sqrt(counts.variances).sum()) ** 2
+            shortfall += counts.shortfall * np.size(nodes)
+    value = aggregator.total - total if rest else total
+    lower, upper = _bounds(np.array([value]), np.array([variance]), confidence, aggregator.guarantee)
+    below, above = (shortfall, 0.0) if rest else (0.0, shortfall)
+    return Estimate(value, float(lower[0]) - below, float(upper[0]) + above, aggregator.guarantee)
 
 
 def _bounds(values: Numbers, variances: Numbers, confidence: float, guarantee: Guarantee) -> tuple[Numbers, Numbers]:

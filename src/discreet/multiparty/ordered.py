@@ -5,6 +5,7 @@ Everything here is public: a function of the parameters and of what is asked, ne
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from discreet.events.universe import Universe, Words
 from discreet.multiparty._base import Protocol
 from discreet.privacy.checks import whole_number
 
-__all__ = ["Levels", "Strings", "levels_of", "occupied", "ordered_universe"]
+__all__ = ["Decomposition", "Levels", "Strings", "levels_of", "occupied", "ordered_universe"]
 
 Nodes = npt.NDArray[np.int64]
 
@@ -167,8 +168,24 @@ def _texts(items: Any, nulls: str) -> npt.NDArray[np.str_]:
     return np.array(values, np.str_) if values else np.zeros(0, "U1")
 
 
+class Decomposition(ABC):
+    """Levels of parts: every word is in one part of each level, and the parts of the last level are single words."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many levels there are."""
+
+    @abstractmethod
+    def count(self, level: int) -> int:
+        """How many parts a level has."""
+
+    @abstractmethod
+    def nodes(self, words: Words, level: int) -> Words:
+        """The parts of a level that words lie in."""
+
+
 @dataclass(frozen=True)
-class Levels:
+class Levels(Decomposition):
     """The levels of a decomposition from the coarsest down; `widths` has the length of a level's intervals.
 
     Interval `node` of a level is [node * width, (node+1) * width). The whole domain is no level: how many items there

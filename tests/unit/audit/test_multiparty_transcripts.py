@@ -3,13 +3,14 @@
 import pytest
 
 import discreet as dc
-from discreet.multiparty import HierarchicalStream, Hierarchy, Stream
+from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Stream
+from discreet.multiparty.hierarchy import LevelProtocol
 from discreet_audit.multiparty_transcripts import HierarchyAudit, StreamAudit
 from discreet_audit.registry import QUICK, case_of
 
 
 def exact(protocol):
-    audit = HierarchyAudit() if isinstance(protocol, Hierarchy) else StreamAudit()
+    audit = HierarchyAudit() if isinstance(protocol, LevelProtocol) else StreamAudit()
     (finding,) = (found for found in audit.exact(protocol, QUICK) if found.quantity == "epsilon")
     return finding
 
@@ -17,6 +18,8 @@ def exact(protocol):
 @pytest.mark.parametrize("protocol", [
     Hierarchy("r", dc.Budget(1.0), 4, branching=2, options={"items_per_column": 0.25, "max_items": 100}),
     Hierarchy("r", dc.Budget(0.3), 9, "HadamardResponse", 3),
+    GridHierarchy("r", dc.Budget(1.0), (4, 3), branching=2, options={"items_per_column": 0.25, "max_items": 100}),
+    GridHierarchy("r", dc.Budget(0.3), (4, 3), "HadamardResponse", 2),
     Stream("r", dc.Budget(1.0), 3, epoch_steps=1, window=2, columns=8),
     Stream("a", dc.Budget(1.0), 50, epoch_steps=2, horizon=7, columns=8),
     Stream("r", dc.Budget(2.0), 50, epoch_steps=30, window=240, columns=8, rows=3, sample_share=0.2),
@@ -78,6 +81,21 @@ def test_what_broken_hierarchies_lose(protocol, name, loss):
     options = {"items_per_column": 0.1, "max_items": 100} if protocol == "IndependentSketches" else {}
     hierarchy = Hierarchy("r", dc.Budget(1.0), 27, protocol, 3, options)
     finding = exact(twins(hierarchy)[name].mechanism)
+    assert not finding.passed
+    assert finding.measured == pytest.approx(loss)
+
+
+@pytest.mark.parametrize(("protocol", "name", "loss"), [
+    ("IndependentSketches", "budget not split over the levels", 4.0),
+    ("IndependentSketches", "one level not counted", 4 / 3),
+    ("IndependentSketches", "noise for twice epsilon", 2.0),
+    ("HadamardResponse", "a response for twice epsilon", 2.0),
+])  # fmt: skip
+def test_what_broken_grids_lose(protocol, name, loss):
+    """Two levels in each of two dimensions are four, and a budget split over two of them would not do."""
+    options = {"items_per_column": 0.1, "max_items": 100} if protocol == "IndependentSketches" else {}
+    grid = GridHierarchy("r", dc.Budget(1.0), (4, 4), protocol, 2, options)
+    finding = exact(twins(grid)[name].mechanism)
     assert not finding.passed
     assert finding.measured == pytest.approx(loss)
 

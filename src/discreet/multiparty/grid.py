@@ -1,0 +1,245 @@
+"""Universes of several dimensions, and their decomposition into boxes: products of ordered universes and of intervals.
+
+Everything here is public: a function of the parameters and of what is asked, never of what a party holds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import DataError, ParameterError
+from discreet.events.items import listed, refuse_no_column, skip_nulls
+from discreet.events.universe import Universe, Words
+from discreet.multiparty.ordered import Decomposition, Levels, Nodes, Strings, levels_of, occupied, ordered_universe
+from discreet.privacy.checks import whole_number
+
+__all__ = ["Boxes", "GridUniverse", "boxes_of", "grid_universe"]
+
+_MAX_SIZE = 2**62
+_MAX_LEVELS = 64  # a message speaks of each: about as many as one dimension can have
+_MAX_PARTS = 2**24  # of a question
+
+
+@dataclass(frozen=True)
+class GridUniverse:
+    """Items with a part in each of several ordered universes; the word of an item is its place, row by row.
+
+    Args:
+        universes: One a dimension: each a size, a range, a list in its order, or `Strings`. All sizes together are at
+            most 2^62.
+    """
+
+    universes: tuple[Universe | Strings, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.universes) < 2:
+            raise ParameterError("a grid has at least two dimensions; for one take a Hierarchy")
+        whole_number("the size of the grid, of all dimensions together,", self.size, 1, _MAX_SIZE)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many words each dimension has."""
+        return tuple(int(universe.size or 0) for universe in self.universes)
+
+    @property
+    def size(self) -> int:
+        """How many words there are."""
+        return math.prod(self.sizes)
+
+    @property
+    def bounded(self) -> bool:
+        """As of other universes: every word is below `size`."""
+        return True
+
+    def words(self, items: Any, nulls: str = "error") -> Words:
+        """The word of every item: of rows with one value a dimension, or of an array with one column a dimension."""
+        columns = self._columns(items, skip_nulls(nulls))
+        words = [universe.words(column) for universe, column in zip(self.universes, columns, strict=True)]
+        return joined(words, self.sizes)
+
+    def _columns(self, items: Any, skip: bool) -> list[Any]:
+        dimensions = len(self.universes)
+        if isinstance(items, np.ndarray) and items.ndim == 2 and items.dtype.kind != "O":
+            if items.shape[1] != dimensions:
+                raise DataError(f"items have {items.shape[1]} columns, the universe has {dimensions} dimensions")
+            return [np.ascontiguousarray(items[:, at]) for at in range(dimensions)]
+        refuse_no_column(items)
+        rows = [None if row is None else _values(row, dimensions) for row in listed(items)]
+        there = [row for row in rows if row is not None and not any(value is None for value in row)]
+        if len(there) < len(rows) and not skip:
+            raise DataError('items have nulls; pass nulls="skip" to leave those items out')
+        return [[row[at] for row in there] for at in range(dimensions)]
+
+    def items(self, words: npt.ArrayLike) -> list[tuple[Any, ...]]:
+        """The inverse of `words`."""
+        places = split(np.asarray(words, np.uint64), self.sizes)
+        return list(
+            zip(*(universe.items(at) for universe, at in zip(self.universes, places, strict=True)), strict=True)
+        )
+
+    def occupied(self) -> Words:
+        """All words that are of an item; not all numbers are of a string."""
+        there = []
+        for universe, size in zip(self.universes, self.sizes, strict=True):
+            places = np.arange(size, dtype=np.int64)
+            there.append(places[occupied(universe, places, 1)])
+        return products(there, self.sizes).astype(np.uint64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return {"kind": "grid", "dimensions": [universe.to_dict() for universe in self.universes]}
+
+    def __str__(self) -> str:
+        return " x ".join(str(universe) for universe in self.universes)
+
+
+def _values(row: Any, dimensions: int) -> Sequence[Any]:
+    """The parts of an item."""
+    if not isinstance(row, (tuple, list, np.ndarray)) or getattr(row, "ndim", 1) != 1 or len(row) != dimensions:
+        raise DataError(f"an item of this universe is a tuple of {dimensions} values, one for each dimension")
+    return row  # type: ignore[return-value]
+
+
+def grid_universe(given: object) -> GridUniverse:
+    """A grid from a tuple or list of ordered universes; also from its description."""
+    if isinstance(given, GridUniverse):
+        return given
+    if isinstance(given, dict) and given.get("kind") == "grid":
+        given = given.get("dimensions")
+    if not isinstance(given, (tuple, list)):
+        raise ParameterError(
+            f"the universe of a grid is a tuple of ordered universes, one a dimension, not {type(given).__name__}"
+        )
+    return GridUniverse(tuple(ordered_universe(universe) for universe in given))
+
+
+# ---- numbers of places and boxes, row by row -------------------------------------------------------------------------
+
+
+def joined(places: Sequence[Words], sizes: Sequence[int]) -> Words:
+    """One number for the places in all dimensions."""
+    result = np.zeros(len(places[0]), np.uint64)
+    for at, size in zip(places, sizes, strict=True):
+        result = result * np.uint64(size) + at
+    return result
+
+
+def split(words: Words, sizes: Sequence[int]) -> list[Words]:
+    """The inverse of `joined`."""
+    places: list[Words] = []
+    for size in reversed(sizes):
+        words, at = np.divmod(words, np.uint64(size))
+        places.append(at)
+    return places[::-1]
+
+
+def products(nodes: Sequence[Nodes], sizes: Sequence[int]) -> Nodes:
+    """The numbers of all combinations of one place a dimension."""
+    result = np.zeros(1, np.int64)
+    for places, size in zip(nodes, sizes, strict=True):
+        result = (result[:, None] * size + places).reshape(-1)
+    return result
+
+
+# ---- boxes -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Boxes(Decomposition):
+    """A level for each combination of one level a dimension; its parts are products of intervals.
+
+    The last is that of the finest levels, whose boxes are single items. A dimension as a whole is no level: it is
+    covered by the intervals of its first level.
+    """
+
+    dimensions: tuple[Levels, ...]
+
+    @cached_property
+    def combinations(self) -> list[tuple[int, ...]]:
+        """The level in each dimension, for every level of boxes."""
+        return list(itertools.product(*(range(len(levels)) for levels in self.dimensions)))
+
+    def __len__(self) -> int:
+        return math.prod(len(levels) for levels in self.dimensions)
+
+    def counts(self, level: int) -> list[int]:
+        """How many intervals each dimension has at a level of boxes."""
+        chosen = self.combinations[level]
+        return [levels.count(at) for levels, at in zip(self.dimensions, chosen, strict=True)]
+
+    def count(self, level: int) -> int:
+        """How many boxes a level has."""
+        return math.prod(self.counts(level))
+
+    def nodes(self, words: Words, level: int) -> Words:
+        """The boxes of a level that words lie in."""
+        places = split(words, [levels.size for levels in self.dimensions])
+        chosen = zip(self.dimensions, places, self.combinations[level], strict=True)
+        return joined([levels.nodes(place, at) for levels, place, at in chosen], self.counts(level))
+
+    @property
+    def most(self) -> int:
+        """The most boxes that one rectangle may need."""
+        return math.prod(
+            levels.count(0) + sum(2 * (above // width - 1) for above, width in itertools.pairwise(levels.widths))
+            for levels in self.dimensions
+        )
+
+    def cover(self, low: Sequence[int], high: Sequence[int]) -> tuple[list[Nodes], bool]:
+        """For each level the boxes that together make up [low, high), or, if it says True, all but that.
+
+        Inside, products of the intervals that cover each side. Outside, for each dimension the boxes that leave the
+        rectangle there first: inside of it before, anywhere after. Whichever are fewer; all are disjoint.
+        """
+        inside, outside, whole = [], [], []
+        for levels, start, end in zip(self.dimensions, low, high, strict=True):
+            inside.append(levels.cover(start, end))
+            ends = zip(levels.cover(0, start), levels.cover(end, levels.size), strict=True)
+            outside.append([np.concatenate(pair) for pair in ends])
+            whole.append(levels.cover(0, levels.size))
+        around = [(*inside[:at], outside[at], *whole[at + 1 :]) for at in range(len(inside))]
+        rest = sum(map(_how_many, around)) < _how_many(inside)
+        sides = around if rest else [inside]
+        return [np.concatenate([self._products(level, each) for each in sides]) for level in range(len(self))], rest
+
+    def _products(self, level: int, sides: Sequence[list[Nodes]]) -> Nodes:
+        """The boxes of a level, of the intervals that cover each side."""
+        chosen = self.combinations[level]
+        return products([side[at] for side, at in zip(sides, chosen, strict=True)], self.counts(level))
+
+
+def _how_many(sides: Sequence[list[Nodes]]) -> int:
+    """How many boxes these covers of the sides make."""
+    return math.prod(sum(map(len, side)) for side in sides)
+
+
+def boxes_of(grid: GridUniverse, branching: int | None) -> Boxes:
+    """The boxes of a grid, with levels as of `levels_of` in every dimension.
+
+    By default an interval has 4 parts, where one dimension has 16: a rectangle's boxes, which add up their deviations,
+    are the product of its sides'. It has more, the next power of two, if there were too many combinations else.
+    """
+    boxes = _boxes(grid, 4 if branching is None else branching, branching is None)
+    parts = 8
+    while branching is None and len(boxes) > _MAX_LEVELS and parts <= 2**16:
+        boxes, parts = _boxes(grid, parts, True), 2 * parts
+    if len(boxes) > _MAX_LEVELS:
+        raise ParameterError(f"{len(boxes)} combinations of levels, at most {_MAX_LEVELS}: take a larger branching")
+    if boxes.most > _MAX_PARTS:
+        raise ParameterError(f"a rectangle may need {boxes.most} boxes, at most {_MAX_PARTS}: take a smaller branching")
+    return boxes
+
+
+def _boxes(grid: GridUniverse, branching: int, usual: bool) -> Boxes:
+    """With so many parts; of strings, if that is by default, one character a level."""
+    return Boxes(
+        tuple(levels_of(each, None if usual and isinstance(each, Strings) else branching) for each in grid.universes)
+    )
