@@ -21,12 +21,14 @@ def _setting(histogram: Histogram) -> str:
     items = "D=any" if histogram.most_items is None else f"D={histogram.most_items}"
     people = items.replace("D", "people, m") if isinstance(histogram.unit, User) else items
     weights = "" if histogram.max_weight == 1 else f", weights to {histogram.max_weight}"
-    return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}"
+    any_horizon = "" if histogram.horizon is not None else ", any horizon"
+    return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}{any_horizon}"
 
 
 def _tree_of_sketches(hitters: HeavyHitters) -> str:
     window = "" if hitters.window is None else f", window of {hitters.window}"
-    return f"HeavyHitters, {hitters.mechanism}{window}"
+    any_horizon = "" if hitters.horizon is not None else ", any horizon"
+    return f"HeavyHitters, {hitters.mechanism}{window}{any_horizon}"
 
 
 _totals, _over_time, _hitters = CounterOverTimeAudit(), EventsOrPeopleAudit(), HittersOverTimeAudit()
@@ -63,6 +65,11 @@ row(
         Histogram(8, Budget(1.0, 0.02), unit=User(3)),
         Histogram(3, _PLENTY, mechanism="tree", base=2, unit=User(1)),
         Histogram(16, Budget.zcdp(0.5), _ITEMS, unit=User(3)),
+        Histogram(None, Budget(1.0, 0.02), None, 1),
+        Histogram(None, _PLENTY, None, 2, mechanism="tree", base=2),
+        Histogram(None, _PLENTY, None, 2, mechanism="meta", base=3),
+        Histogram(None, Budget.zcdp(0.5), _ITEMS, 3),
+        Histogram(None, Budget(1.0, 0.02), unit=User(3)),
     ),
     _over_time,
     _over_time.twins,
@@ -89,6 +96,9 @@ row(
         HeavyHitters(365, Budget(1.0, 1e-6), 256, mechanism="offset"),
         HeavyHitters(9, Budget(2.0, 0.02), 32, window=3, base=2),
         HeavyHitters(3, Budget(2.0, 0.02), 3, mechanism="chan", base=2),
+        HeavyHitters(None, Budget(2.0, 0.02), 64, base=3),
+        HeavyHitters(None, Budget(1.0, 1e-6), 256),
+        HeavyHitters(None, Budget(2.0, 0.02), 64, mechanism="offset", base=3),
     ),
     _hitters,
     _hitters.twins,

@@ -19,12 +19,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.continual import Histogram, one_shot
-from discreet.continual.seam import CorrelatedNoise, Factored, Hidden, Meta, Scheme, Sparse, Tree, event_counts
+from discreet.continual.seam import (
+    EPOCHS,
+    CorrelatedNoise,
+    Doubling,
+    Factored,
+    Hidden,
+    Meta,
+    Restarted,
+    Scheme,
+    Sparse,
+    Tree,
+    epoch_of,
+    event_counts,
+)
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy.calibration.composition import repeated_delta
 from discreet.privacy.calibration.zcdp import zcdp_delta
 from discreet_audit import continual_base as shared
 from discreet_audit import continual_laws as laws
+from discreet_audit.continual_counter import in_counts
 from discreet_audit.exact import OutputLaw, law_of
 from discreet_audit.findings import Finding
 from discreet_audit.laws import NoiseLaw, gaussian_split_delta, merge_ratios
@@ -86,26 +100,68 @@ def node_of(scheme: Meta, known: bool) -> Node:
     return Node(counts.law, counts.scale, 0, math.inf, None if known else high, 0)
 
 
-def _watch(scheme: Meta, seen: Callable[[Integers, Any], None], released: Any = None) -> None:
+def _every_tree(scheme: Meta | Restarted, change: Callable[[Meta], None]) -> None:
+    """Change the tree of the scheme: without a horizon, that of every epoch as it is made."""
+    if isinstance(scheme, Meta):
+        change(scheme)
+        return
+    make = scheme.make
+
+    def changed(ticks: int) -> Meta:
+        tree = make(ticks)
+        change(tree)
+        return tree
+
+    scheme.make, scheme.inner = changed, changed(1)
+
+
+def _copied(scheme: Any) -> Any:
+    """The same scheme before its first tick, with a state of its own."""
+    made = copy.copy(scheme)
+    if isinstance(made, Restarted):
+        made.inner = made.make(1)
+    return made
+
+
+def _watch(scheme: Meta | Restarted, seen: Callable[[Integers, Any], None], released: Any = None) -> None:
     """Have every node's counts and what it publishes looked at; `released` is published in its place."""
-    release = scheme.release
 
-    def record(counts: Integers, rank: Any, source: RandomSource) -> Any:
-        published = release(counts, rank, source) if released is None else released
-        seen(counts, published)
-        return published
+    def watched(tree: Meta) -> None:
+        release = tree.release
 
-    scheme.release = record
+        def record(counts: Integers, rank: Any, source: RandomSource) -> Any:
+            published = release(counts, rank, source) if released is None else released
+            seen(counts, published)
+            return published
+
+        tree.release = record
+
+    _every_tree(scheme, watched)
 
 
-def nodes_of_an_event(scheme: Meta, ticks: int) -> int:
-    """The most nodes that are released with one event in them: it enters at one of up to 64 ticks."""
-    when = np.unique(np.geomspace(1, ticks, min(ticks, 64)).round().astype(int))
-    held, nothing, made = np.zeros(len(when), np.int64), np.zeros(0, np.int64), copy.copy(scheme)
+def nodes_of_an_event(scheme: Meta | Restarted, ticks: int) -> dict[int, int]:
+    """The most nodes that are released with one event in them, by its epoch (0: of all); at one of some ticks."""
+    epochs = isinstance(scheme, Restarted)
+    some = np.arange(1, ticks + 1) if epochs else np.geomspace(1, ticks, min(ticks, 64)).round().astype(int)
+    when = np.unique(some)
+    held, nothing, made = np.zeros(len(when), np.int64), np.zeros(0, np.int64), _copied(scheme)
     _watch(made, lambda counts, _: np.add(held, counts != 0, out=held), (nothing, nothing))
     for tick in range(1, ticks + 1):
         made.step(np.zeros(len(when), np.int64), (when == tick).astype(np.int64), tick, _rank(1), system_source())
-    return int(held.max())
+    if not epochs:
+        return {0: int(held.max())}
+    return {e: int(held[2**e - 1 : 2 ** (e + 1) - 1].max()) for e in range(ticks.bit_length())}
+
+
+def _trees(scheme: Meta | Restarted, horizon: int | None) -> list[tuple[str, Meta, int]]:
+    """(name, tree, nodes that hold one event): of the scheme, or of each of some epochs."""
+    ticks = min(horizon or 2**shared.TRIED - 1, 4096)
+    held = nodes_of_an_event(scheme, ticks)
+    if isinstance(scheme, Meta):
+        return [("", scheme, held[0])]
+    # An epoch that is too long to run has what its levels say.
+    later = {epoch: scheme.make(2**epoch).levels for epoch in (12, EPOCHS - 1)}
+    return [(f", epoch of {2**e} ticks", scheme.make(2**e), L) for e, L in {**held, **later}.items()]
 
 
 def _anew(histogram: Histogram, items: int, source: RandomSource | None = None) -> Histogram:
@@ -121,10 +177,6 @@ def _column(items: int, times: int) -> pa.Array:
 class HistogramOverTimeAudit(shared.OverTimeAudit):
     """The four checks of a `Histogram`."""
 
-    def prepare(self, mechanism: shared.C) -> shared.C:
-        """Of a known horizon: what epochs cost together is added up by tests/unit/audit/test_any_horizon.py."""
-        return super().prepare(shared.with_horizon(mechanism))
-
     # ---- structure -------------------------------------------------------------------------------------------------
 
     def structure(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
@@ -132,14 +184,13 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         most, scheme = histogram.most_items, histogram.scheme
         wrong, pairs = _events_move(None if most is None else min(most, 3), histogram.domain_is_known)
         yield Finding("structure", "one event raises at most D counts, by one", "violations", 0, wrong, pairs)
-        if isinstance(scheme, Meta):
-            held = nodes_of_an_event(scheme, shared.first_ticks(histogram, 4096))
-            yield Finding("structure", "released nodes with one event in them", "sensitivity", scheme.levels, held, 64)
+        if isinstance(scheme, Meta | Restarted):
+            for name, tree, held in _trees(scheme, histogram.horizon):
+                what = f"released nodes with one event in them{name}"
+                yield Finding("structure", what, "sensitivity", tree.levels, held, 64)
         else:
-            noise = _noise_of(scheme)
-            norm, _, pairs = shared.moved_by_an_event(noise, 1, effort)
-            declared = noise.factor.sensitivity * shared.SLACK
-            yield Finding("structure", "l2-shift of a counter by one event", "sensitivity", declared, norm, pairs)
+            counters: Any = scheme
+            yield from shared.shifts_of_an_event(counters.factor, counters.sigma, effort)
 
     # ---- exact -----------------------------------------------------------------------------------------------------
 
@@ -148,22 +199,39 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         scheme = histogram.scheme
         if isinstance(scheme, Sparse):
             yield from self._exact_sparse(histogram, effort)
-        elif isinstance(scheme, Meta):
-            yield from self._exact_tree(histogram, scheme)
+        elif isinstance(scheme, Meta | Restarted):
+            for name, tree, held in _trees(scheme, histogram.horizon):
+                yield from self._exact_tree(histogram, tree, held, name)
+            yield self._tree_conforms(histogram)
         else:
             yield from self._exact_counters(histogram, scheme, effort)
 
     def _exact_counters(self, histogram: Histogram, scheme: Any, effort: Effort) -> Iterator[Finding]:
         guarantee, items, horizon = histogram.guarantee, histogram.most_items or 1, histogram.horizon or 1
         hidden, delta = isinstance(scheme, Hidden), 0.0
-        noise = _noise_of(scheme)
-        heavy = histogram.max_weight
-        norm, rho, pairs = shared.moved_by_an_event(noise, items * heavy**2, effort)
+        noise = CorrelatedNoise(scheme.factor, scheme.sigma)
+        heavy, epochs = histogram.max_weight, isinstance(scheme.factor, Doubling)
+        norm, rho, pairs = shared.cost_of_an_event(scheme.factor, scheme.sigma, items * heavy**2, effort)
         claimed = shared.claimed_rho(histogram, 0.5 if hidden else 1.0) * shared.SLACK
         yield Finding("exact", f"the counters of {items} items in all ticks", "rho", claimed, rho, pairs)
         if guarantee.epsilon is not None:
-            delta = laws.event_delta(noise, norm, items * heavy**2, guarantee.epsilon)
-        if hidden:
+            moved = items * heavy**2
+            delta = (
+                zcdp_delta(rho, guarantee.epsilon)
+                if epochs
+                else laws.event_delta(noise, norm, moved, guarantee.epsilon)
+            )
+        if hidden and epochs:
+            every = laws.shown_in_any_epoch(
+                scheme.factor, scheme.sigma, lambda tick: scheme.cut(tick) - heavy + 1, 8 + effort.length
+            )
+            half, shown = guarantee.delta / 2.0, items * math.fsum(every)
+            shares = math.fsum(2**e * scheme.factor.tick_share(2**e) for e in range(EPOCHS))
+            yield Finding("exact", "what all epochs together may spend", "share of delta", 1.0, shares, EPOCHS)
+            what = f"{_ITEM_PASSES}, in all epochs there may be"
+            yield Finding("exact", what, "delta of hidden items", half, shown, items, f"{len(every)} epochs")
+            delta += shown
+        elif hidden:
             # The cuts of all ticks, or those of the first ticks and what they must be multiplied with.
             cuts = [scheme.cut(tick) for tick in range(1, min(horizon, 4096) + 1)]
             shown = items * (horizon / len(cuts)) * laws.shown_by_one_event(noise, [cut - heavy + 1 for cut in cuts])
@@ -176,7 +244,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
                 yield Finding("exact", "the same, every noise", "delta of hidden items", half, ever, items)
         if guarantee.epsilon is not None:
             yield Finding("exact", "one event in all ticks", "delta", guarantee.delta, delta, pairs)
-        yield self._counters_conform(histogram, hidden)
+        yield self._epochs_conform(histogram, hidden) if epochs else self._counters_conform(histogram, hidden)
 
     def _counters_conform(self, histogram: Histogram, hidden: bool) -> Finding:
         """With written noise: what is shown is the count with that noise, and for new items only from the cut on."""
@@ -201,9 +269,41 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         wrong += any((draw.law, draw.scale) != ("gaussian", scheme.sigma) for draw in source.draws)
         return Finding("exact", _CONFORMS, "violations", 0, wrong)
 
-    def _exact_tree(self, histogram: Histogram, scheme: Meta) -> Iterator[Finding]:
+    def _epochs_conform(self, histogram: Histogram, hidden: bool) -> Finding:
+        """The same without a horizon, over the first epochs: counts have the noises of the epoch and of totals."""
+        source, heavy = ScriptedSource(), 5 * _lattice(histogram.scheme)
+        made = _anew(histogram, 5, source)
+        scheme: Any = made.scheme
+        counts, wrong, before = np.zeros(5, np.int64), 0, np.zeros(5, bool)
+        run: list[int] = []  # of the epoch
+        totals: list[int] = []  # of the epochs before
+        drawn = []
+        for tick in range(1, 10):
+            z = -heavy * 2**tick  # so that all noise before is less, and the counts are around the cut again
+            source.each = np.array([z])
+            (inside, where), *over = laws.doubled(scheme.factor, scheme.sigma, tick)
+            if where == 1:
+                run = []
+                totals += [z] * len(over)
+                drawn += [noise.sigma for noise, _ in over]
+            run.append(z)
+            drawn.append(inside.sigma)
+            noise = in_counts(inside, run) + sum(in_counts(part, totals) for part, _ in over)
+            wanted = (scheme.cut(tick) if hidden else 20) - noise + np.arange(5) - 2
+            batch = np.repeat(np.arange(5), np.maximum(wanted - counts, 0))
+            counts = np.maximum(counts, wanted)
+            release = made.step(batch)
+            visible = counts + noise >= scheme.cut(tick) if hidden else np.ones(5, bool)
+            if histogram.keep_discovered:
+                visible = before = visible | before
+            wrong += _listed(release) != {i: int(counts[i] + noise) for i in np.flatnonzero(visible)}
+            wrong += hidden and release.threshold != scheme.cut(tick)
+        wrong += [(draw.law, draw.scale) for draw in source.draws] != [("gaussian", sigma) for sigma in drawn]
+        return Finding("exact", f"{_CONFORMS}, in every epoch", "violations", 0, int(wrong))
+
+    def _exact_tree(self, histogram: Histogram, scheme: Meta, L: int, name: str) -> Iterator[Finding]:
         guarantee, known, most = histogram.guarantee, histogram.domain_is_known, histogram.most_items
-        node, L = node_of(scheme, known), nodes_of_an_event(scheme, shared.first_ticks(histogram, 4096))
+        node = node_of(scheme, known)
         noise = NoiseLaw(node.law, node.scale, 1e-30)
         changed = node.choices if most is None else most  # published counts of a node that one event raises
         hidden = 0.0
@@ -212,8 +312,8 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             hidden = L * stopped if most is None else L * most * laws.difference_tail(noise, node.shift)
             if node.law == "gaussian":
                 half = guarantee.delta / 2.0 * shared.SLACK
-                yield Finding("exact", _ITEM_PASSES, "delta of hidden items", half, hidden, L)
-        composed, epsilon = f"{L} nodes composed", guarantee.epsilon
+                yield Finding("exact", f"{_ITEM_PASSES}{name}", "delta of hidden items", half, hidden, L)
+        composed, epsilon = f"{L} nodes composed{name}", guarantee.epsilon
         if node.law == "laplace" and epsilon is not None:
             total = repeated_delta(epsilon, float(changed / node.scale), hidden / L, L)
             yield Finding("exact", composed, "delta", guarantee.delta, total, L)
@@ -222,14 +322,13 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             if node.choices:
                 rho += L * node.choices * laws.choice_rho(node.tau)
             claimed = shared.claimed_rho(histogram, 1.0 if known else 0.5) * shared.SLACK
-            yield Finding("exact", f"counts and choices of {L} nodes", "rho", claimed, rho, L)
+            yield Finding("exact", f"counts and choices of {L} nodes{name}", "rho", claimed, rho, L)
             if epsilon is not None:
                 counts = gaussian_split_delta(noise, 0, L * changed, 10**9, epsilon)
                 delta = zcdp_delta(rho, epsilon) if node.choices else counts
                 yield Finding("exact", composed, "delta", guarantee.delta, delta + hidden, L)
         if not known and float(node.scale) <= 2.0 and L <= 3 and node.limit <= 3:
             yield self._enumerated(histogram, scheme, node, L)
-        yield self._tree_conforms(histogram, node)
 
     def _enumerated(self, histogram: Histogram, scheme: Meta, node: Node, L: int) -> Finding:
         """Every branch of a node's own code on a few small histograms; L nodes with the same event in each."""
@@ -248,19 +347,27 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         what = f"every branch of the code, {L} nodes"
         return Finding("exact", what, "delta", histogram.guarantee.delta, worst, tried, "least delta")
 
-    def _tree_conforms(self, histogram: Histogram, node: Node) -> Finding:
-        """A tick shows the sum of the nodes of its digits, each as its one-shot mechanism published it."""
-        source, horizon = ScriptedSource(0, shared.HIGH), histogram.horizon or 1
+    def _tree_conforms(self, histogram: Histogram) -> Finding:
+        """A tick shows the sum of the nodes of its digits, each as its one-shot mechanism published it.
+
+        Without a horizon the nodes of earlier epochs stay.
+        """
+        source, right = ScriptedSource(0, shared.HIGH), histogram.scheme
+        assert isinstance(right, Meta | Restarted)
         nodes: list[Any] = []
         made = _anew(histogram, 3, source)
         scheme: Any = made.scheme
         _watch(scheme, lambda _, published: nodes.append(published))
-        wrong, base = 0, made.base or 2
+        wrong, last = 0, shared.first_ticks(made, 2 * (made.base or 2) + 5)
+        nodes_of = {first: node_of(tree, histogram.domain_is_known) for first, tree in _first_trees(right, last)}
         kept: list[tuple[int, Any]] = []  # the last tick of a node in use, and what it published
-        for tick in range(1, min(horizon, 2 * base + 1) + 1):
+        for tick in range(1, last + 1):
+            source.draws.clear()
             shown = made.step([[0], [tick % 3]])
-            size = 1
-            while tick % (size * base) == 0 and size * base <= horizon:
+            first, span = (1, made.horizon) if made.horizon else (epoch_of(tick)[1],) * 2
+            tree: Meta = scheme.inner if isinstance(scheme, Restarted) else scheme
+            inside, base, size = tick - first + 1, tree.base, 1
+            while inside % (size * base) == 0 and size * base <= span:
                 size *= base
             kept = [(last, part) for last, part in kept if last <= tick - size] + [(tick, nodes[-1])]
             expected: dict[Any, int] = {}
@@ -270,8 +377,10 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
                     expected[items[place]] = expected.get(items[place], 0) + count
             best = sorted(expected.items(), key=lambda pair: (-pair[1], pair[0]))[: histogram.k]
             wrong += _listed(shown) != dict(best)
-        wrong += any(draw.law not in ("choice", node.law) for draw in source.draws)
-        wrong += any(draw.law == node.law and draw.scale != node.scale for draw in source.draws)
+            draws = list(source.draws)
+            node = nodes_of[first]
+            wrong += any(draw.law not in ("choice", node.law) for draw in draws)
+            wrong += any(draw.law == node.law and draw.scale != node.scale for draw in draws)
         return Finding("exact", _CONFORMS, "violations", 0, wrong)
 
     def _exact_sparse(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
@@ -337,36 +446,62 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             bound = epsilon_lower_bound((groups, runs), (0, runs), delta, FALSE_ALARM)
             yield Finding("statistical", "items of one event appear", "epsilon", epsilon, bound, 1, f"{runs} runs")
             yield from self._late_items(histogram, scheme, effort)
+            if isinstance(scheme.factor, Doubling):
+                yield from self._at_the_cut(histogram, scheme, effort)
 
     def _late_items(self, histogram: Histogram, scheme: Hidden, effort: Effort) -> Iterator[Finding]:
         """Items that come late have noise as if it ran from the start, or the noise tells since when they are counted.
 
-        The variance of n noises, which are normal but for rounding, has a relative deviation of sqrt(2/n); 7.5 of them
-        are exceeded with probability below 1e-12.
+        Without a horizon also on both sides of the end of an epoch.
         """
         ticks = range(2, shared.first_ticks(histogram, _TICKS) + 1)
         if not ticks:
             return
         # Where most of the noise is of ticks before; and past the first ticks, where the noise need not be run through.
-        for tick in {max(ticks, key=scheme.error), shared.first_ticks(histogram, _LATE)}:
+        some = {max(ticks, key=scheme.error), shared.first_ticks(histogram, _LATE)}
+        if isinstance(scheme.factor, Doubling):
+            some |= {7, 8}  # the last of an epoch and the first of the next
+        for tick in sorted(some):
             high = scheme.cut(tick) + math.ceil(20 * scheme.error(tick))
             items = max(500, min(shared.side_by_side(effort) // 4, 10**6 // high))
             made = histogram.anew()
             for _ in range(tick - 1):
                 made.step([])
-            noise = made.step(_column(items, high)).counts - high
-            off = abs(float((noise.astype(np.float64) ** 2).mean()) / scheme.error(tick) ** 2 - 1)
-            limit, detail = 7.5 * math.sqrt(2 / items), f"{items} items at tick {tick}"
-            what = "items that come late have all noise"
+            limit, off = shared.variance_is_off(made.step(_column(items, high)).counts - high, scheme.error(tick))
+            what, detail = "items that come late have all noise", f"{items} items at tick {tick}"
             yield Finding("statistical", what, "relative variance", limit, off, 1, detail)
+            if tick in (1, 7) and isinstance(scheme.factor, Doubling):
+                limit, off = shared.variance_is_off(made.step([]).counts - high, scheme.error(tick + 1))
+                what, detail = "and in the next epoch", f"{items} items of tick {tick} at tick {tick + 1}"
+                yield Finding("statistical", what, "relative variance", limit, off, 1, detail)
+
+    def _at_the_cut(self, histogram: Histogram, scheme: Hidden, effort: Effort) -> Iterator[Finding]:
+        """Of items whose count is the cut as many are shown as have no negative noise, on both sides of an epoch's end.
+
+        Noise is symmetric. A share of n items is off by more than the limit with probability 1e-9 (Hoeffding).
+        """
+        for tick in (1, 3, 4, 7, 8):
+            cut, error = scheme.cut(tick), scheme.error(tick)
+            items = max(500, min(shared.side_by_side(effort) // 4, 10**6 // cut))
+            made = histogram.anew()
+            for _ in range(tick - 1):
+                made.step([])
+            share = len(made.step(_column(items, cut))) / items
+            law = 0.5 + 0.5 / (error * math.sqrt(2.0 * math.pi))
+            limit = math.sqrt(math.log(2.0 / FALSE_ALARM) / (2 * items)) + 0.01 / max(error, 1.0)
+            what, detail = "items at the cut are shown as the law says", f"{items} items at tick {tick}"
+            yield Finding("statistical", what, "difference of shares", limit, abs(share - law), 1, detail)
 
     def _side_by_side(self, histogram: Histogram, effort: Effort) -> Runs:
         """Every D items are a run of their own: their noises are independent, and far above any cut all are shown."""
         scheme, most = histogram.scheme, histogram.most_items or 1
         ticks, high = shared.first_ticks(histogram, _TICKS), 0
         if not histogram.domain_is_known:
-            cut = (node_of(scheme, False).shift or 0) + 1 if isinstance(scheme, Meta) else 0
-            cut = scheme.cut(ticks) if isinstance(scheme, Hidden) else cut
+            cut = 0
+            if isinstance(scheme, Hidden):
+                cut = max(scheme.cut(tick) for tick in range(1, ticks + 1))
+            elif isinstance(scheme, Meta | Restarted):
+                cut = max((node_of(tree, False).shift or 0) + 1 for _, tree in _first_trees(scheme, ticks))
             high = cut + math.ceil(20 * max(scheme.error(t) for t in range(1, ticks + 1)))
         runs = max(500, min(shared.side_by_side(effort) // 4, 10**6 // (most * (high + 1))))
 
@@ -381,14 +516,14 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         """The scheme alone, many times: k + 1 items, of which the event has the first k."""
         pristine, source, k = histogram.make_scheme(), system_source(), histogram.k or 1
         runs, ticks, items = effort.runs, shared.first_ticks(histogram, 2), k + 1
-        node = node_of(pristine, histogram.domain_is_known) if isinstance(pristine, Meta) else None
-        high = 2 * ((node.shift if node else 0) or 0) + 20
+        trees = _first_trees(pristine, ticks) if isinstance(pristine, Meta | Restarted) else []
+        high = 2 * max([node_of(tree, histogram.domain_is_known).shift or 0 for _, tree in trees], default=0) + 20
 
         def run(event: int) -> Any:
             total, rows = np.full(items, high), np.zeros((runs, ticks, items))
             total[:k] += event
             for row in rows:
-                scheme = copy.copy(pristine)
+                scheme = _copied(pristine)
                 for tick in range(1, ticks + 1):
                     added = total if tick == 1 else np.zeros_like(total)
                     where, noisy = scheme.step(total, added, tick, _rank(items), source)
@@ -400,8 +535,11 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
 
     def _plumbing(self, histogram: Histogram) -> Finding:
         # No more items than are looked at: of equal ones beyond, none would be shown.
-        stream, texts = _column(min(40, histogram.limit or 40), 10**4), []
-        lattice = getattr(getattr(histogram.scheme, "factor", None), "lattice", 1)
+        scheme, limit = histogram.scheme, histogram.limit or 40
+        if isinstance(scheme, Meta | Restarted):
+            limit = node_of(_first_trees(scheme, 1)[0][1], histogram.domain_is_known).limit or limit
+        stream, texts = _column(min(40, limit), 10**4), []
+        lattice = _lattice(scheme)
         for events in ([], [[1]]):
             other = _anew(histogram, 40, ScriptedSource(0, -shared.HIGH * lattice))
             release = other.step(events)
@@ -415,8 +553,14 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
     def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Random streams of sets of items, and the same with one event more: how far apart is what gets the noise?"""
         rng, most, scheme = np.random.default_rng(4), histogram.most_items, histogram.scheme
-        ticks, pairs, tree = shared.first_ticks(histogram, _TICKS), effort.released_pairs // 5, isinstance(scheme, Meta)
-        worst, levels = 0.0, scheme.levels if isinstance(scheme, Meta) else 1
+        ticks, pairs, tree = (
+            shared.first_ticks(histogram, _TICKS),
+            effort.released_pairs // 5,
+            isinstance(scheme, Meta | Restarted),
+        )
+        worst, levels = 0.0, 1
+        if isinstance(scheme, Meta | Restarted):
+            levels = max(made.levels for _, made in _first_trees(scheme, ticks))
         for _ in range(pairs):
             stream = [
                 [rng.choice(12, rng.integers(0, 5), replace=False).tolist() for _ in range(30)] for _ in range(ticks)
@@ -447,14 +591,15 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             changes.append(("noise for a weight of one", _weaker(histogram.max_weight)))
         if isinstance(scheme, Hidden) and histogram.max_weight > 1:
             changes.append(("cut for a weight of one", _other_cut(lambda cut: cut - histogram.max_weight + 1)))
-        if isinstance(scheme, Meta) and scheme.levels > 1:
-            changes.append(("the budget at every level", _weaker(math.sqrt(scheme.levels))))
-        if isinstance(scheme, Meta) and not known:
+        if isinstance(scheme, Restarted) or (isinstance(scheme, Meta) and scheme.levels > 1):
+            changes.append(("the budget at every level", _every_level))
+        if isinstance(scheme, Meta | Restarted) and not known:
             changes.append(("cut one lower", _weaker(cut=1)))
-            node = node_of(scheme, False)
+            first_tree = scheme if isinstance(scheme, Meta) else scheme.make(1)
+            node = node_of(first_tree, False)
             if node.choices:
                 # [CO] Theorem 3: delta for 2 k items, where all that are looked at may be of one event.
-                p = histogram.guarantee.delta / 2.0 / scheme.levels
+                p = histogram.guarantee.delta / 2.0 / first_tree.levels
                 lower = (node.shift or 0) - one_shot.gumbel_shift(Fraction(node.tau), p, 2 * node.choices)
                 if lower > 0:
                     changes.append(("stop for 2k items (CO Thm 3)", _weaker(cut=lower)))
@@ -464,12 +609,16 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
                 changes.append(("cut one lower", _other_cut(lambda cut: cut - 1)))
             else:
                 changes.append(("half the cut", _other_cut(lambda cut: 1 + cut // 2)))
-            if scheme.factor.lattice > 1 and scheme.factor.horizon > _LATE:
+            if _lattice(scheme) > 1 and scheme.factor.horizon > _LATE:
                 changes.append(("late items without the noise before", _less_before))
         elif isinstance(scheme, Sparse):
             changes += [("half the noise of AboveThreshold", _impatient), ("choices without a limit", _unlimited)]
         elif isinstance(scheme, Factored):
             changes.append(("noise anew at every tick", _fresh))
+        if isinstance(scheme, Factored) and isinstance(scheme.factor, Doubling):
+            changes.append(("all of rho for the totals of epochs, too", lambda made: shared.unsplit(made.factor)))
+            if isinstance(scheme, Hidden):
+                changes.append(("delta not shared by the epochs", _delta_every_epoch))
         first, *others = (
             changed_scheme(histogram, name, change, "statistical" if change is _less_before else "exact")
             for name, change in changes
@@ -491,13 +640,25 @@ def changed_scheme(histogram: Histogram, name: str, change: Callable[[Any], None
 
 def _weaker(by: float = 1.0, cut: int = 0) -> Callable[[Any], None]:
     def change(scheme: Any) -> None:
-        if isinstance(scheme, Meta):
-            release = scheme.release
-            scheme.release = lambda counts, rank, source: release(counts, rank, WeakenedSource(source, by, cut))
+        if isinstance(scheme, Meta | Restarted):
+            _every_tree(scheme, lambda tree: _weaker_tree(tree, by, cut))
         else:
             scheme.sigma = scheme.sigma / Fraction(by)
 
     return change
+
+
+def _weaker_tree(tree: Meta, by: float, cut: int = 0) -> None:
+    release = tree.release
+    tree.release = lambda counts, rank, source: release(counts, rank, WeakenedSource(source, by, cut))
+
+
+def _every_level(scheme: Any) -> None:
+    _every_tree(scheme, lambda tree: _weaker_tree(tree, math.sqrt(tree.levels)))
+
+
+def _delta_every_epoch(scheme: Any) -> None:
+    scheme.factor.tick_share = lambda tick: 1.0 / epoch_of(tick)[1]
 
 
 def _other_cut(lower: Callable[[int], int]) -> Callable[[Any], None]:
@@ -515,7 +676,7 @@ def _less_before(scheme: Any) -> None:
 
 def _fresh(scheme: Any) -> None:
     scheme.sigma = scheme.sigma / Fraction(scheme.factor.sensitivity)
-    scheme.factor = shared.FreshNoise(scheme.factor.horizon)
+    scheme.factor = shared.FreshNoise(min(scheme.factor.horizon, 127))
     scheme.state = scheme.factor.start(scheme.state[next(iter(scheme.state))].shape[-1])
 
 
@@ -535,6 +696,21 @@ def _noise_of(scheme: Any) -> CorrelatedNoise:
     return CorrelatedNoise(scheme.factor, scheme.sigma)
 
 
+def _lattice(scheme: Any) -> int:
+    """The finest steps of a count in which noise is drawn."""
+    factor = getattr(scheme, "factor", None)
+    if isinstance(factor, Doubling):
+        return max(factor.totals.lattice, *(factor.of_epoch(epoch).lattice for epoch in range(4)))
+    return getattr(factor, "lattice", 1)
+
+
+def _first_trees(scheme: Meta | Restarted, ticks: int) -> list[tuple[int, Meta]]:
+    """(first tick, tree) of the epochs of these ticks, or of all."""
+    if isinstance(scheme, Meta):
+        return [(1, scheme)]
+    return [(2**epoch, scheme.make(2**epoch)) for epoch in range(ticks.bit_length())]
+
+
 def _listed(release: Any) -> dict[Any, int]:
     return dict(zip(release.items, release.counts.tolist(), strict=True))
 
@@ -543,14 +719,14 @@ def _noised(histogram: Histogram, stream: Any) -> list[dict[Any, int]]:
     """The counts that get noise, at every tick: all of them, or those of the node that is released."""
     made = _anew(histogram, 12, seeded_source(1))
     parts: list[dict[Any, int]] = []
-    if isinstance(made.scheme, Meta):
+    if isinstance(made.scheme, Meta | Restarted):
         _watch(
             made.scheme,
             lambda counts, _: parts.append(dict(zip(made.not_private_counts(), counts.tolist(), strict=True))),
         )
     for events in stream:
         made.step(events)
-        if not isinstance(made.scheme, Meta):
+        if not isinstance(made.scheme, Meta | Restarted):
             parts.append(made.not_private_counts())
     return parts
 

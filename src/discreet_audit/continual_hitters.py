@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from discreet.continual import HeavyHitters
-from discreet.continual.seam import CorrelatedNoise
+from discreet.continual.seam import EPOCHS, epoch_of
 from discreet.privacy import Budget, Event
 from discreet.privacy.calibration.composition import repeated_delta
+from discreet.summaries import MisraGries
 from discreet_audit import continual_base as shared
 from discreet_audit.counters import CounterAudit
 from discreet_audit.entries import EntriesAudit
@@ -33,55 +35,68 @@ Nodes = dict[tuple[int, int], Counters]
 class HittersOverTimeAudit(shared.OverTimeAudit):
     """The four checks of `HeavyHitters`."""
 
-    def prepare(self, mechanism: shared.C) -> shared.C:
-        """Of a known horizon, as for histograms."""
-        return super().prepare(shared.with_horizon(mechanism))
-
     # ---- structure -------------------------------------------------------------------------------------------------
 
     def structure(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """Every short stream over two ticks: which released sketches one event changes, and how."""
         kind: Any = type(hitters)
-        wrong, most, pairs = _short_streams(kind, hitters.mechanism, hitters.window is not None, effort.length > 0)
+        wrong, most, pairs = _short_streams(
+            kind, hitters.mechanism, hitters.window is not None, _in_epochs(hitters), effort.length > 0
+        )
         yield Finding("structure", "LT Lemma 8 in every released node", "violations", 0, wrong, pairs)
         yield Finding("structure", "released nodes that one event changes", "sensitivity", 2, most, pairs)
         if hitters.discovered is not None:
             yield _one_way(hitters)
+            if _in_epochs(hitters):
+                yield from shared.shifts_of_an_event(hitters.discovered.factor, hitters.discovered.sigma, effort)
 
     # ---- exact -----------------------------------------------------------------------------------------------------
 
     def exact(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """The exact delta of one node, and of as many as one event is in."""
-        (whole, most), L = shared.claimed_loss(hitters), self._nodes_of_an_event(hitters)
-        if hitters.discovered is not None:
-            yield Finding("exact", f"{L} nodes of Gaussian noise", "delta", most, _gaussian_delta(hitters, whole, L))
-            noise = CorrelatedNoise(hitters.discovered.factor, hitters.discovered.sigma)
-            norm, rho, pairs = shared.moved_by_an_event(noise, 1, effort)
+        whole, most = shared.claimed_loss(hitters)
+        for name, L, plan in self._plans(hitters):
+            if hitters.discovered is not None:
+                delta, what = _gaussian_delta(plan, whole, L), f"{L} nodes of Gaussian noise{name}"
+                yield Finding("exact", what, "delta", most, delta)
+                continue
+            k = hitters.capacity if hitters.mechanism == "chan" else 1  # how much of the noise one event may cost
+            epsilon = float(k / Fraction(plan.scale))
+            delta, pairs = self._node_delta(hitters, plan, epsilon, effort)
+            total = repeated_delta(whole, epsilon, delta, L)
+            detail = f"a node: epsilon {epsilon:.4g}, delta {delta:.4g}"
+            what = f"worst pair of a node, {L} nodes composed{name}"
+            yield Finding("exact", what, "delta", most, total, pairs, detail)
+        if (known := hitters.discovered) is not None:
+            norm, rho, pairs = shared.cost_of_an_event(known.factor, known.sigma, 1, effort)
             claimed = shared.claimed_rho(hitters) * shared.SLACK
             yield Finding("exact", "counters of public items", "rho", claimed, rho, pairs, f"norm {norm:.6g}")
-            yield self._conforms(hitters)
-            return
-        k = hitters.capacity if hitters.mechanism == "chan" else 1  # how much of the noise one event may cost
-        epsilon = float(k / Fraction(hitters.scale))
-        delta, pairs = self._node_delta(hitters, epsilon, effort)
-        total = repeated_delta(whole, epsilon, delta, L)
-        detail = f"a node: epsilon {epsilon:.4g}, delta {delta:.4g}"
-        what = f"worst pair of a node, {L} nodes composed"
-        yield Finding("exact", what, "delta", most, total, pairs, detail)
         yield self._conforms(hitters)
 
-    def _node_delta(self, hitters: HeavyHitters, epsilon: float, effort: Effort) -> tuple[float, int]:
+    def _plans(self, hitters: HeavyHitters) -> Iterator[tuple[str, int, Any]]:
+        """(name, nodes that hold one event, their noise and cut): of all ticks, or of the epochs there may be."""
+        if not _in_epochs(hitters):
+            yield "", self._nodes_of_an_event(hitters), hitters
+            return
+        seen = set()
+        for epoch in range(EPOCHS):
+            plan = hitters.plan(2**epoch)
+            if (plan.levels, plan.scale, plan.threshold) not in seen:  # else as an epoch before
+                seen.add((plan.levels, plan.scale, plan.threshold))
+                yield f", epoch of {2**epoch} ticks", plan.levels, plan
+
+    def _node_delta(self, hitters: HeavyHitters, plan: Any, epsilon: float, effort: Effort) -> tuple[float, int]:
         claim = SimpleNamespace(epsilon=epsilon, delta=hitters.guarantee.delta)
         node: Any = SimpleNamespace(
-            capacity=hitters.capacity, threshold=hitters.threshold, scale=hitters.scale, unit=Event(), guarantee=claim,
+            capacity=hitters.capacity, threshold=plan.threshold, scale=plan.scale, unit=Event(), guarantee=claim,
             universe=None,
         )  # fmt: skip
-        noise = NoiseLaw("laplace", hitters.scale, min(1e-16, hitters.guarantee.delta * 1e-8))
+        noise = NoiseLaw("laplace", plan.scale, min(1e-16, hitters.guarantee.delta * 1e-8))
         if hitters.mechanism == "offset":
             worst, tried, _ = CounterAudit("misra-gries", zeros=True, shared="published").worst(node, noise, effort)
             return worst, tried
         pairs = EntriesAudit(reduces=False).pairs(node, effort)
-        both = [threshold_delta(one, noise, hitters.threshold, epsilon) for p in pairs for one in (p, p.swapped)]
+        both = [threshold_delta(one, noise, plan.threshold, epsilon) for p in pairs for one in (p, p.swapped)]
         return max(both), len(both)
 
     def _nodes_of_an_event(self, hitters: HeavyHitters) -> int:
@@ -99,14 +114,20 @@ class HittersOverTimeAudit(shared.OverTimeAudit):
         wrong = 0
         offset = hitters.mechanism != "chan"
         law = "gaussian" if hitters.discovered is not None else "laplace"
-        for around in range(-2, 3):
-            source = ScriptedSource(3 if offset else 0, hitters.threshold + around - 1 + (3 if offset else 0))
+        firsts = [2**epoch for epoch in range(4)] if _in_epochs(hitters) else [1]
+        for first, around in product(firsts, range(-2, 3)):
+            plan = hitters.plan(first) if _in_epochs(hitters) else hitters
+            source = ScriptedSource(3 if offset else 0, plan.threshold + around - 1 + (3 if offset else 0))
             made = hitters.anew(source)
+            for _ in range(first - 1):
+                made.step([])
+            source.draws.clear()
             release = _first_node(made, [0])
+            drawn = [draw for draw in source.draws if draw.size != 0]  # an epoch begins for no counters, too
             # Offset: v - a0 = 1 + each - 3, so that the cut is met when `around` is 0.
             wrong += (release.items == [0]) != (around >= 0)
-            wrong += any((draw.law, draw.scale) != (law, made.scale) for draw in source.draws)
-            wrong += len(source.draws) != (2 if offset else 1)
+            wrong += any((draw.law, draw.scale) != (law, plan.scale) for draw in drawn)
+            wrong += len(drawn) != (2 if offset else 1)
         # With noise that shows everything, a tick has the counts of all ticks (or of the window).
         if hitters.discovered is not None:
             return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
@@ -125,7 +146,7 @@ class HittersOverTimeAudit(shared.OverTimeAudit):
         yield self._plumbing(hitters)
         ticks, k = shared.first_ticks(hitters, max(4, hitters.base) * hitters.every), hitters.capacity
         # The offset's noise moves the cut of all counters: stay so far above that it does not matter.
-        high = hitters.threshold + math.ceil(30 * float(hitters.scale))
+        high = max(plan.threshold + math.ceil(30 * float(plan.scale)) for plan in _first_plans(hitters, ticks))
         together = hitters.mechanism == "chan"  # one event may lower all counters, and the noise is for that
         times = min(effort.runs, 20_000) if together else max(2, min(6 * effort.runs // k, 10**7 // (high * k)))
 
@@ -137,12 +158,14 @@ class HittersOverTimeAudit(shared.OverTimeAudit):
 
         what, runs = ("every counter lower", times) if together else ("one counter higher", times * k)
         yield shared.told_apart(what, hitters, run, f"{runs} runs, {ticks} ticks")
-        if hitters.discovered is not None and (hitters.horizon or 0) > hitters.every:
+        if hitters.discovered is not None and (hitters.horizon is None or hitters.horizon > hitters.every):
 
             def later(event: int) -> Any:
                 return np.concatenate([_after_the_first(hitters, high, event) for _ in range(times)])
 
             yield shared.told_apart("one event of a public item", hitters, later, f"{times * k} runs")
+        if hitters.discovered is not None and _in_epochs(hitters):
+            yield from _counters_of_epochs(hitters, high)
 
     def _plumbing(self, hitters: HeavyHitters) -> Finding:
         stream, texts = np.repeat(np.arange(min(hitters.capacity, 20)), 3 * hitters.threshold + 20), []
@@ -170,7 +193,10 @@ class HittersOverTimeAudit(shared.OverTimeAudit):
             found.append(_compared(one, two, k))
         wrong, most = sum(wrong for wrong, _ in found), max(changed for _, changed in found)
         yield Finding("coupled", "large random streams keep LT Lemma 8", "violations", 0, wrong, pairs)
-        yield Finding("coupled", "released nodes that one event changes", "sensitivity", hitters.levels, most, pairs)
+        levels = max(plan.levels for plan in _first_plans(hitters, ticks))
+        yield Finding("coupled", "released nodes that one event changes", "sensitivity", levels, most, pairs)
+        if _in_epochs(hitters):
+            yield _in_one_epoch(hitters)
 
     # ---- sabotage --------------------------------------------------------------------------------------------------
 
@@ -178,25 +204,79 @@ class HittersOverTimeAudit(shared.OverTimeAudit):
         """Less noise, a lower cut, the whole budget at every level, and what is drawn again."""
         kind = type(hitters)
 
-        def less(name: str, scale: float = 1.0, threshold: int = 0) -> Twin:
-            def init(self: Any, *args: Any, **options: Any) -> None:
-                kind.__init__(self, *args, **options)
-                self.scale = self.scale / Fraction(scale)
-                self.threshold -= threshold
+        def planned(name: str, change: Callable[[Any], dict[str, Any]]) -> Twin:
+            def plan(self: Any, span: int) -> Any:
+                right = kind.plan(self, span)
+                return replace(right, **change(right))
 
-            return shared.broken(hitters, name, __init__=init)
+            return shared.broken(hitters, name, plan=plan)
 
-        twins = [less("half the noise", 2.0), less("cut one lower", threshold=1), shared.drawn_again(hitters)]
+        twins = [
+            planned("half the noise", lambda plan: {"scale": plan.scale / 2}),
+            planned("cut one lower", lambda plan: {"threshold": plan.threshold - 1}),
+            shared.drawn_again(hitters),
+        ]
         if hitters.discovered is not None:
             twins += [_weaker_counters(hitters), _both_ways(hitters)]
-        if hitters.levels > 1:
+        if hitters.levels > 1 or _in_epochs(hitters):
             # Every node spends what all of them may: its scale and its cut are those of the whole budget.
             whole = kind(1, hitters.budget, hitters.capacity, mechanism=hitters.mechanism, base=2)
-            by, lower = float(hitters.scale / whole.scale), hitters.threshold - whole.threshold
-            twins.append(less("the budget at every level", by, lower))
+            paid = {"scale": whole.scale, "threshold": whole.threshold}
+            twins.append(planned("the budget at every level", lambda plan: paid))
         if hitters.mechanism == "chan" and hitters.capacity > 1:
-            twins.append(less("noise for one counter", float(hitters.capacity)))
+            twins.append(planned("noise for one counter", lambda plan: {"scale": plan.scale / hitters.capacity}))
+        if _in_epochs(hitters):
+            if hitters.discovered is not None:
+                twins.append(_unsplit_counters(hitters))
+            if _left_open(hitters):
+                twins.append(_lives_on(hitters))
         return twins
+
+
+def _in_epochs(hitters: HeavyHitters) -> bool:
+    """Without a horizon ticks are in epochs, each with nodes of its own; a window needs none."""
+    return hitters.horizon is None and hitters.window is None
+
+
+def _first_plans(hitters: HeavyHitters, ticks: int) -> list[Any]:
+    """What has the levels, the noise and the cut of the nodes of these ticks."""
+    return [hitters.plan(2**e) for e in range(ticks.bit_length())] if _in_epochs(hitters) else [hitters]
+
+
+def _left_open(hitters: HeavyHitters) -> list[int]:
+    """The epochs, of those that are run through, that end inside of a node."""
+    plans = [(epoch, hitters.plan(2**epoch)) for epoch in range(shared.TRIED - 1)]
+    return [epoch for epoch, plan in plans if 2**epoch % (plan.every * plan.base ** (plan.levels - 1))]
+
+
+def _in_one_epoch(hitters: HeavyHitters) -> Finding:
+    """One event, in the first tick of an epoch or in the last: it is in nodes of its epoch alone, one of each level."""
+    wrong = tried = 0
+    for epoch, last in product(range(shared.TRIED - 1), (False, True)):
+        when = 2 ** (epoch + last) - last
+        hides = ScriptedSource(0, -shared.HIGH)
+        nodes = _nodes(hitters.anew(hides), [[7] * (tick == when) for tick in range(1, 2 ** (epoch + 2))])
+        held = [first for (first, _), state in nodes.items() if state.total > 0]
+        wrong += not held or len(held) > hitters.plan(2**epoch).levels
+        wrong += any(epoch_of(first)[0] != epoch for first in held)
+        tried += 1
+    return Finding("coupled", "an event is in nodes of its epoch alone", "violations", 0, int(wrong), tried)
+
+
+def _counters_of_epochs(hitters: HeavyHitters, high: int) -> Iterator[Finding]:
+    """The noise of the counters of public items, in the first epochs and on both sides of the end of one."""
+    known, k = hitters.discovered, hitters.capacity
+    assert known is not None
+    times, after = -(-500 // k), (2, 3, 4, 7, 8)
+    noises: dict[int, list[Any]] = {tick: [] for tick in after}
+    for _ in range(times):
+        shown = shared.published_counts(hitters.anew(), np.repeat(np.arange(k), high), max(after), k)
+        for tick in after:
+            noises[tick].append(shown[tick - 1] - shown[0])  # at the first tick there are nodes only
+    for tick, found in noises.items():
+        limit, off = shared.variance_is_off(found, known.factor.error(tick, known.sigma))
+        what, detail = "noise of public items in an epoch", f"{times * k} items at tick {tick}"
+        yield Finding("statistical", what, "relative variance", limit, off, 1, detail)
 
 
 def _nodes(made: Any, stream: Sequence[Any]) -> Nodes:
@@ -230,16 +310,16 @@ def _first_node(made: Any, events: Any) -> Any:
     return release
 
 
-def _gaussian_delta(hitters: HeavyHitters, epsilon: float, L: int) -> float:
+def _gaussian_delta(nodes: Any, epsilon: float, L: int) -> float:
     """delta of L nodes: places that differ by 1, and keys of count 1 and 0 that one of two sketches stores alone."""
-    noise = NoiseLaw("gaussian", hitters.scale, 1e-30)
+    noise = NoiseLaw("gaussian", nodes.scale, 1e-30)
     together = np.array([1.0])
     for _ in range(L):
         together = np.convolve(together, noise.mass)
     # The loss depends on the sum of the L noises, which the event moves by L.
     here, there = np.pad(together, (L, 0)), np.pad(together, (0, L))
     places = float(np.maximum(here - math.exp(epsilon) * there, 0.0).sum())
-    t = hitters.threshold - 1
+    t = nodes.threshold - 1
     offsets = range(-noise.reach, noise.reach + 1)
     shown = sum(noise.at(d) * (noise.shown(t + d) + noise.shown(t + 1 + d)) for d in offsets)
     return places + (1.0 + math.exp(epsilon)) * L * shown
@@ -288,6 +368,31 @@ def _weaker_counters(hitters: HeavyHitters) -> Twin:
     return shared.broken(hitters, "half the noise of counters", __init__=init)
 
 
+def _unsplit_counters(hitters: HeavyHitters) -> Twin:
+    kind = type(hitters)
+
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        kind.__init__(self, *args, **options)
+        shared.unsplit(self.discovered.factor)
+
+    return shared.broken(hitters, "all of rho for the totals of epochs, too", __init__=init)
+
+
+def _lives_on(hitters: HeavyHitters) -> Twin:
+    """Sketches are not begun anew with an epoch: an event is in nodes of the next one, too."""
+    kind = type(hitters)
+
+    def take(self: Any, raw: Any) -> None:
+        kept = vars(self).get("kept", self._sketches)
+        if kept is not self._sketches:
+            old = [kept[min(level, len(kept) - 1)].to_bytes() for level in range(self.levels)]
+            self._sketches = [MisraGries.from_bytes(state) for state in old]
+        self.kept = self._sketches
+        kind.take(self, raw)
+
+    return shared.broken(hitters, "sketches live on into the next epoch", "coupled", take=take)
+
+
 def _both_ways(hitters: HeavyHitters) -> Twin:
     kind = type(hitters)
 
@@ -301,17 +406,23 @@ def _both_ways(hitters: HeavyHitters) -> Twin:
 
 
 @lru_cache(maxsize=16)
-def _short_streams(kind: Callable[..., Any], mechanism: str, window: bool, longer: bool) -> tuple[int, int, int]:
-    """(violations, most changed nodes, pairs) over all streams of two ticks of up to two events of three items."""
-    ticks = [list(batch) for size in range(3 + longer) for batch in combinations_with_replacement(range(3), size)]
+def _short_streams(
+    kind: Callable[..., Any], mechanism: str, window: bool, epochs: bool, longer: bool
+) -> tuple[int, int, int]:
+    """(violations, most changed nodes, pairs) over all streams of two ticks of up to two events of three items.
+
+    Without a horizon three ticks, which are two epochs, of up to one event each.
+    """
+    most, horizon, number = (2, None, 3) if epochs else (3, 2, 2)
+    ticks = [list(batch) for size in range(most + longer) for batch in combinations_with_replacement(range(3), size)]
     found = []
     for k in (1, 2):
-        template = kind(2, Budget(1.0, 0.1), k, 2 if window else None, base=2, mechanism=mechanism)
+        template = kind(horizon, Budget(1.0, 0.1), k, 2 if window else None, base=2, mechanism=mechanism)
         states = {
             key: _nodes(template.anew(ScriptedSource()), [ticks[i] for i in key])
-            for key in product(range(len(ticks)), repeat=2)
+            for key in product(range(len(ticks)), repeat=number)
         }
-        for key, tick, item in product(states, range(2), range(3)):
+        for key, tick, item in product(states, range(number), range(3)):
             more = sorted([*ticks[key[tick]], item])
             if more in ticks:
                 other = (*key[:tick], ticks.index(more), *key[tick + 1 :])

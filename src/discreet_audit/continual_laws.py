@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.continual.seam import CorrelatedNoise, Factor, Tree
+from discreet.continual.seam import EPOCHS, CorrelatedNoise, Doubling, Factor, Tree, epoch_of
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.gaussian import gaussian_delta
 from discreet_audit.laws import NoiseLaw, gaussian_split_delta
@@ -25,12 +26,15 @@ __all__ = [
     "choice_rho",
     "difference_tail",
     "discrete_gaussian_law",
+    "doubled",
     "event_delta",
     "event_shift",
     "event_shifts",
     "item_shown",
+    "noise_passes",
     "published_noise",
     "shown_by_one_event",
+    "shown_in_any_epoch",
     "sparse_rho",
     "stop_is_beaten",
     "worst_norm",
@@ -118,18 +122,43 @@ def shown_by_one_event(correlated: CorrelatedNoise, cuts: Sequence[int]) -> floa
 
     The noise of a tree's tick is that of the nodes of its digits; on a lattice it is a Gaussian, see `event_delta`.
     """
-    total, factor = 0.0, correlated.factor
-    tables: dict[float, NoiseLaw] = {}
-    for tick, cut in enumerate(cuts, 1):
-        variance = factor.row_squares(tick) * float(correlated.sigma) ** 2
-        if factor.lattice == 1:
-            noise = tables.get(variance) or NoiseLaw("gaussian", math.sqrt(variance), 1e-30)
-            tables[variance] = noise
-            total += noise.shown(cut - 1)
-        else:
-            least = (cut - 1) * factor.lattice - factor.lattice // 2  # halves are rounded up
-            total += 0.5 * math.erfc(least / math.sqrt(2.0 * variance))
-    return total
+    return math.fsum(noise_passes([(correlated, tick)], cut - 1) for tick, cut in enumerate(cuts, 1))
+
+
+def noise_passes(parts: Sequence[tuple[CorrelatedNoise, int]], least: int) -> float:
+    """P[the noises together are at least `least`], each at its tick: independent, and each rounded to whole counts."""
+    squares = [(noise.factor.row_squares(t), float(noise.sigma) / noise.factor.lattice) for noise, t in parts]
+    spread = math.sqrt(sum(rows * step**2 for rows, step in squares))
+    rounded = sum(noise.factor.lattice > 1 for noise, _ in parts)
+    if not rounded:
+        return _table(spread).shown(least)
+    return 0.5 * math.erfc((least - 0.5 * rounded) / (math.sqrt(2.0) * spread))  # halves are rounded up
+
+
+@lru_cache(maxsize=256)
+def _table(spread: float) -> NoiseLaw:
+    return NoiseLaw("gaussian", spread, 1e-30)
+
+
+def doubled(factor: Doubling, sigma: Fraction, tick: int) -> list[tuple[CorrelatedNoise, int]]:
+    """The noises of a tick without a horizon: that of its epoch, and that of the totals of the epochs before."""
+    epoch, first = epoch_of(tick)
+    inside, over = factor.noises(epoch, sigma)
+    return [(inside, tick - first + 1), *([(over, epoch)] if epoch else [])]
+
+
+def shown_in_any_epoch(factor: Doubling, sigma: Fraction, cut: Callable[[int], int], whole: int) -> list[float]:
+    """For every epoch there may be, `shown_by_one_event` of its ticks; `whole` epochs tick by tick.
+
+    Of a later one some of its ticks are looked at: as many times the largest chance of them as it has ticks.
+    """
+    out = []
+    for epoch in range(EPOCHS):
+        first = 2**epoch
+        ticks = range(first, 2 * first) if epoch < whole else {first, first + 1, first + first // 3, 2 * first - 1}
+        chances = [noise_passes(doubled(factor, sigma, tick), cut(tick) - 1) for tick in ticks]
+        out.append(math.fsum(chances) if epoch < whole else first * max(chances))
+    return out
 
 
 def difference_tail(noise: NoiseLaw, shift: int) -> float:

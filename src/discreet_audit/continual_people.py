@@ -78,7 +78,7 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
         """Those of events, and people who count more often than they may."""
-        right, most, horizon = type(histogram), histogram.most_items or 1, histogram.horizon or 1
+        right, most = type(histogram), histogram.most_items or 1
 
         def told(name: str, user: Callable[[Any, int, int], str]) -> Twin:
             def step(self: Any, events: Any = (), tick: int | None = None, *, users: Any = None, **more: Any) -> Any:
@@ -94,10 +94,11 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
             told("m items a tick", lambda person, tick, row: f"{person} {tick}"),
         ]
         if isinstance(histogram.scheme, Hidden) and most > 1:
-            each = histogram.guarantee.delta / 2.0 / horizon
+            half = histogram.guarantee.delta / 2.0
 
             def for_one(scheme: Any) -> None:
-                scheme.cut = lambda tick: 1 + scheme.factor.hiding_shift(tick, scheme.sigma, each)
+                factor = scheme.factor
+                scheme.cut = lambda tick: 1 + factor.hiding_shift(tick, scheme.sigma, half * factor.tick_share(tick))
 
             found.append(changed_scheme(histogram, "delta not divided by m", for_one))
         return found

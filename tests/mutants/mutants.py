@@ -144,7 +144,7 @@ CONTINUAL = in_package(
     ("_schemes.py", "a cut one too low", "return self._heaviest + self.factor.hiding_shift(",
      "return self._heaviest - 1 + self.factor.hiding_shift(", audited("Histogram")),
     ("_doubling.py", "every epoch spends all of delta", "return epoch_share(epoch) / first", "return 1.0 / first",
-     ("tests/unit/audit/test_any_horizon.py",)),
+     audited("Histogram")),
     ("_doubling.py", "the totals of epochs spend all of rho", "_part(over, TOTALS_SHARE, sigma)", "_part(over, 1.0, sigma)",
      ("tests/unit/audit/test_any_horizon.py",)),
     ("_late.py", "a state is drawn with half its variance", "sigmas = tuple(_root(Fraction(variance) * squared)",

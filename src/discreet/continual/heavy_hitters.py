@@ -61,7 +61,7 @@ class _Node:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class NodePlan:
     """How a number of ticks is divided into nodes, and what each of them has: its noise, and its cut."""
 
     every: int
@@ -158,7 +158,7 @@ class HeavyHitters(ListedOverTime):
             spans = [2**epoch for epoch in range(EPOCHS)] if self._in_epochs else [self._span(1)]
             capacity = counters_in(room // max(self._shape(span)[2] for span in spans))
         self.capacity = whole_number("capacity", MECHANISMS[mechanism] if capacity is None else capacity, 1, 2**30)
-        self._plan = cache(self._planned)
+        self._plan = cache(self.plan)
         self._adopt(1)
         # The order of a tick's events means nothing: they are counted first and taken in the order of their hashes
         # under this seed, so that neighbouring ticks are streams that differ by one inserted event.
@@ -191,18 +191,19 @@ class HeavyHitters(ListedOverTime):
         base = _best_base(*self._promise, span) if base is None else base
         return 1, base, levels(span, base)
 
-    def _planned(self, span: int) -> _Plan:
+    def plan(self, span: int) -> NodePlan:
+        """The nodes of so many ticks: of all, or of an epoch."""
         (epsilon, delta), (every, base, count) = self._promise, self._shape(span)
         if self.mechanism == "discover":
             sigma, t = discovery_calibration(epsilon, delta, count)
-            return _Plan(every, base, count, Fraction(sigma), 1 + t)
+            return NodePlan(every, base, count, Fraction(sigma), 1 + t)
         each_epsilon, each_delta = repeated_share(epsilon, delta, count)
         if self.mechanism == "offset":
             scale, threshold = 1 / Fraction(each_epsilon), 1 + offset_threshold(each_epsilon, each_delta)
         else:
             scale = self.capacity / Fraction(each_epsilon)
             threshold = chan_threshold(each_epsilon, each_delta, self.capacity)
-        return _Plan(every, base, count, scale, threshold)
+        return NodePlan(every, base, count, scale, threshold)
 
     def _enter(self) -> None:
         """Without a horizon: begin the epoch of the next tick, if it is another. Its nodes have all of the budget."""

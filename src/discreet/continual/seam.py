@@ -18,22 +18,32 @@ publishes a node, once, and `levels`, the nodes that one event is in. `not_priva
 
 `HeavyHitters.release_node` releases the sketch of a node, once; an event is in one node of each of `levels`, or, where
 its item is public, in one of the counters of `HeavyHitters.discovered`; `HeavyHitters.take` decides which.
+`HeavyHitters.plan` has the levels, the noise and the cut of the nodes of so many ticks.
+
+Without a horizon epoch e has the ticks from 2^e on, and there are `EPOCHS` of them. Factors are `Doubling`: `noises`
+has what hides an event of an epoch, `tick_share` what a tick may spend on hidden items. Trees are `Restarted`: `make`
+makes that of an epoch.
 """
 
 from discreet.continual._base import Continual
+from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
 from discreet.continual._events import event_counts
 from discreet.continual._factors import CorrelatedNoise, Factor, Tree
-from discreet.continual._schemes import Factored, Hidden, Meta, Scheme, Sparse
+from discreet.continual._schemes import Factored, Hidden, Meta, Restarted, Scheme, Sparse
 
 __all__ = [
+    "EPOCHS",
     "Continual",
     "CorrelatedNoise",
+    "Doubling",
     "Factor",
     "Factored",
     "Hidden",
     "Meta",
+    "Restarted",
     "Scheme",
     "Sparse",
     "Tree",
+    "epoch_of",
     "event_counts",
 ]
