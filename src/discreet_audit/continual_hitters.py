@@ -382,15 +382,15 @@ def _lives_on(hitters: HeavyHitters) -> Twin:
     """Sketches are not begun anew with an epoch: an event is in nodes of the next one, too."""
     kind = type(hitters)
 
-    def take(self: Any, raw: Any) -> None:
-        kept = vars(self).get("kept", self._sketches)
-        if kept is not self._sketches:
-            old = [kept[min(level, len(kept) - 1)].to_bytes() for level in range(self.levels)]
-            self._sketches = [MisraGries.from_bytes(state) for state in old]
-        self.kept = self._sketches
-        kind.take(self, raw)
+    def new_sketches(self: Any) -> Any:
+        new = kind.new_sketches(self)
+        if self.tick:
+            old = [self.kept[min(level, len(self.kept) - 1)].to_bytes() for level in range(len(new))]
+            new = [MisraGries.from_bytes(state) for state in old]
+        self.kept = new
+        return new
 
-    return shared.broken(hitters, "sketches live on into the next epoch", "coupled", take=take)
+    return shared.broken(hitters, "sketches live on into the next epoch", "coupled", new_sketches=new_sketches)
 
 
 def _both_ways(hitters: HeavyHitters) -> Twin:

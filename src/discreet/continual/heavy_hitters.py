@@ -164,7 +164,7 @@ class HeavyHitters(ListedOverTime):
         # under this seed, so that neighbouring ticks are streams that differ by one inserted event.
         self._order = self._source.uniform_integers(2**63)
         self._seed = self._source.uniform_integers(2**63)  # another: a table fills badly in the order of its hashes
-        self._sketches = [self._new_sketch() for _ in range(self.levels)]
+        self._sketches = self.new_sketches()
         self._nodes: list[_Node] = []
 
     def _span(self, first: int) -> int:
@@ -209,7 +209,7 @@ class HeavyHitters(ListedOverTime):
         """Without a horizon: begin the epoch of the next tick, if it is another. Its nodes have all of the budget."""
         if self._in_epochs and epoch_of(self.tick + 1)[1] != self._first:
             self._adopt(epoch_of(self.tick + 1)[1])
-            self._sketches = [self._new_sketch() for _ in range(self.levels)]
+            self._sketches = self.new_sketches()
 
     def _plan_of(self, node: _Node) -> tuple[Fraction, int]:
         """(scale, threshold) of a node."""
@@ -235,7 +235,7 @@ class HeavyHitters(ListedOverTime):
         """As for every mechanism; with the same hash seeds, so that neighbours can be compared."""
         made = super().anew(source, **changes)
         made._order, made._seed = self._order, self._seed
-        made._sketches = [made._new_sketch() for _ in range(made.levels)]
+        made._sketches = made.new_sketches()
         return made
 
     @property
@@ -333,6 +333,10 @@ class HeavyHitters(ListedOverTime):
             newest = self._nodes[-1]
             self.discovered.join(newest.first, newest.last, newest.counts, newest.offset)
         self._forget(now)
+
+    def new_sketches(self) -> list[MisraGries]:
+        """What all ticks, or an epoch, begin with: an empty sketch for each level."""
+        return [self._new_sketch() for _ in range(self.levels)]
 
     def _new_sketch(self) -> MisraGries:
         return MisraGries(self.capacity, seed=self._seed)
