@@ -253,19 +253,10 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         scheme: Any = made.scheme
         z = -5 * scheme.factor.lattice
         source.each = np.array([z])
-        counts, wrong, before = np.zeros(5, np.int64), 0, np.zeros(5, bool)
+        around, wrong = _AroundTheCut(made, hidden), 0
         for tick in range(1, shared.first_ticks(histogram, 3) + 1):
             noise = int(scheme.factor.to_counts(np.array(laws.published_noise(scheme.factor, [z] * tick)[-1:]))[0])
-            # Five items whose noisy counts are around the cut in steps of one.
-            wanted = (scheme.cut(tick) if hidden else 20) - noise + np.arange(5) - 2
-            batch = np.repeat(np.arange(5), np.maximum(wanted - counts, 0))
-            counts = np.maximum(counts, wanted)
-            release = made.step(batch)
-            visible = counts + noise >= scheme.cut(tick) if hidden else np.ones(5, bool)
-            if histogram.keep_discovered:
-                visible = before = visible | before
-            wrong += _listed(release) != {i: int(counts[i] + noise) for i in np.flatnonzero(visible)}
-            wrong += hidden and release.threshold != scheme.cut(tick)
+            wrong += around.step(tick, noise)
         wrong += any((draw.law, draw.scale) != ("gaussian", scheme.sigma) for draw in source.draws)
         return Finding("exact", _CONFORMS, "violations", 0, wrong)
 
@@ -274,7 +265,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         source, heavy = ScriptedSource(), 5 * _lattice(histogram.scheme)
         made = _anew(histogram, 5, source)
         scheme: Any = made.scheme
-        counts, wrong, before = np.zeros(5, np.int64), 0, np.zeros(5, bool)
+        around, wrong = _AroundTheCut(made, hidden), 0
         run: list[int] = []  # of the epoch
         totals: list[int] = []  # of the epochs before
         drawn = []
@@ -289,15 +280,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             run.append(z)
             drawn.append(inside.sigma)
             noise = in_counts(inside, run) + sum(in_counts(part, totals) for part, _ in over)
-            wanted = (scheme.cut(tick) if hidden else 20) - noise + np.arange(5) - 2
-            batch = np.repeat(np.arange(5), np.maximum(wanted - counts, 0))
-            counts = np.maximum(counts, wanted)
-            release = made.step(batch)
-            visible = counts + noise >= scheme.cut(tick) if hidden else np.ones(5, bool)
-            if histogram.keep_discovered:
-                visible = before = visible | before
-            wrong += _listed(release) != {i: int(counts[i] + noise) for i in np.flatnonzero(visible)}
-            wrong += hidden and release.threshold != scheme.cut(tick)
+            wrong += around.step(tick, noise)
         wrong += [(draw.law, draw.scale) for draw in source.draws] != [("gaussian", sigma) for sigma in drawn]
         return Finding("exact", f"{_CONFORMS}, in every epoch", "violations", 0, int(wrong))
 
@@ -624,6 +607,28 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             for name, change in changes
         )
         return first, shared.drawn_again(histogram), *others
+
+
+class _AroundTheCut:
+    """Five items whose noisy counts are brought around the cut, in steps of one, at every tick."""
+
+    def __init__(self, made: Histogram, hidden: bool) -> None:
+        self._made, self._hidden = made, hidden
+        self._scheme: Any = made.scheme
+        self._counts, self._before = np.zeros(5, np.int64), np.zeros(5, bool)
+
+    def step(self, tick: int, noise: int) -> int:
+        """How much of what the next tick shows is wrong, if its noise is this."""
+        cut = self._scheme.cut(tick) if self._hidden else None
+        wanted = (20 if cut is None else cut) - noise + np.arange(5) - 2
+        batch = np.repeat(np.arange(5), np.maximum(wanted - self._counts, 0))
+        self._counts = np.maximum(self._counts, wanted)
+        release = self._made.step(batch)
+        visible = np.ones(5, bool) if cut is None else self._counts + noise >= cut
+        if self._made.keep_discovered:
+            visible = self._before = visible | self._before
+        right = {i: int(self._counts[i] + noise) for i in np.flatnonzero(visible)}
+        return (_listed(release) != right) + (cut is not None and release.threshold != cut)
 
 
 def changed_scheme(histogram: Histogram, name: str, change: Callable[[Any], None], kind: str = "exact") -> Twin:

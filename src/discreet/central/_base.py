@@ -25,6 +25,7 @@ __all__ = [
     "Drawn",
     "Mechanism",
     "check_length",
+    "check_length_share",
     "items_of",
     "laplace_scale",
     "length_assumptions",
@@ -34,6 +35,7 @@ __all__ = [
     "require_event",
     "require_event_or_user",
     "snapshot",
+    "split_with_length",
 ]
 
 
@@ -225,6 +227,19 @@ def check_length(stream_length: object) -> int | None:
             "stream_length must be the number that is public, not 'public': how many events were counted is private"
         )
     return None if stream_length is None else whole_number("stream_length", stream_length, 0)
+
+
+def check_length_share(share: float) -> None:
+    """The share of epsilon for a noisy length must leave something for the rest."""
+    if not 0.0 < share < 1.0:
+        raise ParameterError(f"length_share must be greater than 0 and less than 1, not {share!r}")
+
+
+def split_with_length(epsilon: float, stream_length: object, share: float) -> tuple[Fraction, Fraction]:
+    """What the counters and the length of the stream spend; they sum to epsilon exactly."""
+    whole = Fraction(epsilon)
+    length = whole * Fraction(share) if stream_length == "noisy" else Fraction(0)
+    return whole - length, length
 
 
 def snapshot(summary: Any) -> Any:

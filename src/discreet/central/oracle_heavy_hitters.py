@@ -16,9 +16,11 @@ from discreet.central._base import (
     Drawn,
     Mechanism,
     check_length,
+    check_length_share,
     items_of,
     length_assumptions,
     require_event_or_user,
+    split_with_length,
 )
 from discreet.central.sketch_heavy_hitters import DeltaParts, cells_sigma, unreached
 from discreet.errors import IncompatibleSummaryError, ParameterError
@@ -88,8 +90,7 @@ class OracleHeavyHitters(Mechanism):
             raise ParameterError("stream_length must be a public whole number or 'noisy', not None")
         if self.stream_length != "noisy":
             object.__setattr__(self, "stream_length", check_length(self.stream_length))
-        if not 0.0 < self.length_share < 1.0:
-            raise ParameterError(f"length_share must be greater than 0 and less than 1, not {self.length_share!r}")
+        check_length_share(self.length_share)
         if not callable(self.oracle):
             raise ParameterError("oracle must make an empty oracle: a class, or a function without arguments")
         _ = self.statement
@@ -125,9 +126,7 @@ class OracleHeavyHitters(Mechanism):
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
         """What the cells and the length spend; they sum to epsilon exactly."""
-        epsilon = Fraction(self.spends[0])
-        length = epsilon * Fraction(self.length_share) if self.stream_length == "noisy" else Fraction(0)
-        return epsilon - length, length
+        return split_with_length(self.spends[0], self.stream_length, self.length_share)
 
     @cached_property
     def scale(self) -> Fraction:

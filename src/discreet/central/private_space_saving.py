@@ -28,9 +28,11 @@ from discreet.central._base import (
     Drawn,
     Mechanism,
     check_length,
+    check_length_share,
     items_of,
     length_assumptions,
     per_event,
+    split_with_length,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
@@ -83,8 +85,7 @@ class PrivateSpaceSaving(Mechanism):
             raise ParameterError(f"{self.name} needs stream_length: a public whole number, or 'noisy'")
         if self.stream_length != "noisy":
             object.__setattr__(self, "stream_length", check_length(self.stream_length))
-        if not 0.0 < self.length_share < 1.0:
-            raise ParameterError(f"length_share must be greater than 0 and less than 1, not {self.length_share!r}")
+        check_length_share(self.length_share)
         if self.calibration not in ("exact", "paper"):
             raise ParameterError(f"calibration must be 'exact' or 'paper', not {self.calibration!r}")
         if self.calibration == "paper" and self.stream_length == "noisy":
@@ -93,9 +94,7 @@ class PrivateSpaceSaving(Mechanism):
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
         """What the counters and the length spend; they sum to epsilon exactly."""
-        epsilon = Fraction(self.spends[0])
-        length = epsilon * Fraction(self.length_share) if self.stream_length == "noisy" else Fraction(0)
-        return epsilon - length, length
+        return split_with_length(self.spends[0], self.stream_length, self.length_share)
 
     @cached_property
     def scale(self) -> Fraction:

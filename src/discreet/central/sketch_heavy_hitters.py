@@ -17,9 +17,11 @@ from discreet.central._base import (
     Drawn,
     Mechanism,
     check_length,
+    check_length_share,
     items_of,
     length_assumptions,
     require_event_or_user,
+    split_with_length,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
@@ -292,14 +294,11 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
         super().__post_init__()
         if self.depth % 2 == 0:
             raise ParameterError(f"depth must be odd, so that the rows have a median, not {self.depth}")
-        if not 0.0 < self.length_share < 1.0:
-            raise ParameterError(f"length_share must be greater than 0 and less than 1, not {self.length_share!r}")
+        check_length_share(self.length_share)
 
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
-        epsilon = Fraction(self.spends[0])
-        length = epsilon * Fraction(self.length_share) if self.stream_length == "noisy" else Fraction(0)
-        return epsilon - length, length
+        return split_with_length(self.spends[0], self.stream_length, self.length_share)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
