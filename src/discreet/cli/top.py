@@ -180,8 +180,9 @@ def top(
         if not people and stream.bytes_total is not None:
             # Files are read while what was read is counted. (People have threads of their own; where bytes are waited
             # for, on a terminal or a pipe, the main thread waits, which hears of signals.)
-            from discreet.engines.ahead import read_ahead
+            from discreet.engines.ahead import in_order, read_ahead
 
+            stream.side_by_side = in_order
             coming = read_ahead(coming)
 
         return top_k_of_files(

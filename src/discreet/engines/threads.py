@@ -7,10 +7,10 @@ putting them together: parallel composition over disjoint items (docs/privacy/sh
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
+from discreet.engines.ahead import available_cores
 from discreet.privacy.checks import whole_number
 from discreet.summaries import ShardedMisraGries
 from discreet.summaries.sharded_misra_gries import MAX_SHARDS
@@ -20,8 +20,7 @@ __all__ = ["available_workers", "check_workers", "summarise"]
 
 def available_workers() -> int:
     """How many cores this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MAX_SHARDS)
+    return min(available_cores(), MAX_SHARDS)
 
 
 def check_workers(workers: object) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -46,7 +46,13 @@ class ItemBatches:
     No batch has nulls, the items of a batch are of one kind (text, bytes or whole numbers, or lists of these), text is
     valid UTF-8, and no more than a few batches are in memory at a time. It can be gone through once. `bad_rows` counts
     the rows that were left out because they cannot be read; like `bytes_read` it is NOT PRIVATE.
+
+    Attributes:
+        side_by_side: Does the tasks that decode, and gives their results in their order: by default one after the
+            other, when the next is asked for; `engines.ahead.in_order` has threads for it.
     """
+
+    side_by_side: Callable[[Iterable[Callable[[], Any]]], Iterator[Any]]
 
     def __init__(
         self,
@@ -65,6 +71,7 @@ class ItemBatches:
         grouping: Mapping[str, Any] | None = None,
     ) -> None:
         self.files = files
+        self.side_by_side = _one_by_one
         self._dialect, self._query, self._as_read = dialect, query, False
         self._column = column
         others = {"user": user_column, "value": value_column}
@@ -262,6 +269,10 @@ class ItemBatches:
             lines += text.newlines(block) if quoted else len(rows.ends)
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{name} is empty: it has no header line")
+
+
+def _one_by_one(tasks: Iterable[Callable[[], Any]]) -> Iterator[Any]:
+    return (task() for task in tasks)
 
 
 def _sniff(source: ByteSource, *names: str | None) -> str:

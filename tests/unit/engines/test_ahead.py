@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import discreet as dc
-from discreet.engines.ahead import read_ahead
+from discreet.engines.ahead import in_order, read_ahead
 
 
 def readers():
@@ -64,3 +64,68 @@ def test_whoever_waits_for_a_batch_is_reading_at_the_same_time():
         if batch == 1:
             taken.set()
             assert both.wait(60)
+
+
+@pytest.mark.parametrize("helpers", [0, 1, 3])
+@pytest.mark.parametrize("count", [0, 1, 5, 200])
+def test_tasks_are_done_in_any_order_and_handed_over_in_theirs(helpers, count):
+    asked, free = [], threading.Semaphore(helpers + 1)
+
+    def task(number):
+        def do():
+            assert free.acquire(blocking=False)  # no more threads than that
+            if helpers and number % 7 == 0:
+                threading.Event().wait(0.002)  # those after it are done first
+            free.release()
+            return number
+
+        return do
+
+    def tasks():
+        for number in range(count):
+            asked.append(number)
+            yield task(number)
+
+    taken = []
+    for number in in_order(tasks(), helpers):
+        taken.append(number)
+        assert len(asked) - len(taken) <= helpers + 3  # few are in memory
+    assert taken == asked == list(range(count))
+    assert not readers()
+
+
+def test_tasks_are_done_side_by_side():
+    meeting = threading.Barrier(3, timeout=60)
+    assert sorted(in_order([meeting.wait] * 3, helpers=2)) == [0, 1, 2]
+
+
+def test_who_waits_for_a_result_does_what_is_there_to_do():
+    """Without helpers the caller does everything; with one that is held up, all but that."""
+    assert list(in_order([lambda: 1, lambda: 2], helpers=0)) == [1, 2]
+    caller, late = threading.current_thread(), threading.Event()
+    done_by = []
+
+    def held_up():
+        if threading.current_thread() is not caller:
+            late.wait(60)
+
+    def noted():
+        done_by.append(threading.current_thread())
+        late.set()
+
+    assert len(list(in_order([held_up, noted, noted, noted], helpers=1))) == 4
+    assert len(done_by) == 3
+
+
+@pytest.mark.parametrize("helpers", [0, 2])
+def test_an_error_of_a_task_comes_in_its_place(helpers):
+    def tasks():
+        for number in range(100):
+            yield lambda number=number: 1 // (number != 5) and number
+
+    results = in_order(tasks(), helpers)
+    assert [next(results) for _ in range(5)] == list(range(5))
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    assert next(results, None) is None
+    assert not readers()
