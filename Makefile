@@ -150,8 +150,10 @@ $(VENV)/.created:
 	$(BIN)/pip install --quiet "scikit-build-core>=0.11" "nanobind>=2.7" cmake ninja
 	touch $@
 
+# Bytecode as pip makes it of a wheel: where Python is told not to write any, every command would compile all it loads.
 $(VENV)/.built: $(VENV)/.created $(SOURCES)
 	$(BIN)/pip install --quiet --no-build-isolation -e ".[plot]"
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 $(VENV)/.service: $(VENV)/.built

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -297,6 +296,8 @@ class AtomicFile:
         try:
             write(self.temporary)
             if not self._replaces:
+                import shutil
+
                 with open(self.temporary, "rb") as file, open(self._final, "wb") as device:
                     shutil.copyfileobj(file, device)
                 return

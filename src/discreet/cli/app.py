@@ -46,7 +46,7 @@ _COMMANDS = (
     "service",
     "completion",
 )
-_WITHOUT_MATRICES = ("top", "count", "distinct", "histogram", "quantiles", "explain", "ledger", "completion")
+_WITHOUT_MATRICES = ("top", "count", "distinct", "histogram", "quantiles", "plan", "explain", "ledger", "completion")
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
@@ -83,6 +83,8 @@ def main() -> None:
         code = _interrupted()
         no_more_interrupts()
     AtomicFile.remove_left()
+    # All is written and closed. Python would look through what was imported three times more before it lets go of it.
+    gc.freeze()
     sys.exit(code)
 
 

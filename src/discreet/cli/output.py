@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -90,7 +89,11 @@ def _with_progress(stream: ItemBatches) -> Iterator[Any]:
 
 def table_width() -> int | None:
     """How wide a table may be. Text for a pipe is not folded to the width of a terminal that is not there."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> None:

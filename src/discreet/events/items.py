@@ -160,7 +160,8 @@ def refuse_no_column(data: Any) -> None:
 def _from_numpy(data: Any) -> Any:
     import numpy as np
 
-    if isinstance(data, np.ma.MaskedArray) and data.ndim == 1 and data.dtype.kind in "iuSUO":
+    masked = type(data) is not np.ndarray and isinstance(data, np.ma.MaskedArray)  # np.ma takes its time to load
+    if masked and data.ndim == 1 and data.dtype.kind in "iuSUO":
         return data.tolist()  # masked elements become None
     if data.ndim == 1 and data.dtype.kind in "iuSU":
         return np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("="))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import codecs
-import glob
 import io
 import os
 import select
 import stat
-import zipfile
-import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -51,7 +48,7 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         paths = [paths]
     files: list[str] = []
     for path in (os.fspath(path) for path in paths):
-        found = [path] if path == STDIN or os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+        found = [path] if path == STDIN or os.path.exists(path) else _matches(path)
         if not found:
             raise ParameterError(f"there is no file {path!r}")
         files += found
@@ -65,6 +62,12 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     if files.count(STDIN) > 1:
         raise ParameterError("standard input ('-') can be read only once")
     return files
+
+
+def _matches(pattern: str) -> list[str]:
+    import glob
+
+    return sorted(glob.glob(pattern, recursive=True))
 
 
 def format_named(path: str) -> tuple[str | None, str | None]:
@@ -194,6 +197,8 @@ class ByteSource:
         if self.size is None:
             raise DataError(f"{self.name}: a zip archive is read from its end, so it must be a plain file, not a pipe")
         reason = "it is not a whole zip archive, or it is encrypted or packed in a way that is not known"
+        import zipfile
+
         try:
             archive = zipfile.ZipFile(self._file)
             files = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -265,6 +270,14 @@ class ByteSource:
             reason = error.strerror if error.errno is not None else f"it is not a whole {self.compression} stream"
         except UnicodeDecodeError:
             reason = "it ends in the middle of a character of UTF-16"
-        except (EOFError, pa.ArrowException, zipfile.BadZipFile, zlib.error):
+        except _broken_streams():
             reason = f"it is not a whole {self.compression} stream"
         raise DataError(f"{self.name} cannot be read: {reason}")
+
+
+def _broken_streams() -> tuple[type[Exception], ...]:
+    """What is raised by those who decompress, which are loaded for it."""
+    import zipfile
+    import zlib
+
+    return EOFError, pa.ArrowException, zipfile.BadZipFile, zlib.error

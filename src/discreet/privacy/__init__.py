@@ -1,9 +1,29 @@
-"""What is promised and what is spent: units, budgets, guarantees, calibration, accounting, the ledger."""
+"""What is promised and what is spent: units, budgets, guarantees, calibration, accounting, the ledger.
 
-from discreet.privacy.budget import Budget
-from discreet.privacy.estimate import Estimate
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.shuffling import shuffled
-from discreet.privacy.unit import Element, Event, Replace, Unit, User
+Names are loaded on first use: a release needs a budget and a unit, and no shuffler.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet._names import on_first_use
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.estimate import Estimate
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.shuffling import shuffled
+    from discreet.privacy.unit import Element, Event, Replace, Unit, User
+
+_WHERE = {
+    "Budget": "privacy.budget",
+    "Estimate": "privacy.estimate",
+    "Guarantee": "privacy.guarantee",
+    "shuffled": "privacy.shuffling",
+    **dict.fromkeys(["Element", "Event", "Replace", "Unit", "User"], "privacy.unit"),
+}
 
 __all__ = ["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User", "shuffled"]
+
+__getattr__, __dir__ = on_first_use(__name__, _WHERE)
