@@ -11,12 +11,12 @@ from discreet.continual._factors import Buffered, Tree, optimal_base
 
 chosen = settings(__doc__)
 figure = Figure("co1", "[CO] Figure 1: noise of a running count", chosen)
-bases = figure.panel("by base", "base r", "standard deviation / τ")
+bases = figure.panel("by base", "base r", "std. deviation / τ")
 for horizon in (10**3, 10**5, 10**7):
     for base in range(2, 31):
         bases.add(f"T = 10^{round(np.log10(horizon))}", base, np.sqrt((base - 1) * Tree(horizon, base).levels ** 2))
 
-grows = figure.panel("worst over time", "T", "standard deviation / τ", log_x=True)
+grows = figure.panel("worst over time", "T", "std. deviation / τ", log_x=True)
 largest = chosen.choose(7, 6)
 best = []
 for horizon in np.unique(np.geomspace(10, 10**largest, 60).astype(int)).tolist():

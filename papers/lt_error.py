@@ -13,7 +13,7 @@ from discreet.noise import seeded_source
 
 chosen = settings(__doc__)
 runs, length = chosen.choose(20, 5), chosen.choose(10**7, 10**6)
-figure = Figure("lt_error", "[LT] largest error over the 100 most frequent items, Zipf 1.1", chosen, columns=4)
+figure = Figure("lt_error", "[LT] largest error over the 100 most frequent items, Zipf 1.1", chosen, columns=2)
 METHODS = {
     "PMG": lambda b, k: PrivateMisraGries(b, k, calibration="paper"),
     "Chan et al.": ChanMisraGries,

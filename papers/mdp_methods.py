@@ -44,7 +44,10 @@ def by_levels(budget: dc.Budget, per_column: float, columns: int, rows: int = 3)
 
 def against_bytes(figure: Figure, makers: Callable, items: Counts, sizes: list[int], runs: int, unequal: float) -> None:
     """Figures 5 and 6: 100 parties, epsilon 2, share 0.001; sketches of s columns a party for several s."""
-    panels = {measure: figure.panel(measure, "bytes of all messages", measure, log_x=True) for measure in ACCURACY}
+    panels = {
+        measure: figure.panel(measure, "bytes of all messages", measure, log_x=True, log_y=measure == "false error")
+        for measure in ACCURACY
+    }
     points: dict[str, list[tuple[float, float]]] = {}
     for s in sizes:
         for method, make in makers(dc.Budget(2.0), max(1.0, len(items) / 100 / s), s).items():

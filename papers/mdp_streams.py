@@ -42,7 +42,7 @@ def pdch(columns: Counts, universe: int, epoch: int, window: int, time: int, cou
     levels = levels_for(-(-window // epoch))
     values, sent, covered = np.zeros(universe), 0.0, 0
     first, last = max(0, time - window), time // epoch
-    for block in block_cover(-(-first // epoch), last, levels, lambda block: True):
+    for block in block_cover(-(-first // epoch), last, levels, lambda block: True, range(last)):
         protocol = MP.MergedMisraGries(
             f"{block}", dc.Budget(EPSILON / levels), universe, capacity=counters << block.level
         )
@@ -81,7 +81,7 @@ class NamedPdch(IntervalQuestions):
         epoch = columns.shape[1] // epochs
         levels, self._total, self._blocks = levels_for(-(-columns.shape[1] // epoch)), PARTIES * time, []
         covered = 0
-        for block in block_cover(0, time // epoch, levels, lambda block: True):
+        for block in block_cover(0, time // epoch, levels, lambda block: True, range(time // epoch)):
             options = {"capacity": counters << block.level}
             protocol = MP.Hierarchy(f"{block}", dc.Budget(EPSILON / levels), 49**6, "MergedMisraGries", 49, options)
             self._blocks.append(heard(protocol, columns[:, block.first * epoch : block.end * epoch]))

@@ -40,9 +40,9 @@ _LOOKS = [
     {"marker": "*", "linestyle": (0, (1, 3)), "color": "#20808d"},
 ]
 _STYLE = {
-    "figure.dpi": 110, "font.size": 9, "axes.titlesize": 9.5, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.grid": True, "grid.alpha": 0.25, "grid.linewidth": 0.6, "lines.linewidth": 1.3, "lines.markersize": 4.5,
-    "legend.frameon": False, "legend.fontsize": 8,
+    "figure.dpi": 130, "font.size": 10.5, "axes.titlesize": 10.5, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.alpha": 0.25, "grid.linewidth": 0.6, "lines.linewidth": 1.4, "legend.frameon": False,
+    "legend.fontsize": 10, "legend.handlelength": 3.2,
 }  # fmt: skip
 
 
@@ -145,36 +145,72 @@ class Figure:
         methods = list(dict.fromkeys(name for panel in self.panels for name, *_ in panel.rows))
         columns = min(self.columns, len(self.panels))
         rows = -(-len(self.panels) // columns)
+        wide = 9.3 / 3 if columns > 2 else 4.0
+        title = textwrap.wrap(self.title, int(13 * wide * columns))
+        beside = max(1, int(11 * wide * columns / (max(map(len, methods)) + 9)))
+        lines = -(-len(methods) // beside)
+        above, below = 0.2 + 0.2 * len(title), 0.05 + 0.22 * lines  # inches
         with plt.rc_context(_STYLE):
-            picture, axes = plt.subplots(rows, columns, figsize=(3.5 * columns, 2.7 * rows + 0.5), squeeze=False)
+            size = (wide * columns, 2.5 * rows + above + below)
+            picture, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
             for axis, panel in zip(axes.flat, self.panels, strict=False):
                 self._panel(axis, panel, methods)
             for axis in axes.flat[len(self.panels) :]:
                 axis.set_visible(False)
             handles = dict(zip(*reversed(_legend(axes)), strict=True))
-            picture.suptitle(self.title, fontsize=10.5)
-            picture.legend(handles.values(), handles, loc="lower center", ncols=min(len(handles), 2 * columns))
-            lines = -(-len(handles) // (2 * columns))
-            picture.tight_layout(rect=(0, 0.2 * lines / picture.get_figheight(), 1, 1))
+            heading = picture.suptitle("\n".join(title), fontsize=11.5, y=1 - 0.1 / size[1], va="top")
+            heading.set_in_layout(False)
+            picture.legend(handles.values(), handles, loc="lower center", ncols=-(-len(methods) // lines))
+            picture.tight_layout(rect=(0, below / size[1], 1, 1 - (above - 0.1) / size[1]))
             picture.savefig(path)
             plt.close(picture)
 
     @staticmethod
     def _panel(axis: Any, panel: Panel, methods: Sequence[str]) -> None:
-        for name in dict.fromkeys(name for name, *_ in panel.rows):
+        for place, name in enumerate(dict.fromkeys(name for name, *_ in panel.rows)):
             points = np.array(sorted(row for method, *row in panel.rows if method == name))
             x, mean, low, high = points.T
             spread = np.clip(np.array([mean - low, high - mean]), 0, None)
             look = _LOOKS[methods.index(name) % len(_LOOKS)]
             bars, few = spread if spread.any() else None, max(1, len(x) // 12)
-            axis.errorbar(x, mean, bars, label=name, capsize=2, elinewidth=0.7, markevery=few, **look)
+            size = max(3.0, 6.0 - 0.7 * place)  # where lines lie on each other, the markers below are still seen
+            own = {"label": name, "markersize": size, "markevery": few, "capsize": 2, "elinewidth": 0.7, **look}
+            axis.errorbar(x, mean, bars, **own)
         axis.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
         if panel.y in ("recall", "precision", "F-score"):
             axis.set_ylim(0, 1.05)
-        if panel.log_x:
-            axis.set_xscale("log")
-        if panel.log_y:
-            axis.set_yscale("log")
+        _ticks(axis.xaxis, [x for _, x, *_ in panel.rows], panel.log_x)
+        _ticks(axis.yaxis, [mean for _, _, mean, *_ in panel.rows], panel.log_y)
+
+
+def _ticks(axis: Any, values: Sequence[float], log: bool) -> None:
+    """Few ticks, with labels that do not touch."""
+    from matplotlib import ticker
+
+    if not log:
+        axis.set_major_locator(ticker.MaxNLocator(4))
+    else:
+        positive = [value for value in values if value > 0]
+        scale = {} if len(positive) == len(values) else {"linthresh": min(positive)}
+        getattr(axis.axes, f"set_{axis.axis_name}scale")("symlog" if scale else "log", **scale)
+        decades = np.log10(max(positive) / min(positive))
+        if not scale:
+            parts = (1, 2, 5) if decades < 1 else (1, 3) if decades < 1.7 else (1,)
+            axis.set_major_locator(ticker.LogLocator(subs=parts, numticks=5))
+        axis.set_minor_formatter(ticker.NullFormatter())
+    axis.set_major_formatter(ticker.FuncFormatter(_short))
+
+
+def _short(value: float, _: Any = None) -> str:
+    """12,000 as 12k, 0.0001 as a power of ten."""
+    size = abs(value)
+    if size and (size < 1e-3 or size >= 1e9):
+        power = int(np.floor(np.log10(size) + 1e-9))
+        return f"${'' if np.isclose(size, 10.0**power) else f'{value / 10.0**power:.2g}·'}10^{{{power}}}$"
+    for unit, letter in ((1e6, "M"), (1e3, "k")):
+        if size >= unit:
+            return f"{value / unit:.4g}{letter}"
+    return f"{value:.3g}"
 
 
 def _legend(axes: Any) -> tuple[list[Any], list[str]]:

@@ -95,7 +95,7 @@ class PanAudit:
         most, spent, pairs = 0, 0.0, effort.released_pairs
         for seed in range(pairs):
             tables, outputs = [], []
-            for extra in (0, 1 + seed % 3):
+            for extra in (0, 1 + seed % 4):  # up to once around the counters
                 made = self.small(estimator, source=seeded_source(seed))
                 made.update([1, 2, 1])
                 if seed % 2:
@@ -176,7 +176,12 @@ def _few_heavy(made: HeavyFraction) -> dict[str, Any]:
     return {"universe": 3, "k": k, "rho": made.rho, "method": method, "max_count": most}
 
 
-def _any_k(made: HeavyFraction, number: int) -> dict[str, Any]:
+def _heavy_asked(made: HeavyFraction, number: int) -> dict[str, Any]:
+    """Another k where it may be asked; another window of the counters where there is one table of them."""
+    if made.parameters["method"] == "two_tables":
+        return {}
+    if made.parameters["max_count"] is None:
+        return {"rho": (0.25, 1.0, 3.0, 8.0)[number % 4]}
     return {"k": 1 + number % made.parameters["k"]}
 
 
@@ -236,12 +241,11 @@ row(
     HeavyFraction,
     lambda: (
         HeavyFraction(1000, 4, budget=_ONE),
+        HeavyFraction(1000, 4, budget=_ONE, method="two_tables"),
         HeavyFraction(1000, 2, budget=_THREE, method="ladder", max_count=2),
         HeavyFraction(1000, 4, budget=_ONE, max_count=100),
     ),
-    PanAudit(
-        _few_heavy, lambda made, number: {} if made.parameters["method"] == "two_tables" else _any_k(made, number)
-    ),
+    PanAudit(_few_heavy, _heavy_asked),
     _twins,
 )
 row(

@@ -33,7 +33,7 @@ ESTIMATORS = {
     "distinct count": lambda: PAN.DistinctCount(budget=dc.Budget(1.0), buckets=16, levels=8),
     "cropped mean": lambda: PAN.CroppedMean(2, 3, budget=dc.Budget(1.0)),
     "heavy fraction": lambda: PAN.HeavyFraction(4, 4, budget=dc.Budget(1.0)),
-    "heavy fraction, counters": lambda: PAN.HeavyFraction(4, 4, budget=dc.Budget(1.0), method="counters"),
+    "heavy fraction, two tables": lambda: PAN.HeavyFraction(4, 4, budget=dc.Budget(1.0), method="two_tables"),
     "heavy fraction, any k": lambda: PAN.HeavyFraction(4, 2, budget=dc.Budget(1.0), max_count=4),
     "heavy fraction, ladder": lambda: PAN.HeavyFraction(4, 2, budget=dc.Budget(1.0), method="ladder", max_count=2),
     "modular, response": lambda: PAN.ModularIncidence(2, 4, budget=dc.Budget(1.0), shift="response"),

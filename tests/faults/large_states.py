@@ -117,6 +117,7 @@ def seeds():
         ("distinct-count", pan.DistinctCount),
         ("cropped-mean", pan.CroppedMean),
         ("heavy-fraction", pan.HeavyFraction),
+        ("heavy-fraction-counters", pan.HeavyFraction),
         ("heavy-fraction-ladder", pan.HeavyFraction),
         ("incidence", pan.Incidence),
         ("incidence-primes", pan.Incidence),

@@ -183,6 +183,8 @@ PAN = in_package(
      ("tests/unit/pan/test_questions.py",)),
     ("window.py", "a window of counters begins one later", "0, self.low, self.high", "0, self.low + 1, self.high",
      ("tests/unit/pan/test_questions.py",)),
+    ("window.py", "counters drawn anew say as much as before", "if intrusions == 0:", "if True:",
+     ("tests/unit/pan/test_window_after_intrusions.py",)),
     ("modular_incidence.py", "sensitivity 1 for a move between residues",
      "return 2  # an entry leaves one residue and enters another", "return 1", audited("ModularIncidence")),
     ("charge.py", "the state is drawn before the charge",

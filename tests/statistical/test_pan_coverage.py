@@ -22,6 +22,7 @@ CASES = {
     "density, paper's coins": (functools.partial(PAN.Density, SIZE, response="paper"), (COUNTS > 0).mean()),
     "cropped mean": (functools.partial(PAN.CroppedMean, SIZE, 5), np.minimum(COUNTS, 5).mean()),
     "heavy fraction": (functools.partial(PAN.HeavyFraction, SIZE, 4), RAMP),
+    "heavy fraction, two tables": (functools.partial(PAN.HeavyFraction, SIZE, 4, method="two_tables"), RAMP),
     "incidence": (functools.partial(PAN.Incidence, SIZE, 1, max_count=40), (COUNTS == 1).mean()),
 }
 
@@ -62,7 +63,7 @@ def test_modular_intervals_hold_together():
     [
         (functools.partial(PAN.CroppedMean, SIZE, 8), {"t": 3}, np.minimum(COUNTS, 3).mean()),
         (functools.partial(PAN.HeavyFraction, SIZE, max_count=40), {"k": 4}, RAMP),
-        (functools.partial(PAN.HeavyFraction, SIZE, 4, method="counters"), {"rho": 1e-9}, (COUNTS >= 4).mean()),
+        (functools.partial(PAN.HeavyFraction, SIZE, 4), {"rho": 1e-9}, (COUNTS >= 4).mean()),
     ],
     ids=["a smaller t", "any k", "any rho"],
 )
@@ -211,7 +212,7 @@ def test_for_accuracy_says_when_a_universe_is_too_small():
         PAN.Density.for_accuracy(0.001, 0.05, 0.1, universe=1000)
 
 
-def test_two_tables_lie_between_the_two_fractions():
+def test_the_ramp_lies_between_the_two_fractions():
     """For every stream the ramp is between the fraction of n >= k and that of n > k/(1+rho)."""
     for k, rho in ((1, 1.0), (4, 1.0), (7, 0.5), (10, 0.1)):
         a = PAN.HeavyFraction(SIZE, k, budget=BUDGET, rho=rho)._a

@@ -37,21 +37,23 @@ class HeavyFraction(Sampled):
 
     Unit: all occurrences of one element. Guarantee: pure epsilon, for one unannounced intrusion and the output.
 
-    method="two_tables" (the default for one k): with b = k and a = floor(k/(1+rho)), (E_b - E_a)/(b - a) is the mean of
-        min(max((n_x - a)/(b - a), 0), 1). So for every stream it lies between the fraction with n_x >= k and the
-        fraction with n_x > k/(1+rho). The cropped means E_b and E_a come from disjoint parts of the sample, in the
-        ratio b : a that is best; an element is in one of them, so neither epsilon nor the noise is shared.
-    method="counters" (the default with `max_count`): any k up to `max_count`, and any rho, chosen at the release. The
-        same ramp is read from the counters and bits together (`discreet.pan.window`), of tables with moduli 1, 2, 4, up
-        to `max_count`, on disjoint parts of the sample. So nothing is shared here either. With a tiny rho it is the
-        fraction with n_x >= k itself. With k and no `max_count` there is one table, for that k and those below. After
-        an announced intrusion the counters are drawn anew: it has no interval then, and two tables still have one.
+    What is estimated is, with b = k and a = floor(k/(1+rho)), the mean of the ramp min(max((n_x - a)/(b - a), 0), 1).
+        For every stream it lies between the fraction with n_x >= k and the fraction with n_x > k/(1+rho).
+    method="counters" (the default): the ramp is read from the counters and bits of one table together
+        (`discreet.pan.window`), for k and any smaller k, and any rho, chosen at the release. With a tiny rho it is the
+        fraction with n_x >= k itself. With `max_count`, any k up to it: there are tables with moduli 1, 2, 4, up to
+        `max_count`, on disjoint parts of the sample, so nothing is shared. After an announced intrusion the counters
+        are drawn anew, and the interval is wide: at rho = 1 from 2 f - 1 to 2 f, where f is what is read.
+    method="two_tables" (the default for one k where `announced_intrusions` are planned, or where a = 0 and there is
+        but one): (E_b - E_a)/(b - a) from cropped means E_b and E_a of disjoint parts of the sample, in the ratio b : a
+        that is best; an element is in one of them, so neither epsilon nor the noise is shared. It has two to three
+        times the error, and after an announced intrusion an interval of about [2/3 f, 5/3 f] at rho = 1.
     method="ladder": [PAN] Figure 3: a table for each of t_i = (1+rho)^i up to `max_count`, every element in all of
         them, occurrences counted r_x in [1, 1+rho] times, and the recursion from the top. Two corrections: step 4
         publishes the sum of the intervals from k up, not one interval; and since it depends on every table, so does
         its sensitivity. epsilon_state is shared by the tables. Its tables know nothing of k, which a release chooses.
-    Error: two tables about (b+a)/(b-a) times that of the density; counters sqrt(k/(k-a)) times for one table, and for L
-        tables between sqrt(L) and sqrt(2 L) times at rho = 1; the ladder's grows with the number of tables.
+    Error: sqrt(k/(k-a)) times that of the density with counters, and for L tables between sqrt(L) and sqrt(2 L) times
+        at rho = 1; with two tables about (b+a)/(b-a) times; the ladder's grows with the number of tables.
     Follows [PAN] section 4, Theorem 4.1.
     """
 
@@ -70,7 +72,7 @@ class HeavyFraction(Sampled):
         sample_size: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._choose(k, rho, method, max_count)
+        self._choose(k, rho, method, max_count, options)
         self._sample(universe, sample_size)
         if self._method == "two_tables" and self._sample_size < 2:
             raise ParameterError("two tables need a sample of at least 2 elements")
@@ -90,20 +92,22 @@ class HeavyFraction(Sampled):
         rho: float = 1.0,
         **options: Unpack[Options],
     ) -> Self:
-        """With the smallest sample for which the two tables' value is within alpha but for a probability of beta."""
+        """With the smallest sample for which the value is within alpha of the ramp but for a probability of beta."""
         draft = object.__new__(cls)
-        draft._choose(k, rho, "two_tables", None)
+        draft._choose(k, rho, None, None, options)
         m = draft._sample_for(alpha, beta, epsilon, universe, options)
         return cls(universe, k, budget=Budget(epsilon), rho=rho, sample_size=m, **options)
 
-    def _choose(self, k: object, rho: object, method: object, max_count: object) -> None:
-        if method is None:
-            method = "two_tables" if max_count is None and k is not None else "counters"
-        if method not in ("two_tables", "counters", "ladder"):
+    def _choose(self, k: object, rho: object, method: object, max_count: object, options: Options) -> None:
+        if method not in (None, "two_tables", "counters", "ladder"):
             raise ParameterError(f"method must be 'two_tables', 'counters' or 'ladder', not {method!r}")
-        self._method = str(method)
         self._k = None if k is None else whole_number("k", k, 1, MAX_T)
         self._rho = positive_number("rho", rho)
+        if method is None:  # two tables where they are narrower: after announced intrusions, or where they are one
+            one_k = max_count is None and self._k is not None
+            narrow = one_k and (options.get("announced_intrusions", 0) or self._low_of(self._k, self._rho) == 0)
+            method = "two_tables" if narrow else "counters"
+        self._method = str(method)
         if k is None and (method == "two_tables" or max_count is None):
             raise ParameterError("k is needed; or max_count, the most an element occurs, to choose k at a release")
         if (max_count is None and method == "ladder") or (max_count is not None and method == "two_tables"):
@@ -178,9 +182,13 @@ class HeavyFraction(Sampled):
 
     # ---- two tables ----------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def _low_of(k: int | None, rho: float) -> int:
+        return math.floor(Fraction(k or 0) / (1 + Fraction(rho)))
+
     @property
     def _a(self) -> int:
-        return math.floor(Fraction(self._high) / (1 + Fraction(self._rho)))
+        return self._low_of(self._high, self._rho)
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -219,10 +227,7 @@ class HeavyFraction(Sampled):
         if self._method == "ladder":
             return self._read_ladder(source)
         if self._method == "counters":
-            value, lower, upper = self._window.read(self, source)
-            if self.intrusions:  # the counters were drawn anew, and no longer say how often an element came
-                lower, upper = 0.0, 1.0
-            return self._estimate(value, lower, upper)
+            return self._estimate(*self._window.read(self, source))
         scale, p0_gap = self.noise_scale, self._chances()
         parts = [(t, m) for t, m in zip((self._high, self._a), self._sizes, strict=True) if m]
         beta, first = self._settings.beta / len(parts), 0
@@ -306,7 +311,7 @@ class HeavyFraction(Sampled):
 
     def _adopt(self, parameters: dict[str, Any]) -> None:
         super()._adopt(parameters)
-        self._choose(parameters["k"], parameters["rho"], parameters["method"], parameters["max_count"])
+        self._choose(parameters["k"], parameters["rho"], parameters["method"], parameters["max_count"], {})
 
     def _check_table(self) -> None:
         super()._check_table()

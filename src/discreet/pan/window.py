@@ -11,6 +11,14 @@ The table is made without knowing which u will be asked: [PAN] section 4 needs a
 
 The cells are what they are: a look is as private as that of the cropped mean. Any change of one element's cells moves S
 by at most 2, so discrete Laplace noise of scale 2/epsilon_output makes it private; W is public.
+
+After an announced intrusion counters are drawn anew. Of the epochs before the last one a table of modulus t then knows
+min(n_e, t)/t, as the chance that the bit was seen, and no more: all elements with t/2 occurrences and half of them with
+t are the same law. In place of the ramp r(n), E[S]/W has the mean, over the tables read by their part of W, of
+
+    g = 1 - (1 - r(n_E)) prod over e < E of (1 - min(n_e, t)/t)
+
+and `reach_after` bounds r of all occurrences together by g, as tightly as can be for one table: docs/privacy/pan.md.
 """
 
 from __future__ import annotations
@@ -41,22 +49,44 @@ class Window:
     high: int
 
     @property
+    def _parts(self) -> list[tuple[int, float]]:
+        """Moduli of the tables that are read, and how many of their entries are in the window on average."""
+        tables = zip(self.moduli, self.sizes, strict=True)
+        return [(t, size * (self.high - self.low) / t) for t, size in tables if t >= self.high]
+
+    @property
     def expected(self) -> float:
         """W: how many entries are in it on average, whatever occurred."""
-        tables = zip(self.moduli, self.sizes, strict=True)
-        return sum(size * (self.high - self.low) / modulus for modulus, size in tables if modulus >= self.high)
+        return sum(part for _, part in self._parts)
+
+    def reach_after(self, intrusions: int) -> tuple[float, float]:
+        """(c, d) with d r <= g <= c + (1 - c) r for every element, r its ramp, after so many announced intrusions.
+
+        Attained, for one table: by `low` occurrences in the first epoch, and by `high` of which the last epoch has
+        low + s and the others have as many each, with the best s.
+        """
+        if intrusions == 0:
+            return 0.0, 1.0
+        c = d = 0.0
+        width = self.high - self.low
+        for t, part in self._parts:
+            s = min(max((intrusions * (width - t) + width) / (intrusions + 1), 0.0), width)
+            unseen = (1 - s / width) * (1 - (width - s) / (intrusions * t)) ** intrusions
+            c, d = c + part * self.low / t, d + part * (1 - unseen)
+        return c / self.expected, d / self.expected
 
     def bound(self, gap: float, scale: Fraction, beta: float) -> float:
         """The fraction is this close to the truth but for a probability of beta."""
         return signs_bound(self.expected, scale, beta) / (2 * self.expected * gap)
 
     def read(self, estimator: Sampled, source: RandomSource) -> tuple[float, float, float]:
-        """The fraction f with the ends of its interval, none of them cut."""
+        """The fraction f with the ends of the interval of the ramp, none of them cut."""
         scale, (p0, gap) = estimator.noise_scale, estimator._chances()
         total = estimator.counted(source, 1, partial(estimator._table.noisy_signs, 0, self.low, self.high), scale)
         f = ((total / self.expected + 1) / 2 - p0) / gap
         reach = self.bound(gap, scale, estimator.settings.beta)
-        return f, f - reach, f + reach
+        c, d = self.reach_after(estimator.intrusions)
+        return f, (f - reach - c) / (1 - c), (f + reach) / d
 
     def law(self, estimator: Sampled, modulus: int) -> ElementLaw:
         """Of an element in the table with this modulus."""

@@ -93,6 +93,7 @@ def test_the_noises_of_an_event_are_those_that_are_drawn():
     Density(3, budget=dc.Budget(1.0)),
     CroppedMean(3, 4, budget=dc.Budget(1.0)),
     HeavyFraction(4, 4, budget=dc.Budget(1.0)),
+    HeavyFraction(4, 4, budget=dc.Budget(1.0), method="two_tables"),
     HeavyFraction(3, 2, budget=dc.Budget(1.0), method="ladder", max_count=2),
     HeavyFraction(4, 2, budget=dc.Budget(1.0), method="counters", max_count=4),
     ModularIncidence(3, 5, budget=dc.Budget(1.0)),

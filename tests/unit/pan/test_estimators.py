@@ -25,6 +25,7 @@ MAKERS = {
     "distinct": lambda **o: PAN.DistinctCount(budget=BUDGET, buckets=64, levels=10, **o),
     "cropped": lambda **o: PAN.CroppedMean(1000, 5, budget=BUDGET, **o),
     "heavy": lambda **o: PAN.HeavyFraction(1000, 4, budget=BUDGET, **o),
+    "heavy, two tables": lambda **o: PAN.HeavyFraction(1000, 4, budget=BUDGET, method="two_tables", **o),
     "heavy, ladder": lambda **o: PAN.HeavyFraction(1000, 4, budget=BUDGET, method="ladder", max_count=64, **o),
     "heavy, any k": lambda **o: PAN.HeavyFraction(1000, 4, budget=BUDGET, max_count=64, **o),
     "modular": lambda **o: PAN.ModularIncidence(1000, 5, budget=BUDGET, **o),
