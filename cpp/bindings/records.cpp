@@ -1,10 +1,12 @@
 #include "discreet/records.hpp"
 
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "discreet/column.hpp"
 #include "discreet/errors.hpp"
 #include "discreet/json_lines.hpp"
 #include "discreet/web_log.hpp"
@@ -13,19 +15,50 @@
 namespace discreet {
 namespace {
 
-using Buffers = std::tuple<nb::bytes, nb::bytes, nb::bytes>;
-using Read = std::tuple<nb::bytes, nb::bytes, std::vector<Buffers>>;
+template <class T>
+using Values = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+using Buffers = std::tuple<Values<uint8_t>, Values<int32_t>, Values<uint8_t>, bool>;
+using Read = std::tuple<Values<uint8_t>, Values<int64_t>, size_t, std::vector<Buffers>>;
 
 template <class T>
 nb::bytes as_bytes(const T& values) {
   return nb::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
 }
 
-std::vector<Buffers> buffers(const TextRows& rows) {
-  std::vector<Buffers> out;
-  for (const TextColumn& column : rows.columns)
-    out.emplace_back(as_bytes(column.kinds), as_bytes(column.offsets), as_bytes(column.data));
-  return out;
+// The same memory with another owner.
+template <class T>
+Values<T> given(std::vector<T>&& values) {
+  auto own = std::make_unique<std::vector<T>>(std::move(values));
+  T* const first = own->data();
+  const size_t size = own->size();
+  nb::capsule owner(own.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Values<T>(first, {size}, owner);
+}
+Values<uint8_t> given(TextBytes&& bytes) {
+  const size_t size = bytes.size();
+  char* const first = bytes.take().release();
+  nb::capsule owner(first ? first : new char[1], [](void* p) noexcept { delete[] static_cast<char*>(p); });
+  return Values<uint8_t>(static_cast<uint8_t*>(owner.data()), {size}, owner);
+}
+
+// What read() finds in a text, without the GIL.
+template <class F>
+Read found(std::string_view text, TextRows& rows, F&& read) {
+  std::vector<bool> ascii;
+  size_t lines;
+  {
+    nb::gil_scoped_release release;
+    read();
+    lines = newlines(text);
+    for (const TextColumn& column : rows.columns) ascii.push_back(!has_high_bit(column.data.data(), column.data.size()));
+  }
+  std::vector<Buffers> columns;
+  for (size_t i = 0; i < rows.columns.size(); ++i) {
+    TextColumn& column = rows.columns[i];
+    columns.emplace_back(given(std::move(column.kinds)), given(std::move(column.offsets)), given(std::move(column.data)),
+                         ascii[i]);
+  }
+  return {given(std::move(rows.records)), given(std::move(rows.ends)), lines, std::move(columns)};
 }
 
 std::string_view checked(const nb::bytes& text) {
@@ -75,11 +108,7 @@ Read delimited_rows(const nb::bytes& text, int delimiter, const std::vector<int>
   const DelimitedReader reader(checked_marks(delimiter, quote), columns, more);
   TextRows rows;
   make_columns(rows, columns);
-  {
-    nb::gil_scoped_release release;
-    reader.read(all, rows);
-  }
-  return {as_bytes(rows.records), as_bytes(rows.ends), buffers(rows)};
+  return found(all, rows, [&] { reader.read(all, rows); });
 }
 
 Read web_log_rows(const nb::bytes& text, bool combined, const std::vector<int>& places) {
@@ -92,25 +121,18 @@ Read web_log_rows(const nb::bytes& text, bool combined, const std::vector<int>& 
   WebLogReader reader(combined, at);
   TextRows rows;
   make_columns(rows, places);
-  {
-    nb::gil_scoped_release release;
-    reader.read(all, rows);
-  }
-  return {as_bytes(rows.records), as_bytes(rows.ends), buffers(rows)};
+  return found(all, rows, [&] { reader.read(all, rows); });
 }
 
-std::tuple<nb::bytes, nb::bytes, std::vector<Buffers>, nb::bytes, nb::bytes> json_rows(
-    const nb::bytes& text, std::vector<std::optional<std::string>> wanted, bool lists) {
+std::tuple<Read, Values<uint8_t>, Values<int32_t>> json_rows(const nb::bytes& text,
+                                                             std::vector<std::optional<std::string>> wanted,
+                                                             bool lists) {
   const std::string_view all = checked(text);
   TextRows rows;
   rows.columns.resize(wanted.size());
   JsonLinesReader reader(std::move(wanted), lists);
-  {
-    nb::gil_scoped_release release;
-    reader.read(all, rows);
-  }
-  return {as_bytes(rows.records), as_bytes(rows.ends), buffers(rows), as_bytes(reader.list_kinds),
-          as_bytes(reader.list_offsets)};
+  Read read = found(all, rows, [&] { reader.read(all, rows); });
+  return {std::move(read), given(std::move(reader.list_kinds)), given(std::move(reader.list_offsets))};
 }
 
 }  // namespace
@@ -124,8 +146,8 @@ void bind_records(nb::module_& m) {
   m.def("delimited_rows", &delimited_rows, nb::arg("text"), nb::arg("delimiter"), nb::arg("columns"),
         nb::arg("quote") = '"' + 0, nb::arg("more") = false,
         "The kind of every record (uint8: 0 a row, 1 blank, 2 another number of cells, 3 unreadable), the offset after "
-        "it (int64), and of the rows the wanted columns as text: kinds (uint8: 0 an empty cell without quotes, 1 "
-        "text), offsets (int32) and bytes. columns[i] is the place of cell i among them, or -1; with more a "
+        "it (int64), how many newlines there are, and of the rows the wanted columns as text: kinds (uint8: 0 an empty "
+        "cell without quotes, 1 text), offsets (int32), bytes, and whether these are ASCII. columns[i] is the place of cell i among them, or -1; with more a "
         "row may have cells after these. A quote of 0 is none.");
   m.def("web_log_rows", &web_log_rows, nb::arg("text"), nb::arg("combined"), nb::arg("places"),
         "The same of lines of the common or the combined log format. places are those of ip, time, method, path, "
@@ -134,7 +156,7 @@ void bind_records(nb::module_& m) {
         "The same of JSON lines. Kinds of values: 0 null, 1 text, 2 an integer of 64 bits with a sign, 3 without, 4 "
         "another number, 5 something else (true and false have "
         "their names as text). None is the only key beside the others. With lists the values of the first "
-        "column are their elements, and two more buffers are the kinds (4 for a list without one) and offsets of the "
+        "column are their elements, and two more arrays are the kinds (4 for a list without one) and offsets of the "
         "lists.");
 }
 

@@ -14,8 +14,7 @@ namespace {
 std::vector<std::string> values(const TextColumn& column) {
   std::vector<std::string> out;
   for (size_t i = 0; i < column.kinds.size(); ++i)
-    out.push_back(column.data.substr(static_cast<size_t>(column.offsets[i]),
-                                     static_cast<size_t>(column.offsets[i + 1] - column.offsets[i])));
+    out.emplace_back(column.data.data() + column.offsets[i], column.data.data() + column.offsets[i + 1]);
   return out;
 }
 

@@ -492,19 +492,19 @@ def record_bounds(text: bytes, delimiter: int, cell: int, quote: int = 34) -> tu
     The offsets after the first and after the last of them, 0 where none ends, and how its last cell goes on.
     """
 
-def delimited_rows(text: bytes, delimiter: int, columns: Sequence[int], quote: int = 34, more: bool = False) -> tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]:
+def delimited_rows(text: bytes, delimiter: int, columns: Sequence[int], quote: int = 34, more: bool = False) -> tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], int, list[tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], bool]]]:
     """
-    The kind of every record (uint8: 0 a row, 1 blank, 2 another number of cells, 3 unreadable), the offset after it (int64), and of the rows the wanted columns as text: kinds (uint8: 0 an empty cell without quotes, 1 text), offsets (int32) and bytes. columns[i] is the place of cell i among them, or -1; with more a row may have cells after these. A quote of 0 is none.
+    The kind of every record (uint8: 0 a row, 1 blank, 2 another number of cells, 3 unreadable), the offset after it (int64), how many newlines there are, and of the rows the wanted columns as text: kinds (uint8: 0 an empty cell without quotes, 1 text), offsets (int32), bytes, and whether these are ASCII. columns[i] is the place of cell i among them, or -1; with more a row may have cells after these. A quote of 0 is none.
     """
 
-def web_log_rows(text: bytes, combined: bool, places: Sequence[int]) -> tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]:
+def web_log_rows(text: bytes, combined: bool, places: Sequence[int]) -> tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], int, list[tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], bool]]]:
     """
     The same of lines of the common or the combined log format. places are those of ip, time, method, path, status, bytes, referrer and agent among the wanted columns, or -1.
     """
 
-def json_rows(text: bytes, wanted: Sequence[str | None], lists: bool) -> tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]], bytes, bytes]:
+def json_rows(text: bytes, wanted: Sequence[str | None], lists: bool) -> tuple[tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], int, list[tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], bool]]], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
     """
-    The same of JSON lines. Kinds of values: 0 null, 1 text, 2 an integer of 64 bits with a sign, 3 without, 4 another number, 5 something else (true and false have their names as text). None is the only key beside the others. With lists the values of the first column are their elements, and two more buffers are the kinds (4 for a list without one) and offsets of the lists.
+    The same of JSON lines. Kinds of values: 0 null, 1 text, 2 an integer of 64 bits with a sign, 3 without, 4 another number, 5 something else (true and false have their names as text). None is the only key beside the others. With lists the values of the first column are their elements, and two more arrays are the kinds (4 for a list without one) and offsets of the lists.
     """
 
 def release_order(items: object, counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -35,17 +36,18 @@ class JsonLinesReader {
 
   void read(std::string_view text, TextRows& out) {
     const char* const begin = text.data();
-    const char* const end = begin + text.size();
-    for (const char* at = begin; at != end;) {
-      const char* next = after_blank(at, end);
+    const bool ascii = !has_high_bit(text.data(), text.size());
+    end_ = begin + text.size();
+    out.expect(text, std::max<size_t>(1, wanted_.size()));
+    for (const char* at = begin; at != end_;) {
+      const char* next = after_blank(at, end_);
       RecordKind kind = RecordKind::blank;
       if (next == at) {
-        next = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
-        const char* const line_end = next ? next : end;
-        next = next ? next + 1 : end;
-        const bool good = is_utf8({at, static_cast<size_t>(line_end - at)}) && read_line(at, line_end);
+        const bool good = (ascii || is_utf8({at, static_cast<size_t>(line_end(at) - at)})) && read_line(at);
         kind = good ? RecordKind::row : RecordKind::unreadable;
         if (good) keep(out);
+        next = good ? at_ : line_end(at);
+        if (next != end_) ++next;
       }
       // Nothing was kept of other records, so there is nothing to cut, and lists have columns of other lengths.
       out.records.push_back(static_cast<uint8_t>(kind));
@@ -58,11 +60,19 @@ class JsonLinesReader {
   static constexpr int kDeepest = 900;
   static constexpr std::ptrdiff_t kMostDigits = 4300;
 
+  // The value of a wanted key.
   struct Slot {
-    TextColumn values;  // of a list all elements, else one value
+    std::string_view written;  // in the line, or in `own` if that has it with escapes
+    std::string own;
+    TextColumn values;  // of a list: its elements
     bool is_list = false;
     ValueKind kind = ValueKind::null;
   };
+
+  const char* line_end(const char* at) const {
+    const void* const found = std::memchr(at, '\n', static_cast<size_t>(end_ - at));
+    return found ? static_cast<const char*>(found) : end_;
+  }
 
   void keep(TextRows& out) {
     for (size_t i = 0; i < slots_.size(); ++i) {
@@ -72,7 +82,7 @@ class JsonLinesReader {
         const ValueKind kind = list_kind(slot);
         if (kind != ValueKind::other && kind != ValueKind::null) {
           const auto base = static_cast<int32_t>(column.data.size());
-          column.data += slot.values.data;
+          column.data.append(slot.values.data.view());
           for (size_t k = 1; k < slot.values.offsets.size(); ++k)
             column.offsets.push_back(base + slot.values.offsets[k]);
           column.kinds.insert(column.kinds.end(), slot.values.kinds.begin(), slot.values.kinds.end());
@@ -80,11 +90,21 @@ class JsonLinesReader {
         list_kinds.push_back(static_cast<uint8_t>(kind));
         list_offsets.push_back(static_cast<int32_t>(column.kinds.size()));
       } else {
-        column.data += slot.values.data;
-        column.end_value(slot.is_list ? ValueKind::other : slot.kind);
+        put(slot.written, slot.own, column.data);
+        column.end_value(slot.kind);
       }
     }
     ++out.rows;
+  }
+
+  // Text that is a part of the line, or `own`.
+  void put(std::string_view text, const std::string& own, TextBytes& out) const {
+    if (text.empty()) return;
+    if (text.data() == own.data()) {
+      out.append(text);
+    } else {
+      out.append(text, end_);
+    }
   }
 
   // The one kind of a list's elements that are not null, `number` if there are none (which a list's is never else).
@@ -94,7 +114,7 @@ class JsonLinesReader {
     for (size_t k = 0; k < slot.values.kinds.size(); ++k) {
       seen[slot.values.kinds[k]] = true;
       negative |= slot.values.kinds[k] == static_cast<uint8_t>(ValueKind::integer) &&
-                  slot.values.data[static_cast<size_t>(slot.values.offsets[k])] == '-';
+                  slot.values.data.data()[slot.values.offsets[k]] == '-';
     }
     const bool text = seen[1], integer = seen[2], large = seen[3];
     if (seen[4] || seen[5] || (text && (integer || large)) || (large && negative)) return ValueKind::other;
@@ -102,9 +122,11 @@ class JsonLinesReader {
   }
 
   // ---- the grammar: each moves past what it reads, and is false where that is not JSON ---------------------------
+  //
+  // Nothing passes over a newline, so that nothing goes past the end of its line.
 
-  bool read_line(const char* at, const char* end) {
-    at_ = at, end_ = end;
+  bool read_line(const char* at) {
+    at_ = at;
     for (Slot& slot : slots_) clear(slot);
     other_key_.reset();
     several_ = false;
@@ -112,7 +134,7 @@ class JsonLinesReader {
     space();
     if (!read_object(1)) return false;
     space();
-    return at_ == end_;
+    return at_ == end_ || *at_ == '\n';
   }
 
   // An object whose keys follow what is in `key_`, which is as before afterwards.
@@ -123,17 +145,23 @@ class JsonLinesReader {
     if (take('}')) return true;
     do {
       space();
-      key_.resize(before);
+      std::string_view key;
       bool unicode = true;
-      if (!read_string(&key_, unicode)) return false;
+      if (!read_string(escaped_, key, unicode)) return false;
+      if (before) {
+        key_.resize(before);
+        key_ += key;
+        key = key_;
+      }
       space();
       if (!take(':')) return false;
       space();
-      const bool around = holds_wanted(key_);
-      Slot* const slot = slot_of(key_, before == 0 && !around);
+      const bool around = holds_wanted(key);
+      Slot* const slot = slot_of(key, before == 0 && !around);
       if (slot) {
         if (!read_into(*slot)) return false;
       } else if (around && at_ != end_ && *at_ == '{') {
+        if (!before) key_ = key;
         key_.push_back('.');
         if (!read_object(depth + 1)) return false;
       } else if (!skip_value(depth)) {
@@ -146,7 +174,7 @@ class JsonLinesReader {
   }
 
   // Whether a wanted key may be inside of this one.
-  bool holds_wanted(const std::string& key) const {
+  bool holds_wanted(std::string_view key) const {
     for (const auto& name : wanted_)
       if (name && name->size() > key.size() && (*name)[key.size()] == '.' && name->compare(0, key.size(), key) == 0)
         return true;
@@ -154,12 +182,13 @@ class JsonLinesReader {
   }
 
   static void clear(Slot& slot) {
-    slot.values.cut(0);
+    slot.written = {};
+    if (slot.is_list) slot.values.cut(0);
     slot.is_list = false;
     slot.kind = ValueKind::null;
   }
 
-  Slot* slot_of(const std::string& key, bool may_be_unnamed) {
+  Slot* slot_of(std::string_view key, bool may_be_unnamed) {
     Slot* unnamed = nullptr;
     for (size_t i = 0; i < wanted_.size(); ++i) {
       if (!wanted_[i])
@@ -168,7 +197,7 @@ class JsonLinesReader {
         return &slots_[i];
     }
     if (!unnamed || !may_be_unnamed) return nullptr;
-    if (!other_key_) other_key_ = key;
+    if (!other_key_) other_key_.emplace(key);
     several_ |= *other_key_ != key;
     if (!several_) return unnamed;
     clear(*unnamed);
@@ -179,45 +208,45 @@ class JsonLinesReader {
     clear(slot);
     space();
     slot.is_list = lists_ && &slot == slots_.data() && at_ != end_ && *at_ == '[';
-    if (!slot.is_list) return read_value(slot, slot.kind);
+    if (!slot.is_list) return read_value(slot.own, slot.written, slot.kind);
     ++at_;
     space();
     if (take(']')) return true;
     do {
       ValueKind kind = ValueKind::null;
-      if (!read_value(slot, kind)) return false;
+      std::string_view written;
+      if (!read_value(slot.own, written, kind)) return false;
+      put(written, slot.own, slot.values.data);
       slot.values.end_value(kind);
       space();
     } while (take(','));
     return take(']');
   }
 
-  // A value whose text goes to the end of the slot's.
-  bool read_value(Slot& slot, ValueKind& kind) {
+  // A value, and its text: a part of the line, or `own`.
+  bool read_value(std::string& own, std::string_view& text, ValueKind& kind) {
     space();
     if (at_ == end_) return false;
     const char* const start = at_;
-    std::string& data = slot.values.data;
+    text = {};
     if (*at_ == '"') {
-      const size_t before = data.size();
       bool unicode = true;
-      if (!read_string(&data, unicode)) return false;
+      if (!read_string(own, text, unicode)) return false;
       kind = unicode ? ValueKind::text : ValueKind::other;
-      if (!unicode) data.resize(before);
+      if (!unicode) text = {};
       return true;
     }
     bool whole = false;
     if (*at_ == '-' || *at_ == 'N' || *at_ == 'I' || (*at_ >= '0' && *at_ <= '9')) {
       if (!read_number(whole)) return false;
-      std::string_view written(start, static_cast<size_t>(at_ - start));
-      if (written == "-0") written.remove_prefix(1);
-      data += written;
-      kind = whole ? size_of(written) : ValueKind::number;
+      text = {start, static_cast<size_t>(at_ - start)};
+      if (text == "-0") text.remove_prefix(1);
+      kind = whole ? size_of(text) : ValueKind::number;
       return true;
     }
     if (!skip_value(1)) return false;
     kind = *start == 'n' ? ValueKind::null : ValueKind::other;
-    if (*start == 't' || *start == 'f') data.append(start, at_);
+    if (*start == 't' || *start == 'f') text = {start, static_cast<size_t>(at_ - start)};
     return true;
   }
 
@@ -235,9 +264,10 @@ class JsonLinesReader {
     space();
     if (at_ == end_) return false;
     bool ignored = true;
+    std::string_view text;
     switch (*at_) {
       case '"':
-        return read_string(nullptr, ignored);
+        return read_string(escaped_, text, ignored);
       case 't':
         return word("true");
       case 'f':
@@ -261,8 +291,9 @@ class JsonLinesReader {
     do {
       if (is_object) {
         bool ignored = true;
+        std::string_view text;
         space();
-        if (!read_string(nullptr, ignored)) return false;
+        if (!read_string(escaped_, text, ignored)) return false;
         space();
         if (!take(':')) return false;
       }
@@ -299,13 +330,44 @@ class JsonLinesReader {
     return at_ != first;
   }
 
-  // `unicode` becomes false if the string has a surrogate alone, which no text can have.
-  bool read_string(std::string* out, bool& unicode) {
+  // Up to what ends a string, or is not of it as it is written: a quote, a backslash, a control character.
+  void pass_plain() {
+#if defined(__SSE2__)
+    for (; end_ - at_ >= 16; at_ += 16) {
+      const __m128i there = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at_));
+      const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(there, _mm_set1_epi8(0x1f)), there);
+      const __m128i marks = _mm_or_si128(_mm_cmpeq_epi8(there, _mm_set1_epi8('"')),
+                                         _mm_cmpeq_epi8(there, _mm_set1_epi8('\\')));
+      const int found = _mm_movemask_epi8(_mm_or_si128(control, marks));
+      if (found) {
+        at_ += std::countr_zero(static_cast<unsigned>(found));
+        return;
+      }
+    }
+#endif
+    while (at_ != end_ && !stops_[static_cast<unsigned char>(*at_)]) ++at_;
+  }
+
+  // The text is a part of the line or, where that has escapes, `own`. `unicode` becomes false if the string has a
+  // surrogate alone, which no text can have.
+  bool read_string(std::string& own, std::string_view& text, bool& unicode) {
     if (!take('"')) return false;
+    const char* const start = at_;
+    pass_plain();
+    if (at_ != end_ && *at_ == '"') {
+      text = {start, static_cast<size_t>(at_ - start)};
+      ++at_;
+      return true;
+    }
+    own.assign(start, at_);
+    if (!read_escaped(own, unicode)) return false;
+    text = own;
+    return true;
+  }
+
+  // The rest of a string, from what stopped pass_plain() on.
+  [[gnu::noinline]] bool read_escaped(std::string& out, bool& unicode) {
     for (;;) {
-      const char* const start = at_;
-      while (at_ != end_ && !stops_[static_cast<unsigned char>(*at_)]) ++at_;
-      if (out) out->append(start, at_);
       if (at_ == end_) return false;
       if (take('"')) return true;
       if (!take('\\') || at_ == end_) return false;
@@ -325,12 +387,15 @@ class JsonLinesReader {
             at_ = second;
         }
         unicode &= code < 0xd800 || code >= 0xe000;
-        if (out) append(*out, code);
-        continue;
+        append(out, code);
+      } else {
+        const size_t which = kEscapes.find(c);
+        if (which == std::string_view::npos) return false;
+        out.push_back(kMeanings[which]);
       }
-      const size_t which = kEscapes.find(c);
-      if (which == std::string_view::npos) return false;
-      if (out) out->push_back(kMeanings[which]);
+      const char* const start = at_;
+      pass_plain();
+      out.append(start, at_);
     }
   }
 
@@ -379,15 +444,16 @@ class JsonLinesReader {
     return true;
   }
   void space() {
-    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\r')) ++at_;
   }
 
   std::vector<std::optional<std::string>> wanted_;
   std::vector<Slot> slots_;
   bool lists_;
   const char* at_ = nullptr;
-  const char* end_ = nullptr;
-  std::string key_;
+  const char* end_ = nullptr;  // of all lines
+  std::string key_;            // of the object around, and a dot
+  std::string escaped_;
   std::optional<std::string> other_key_;
   bool several_ = false;  // whether there are more keys that are not named
   bool stops_[256] = {};

@@ -3,13 +3,8 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <vector>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include "discreet/text_rows.hpp"
 
@@ -102,8 +97,7 @@ class DelimitedReader {
   void read(std::string_view text, TextRows& out) const {
     const char* const begin = text.data();
     const char* const end = begin + text.size();
-    // No more bytes are wanted than there are; most columns have most of them.
-    for (TextColumn& column : out.columns) column.data.reserve(text.size() / columns_.size());
+    out.expect(text, columns_.size());
     for (const char* at = begin; at != end;) {
       const char* next = after_blank(at, end);
       RecordKind kind = RecordKind::blank;
@@ -123,7 +117,7 @@ class DelimitedReader {
       const char* const start = at;
       at = cell_end(at, end, marks_);
       if (column) {
-        column->data.append(start, static_cast<size_t>(at - start));
+        column->data.append({start, static_cast<size_t>(at - start)}, end);
         const bool empty = column->data.size() == static_cast<size_t>(column->offsets.back());
         column->end_value(empty && !quoted ? ValueKind::null : ValueKind::text);
       }
@@ -149,7 +143,7 @@ class DelimitedReader {
       at = next_of(at, end, marks_.quote);
       if (at == end) return false;
       const bool doubled = at + 1 != end && at[1] == marks_.quote;
-      if (column) column->data.append(start, static_cast<size_t>(at + doubled - start));
+      if (column) column->data.append({start, static_cast<size_t>(at + doubled - start)}, end);
       at += 1;
     } while (at != end && *at == marks_.quote);
     return true;

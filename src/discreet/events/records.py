@@ -81,7 +81,7 @@ class Cutter:
                 yield from self._cut_again(again + piece[room + 1 :])
                 return
             if last:
-                yield self._taken(b"".join([*self._waiting, piece[:last]]))
+                yield self._taken(b"".join([*self._waiting, memoryview(piece)[:last]]))
             self._waiting.append(piece[last:])
             self._length += len(piece) - last
             return

@@ -265,8 +265,7 @@ class ItemBatches:
                 self._made.line_of = partial(there.line_of_row, before)
                 yield arrays
             self._made.line_of = None
-            quoted = reader.quote is not None and reader.quote.encode() in block
-            lines += text.newlines(block) if quoted else len(rows.ends)
+            lines += rows.lines
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{name} is empty: it has no header line")
 

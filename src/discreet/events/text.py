@@ -80,6 +80,7 @@ class Rows:
     ends: npt.NDArray[np.int64]
     columns: list[Any]
     values: list[Kinds] | None = None
+    lines: int = 0  # how many newlines the block has
 
     def leave_out(self, bad: Mask, kind: int) -> None:
         """Some of the rows are of another kind."""
@@ -170,11 +171,6 @@ class Places:
         return self.before + self.block.count(b"\n", 0, start) + 1
 
 
-def newlines(block: bytes) -> int:
-    """How many there are: `bytes.count` looks for one after the other."""
-    return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
-
-
 class TextReader:
     """What the readers of text share; `rows` reads a block of whole records.
 
@@ -203,7 +199,7 @@ class Lines(TextReader):
         kinds = np.zeros(len(ends), np.uint8)
         if valid is not None:
             kinds[~valid] = NOT_TEXT
-        return Rows(kinds, ends, [lines])
+        return Rows(kinds, ends, [lines], lines=len(ends))
 
 
 def _as_text(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
@@ -249,11 +245,16 @@ class Baskets(Lines):
         return rows
 
 
-def _read(kinds: bytes, ends: bytes, found: Sequence[tuple[bytes, bytes, bytes]]) -> Rows:
+_Column = tuple[Kinds, npt.NDArray[np.int32], Kinds, bool]  # of native code: kinds, offsets, bytes, whether all ASCII
+
+
+def _read(kinds: Kinds, ends: npt.NDArray[np.int64], lines: int, found: Sequence[_Column]) -> Rows:
     """Native rows; those of which a wanted column is not UTF-8 are bad."""
-    columns = [_array(pa.binary(), *buffers) for buffers in found]
+    if all(ascii for *_, ascii in found):
+        return Rows(kinds, ends, [_array(pa.string(), *buffers) for *buffers, _ in found], lines=lines)
+    columns = [_array(pa.binary(), *buffers) for *buffers, _ in found]
     texts = [_as_text(column) for column in columns]
-    rows = Rows(np.frombuffer(kinds, np.uint8).copy(), np.frombuffer(ends, np.int64), columns)
+    rows = Rows(kinds, ends, columns, lines=lines)
     masks = [valid for _, valid in texts if valid is not None]
     if masks:
         rows.leave_out(~np.logical_and.reduce(masks), NOT_TEXT)
@@ -383,14 +384,13 @@ class JsonLines(TextReader):
         self._wanted, self._lists, self._anything = list(wanted), lists, anything
 
     def rows(self, block: bytes) -> Rows:
-        kinds, ends, found, list_kinds, list_offsets = _native.json_rows(block, self._wanted, self._lists)
-        columns = [_array(pa.string(), *buffers) for buffers in found]
-        values = [np.frombuffer(value_kinds, np.uint8) for value_kinds, _, _ in found]
+        (kinds, ends, lines, found), list_kinds, list_offsets = _native.json_rows(block, self._wanted, self._lists)
+        columns = [_array(pa.string(), *buffers) for *buffers, _ in found]
+        values = [value_kinds for value_kinds, *_ in found]
         if self._lists:
-            values[0] = np.frombuffer(list_kinds, np.uint8)
-            offsets = pa.array(np.frombuffer(list_offsets, np.int32))
-            columns[0] = pa.ListArray.from_arrays(offsets, columns[0], mask=pa.array(values[0] == NULL))
-        rows = Rows(np.frombuffer(kinds, np.uint8).copy(), np.frombuffer(ends, np.int64), columns, values)
+            values[0] = list_kinds
+            columns[0] = pa.ListArray.from_arrays(pa.array(list_offsets), columns[0], mask=pa.array(list_kinds == NULL))
+        rows = Rows(kinds, ends, columns, values, lines)
         for place in range(len(values)):
             if place not in self._anything:
                 assert rows.values is not None
@@ -455,8 +455,8 @@ def _typed(column: pa.Array, kind: int) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, column.flatten().cast(wanted), mask=column.is_null())
 
 
-def _array(data_type: pa.DataType, kinds: bytes, offsets: bytes, data: bytes) -> pa.Array:
+def _array(data_type: pa.DataType, kinds: Kinds, offsets: npt.NDArray[np.int32], data: Kinds) -> pa.Array:
     """The column of native buffers."""
-    there = np.frombuffer(kinds, np.uint8) != NULL
+    there = kinds != NULL
     valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.Array.from_buffers(data_type, len(there), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return pa.Array.from_buffers(data_type, len(kinds), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])

@@ -152,9 +152,10 @@ def test_json_lines_mean_what_they_mean_to_python():
                 at = generator.randrange(len(line) + 1)
                 line[at : at + generator.randrange(3)] = bytes(generator.choices(pieces, k=generator.randrange(3)))
             lines.append(bytes(line).replace(b"\n", b" ") + b"\n")
-        kinds, ends, columns, *_ = _native.json_rows(b"".join(lines), ["query", "n"], False)
-        assert np.frombuffer(ends, np.int64).tolist() == np.cumsum([len(line) for line in lines]).tolist()
-        offsets, row = [np.frombuffer(column[1], np.int32) for column in columns], 0
+        (kinds, ends, newlines, columns), *_ = _native.json_rows(b"".join(lines), ["query", "n"], False)
+        assert ends.tolist() == np.cumsum([len(line) for line in lines]).tolist()
+        assert newlines == len(lines)
+        offsets, row = [column[1] for column in columns], 0
         for line, kind in zip(lines, kinds, strict=True):
             found = None
             with contextlib.suppress(ValueError):
@@ -162,10 +163,10 @@ def test_json_lines_mean_what_they_mean_to_python():
             assert kind == (1 if not line.strip() else 0 if isinstance(found, dict) else 3), line
             if kind:
                 continue
-            for at, (name, (values, _, data)) in enumerate(zip(("query", "n"), columns, strict=True)):
+            for at, (name, (values, _, data, _)) in enumerate(zip(("query", "n"), columns, strict=True)):
                 value = found.get(name)
                 assert values[row] == kind_of(value), line
-                text = data[offsets[at][row] : offsets[at][row + 1]].decode()
+                text = bytes(data[offsets[at][row] : offsets[at][row + 1]]).decode()
                 if isinstance(value, float):
                     assert repr(float(text)) == repr(value), line
                 elif values[row] in (1, 2, 3, 4):
@@ -182,6 +183,7 @@ def test_delimited_rows_are_those_of_the_csv_module():
     for _ in range(20_000):
         delimiter, cells = generator.choice(",\t"), generator.randrange(1, 4)
         characters = ['"', '"', delimiter, delimiter, "\n", "a", "\r\n", "é", " ", "\r"]
+        characters += ["b" * generator.randrange(80), '"\n'] if generator.random() < 0.2 else []  # longer than a word
         text = "".join(generator.choices(characters, k=generator.randrange(40))).encode("latin-1")
         ends, cell = _native.record_ends(text, ord(delimiter), 0)
         ends = np.frombuffer(ends, np.int64).tolist()
@@ -189,8 +191,9 @@ def test_delimited_rows_are_those_of_the_csv_module():
             text = text[: max(ends, default=0)]
         if text and ends[-1:] != [len(text)]:
             ends.append(len(text))
-        kinds, found, columns = _native.delimited_rows(text, ord(delimiter), list(range(cells)))
-        assert np.frombuffer(found, np.int64).tolist() == ends
+        kinds, found, newlines, columns = _native.delimited_rows(text, ord(delimiter), list(range(cells)))
+        assert found.tolist() == ends
+        assert newlines == text.count(b"\n")
         expected, start = [], 0
         for end, kind in zip(ends, kinds, strict=True):
             record, start = text[start:end].decode("latin-1"), end
@@ -201,10 +204,11 @@ def test_delimited_rows_are_those_of_the_csv_module():
             blank = not record.strip(" \t\r\n")
             assert kind == (1 if blank else 3 if row is None else 0 if len(row) == cells else 2), record
             expected += [row] if kind == 0 else []
-        offsets = [np.frombuffer(column[1], np.int32).tolist() for column in columns]
-        for at, (_, _, data) in enumerate(columns):
-            places = zip(offsets[at], offsets[at][1:], strict=False)
-            assert [data[first:last].decode("latin-1") for first, last in places] == [row[at] for row in expected]
+        for at, (_, offsets, data, ascii) in enumerate(columns):
+            written = bytes(data)
+            assert ascii == written.isascii()
+            places = zip(offsets.tolist(), offsets.tolist()[1:], strict=False)
+            assert [written[first:last].decode("latin-1") for first, last in places] == [row[at] for row in expected]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])

@@ -184,8 +184,8 @@ def test_keys_inside_of_objects(tmp_path):
 def test_nesting_has_an_end():
     for depth, kind in ((900, 0), (901, 3), (100_000, 3)):
         line = b'{"a": ' * depth + b"1" + b"}" * depth
-        kinds, *_ = _native.json_rows(line, [".".join("a" * depth)], False)
-        assert kinds == bytes([kind]), depth
+        (kinds, *_), *_ = _native.json_rows(line, [".".join("a" * depth)], False)
+        assert kinds.tolist() == [kind], depth
 
 
 # ---- compressions and UTF-16 -----------------------------------------------------------------------------------------
