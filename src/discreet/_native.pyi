@@ -482,6 +482,11 @@ def parquet_chunks(footer: bytes, wanted: Sequence[str]) -> list[list[tuple[int,
     For every row group the chunks of the wanted columns: which of them, the depth of its path, the number of values, the uncompressed bytes, whether there is a dictionary. Raises DataError.
     """
 
+def keep_freed_memory() -> None:
+    """
+    Use memory that was freed again, up to 64 MiB of it, before giving it back to the system: for commands, which have the process for themselves.
+    """
+
 def record_ends(text: bytes, delimiter: int, cell: int, quote: int = 34) -> tuple[bytes, int]:
     """
     The offsets (int64) after the records of delimited text, and how its last cell goes on: 0 at its start, 1 plain, 2 inside quotes, 3 after a quote that may have closed it.

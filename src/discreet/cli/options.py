@@ -183,8 +183,10 @@ class Source:
 
     def open(self, files: tuple[str, ...], joint: bool = False, **more: Any) -> ItemBatches:
         """The files as a stream of batches; where items may be `joint`, of several columns."""
+        from discreet import _native
         from discreet.events.stream import open_stream
 
+        _native.keep_freed_memory()
         if self.whole is not None:
             how = {"format": self.input_format, "dialect": self.dialect, "bad_rows": self.bad_rows}
             self.whole.reading(files, **how)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Generic, TypeVar
 
 __all__ = ["available_cores", "in_order", "read_ahead"]
@@ -30,7 +30,7 @@ def read_ahead(batches: Iterable[T]) -> Iterator[T]:
     return in_order((_already(batch) for batch in batches), helpers=1)
 
 
-def in_order(tasks: Iterable[Callable[[], T]], helpers: int | None = None) -> Iterator[T]:
+def in_order(tasks: Iterable[Callable[[], T]], helpers: int | None = None) -> Generator[T, None, None]:
     """What the tasks return, in their order, done side by side by `helpers` threads and by the one that waits here.
 
     The tasks are asked for one at a time, so that an iterator that reads and cuts needs no lock. Each is called once,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -18,7 +20,7 @@ from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource,
 
 if TYPE_CHECKING:
     from discreet.events.rowwise import Bound, Rowwise
-    from discreet.events.text import Dialect, TextReader
+    from discreet.events.text import Dialect, Rows, TextReader
     from discreet.events.times import Every
 
 _BLOCKS_OF_A_QUERY = 16  # what a query takes to begin is the same for one row and for many
@@ -52,7 +54,7 @@ class ItemBatches:
             other, when the next is asked for; `engines.ahead.in_order` has threads for it.
     """
 
-    side_by_side: Callable[[Iterable[Callable[[], Any]]], Iterator[Any]]
+    side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]]
 
     def __init__(
         self,
@@ -206,46 +208,23 @@ class ItemBatches:
 
     def _text(self, source: ByteSource, format: str) -> Iterator[tuple[pa.Array, ...]]:
         """The wanted columns of a text format, block by block."""
-        from discreet.events import text
-        from discreet.events.records import cuts
+        with closing(self.side_by_side(self._blocks(source, format))) as blocks:
+            yield from self._of_blocks(blocks, source.name)
 
-        name, lists, bound = source.name, self._lists, self._bound
-        column, *others = self._reads
-        numbers = [len(self._others)] if "value" in self._made.names else []
-        if self.keys is not None and self.keys.time is not None:
-            numbers.append(1 + self._others.index(self.keys.time))
-        reader = self._reader(format, name)
+    def _of_blocks(self, blocks: Iterable[_Block], name: str) -> Iterator[tuple[pa.Array, ...]]:
+        """The columns of blocks that were read, in the order of the file."""
+        from discreet.events import text
+
+        bound = self._bound
         lines = 0  # before the block
-        for cut in cuts(source, reader.delimiter, reader.quote, 1 if bound is None else _BLOCKS_OF_A_QUERY):
-            block = cut.data
-            if cut.trouble is not None:
-                self._made.found_bad(1, f"{name} has {cut.trouble}", partial(int, lines + 1))
-                lines += cut.lines
+        for block in blocks:
+            lines += block.passed
+            if isinstance(block.found, str):
+                self._made.found_bad(1, f"{name} has {block.found}", partial(int, lines + 1))
+                lines += block.lines
                 continue
-            if isinstance(reader, text.Delimited) and reader.names is None:
-                header = reader.after_header(block)
-                if header is None:
-                    lines += block.count(b"\n")
-                    continue
-                lines += block.count(b"\n", 0, header)
-                block = block[header:]
-            if format == "jsonl":
-                first = next(text.JsonLines.objects(block), None) if column is None else None
-                if first is not None:  # The keys of one line are not a schema: the users' may well come later.
-                    around = [key for key in first if not any(other.startswith(f"{key}.") for other in others)]
-                    names = list(dict.fromkeys([*around, *others]))
-                    column = columns.choose(names, None, others, name, show_names=False)[0]
-                if lists is None and column is not None:
-                    # It is one row that decides then: who publishes says what is there.
-                    found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(block))
-                    value = next((value for value in found if value is not None), None)
-                    lists = None if value is None else isinstance(value, list)
-                # Items and people are checked by what they are; what is computed with, summed, or a time is not.
-                roles = () if self._as_read else range(1 + len(self._others))
-                plain = [at for at in roles if at not in numbers]
-                anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
-                reader = text.JsonLines([column, *others], bool(lists), anything)
-            rows = reader.rows(block)
+            assert block.found is not None
+            rows, reader = block.found, block.reader
             if bound is not None:
                 from discreet.events.rowwise import of_rows
 
@@ -255,22 +234,91 @@ class ItemBatches:
 
                 rows.columns, rows.values = texts_of(rows), None
             if rows.values is not None:  # a number of JSON, or one that is written as text
-                for place in numbers:
+                for place in self._numbers:
                     missing = rows.values[place] == text.NULL
                     rows.values[place] = np.where(missing, text.NULL, text.TEXT).astype(np.uint8)
-            there = text.Places(rows, block, lines)
+            there = text.Places(rows, block.data, lines)
             for kind, count in rows.troubles().items():
                 self._made.found_bad(count, f"{name} has {reader.trouble(kind)}", partial(there.first, kind))
             for before, arrays in text.typed_runs(rows):
                 self._made.line_of = partial(there.line_of_row, before)
                 yield arrays
             self._made.line_of = None
-            lines += rows.lines
+            lines += block.lines
+
+    def _blocks(self, source: ByteSource, format: str) -> Iterator[Callable[[], _Block]]:
+        """Tasks that read a block of whole records each. What one block says of others is looked at here, in order."""
+        from discreet.events import text
+        from discreet.events.records import cuts
+
+        lists, bound = self._lists, self._bound
+        column, *others = self._reads
+        reader = self._reader(format, source.name)
+        passed = 0  # lines of no block
+        for cut in cuts(source, reader.delimiter, reader.quote, 1 if bound is None else _BLOCKS_OF_A_QUERY):
+            data = cut.data
+            if cut.trouble is not None:
+                bad = _Block(reader, data, passed, cut.lines, cut.trouble)
+                passed = 0
+                yield bad.read
+                continue
+            if isinstance(reader, text.Delimited) and reader.names is None:
+                header = reader.after_header(data)
+                passed += data.count(b"\n", 0, header)
+                if header is None:
+                    continue
+                data = data[header:]
+            if format == "jsonl":
+                first = next(text.JsonLines.objects(data), None) if column is None else None
+                if first is not None:  # The keys of one line are not a schema: the users' may well come later.
+                    around = [key for key in first if not any(other.startswith(f"{key}.") for other in others)]
+                    names = list(dict.fromkeys([*around, *others]))
+                    column = columns.choose(names, None, others, source.name, show_names=False)[0]
+                if lists is None and column is not None:
+                    # It is one row that decides then: who publishes says what is there.
+                    found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(data))
+                    value = next((value for value in found if value is not None), None)
+                    lists = None if value is None else isinstance(value, list)
+                # Items and people are checked by what they are; what is computed with, summed, or a time is not.
+                roles = () if self._as_read else range(1 + len(self._others))
+                plain = [at for at in roles if at not in self._numbers]
+                anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
+                reader = text.JsonLines([column, *others], bool(lists), anything)
+            block, passed = _Block(reader, data, passed), 0
+            yield block.read
         if isinstance(reader, text.Delimited) and reader.names is None:
-            raise DataError(f"{name} is empty: it has no header line")
+            raise DataError(f"{source.name} is empty: it has no header line")
+
+    @property
+    def _numbers(self) -> list[int]:
+        """The places of columns that hold numbers or times, also as text."""
+        numbers = [len(self._others)] if "value" in self._made.names else []
+        if self.keys is not None and self.keys.time is not None:
+            numbers.append(1 + self._others.index(self.keys.time))
+        return numbers
 
 
-def _one_by_one(tasks: Iterable[Callable[[], Any]]) -> Iterator[Any]:
+@dataclass(slots=True)
+class _Block:
+    """Whole records, and what they hold once they are read, or what is wrong with them.
+
+    `passed` lines come before it that are in no block.
+    """
+
+    reader: TextReader
+    data: bytes
+    passed: int
+    lines: int = 0
+    found: Rows | str | None = None
+
+    def read(self) -> _Block:
+        if self.found is None:
+            self.found = self.reader.rows(self.data)
+            self.lines = self.found.lines
+        return self
+
+
+def _one_by_one(tasks: Iterable[Callable[[], Any]]) -> Generator[Any, None, None]:
     return (task() for task in tasks)
 
 
