@@ -251,8 +251,8 @@ _Column = tuple[Kinds, npt.NDArray[np.int32], Kinds, bool]  # of native code: ki
 def _read(kinds: Kinds, ends: npt.NDArray[np.int64], lines: int, found: Sequence[_Column]) -> Rows:
     """Native rows; those of which a wanted column is not UTF-8 are bad."""
     if all(ascii for *_, ascii in found):
-        return Rows(kinds, ends, [_array(pa.string(), *buffers) for *buffers, _ in found], lines=lines)
-    columns = [_array(pa.binary(), *buffers) for *buffers, _ in found]
+        return Rows(kinds, ends, [_array(pa.string(), column) for column in found], lines=lines)
+    columns = [_array(pa.binary(), column) for column in found]
     texts = [_as_text(column) for column in columns]
     rows = Rows(kinds, ends, columns, lines=lines)
     masks = [valid for _, valid in texts if valid is not None]
@@ -385,7 +385,7 @@ class JsonLines(TextReader):
 
     def rows(self, block: bytes) -> Rows:
         (kinds, ends, lines, found), list_kinds, list_offsets = _native.json_rows(block, self._wanted, self._lists)
-        columns = [_array(pa.string(), *buffers) for *buffers, _ in found]
+        columns = [_array(pa.string(), column) for column in found]
         values = [value_kinds for value_kinds, *_ in found]
         if self._lists:
             values[0] = list_kinds
@@ -455,8 +455,9 @@ def _typed(column: pa.Array, kind: int) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, column.flatten().cast(wanted), mask=column.is_null())
 
 
-def _array(data_type: pa.DataType, kinds: Kinds, offsets: npt.NDArray[np.int32], data: Kinds) -> pa.Array:
+def _array(data_type: pa.DataType, column: _Column) -> pa.Array:
     """The column of native buffers."""
+    kinds, offsets, data, _ = column
     there = kinds != NULL
     valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
     return pa.Array.from_buffers(data_type, len(kinds), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])

@@ -1,5 +1,9 @@
 """The same rows make the same release, however they are stored, read ahead and batched: for a seeded source exactly."""
 
+import csv
+import json
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -7,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.engines.ahead import read_ahead
+from discreet.engines.ahead import in_order, read_ahead
 from discreet.events import parquet
 from discreet.events.stream import open_stream
 from discreet.noise import seeded_source
@@ -47,6 +51,33 @@ def files_of(folder, names):
     for part, (start, length) in enumerate(((0, 12_345), (12_345, 1), (12_346, len(names)))):
         pq.write_table(table.slice(start, length), folder / f"part {part}.parquet", row_group_size=999)
     yield [folder / f"part {part}.parquet" for part in range(3)]
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_the_release_does_not_depend_on_blocks_and_threads_of_text(tmp_path, monkeypatch, names, format):
+    """Blocks from a few records to all of them; a record longer than a block; threads from none to more than cores."""
+    some = names.slice(0, 4000).to_pylist()
+    some[1234] = "y" * 3000
+    some[2345] = 'a "quoted", word\nand a line' if format == "csv" else some[2345]
+    path = tmp_path / f"rows.{format}"
+    with path.open("w", newline="") as file:
+        if format == "jsonl":
+            file.writelines(json.dumps({"other": [1], "item": item}) + "\n" for item in some)
+        else:
+            how = {"delimiter": "," if format == "csv" else "\t", "lineterminator": "\r\n"}
+            csv.writer(file, **how).writerows([["other", "item"], *([1, item] for item in some)])
+    at_once = MisraGries(CAPACITY, seed=3)
+    at_once.update(pa.array(some))
+    expected = released(at_once)
+    assert len(expected[0]) > 5
+    for size, helpers in ((1 << 20, 1), (20_000, 0), (20_000, 3), (999, 1), (999, 5)):
+        monkeypatch.setattr("discreet.events.records.BLOCK_BYTES", size)
+        stream = open_stream([path], column="item", joint=True)
+        stream.side_by_side = partial(in_order, helpers=helpers)
+        summary = MisraGries(CAPACITY, seed=3)
+        for batch in read_ahead(stream):
+            summary.update(batch.column("item"))
+        assert released(summary) == expected, (size, helpers)
 
 
 def released(summary):

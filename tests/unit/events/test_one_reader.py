@@ -2,10 +2,12 @@
 
 import random
 from contextlib import closing
+from functools import partial
 
 import pytest
 
 import discreet as dc
+from discreet.engines.ahead import in_order
 from discreet.events.growing import Growing
 from discreet.events.source import format_named
 from discreet.events.stream import open_stream
@@ -95,6 +97,41 @@ def test_the_same_bytes_are_the_same_rows(tmp_path, monkeypatch, suffix):
             assert found == items
             # A row without a value is bad in a stream, which has no `nulls`.
             assert sum(reasons.values()) - reasons["a row without a value in a column asked for"] == bad
+
+
+@pytest.mark.parametrize("suffix", ODD)
+def test_neither_blocks_nor_threads_change_what_is_read(tmp_path, monkeypatch, suffix):
+    """Rows and how many are bad; for blocks of one size also where the first of those is, and the error."""
+    path = tmp_path / f"rows.{suffix}"
+    column = None if suffix == "txt" else "query"
+    header = {"csv": b"n,query\n", "tsv": b"n\tquery\n"}.get(suffix, b"")
+    troubles = 0
+    for seed in range(6):
+        chance = random.Random(seed)
+        data = chance.choice([b"", b"\xef\xbb\xbf"]) + header + b"".join(chance.choices(ODD[suffix], k=20))
+        data = chance.choice([data, data.removesuffix(b"\n")])
+        path.write_bytes(data)
+        over_sizes = set()
+        for size in (7, 100, 1 << 20):
+            monkeypatch.setattr("discreet.events.records.BLOCK_BYTES", size)
+            for bad_rows in ("skip", "error"):
+                over_threads = set()
+                for helpers in (None, 0, 1, 3):
+                    stream = open_stream(path, column=column, bad_rows=bad_rows, nulls="skip")
+                    if helpers is not None:
+                        stream.side_by_side = partial(in_order, helpers=helpers)
+                    items, error = [], None
+                    try:
+                        items += [str(item) for batch in stream for item in batch.column("item").to_pylist()]
+                    except dc.DataError as caught:
+                        error = str(caught)
+                    over_threads.add((tuple(items), stream.bad_rows, stream.first_bad_row, error))
+                ((items, bad, _, error),) = over_threads
+                # Which of the bad rows of a block is named depends on the block.
+                over_sizes.add((bad_rows, items, bad, error is None))
+        assert len(over_sizes) == 2, seed
+        troubles += any(not good for *_, good in over_sizes)
+    assert suffix == "txt" or troubles > 1
 
 
 @pytest.mark.parametrize("suffix", ODD)
