@@ -9,6 +9,14 @@
 
 namespace discreet {
 
+// Bytes of Python that are yet to be written, and where.
+inline nb::bytes unwritten(size_t size) {
+  PyObject* made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+  if (!made) nb::raise_python_error();
+  return nb::steal<nb::bytes>(made);
+}
+inline char* written(const nb::bytes& bytes) { return PyBytes_AS_STRING(bytes.ptr()); }
+
 // Chunks of a column, in order. next() is called without the GIL.
 class ColumnSource {
  public:

@@ -12,6 +12,8 @@ namespace {
 
 using Counts = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+constexpr size_t kAhead = 16;  // texts that are asked for before the first of them is copied
+
 size_t cores() { return std::clamp(std::thread::hardware_concurrency(), 1u, 8u); }
 
 nb::bytes release_order(nb::handle items, Counts counts) {
@@ -29,42 +31,40 @@ nb::bytes release_order(nb::handle items, Counts counts) {
   return nb::bytes(places.data(), places.size() * sizeof(int64_t));
 }
 
-// Bytes of Python that are yet to be written.
-nb::bytes unwritten(size_t size) {
-  PyObject* made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
-  if (!made) nb::raise_python_error();
-  return nb::steal<nb::bytes>(made);
-}
-
 std::pair<nb::bytes, nb::bytes> texts_at(nb::handle items, Counts places) {
   const auto source = open_column(items);
-  Column column;
-  std::vector<int64_t> ends(places.size() + 1, 0);
+  const size_t rows = places.size();
+  nb::bytes offsets = unwritten((rows + 1) * sizeof(int64_t));
+  int64_t* ends = reinterpret_cast<int64_t*>(written(offsets));
+  std::vector<std::string_view> texts(rows);
   {
     nb::gil_scoped_release release;
-    Column more;
+    Column column, more;
     if (!source->next(column)) column.length = 0;
     if (column.length > 0 && (column.dictionary || is_integer(column.kind) || any_null(column) || source->next(more)))
       throw DataError("texts are taken from one plain column without nulls");
-    for (size_t i = 0; i < places.size(); ++i) {
+    ends[0] = 0;
+    for (size_t i = 0; i < rows; ++i) {
       const int64_t place = places.data()[i];
       if (place < 0 || place >= column.length) throw DataError("a place is outside the column");
-      ends[i + 1] = ends[i] + static_cast<int64_t>(bytes_at(column, place).size());
+      texts[i] = bytes_at(column, place);
+      ends[i + 1] = ends[i] + static_cast<int64_t>(texts[i].size());
     }
   }
-  nb::bytes values = unwritten(static_cast<size_t>(ends.back()));
-  char* out = const_cast<char*>(values.c_str());
+  nb::bytes values = unwritten(static_cast<size_t>(ends[rows]));
+  char* out = written(values);
   {
     nb::gil_scoped_release release;
-    const size_t rows = places.size(), parts = rows < (1 << 15) ? 1 : cores();
+    const size_t parts = rows < (1 << 15) ? 1 : cores();
     in_threads(parts, [&](size_t part) {
-      for (size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
-        const std::string_view bytes = bytes_at(column, places.data()[i]);
-        if (!bytes.empty()) std::memcpy(out + ends[i], bytes.data(), bytes.size());
+      const size_t last = rows * (part + 1) / parts;
+      for (size_t i = rows * part / parts; i < last; ++i) {
+        __builtin_prefetch(texts[std::min(i + kAhead, last - 1)].data());
+        if (!texts[i].empty()) std::memcpy(out + ends[i], texts[i].data(), texts[i].size());
       }
     });
   }
-  return {values, nb::bytes(ends.data(), ends.size() * sizeof(int64_t))};
+  return {values, offsets};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -120,22 +121,56 @@ using RawCounters = std::tuple<std::string, nb::bytes, nb::bytes, nb::bytes, nb:
 
 template <class Counters>
 RawCounters raw_counters(KeyKind kind, const Counters& counters) {
-  std::string values, offsets, counts, tags;
-  const auto put = [](std::string& out, uint64_t v) { out.append(reinterpret_cast<const char*>(&v), 8); };
-  if (!is_integer(kind)) put(offsets, 0);
+  const bool integers = is_integer(kind);
+  size_t bytes = 0;
   for (const auto& c : counters) {
     if constexpr (requires { c.key.value; }) {
-      put(values, c.key.value);
+      bytes += sizeof c.key.value;
     } else {
-      values.append(c.key.data, c.key.size);
-      put(offsets, values.size());
-      if (kind == KeyKind::mixed) tags.push_back(static_cast<char>(c.key.tag));
+      bytes += c.key.size;
     }
-    put(counts, c.count);
   }
-  return {name_of(kind), nb::bytes(values.data(), values.size()), nb::bytes(offsets.data(), offsets.size()),
-          nb::bytes(counts.data(), counts.size()), nb::bytes(tags.data(), tags.size())};
+  const size_t rows = counters.size();
+  nb::bytes values = unwritten(bytes), offsets = unwritten(integers ? 0 : 8 * (rows + 1)), counts = unwritten(8 * rows),
+            tags = unwritten(kind == KeyKind::mixed ? rows : 0);
+  char *value = written(values), *offset = written(offsets), *count = written(counts), *tag = written(tags);
+  const char* first = value;
+  const auto put = [](char*& out, uint64_t v) {
+    std::memcpy(out, &v, 8);
+    out += 8;
+  };
+  if (!integers) put(offset, 0);
+  for (const auto& c : counters) {
+    if constexpr (requires { c.key.value; }) {
+      put(value, c.key.value);
+    } else {
+      if (c.key.size) std::memcpy(value, c.key.data, c.key.size);
+      value += c.key.size;
+      put(offset, static_cast<uint64_t>(value - first));
+      if (kind == KeyKind::mixed) *tag++ = static_cast<char>(c.key.tag);
+    }
+    put(count, c.count);
+  }
+  return {name_of(kind), values, offsets, counts, tags};
 }
+
+// What copies share until one of them changes: copying is free, and whoever changes what others hold too copies it first.
+// Each holder is guarded by a lock of its own. One that holds it alone, under its lock, stays alone: another would have
+// to come through that lock.
+template <class T>
+class Shared {
+ public:
+  explicit Shared(T value = T()) : held_(std::make_shared<T>(std::move(value))) {}
+  const T& operator*() const { return *held_; }
+  T& own() {
+    if (held_.use_count() > 1) held_ = std::make_shared<T>(*held_);
+    std::atomic_thread_fence(std::memory_order_acquire);  // what the last one to let go has read is read
+    return *held_;
+  }
+
+ private:
+  std::shared_ptr<T> held_;
+};
 
 // A summary with a kernel for each kind of key. `Family` gives:
 //   template <class Key> using Kernel; Parameters parameters; make<Key>() -> Kernel<Key>.
@@ -162,8 +197,8 @@ class Summary {
   }
   template <class F, class T>
   T read_locked(F&& f, T otherwise) const {
-    if (auto* k = std::get_if<1>(&kernels_)) return f(*k);
-    if (auto* k = std::get_if<2>(&kernels_)) return f(*k);
+    if (auto* k = std::get_if<1>(&*kernels_)) return f(*k);
+    if (auto* k = std::get_if<2>(&*kernels_)) return f(*k);
     return otherwise;
   }
 
@@ -188,7 +223,7 @@ class Summary {
 
    private:
     Summary& summary_;
-    std::optional<std::pair<KeyKind, Kernels>> before_;
+    std::optional<std::pair<KeyKind, Shared<Kernels>>> before_;
   };
 
   // Runs f(change) under the lock, without the GIL. If f throws, the summary goes back to the copy that was kept.
@@ -266,14 +301,12 @@ class Summary {
     if (other.kind_ != KeyKind::none) {
       Lineage both = lineage.joined(other.lineage);
       start(kind_ == KeyKind::none || kind_ == other.kind_ ? other.kind_ : KeyKind::mixed);
-      if (auto* k = std::get_if<1>(&kernels_)) k->merge(std::get<1>(other.kernels_));
-      if (auto* k = std::get_if<2>(&kernels_)) {
-        if (auto* integers = std::get_if<1>(&other.kernels_)) {
-          k->merge(wider(*integers, other.kind_));
-        } else {
-          k->merge(std::get<2>(other.kernels_));
-        }
-      }
+      visit_kernel([&](auto& kernel, auto key) {
+        using Mine = std::decay_t<decltype(kernel)>;
+        if (auto* same = std::get_if<Mine>(&*other.kernels_)) return kernel.merge(*same);
+        if constexpr (std::is_same_v<decltype(key), StrKey>)
+          kernel.merge(wider(std::get<1>(*other.kernels_), other.kind_));
+      });
       lineage = std::move(both);
     }
     merged = true;
@@ -284,24 +317,25 @@ class Summary {
     if (kind_ == kind) return;
     if (kind_ == KeyKind::none) {
       if (is_integer(kind)) {
-        kernels_.template emplace<1>(family.template make<IntKey>());
+        kernels_ = Shared(Kernels(std::in_place_index<1>, family.template make<IntKey>()));
       } else {
-        kernels_.template emplace<2>(family.template make<StrKey>());
+        kernels_ = Shared(Kernels(std::in_place_index<2>, family.template make<StrKey>()));
       }
     } else if (kind == KeyKind::mixed && is_integer(kind_)) {
-      kernels_ = Kernels(std::in_place_index<2>, wider(std::get<1>(kernels_), kind_));
+      kernels_ = Shared(Kernels(std::in_place_index<2>, wider(std::get<1>(*kernels_), kind_)));
     }
     kind_ = kind;
   }
   template <class F>
   void visit_kernel(F&& f) {
-    if (auto* k = std::get_if<1>(&kernels_)) f(*k, IntKey{});
-    if (auto* k = std::get_if<2>(&kernels_)) f(*k, StrKey{});
+    Kernels& mine = kernels_.own();
+    if (auto* k = std::get_if<1>(&mine)) f(*k, IntKey{});
+    if (auto* k = std::get_if<2>(&mine)) f(*k, StrKey{});
   }
   template <class F>
   void visit_kernel(F&& f) const {
-    if (auto* k = std::get_if<1>(&kernels_)) f(*k, IntKey{});
-    if (auto* k = std::get_if<2>(&kernels_)) f(*k, StrKey{});
+    if (auto* k = std::get_if<1>(&*kernels_)) f(*k, IntKey{});
+    if (auto* k = std::get_if<2>(&*kernels_)) f(*k, StrKey{});
   }
   template <class F>
   void with_lock(F&& f) const {
@@ -334,7 +368,7 @@ class Summary {
   mutable std::mutex mutex_;
   std::atomic<std::thread::id> updating_{};
   KeyKind kind_ = KeyKind::none;
-  Kernels kernels_;
+  Shared<Kernels> kernels_;
 };
 
 // update() for kernels that count single items.

@@ -175,6 +175,30 @@ def test_copies_and_pickles_are_independent(case):
 
 
 @every_summary
+def test_copies_share_no_change(case):
+    """Copies hold one state until somebody changes it: by an update, by items of another kind, by a merge."""
+    changes = [
+        lambda one: one.update(case.wrap(["c"])),
+        lambda one: one.update(case.wrap([1, 2])),
+        lambda one: one.merge(case.fed(["a", "d"])),
+        lambda one: one.merge(case.fed([7])),
+    ]
+    for items in ([], ["a", "b", "a"], [1, 2, 1]):
+        for change in changes:
+            first = case.fed(items)
+            before = first.to_bytes()
+            second = first.copy()
+            third = second.copy()
+            change(first)
+            assert first.to_bytes() != before
+            assert second.to_bytes() == third.to_bytes() == before
+            del third
+            change(second)  # which holds it alone now
+            assert second.to_bytes() != before
+            assert content(second) == content(first)
+
+
+@every_summary
 def test_repr_says_not_private_and_shows_no_data(case):
     """The same repr for every stream: nothing of the data can be in it."""
     empty, fed = case.make(), case.fed(["secret"] * 4321)
@@ -391,11 +415,14 @@ def test_threads_share_one_summary(case):
         try:
             for i in range(20):
                 summary.update(case.wrap(items))
+                held = summary.copy()
+                state = held.to_bytes()
                 summary.estimate(i)
                 assert summary.total >= 1000
                 if i % 5 == 0:
                     summary.merge(other := case.fed([1]))
                     other.copy()
+                assert held.to_bytes() == state
         except Exception as error:
             errors.append(error)
 

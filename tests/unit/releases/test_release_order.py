@@ -9,6 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet import _native
+from discreet.events.published import taken
 
 RANDOM = np.random.default_rng(8)
 MANY = 70_000  # so many that threads share them
@@ -32,6 +33,20 @@ def test_as_arrow_sorts(name, rows):
     table = pa.table({"item": items, "count": counts})
     order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("item", "ascending")])
     assert table.take(pa.array(ours)).equals(table.take(order))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("rows", [0, 1, 1000, MANY])
+def test_items_are_taken_as_arrow_does(name, rows):
+    items = COLUMNS[name].slice(3)
+    places = np.random.default_rng(7).integers(0, max(1, len(items)), rows if len(items) else 0)
+    assert taken(items, places).equals(items.take(pa.array(places)))
+
+
+@pytest.mark.parametrize("place", [-1, 2, 2**40])
+def test_no_place_outside_is_taken(place):
+    with pytest.raises(dc.DataError, match="outside"):
+        _native.texts_at(pa.array(["a", "b"]), np.array([0, place], np.int64))
 
 
 def test_what_it_does_not_take():
