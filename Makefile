@@ -130,12 +130,15 @@ $(VENV)/.docs: $(VENV)/.dev
 audit: $(VENV)/.built
 	$(BIN)/discreet audit --quick
 
+# One table; with ALL=1 what it is made of in full, too.
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/table.py
+ifdef ALL
 	$(BIN)/python benchmarks/summaries.py
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/accuracy.py
+endif
 
 # Every figure of the five papers, into out/papers: minutes, or with FULL=1 the papers' sizes. docs/papers/ has the words.
 papers: $(VENV)/.built

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import threading
 from pathlib import Path
@@ -80,6 +81,8 @@ def family() -> list[Process]:
 def session(master: str) -> Any:
     """A Spark session with little of its own in the way."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    if java := shutil.which("java"):
+        os.environ.setdefault("JAVA_HOME", str(Path(java).resolve().parents[1]))
     from pyspark.sql import SparkSession
 
     made = (

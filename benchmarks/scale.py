@@ -13,6 +13,7 @@ others use, seconds of CPU (driver, executors and Python workers) compare better
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import sys
@@ -101,6 +102,10 @@ def measure(given: argparse.Namespace) -> None:
                 if turn or not given.rounds:
                     costs[name].append((seconds, cpu, moved / 1e6, memory.task / 1e6, float(error)))
         spark.stop()
+    if given.json:
+        medians = {name: np.median(found_costs, axis=0).tolist() for name, found_costs in costs.items()}
+        print(json.dumps({name: {"seconds": seconds, "cpu": cpu} for name, (seconds, cpu, *_) in medians.items()}))
+        return
     print(f"{'':<24}{'seconds':>9}{'CPU':>8}{'ratio':>7}{'of CPU':>7}{'MB moved':>10}{'MB task':>9}{'error':>10}")
     base = (math.nan, math.nan)
     for name, found_costs in costs.items():
@@ -148,6 +153,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, nargs="*", help="of the plans; Spark's own by default")
     parser.add_argument("--rounds", type=int, default=3, help="0: the first run is what is timed")
     parser.add_argument("--only", nargs="*", help="some of: exact rows, shuffle, merge, exact people, people")
+    parser.add_argument("--json", action="store_true", help="the last line has the medians as JSON, for table.py")
     parser.add_argument("--paper", action="store_true", help="no Spark: formulas at 10^12 rows")
     given = parser.parse_args()
     if given.paper:

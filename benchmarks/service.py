@@ -1,10 +1,11 @@
 """The live service on the loopback: events a second, each on disk when acknowledged, beside a route that just appends.
 
-    python benchmarks/service.py [--seconds 8] [--connections 8]
+    python benchmarks/service.py [--seconds 4] [--rounds 3] [--connections 8]
     python benchmarks/service.py memory [--events 10000000]
 
 The sender is in this process and shares the cores. Every row is acknowledged when it is on disk; the plain route parses
-the same body with the same reader of JSON and appends it to a file without waiting for the disk.
+the same body with the same reader of JSON and appends it to a file without waiting for the disk. The two take turns, so
+many seconds each, and medians are shown.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from turns import machine, medians_in_turns
 
 STREAMS = """
 [streams.searches]
@@ -152,7 +155,10 @@ class Server:
         return code
 
 
-def measure(server: Server, requests: list[bytes], events: int, connections: int, seconds: float) -> dict[str, float]:
+def measure(
+    server: Server, requests: list[bytes], events: int, connections: int, seconds: float
+) -> tuple[float, float, float]:
+    """Events a second, and milliseconds until the answer: the median and the 99th percentile."""
     until = time.monotonic() + seconds
     senders = [Sender(server.port, requests[n::connections] or requests, until, 10**9) for n in range(connections)]
     begun = time.perf_counter()
@@ -164,14 +170,11 @@ def measure(server: Server, requests: list[bytes], events: int, connections: int
     times = np.concatenate([np.array(sender.times) for sender in senders])
     if any(sender.wrong for sender in senders):
         raise SystemExit("some requests were refused")
-    return {
-        "events_per_second": len(times) * events / took,
-        "p50_ms": 1000 * float(np.quantile(times, 0.5)),
-        "p99_ms": 1000 * float(np.quantile(times, 0.99)),
-    }
+    half, nearly_all = 1000 * np.quantile(times, [0.5, 0.99])
+    return len(times) * events / took, float(half), float(nearly_all)
 
 
-def speed(seconds: float, connections: int) -> None:
+def speed(seconds: float, connections: int, rounds: int) -> None:
     chance = np.random.default_rng(18)
     batches = [rows_of(chance, 1000, 200_000) for _ in range(200)]
     singles = rows_of(chance, 2000, 200_000)
@@ -180,20 +183,21 @@ def speed(seconds: float, connections: int) -> None:
         "single events": ([ndjson([row]) for row in singles], "application/x-ndjson", 1),
         "Arrow, batches of 1,000": ([arrow(rows) for rows in batches], "application/vnd.apache.arrow.stream", 1000),
     }
+    print(f"{machine()}; medians of {rounds} in turns")
     print(f"{'':34}{'events/s':>12}{'p50 ms':>10}{'p99 ms':>10}")
     for name, (bodies, kind, events) in cases.items():
-        for plain in (False, True):
-            if plain and kind != "application/x-ndjson":
-                continue
-            server = Server(plain)
+        servers = {name: Server(plain=False)}
+        if kind == "application/x-ndjson":
+            servers[f"  plain route, {name.split(',')[0]}"] = Server(plain=True)
+        many = connections if events > 1 else 16 * connections
+        measures = {}
+        for title, server in servers.items():
             requests = [request(body, kind, server.token) for body in bodies]
-            many = connections if events > 1 else 16 * connections
-            measure(server, requests, events, many, 1.0)  # warm
-            found = measure(server, requests, events, many, seconds)
+            measures[title] = partial(measure, server, requests, events, many, seconds)
+        for title, (per_second, half, nearly_all) in medians_in_turns(measures, rounds).items():
+            print(f"{title:34}{per_second:>12,.0f}{half:>10.1f}{nearly_all:>10.1f}", flush=True)
+        for server in servers.values():
             server.stop()
-            title = f"  plain route, {name.split(',')[0]}" if plain else name
-            numbers = f"{found['events_per_second']:>12,.0f}{found['p50_ms']:>10.1f}{found['p99_ms']:>10.1f}"
-            print(f"{title:34}{numbers}", flush=True)
 
 
 def memory(events: int, connections: int) -> None:
@@ -225,12 +229,13 @@ def memory(events: int, connections: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", nargs="?", choices=("speed", "memory"), default="speed")
-    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--events", type=int, default=10_000_000)
     given = parser.parse_args()
     if given.what == "speed":
-        speed(given.seconds, given.connections)
+        speed(given.seconds, given.connections, given.rounds)
     else:
         memory(given.events, given.connections)
 

@@ -4,18 +4,25 @@
 
 Whole commands with all of their imports, in turns with DuckDB, which counts exactly with as many threads as there are
 cores: rows of CSV and Parquet in several shapes, JSON lines, people, and a file of 1,000 rows; `--workers 2` in turns
-with one worker; and a release of a million counters. `ours` and `theirs` are medians.
+with one worker; a release of a million counters; summaries beside their floor, and with large capacities beside polars
+(`summaries.py`); Spark beside its own exact counts (`scale.py`). `ours` and `theirs` are medians.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -95,13 +102,93 @@ def lines(folder: Path, rows: int, only: str) -> Iterator[Line]:
         yield Line("1,000 rows, csv", top(path), None, 0.2)
 
 
-def million_counters(rounds: int) -> float:
-    """Seconds of a release of a million texts that all pass."""
-    names = pa.array([f"https://example.org/{number:07d}" for number in range(1_000_000)])
-    summary = dc.MisraGries(len(names))
-    summary.update_counts(names, np.full(len(names), 1000))
+class Shown(NamedTuple):
+    """A line of the table: figures of ours and theirs, and the most that ours may be, in seconds or as a share."""
+
+    what: str
+    ours: float
+    theirs: float | None
+    aim: float
+    memory: tuple[float, float | None] | None = None
+    memory_aim: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        time = self.ours if self.theirs is None else self.ours / self.theirs
+        mine, other = self.memory or (0.0, None)
+        return time <= self.aim and (self.memory_aim is None or other is None or mine / other <= self.memory_aim)
+
+    def __str__(self) -> str:
+        mine, other = self.memory or (None, None)
+
+        def cost(seconds: float | None, mebibytes: float | None) -> str:
+            time = "" if seconds is None else f"{seconds:.{2 if seconds >= 1 else 3}f} s"
+            return f"{time:>9} {'' if mebibytes is None else f'{mebibytes:.0f} M':>6}"
+
+        ratio = "" if self.theirs is None else f"{self.ours / self.theirs:.2f}"
+        aim = f"{self.aim:.2f}s" if self.theirs is None else f"{self.aim:.2f} "
+        memory = "" if mine is None or other is None else f"{mine / other:.2f}"
+        memory_aim = "" if self.memory_aim is None else f"{self.memory_aim:.2f}"
+        both = f"{cost(self.ours, mine)} {cost(self.theirs, other)}"
+        return f"{self.what:36} {both} {ratio:>6} {aim:>7} {memory:>7} {memory_aim:>5}  {'yes' if self.holds else 'no'}"
+
+
+def commands(rows: int, rounds: int, only: str) -> Iterator[Shown]:
+    """Whole commands, with their memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        for line in lines(Path(folder), rows, only):
+            of_both = {"ours": line.ours, **({} if line.theirs is None else {"theirs": line.theirs})}
+            costs = in_turns(of_both, rounds)
+            ours, theirs = costs["ours"], costs.get("theirs")
+            seconds = None if theirs is None else theirs.seconds
+            memory = ours.mebibytes, None if theirs is None else theirs.mebibytes
+            yield Shown(line.what, ours.seconds, seconds, line.time, memory, line.memory)
+
+
+def million_counters(rounds: int, only: str) -> Iterator[Shown]:
+    """A release of a million counters that all pass."""
     budget = dc.Budget(1.0, 1e-9)
-    return calls_in_turns({"ours": lambda: dc.release(summary, budget)}, rounds)["ours"].seconds
+    for what, items in (
+        ("a million counters, texts", [f"https://example.org/{number:07d}" for number in range(1_000_000)]),
+        ("a million counters, numbers", range(1_000_000)),
+    ):
+        if only in what:
+            summary = dc.MisraGries(len(items))
+            summary.update_counts(pa.array(items), np.full(len(items), 1000))
+            release = partial(dc.release, summary, budget)
+            yield Shown(what, calls_in_turns({"ours": release}, rounds)["ours"].seconds, None, 0.3)
+
+
+def other_benchmark(name: str, *arguments: str) -> Iterator[dict[str, Any]]:
+    """The lines of JSON that another benchmark prints, in a process of its own: it has other threads and cores."""
+    command = [sys.executable, str(Path(__file__).with_name(name)), *arguments]
+    with tempfile.TemporaryFile("w+") as said:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as process:
+            assert process.stdout is not None
+            yield from (json.loads(line) for line in process.stdout if line.startswith("{"))
+        if process.returncode:
+            said.seek(0)
+            raise SystemExit(f"{said.read()[-2000:]}\nbenchmarks/{name} failed")
+
+
+def kernels(rows: int, rounds: int, only: str) -> Iterator[Shown]:
+    """Summaries on one core beside their floor and beside polars' exact counting of the same column."""
+    if only and only not in "kernels":
+        return
+    for found in other_benchmark("summaries.py", "--aims", "--items", str(rows), "--rounds", str(rounds)):
+        yield Shown(f"kernels, {found['what']}", found["ours"], found["theirs"], found["aim"])
+
+
+def spark(rounds: int, only: str) -> Iterator[Shown]:
+    """Plans on two one-core workers beside Spark's own exact counts, 3 million rows."""
+    if only and only not in "spark":
+        return
+    if find_spec("pyspark") is None or shutil.which("java") is None:
+        print("spark: pyspark or Java is not installed here")
+        return
+    for found in other_benchmark("scale.py", "--json", "--rounds", str(rounds)):
+        for name, exact in (("shuffle", "exact rows"), ("merge", "exact rows"), ("people", "exact people")):
+            yield Shown(f"spark, {name} beside exact", found[name]["seconds"], found[exact]["seconds"], 1.5)
 
 
 def main() -> None:
@@ -109,30 +196,19 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="the lines with these words")
-    options = parser.parse_args()
-    print(f"{machine()}; {options.rows:,} rows, medians of {options.rounds} in turns")
-    print(f"{'':28} {'ours':>16} {'theirs':>16} {'time':>6} {'aim':>6} {'memory':>7} {'aim':>5}  holds")
-    with tempfile.TemporaryDirectory() as folder:
-        for line in lines(Path(folder), options.rows, options.only):
-            commands = {"ours": line.ours, **({} if line.theirs is None else {"theirs": line.theirs})}
-            costs = in_turns(commands, options.rounds)
-            ours, theirs = costs["ours"], costs.get("theirs")
-            shown = f"{line.what:28} {ours.seconds:7.2f} s {ours.mebibytes:4.0f} M"
-            if theirs is None:
-                holds = ours.seconds <= line.time
-                print(f"{shown} {'':16} {'':6} {line.time:5.2f}s {'':13}  {'yes' if holds else 'no'}", flush=True)
-                continue
-            time, memory = ours.seconds / theirs.seconds, ours.mebibytes / theirs.mebibytes
-            holds = time <= line.time and (line.memory is None or memory <= line.memory)
-            aim = "" if line.memory is None else f"{line.memory:.2f}"
-            print(
-                f"{shown} {theirs.seconds:7.2f} s {theirs.mebibytes:4.0f} M {time:6.2f} {line.time:6.2f} {memory:7.2f} "
-                f"{aim:>5}  {'yes' if holds else 'no'}",
-                flush=True,
-            )
-    if options.only in "million counters":
-        seconds = million_counters(options.rounds)
-        print(f"{'million counters':28} {seconds:7.2f} s {'':30} 0.30s {'':13}  {'yes' if seconds <= 0.3 else 'no'}")
+    given = parser.parse_args()
+    print(f"{machine()}; {given.rows:,} rows, medians of {given.rounds} in turns")
+    print(f"{'':36} {'ours':>16} {'theirs':>16} {'time':>6} {'aim':>7} {'memory':>7} {'aim':>5}  holds")
+    shown = []
+    for line in chain(
+        commands(given.rows, given.rounds, given.only),
+        million_counters(given.rounds, given.only),
+        kernels(given.rows, given.rounds, given.only),
+        spark(given.rounds, given.only),
+    ):
+        print(line, flush=True)
+        shown.append(line.holds)
+    print(f"{sum(shown)} of {len(shown)} hold; {machine()}")
 
 
 if __name__ == "__main__":

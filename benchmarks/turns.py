@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import subprocess
 import sys
 import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -23,12 +23,14 @@ T = TypeVar("T")
 
 DISCREET = str(Path(sysconfig.get_path("scripts")) / "discreet")
 
-_MEASURED = (
-    "import resource, subprocess, sys\n"
-    "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
-    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
-    "sys.exit(done.returncode)\n"
-)
+_MEASURED = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
+seconds, used = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+sys.exit(done.returncode)
+"""  # in a process of its own: what a child took at most is known of all children together
 
 
 class Cost(NamedTuple):
@@ -49,27 +51,30 @@ class Took(NamedTuple):
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
     """What one run costs; an error if it fails."""
     around = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-S", "-c", _MEASURED, *command], check=True, stdout=subprocess.PIPE, text=True,
         env={**around, **(environment or {})},
     )  # fmt: skip
-    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(seconds, cpu, int(done.stdout.splitlines()[-1]) / 1024)
+    return Cost(*map(float, done.stdout.split()))
 
 
 def in_turns(
     commands: Mapping[str, Sequence[str]], rounds: int, environment: Mapping[str, str] | None = None
 ) -> dict[str, Cost]:
     """The medians of each command."""
-    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    measures = {name: partial(run, command, environment) for name, command in commands.items()}
+    return {name: Cost(*figures) for name, figures in medians_in_turns(measures, rounds).items()}
+
+
+def medians_in_turns(measures: Mapping[str, Callable[[], Sequence[float]]], rounds: int) -> dict[str, list[float]]:
+    """The medians of what each measures, number by number; one takes its turn after the other."""
+    found: dict[str, list[Sequence[float]]] = {name: [] for name in measures}
     for number in range(rounds + 1):
-        for name, command in commands.items():
-            cost = run(command, environment)
+        for name, measure in measures.items():
+            figures = measure()
             if number:
-                costs[name].append(cost)
-    return {name: Cost(*np.median(found, axis=0).tolist()) for name, found in costs.items()}
+                found[name].append(figures)
+    return {name: np.median(of, axis=0).tolist() for name, of in found.items()}
 
 
 def took(call: Callable[[], object]) -> Took:
@@ -88,13 +93,8 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
 
 def calls_in_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Took]:
     """The medians of each call in this process."""
-    found: dict[str, list[Took]] = {name: [] for name in calls}
-    for number in range(rounds + 1):
-        for name, call in calls.items():
-            cost = took(call)
-            if number:
-                found[name].append(cost)
-    return {name: Took(*np.median(costs, axis=0).tolist()) for name, costs in found.items()}
+    measures = {name: partial(took, call) for name, call in calls.items()}
+    return {name: Took(*figures) for name, figures in medians_in_turns(measures, rounds).items()}
 
 
 def machine() -> str:
