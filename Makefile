@@ -60,7 +60,7 @@ sanitize: build/checked/.built
 # A minute of mutated input for every decoder: those of the kernels by libFuzzer, which comes with Clang, those of all
 # states, messages and stored releases through Python. The corpus is made from tests/golden. SEED=... for other input.
 SEED ?= 1
-FUZZED := messages records json_lines parquet_footer state
+FUZZED := messages records json_lines parquet_footer parquet_pages state
 fuzz: build/checked/.built
 	command -v clang++ >/dev/null || $(MAKE) --no-print-directory have-clang
 	CXX=clang++ $(CMAKE) -S cpp/tests -B build/fuzz -G Ninja -DDISCREET_FUZZ=ON >/dev/null

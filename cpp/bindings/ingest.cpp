@@ -508,6 +508,23 @@ class BufferSource : public ColumnSource {
   int64_t at_ = 0;
 };
 
+// ---- what native code made -----------------------------------------------------------------------------------------
+
+class MadeSource : public ColumnSource {
+ public:
+  explicit MadeSource(Column column) : column_(std::move(column)) {}
+  bool next(Column& column) override {
+    if (done_) return false;
+    done_ = true;
+    column = std::move(column_);
+    return true;
+  }
+
+ private:
+  Column column_;
+  bool done_ = false;
+};
+
 // Calls an export method. Its own message may quote the data, so it is not passed on.
 nb::object exported(nb::handle data, const char* method) {
   try {
@@ -532,6 +549,7 @@ std::unique_ptr<Source> open_arrow(nb::handle data) {
 }  // namespace
 
 std::unique_ptr<ColumnSource> open_column(nb::handle data, BadItems bad) {
+  if (nb::isinstance<MadeColumn>(data)) return std::make_unique<MadeSource>(nb::cast<const MadeColumn&>(data).column);
   if (auto source = open_arrow<ColumnSource, Column, column_or_only_child>(data)) return source;
   if (PyObject_CheckBuffer(data.ptr()) && !PyBytes_Check(data.ptr()) && !PyByteArray_Check(data.ptr()))
     return std::make_unique<BufferSource>(data);

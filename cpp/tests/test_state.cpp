@@ -72,22 +72,22 @@ TEST_CASE("Lineages join once") {
 TEST_CASE("The footer of a Parquet file: one chunk, and damage at every byte") {
   // {4: [{1: [{3: {3: ["url"], 5: 10, 6: 400, 11: 4}}]}]} in Thrift's compact protocol.
   const std::string footer("\x49\x1c\x19\x1c\x3c\x39\x18\x03url\x26\x14\x16\xa0\x06\x56\x08\x00\x00\x00\x00", 22);
-  const auto groups = parquet_chunks(footer, {"visitor", "url"});
+  const auto groups = parquet_footer(footer, {"visitor", "url"}).groups;
   REQUIRE(groups.size() == 1);
-  REQUIRE(groups[0].size() == 1);
-  CHECK(groups[0][0].column == 1);
-  CHECK(groups[0][0].depth == 1);
-  CHECK(groups[0][0].values == 10);
-  CHECK(groups[0][0].uncompressed_bytes == 400);
-  CHECK(groups[0][0].has_dictionary);
+  REQUIRE(groups[0].chunks.size() == 1);
+  CHECK(groups[0].chunks[0].column == 1);
+  CHECK(groups[0].chunks[0].depth == 1);
+  CHECK(groups[0].chunks[0].values == 10);
+  CHECK(groups[0].chunks[0].uncompressed_bytes == 400);
+  CHECK(groups[0].chunks[0].has_dictionary);
   for (size_t size = 0; size < footer.size(); ++size)
-    CHECK_THROWS_AS(parquet_chunks(footer.substr(0, size), {"url"}), DataError);
+    CHECK_THROWS_AS(parquet_footer(footer.substr(0, size), {"url"}), DataError);
   for (size_t at = 0; at < footer.size(); ++at)
     for (int value = 0; value < 256; ++value) {
       std::string wrong = footer;
       wrong[at] = static_cast<char>(value);
       try {
-        parquet_chunks(wrong, {"url"});
+        parquet_footer(wrong, {"url"});
       } catch (const DataError&) {
       }
     }

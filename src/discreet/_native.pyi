@@ -477,6 +477,44 @@ class PanTable:
     @property
     def rounds(self) -> int: ...
 
+class MadeColumn:
+    """Items that native code has read and checked. NOT PRIVATE."""
+
+    def __len__(self) -> int: ...
+
+    def to_list(self) -> list[bytes]:
+        """The bytes of every item."""
+
+    @property
+    def nulls(self) -> int:
+        """How many rows beside the items were null."""
+
+    @property
+    def bad(self) -> int:
+        """How many rows beside the items cannot be items."""
+
+class ParquetRun:
+    def decode(self) -> MadeColumn:
+        """The items of these pages, in the order of the rows. Raises DataError."""
+
+class ParquetPages:
+    @property
+    def is_text(self) -> bool: ...
+
+    @property
+    def groups(self) -> int: ...
+
+    def runs(self, group: int) -> list[ParquetRun] | None:
+        """The runs of pages of a row group; None if they cannot be read here."""
+
+def parquet_pages(descriptor: int, footer: bytes, column: str) -> ParquetPages | None:
+    """
+    The pages of a column of texts or bytes; None if it is none, or of a type that needs another reader.
+    """
+
+def parquet_columns(footer: bytes) -> list[str]:
+    """The names of the columns of the table. Raises DataError."""
+
 def parquet_chunks(footer: bytes, wanted: Sequence[str]) -> list[list[tuple[int, int, int, int, bool]]]:
     """
     For every row group the chunks of the wanted columns: which of them, the depth of its path, the number of values, the uncompressed bytes, whether there is a dictionary. Raises DataError.

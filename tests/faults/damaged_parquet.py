@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet as dc
+from discreet.events.pages import MadeBatch
 from discreet.events.stream import open_stream
 
 TABLE = pa.table(
@@ -28,6 +29,7 @@ VARIANTS = [
     {"compression": "zstd", "write_page_checksum": True},
     {"compression": "none"},
     {"data_page_version": "2.0", "compression": "none"},
+    {"data_page_version": "2.0", "dictionary_pagesize_limit": 500},
     {"use_dictionary": False, "compression": "none", "column_encoding": {"text": "DELTA_BYTE_ARRAY"}},
     {"use_dictionary": False, "compression": "none", "column_encoding": {"text": "DELTA_LENGTH_BYTE_ARRAY"}},
 ]
@@ -59,8 +61,15 @@ def main():
         sys.stdout.flush()
         user = generator.choice([None, None, "number"]) if column == "text" else None
         try:
-            for batch in open_stream(path, column=column, user_column=user, nulls="skip", bad_rows="skip"):
-                batch.validate(full=True)
+            stream = open_stream(path, column=column, user_column=user, nulls="skip", bad_rows="skip")
+            stream.allow_made = generator.random() < 0.7
+            for batch in stream:
+                if isinstance(batch, MadeBatch):
+                    items = batch.column("item").to_list()
+                    assert all(len(item.decode()) <= 4096 for item in items)
+                    dc.MisraGries(64).update(batch.column("item"))
+                else:
+                    batch.validate(full=True)
             end = "read"
         except dc.DataError:
             end = "refused"

@@ -22,6 +22,17 @@ def footer() -> bytes:
     return data[-8 - length : -8]
 
 
+def pages(**options: object) -> bytes:
+    """Of a small column, after what the target takes for its footer."""
+    texts = ["a", "bb", "", "a", None, "é" * 70] * 30
+    file = io.BytesIO()
+    pq.write_table(pa.table({"item": texts}), file, **options)
+    data, chunk = file.getvalue(), pq.ParquetFile(file).metadata.row_group(0).column(0)
+    first = chunk.dictionary_page_offset or chunk.data_page_offset
+    codec = chunk.compression == "SNAPPY"
+    return bytes([codec | 2 | 4]) + struct.pack("<H", len(texts)) + data[first : first + chunk.total_compressed_size]
+
+
 def seeds() -> Iterator[tuple[str, bytes]]:
     """(target, input)."""
     for path in GOLDEN.rglob("*.state"):
@@ -38,6 +49,10 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     yield "records", b'\7\1a,"b\n""c",\r\n,,\n"x"y,z\n\n"'
     yield "records", b"\2\2item,user\nname,1\nother,2\r\n"
     yield "parquet_footer", footer()
+    yield "parquet_pages", pages()
+    yield "parquet_pages", pages(compression="none", use_dictionary=False, write_page_checksum=True)
+    yield "parquet_pages", pages(data_page_version="2.0", data_page_size=64, write_batch_size=16)
+    yield "parquet_pages", pages(compression="none", data_page_version="2.0", dictionary_pagesize_limit=8)
 
 
 def main(folder: Path) -> None:

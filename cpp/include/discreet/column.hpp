@@ -31,6 +31,8 @@ struct Column {
   bool untyped = false;                   // made of Python objects: its kind is that of the data, not of a schema
   const uint8_t* tags = nullptr;          // of mixed columns: a Tag for every element
   bool strip_zeros = false;               // of fixed: NumPy pads byte strings with NUL
+  int32_t gap = 0;                        // of offsets32: bytes between two texts, in pages of Parquet their lengths
+  uint32_t checked = 0;                   // unless 0: all elements were found to be items, of at most so many bytes
   std::shared_ptr<Column> dictionary;     // then values/layout describe the indices
   std::shared_ptr<void> owner;            // keeps the buffers alive
 
@@ -44,6 +46,13 @@ struct Column {
     return kind == KeyKind::binary ? Tag::bytes : Tag::text;
   }
   KeyKind key_kind() const { return dictionary ? dictionary->kind : kind; }
+};
+
+// A column that native code has read and checked, and how many rows there were beside its items: nulls, and rows that cannot
+// be items.
+struct MadeColumn {
+  Column column;
+  int64_t nulls = 0, bad = 0;
 };
 
 // One Arrow list array: the items of user i are items[offsets(i), offsets(i+1)).
@@ -225,7 +234,7 @@ inline std::string_view bytes_at(const Column& column, int64_t i) {
   switch (column.layout) {
     case Layout::offsets32: {
       const int32_t* offsets = static_cast<const int32_t*>(column.offsets);
-      return {data + offsets[j], static_cast<size_t>(static_cast<int64_t>(offsets[j + 1]) - offsets[j])};
+      return {data + offsets[j], static_cast<size_t>(static_cast<int64_t>(offsets[j + 1]) - offsets[j] - column.gap)};
     }
     case Layout::offsets64: {
       const int64_t* offsets = static_cast<const int64_t*>(column.offsets);
@@ -268,8 +277,9 @@ auto with_bytes(const Column& column, F&& f) {
   const auto by_offsets = [&]<class T>(T) {
     const char* data = static_cast<const char*>(column.values);
     const T* offsets = static_cast<const T*>(column.offsets) + column.offset;
-    return f([data, offsets](int64_t i) {
-      return std::string_view(data + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i]));
+    const T gap = column.gap;
+    return f([data, offsets, gap](int64_t i) {
+      return std::string_view(data + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i] - gap));
     });
   };
   if (column.layout == Layout::offsets32) return by_offsets(int32_t{});
@@ -407,6 +417,7 @@ inline bool any_valid(const Column& column) {
 // Throws DataError for what the summary cannot take; nothing has been changed by then. Returns the rows to leave out.
 inline BadRows validate(const Column& column, const Checks& checks) {
   BadRows bad;
+  if (column.checked && column.checked <= checks.max_key_bytes) return bad;
   if (!checks.skip_nulls && any_null(column))
     throw DataError("the column has nulls; pass nulls=\"skip\" to leave them out");
   if (column.dictionary) {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.central import Mechanism
 from discreet.errors import DataError, ParameterError
+from discreet.events.pages import MadeBatch
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
@@ -164,8 +165,6 @@ def _assuming(assumed: Sequence[str], form: Callable[[Release], Release]) -> Cal
 
 def _columns(batches: Iterator[pa.RecordBatch], users: bool, max_items: int | None) -> Iterator[Any]:
     """The columns to count: items, or one list of items a person."""
-    import pyarrow as pa
-
     sets = None
     if users and max_items is not None:
         from discreet.events.users import UserSets
@@ -173,6 +172,12 @@ def _columns(batches: Iterator[pa.RecordBatch], users: bool, max_items: int | No
         sets = UserSets(max_items)
     for batch in batches:
         items = batch.column("item")
+        if isinstance(batch, MadeBatch):
+            yield items
+            del batch, items  # before the next one is read
+            continue
+        import pyarrow as pa
+
         lists = pa.types.is_list(items.type) or pa.types.is_large_list(items.type)
         if lists and (users or max_items is None):
             raise DataError("the column holds lists, one row a person: give --unit person, and no --user-column")

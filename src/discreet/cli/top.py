@@ -176,6 +176,7 @@ def top(
     def draw(reading_is_over: Callable[[], None]) -> Release:
         from discreet.api.top_files import top_k_of_files
 
+        stream.allow_made = not people and listed is None and user_column is None and max_items_per_user is None
         coming = batches(stream)
         if not people and stream.bytes_total is not None:
             # Files are read while what was read is counted. (People have threads of their own; where bytes are waited

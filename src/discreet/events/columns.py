@@ -16,6 +16,7 @@ from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of_bytes
 from discreet.events.times import NOT_A_TIME
 
 if TYPE_CHECKING:
+    from discreet._native import MadeColumn
     from discreet.events.joint import Keys
 
 __all__ = [
@@ -253,6 +254,10 @@ def _without_null_elements(lists: pa.Array) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array(offsets), pc.list_flatten(lists).filter(valid))
 
 
+def _not_items(source: str) -> str:
+    return f"{source} has an item of more than {DEFAULT_MAX_KEY_BYTES} bytes, or text that is not valid UTF-8"
+
+
 def _among(kept: Any, line_of: Callable[[int], int] | None) -> Callable[[int], int] | None:
     """The lines of the rows that were kept."""
     return None if line_of is None else lambda row: line_of(int(np.flatnonzero(kept)[row]))
@@ -306,9 +311,7 @@ class ItemColumns:
             elif kind is None:
                 raise DataError(f"{source}: items must be text, bytes or whole numbers, not {array.type}")
         if self.has_schema and self.names[0] == "item":
-            self._kind = self._kind or kinds[0]
-            if kinds[0] != self._kind:
-                raise DataError(f"{source} has items of type {kinds[0]}, after items of type {self._kind}")
+            self.same_kind(kinds[0], source)
         batch = self._without_nulls(pa.record_batch(list(arrays), names=self.names), source)
         batch = self._with_amounts(self._readable(batch, source), source)
         if kinds[0] is not None and kinds[0].startswith("list"):
@@ -317,6 +320,17 @@ class ItemColumns:
                 self._found_nulls(1, source)
                 batch = batch.set_column(0, "item", _without_null_elements(lists))
         return batch
+
+    def same_kind(self, kind: str | None, source: str) -> None:
+        """Refuse items of another kind than those before."""
+        self._kind = self._kind or kind
+        if kind != self._kind:
+            raise DataError(f"{source} has items of type {kind}, after items of type {self._kind}")
+
+    def take(self, items: MadeColumn, source: str) -> None:
+        """Note the rows that native code found beside the items of a column."""
+        self._found_nulls(items.nulls, source)
+        self.found_bad(items.bad, _not_items(source))
 
     def _keyed(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
         """The same for items that are made of several columns: all but the users and the values."""
@@ -376,8 +390,7 @@ class ItemColumns:
                 continue
             good = readable(array, most if name == "item" else None, self.check_text)
             if good is not None:
-                reason = f"{source} has an item of more than {most} bytes, or text that is not valid UTF-8"
-                kept = self._left_out(good, reason)
+                kept = self._left_out(good, _not_items(source))
                 if pa.types.is_dictionary(array.type):  # its values must be readable, too
                     batch = batch.set_column(position, name, array.dictionary_decode())
                 batch = batch.filter(kept)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
-from discreet._native import BadItems
+from discreet._native import BadItems, MadeColumn
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.published import Item
 
@@ -95,6 +95,8 @@ def library(data: Any) -> str:
 
 def prepare_column(data: Any) -> Any:
     """Turn what the native reader does not know into what it does: Arrow, a contiguous array, or an iterable."""
+    if isinstance(data, MadeColumn):
+        return data
     refuse_no_column(data)
     made_by = library(data)
     if made_by == "pandas":

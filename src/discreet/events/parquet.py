@@ -11,9 +11,10 @@ import pyarrow.parquet
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events.columns import BROKEN_INPUT, checked, choose, kind_of, without_views
+from discreet.events.pages import footer_of
 from discreet.events.source import ByteSource
 
-__all__ = ["read_parquet"]
+__all__ = ["ArrowColumns", "read_parquet"]
 
 PLAIN_ROWS = 1 << 15
 PLAIN_BYTES = 1 << 24
@@ -30,45 +31,63 @@ def _guarded(name: str, call: Callable[..., _T], *arguments: Any, **options: Any
 
 
 def read_parquet(source: ByteSource, column: str | None, others: Sequence[str]) -> Iterator[tuple[pa.Array, ...]]:
-    """The wanted columns, in bounded batches.
+    """The wanted columns, in bounded batches."""
+    columns = ArrowColumns(source, column, others)
+    yield columns.empty
+    for group in range(columns.groups):
+        yield from columns.of_group(group)
+        source.advance_to((group + 1) / columns.groups)
+
+
+class ArrowColumns:
+    """The wanted columns of a file, as pyarrow reads them.
 
     Pages are read through a buffer as they are needed: `pre_buffer` would hold whole row groups and keep them.
     """
-    file = source.seekable()
-    # Writers that add checksums to their pages (those of Java do by default) have them checked.
-    options = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
-    plain = _guarded(source.name, pa.parquet.ParquetFile, file, **options)
-    schema = _guarded(source.name, lambda: {field.name: field.type for field in plain.schema_arrow})
-    wanted = choose(list(schema), column, others, source.name)
-    yield tuple(pa.nulls(0, schema[name]) for name in wanted)  # types are known, whether or not there are rows
-    encoded = [name for name in wanted if kind_of(schema[name]) in ("text", "bytes")]
-    as_dictionaries = _guarded(
-        source.name, pa.parquet.ParquetFile, file, metadata=plain.metadata, read_dictionary=encoded, **options
-    )
-    # Where the file asks for a dictionary and plain pages are read, pyarrow makes one, and refuses all rows for one
-    # that is not UTF-8.
-    stored_as_dictionaries = any(pa.types.is_dictionary(schema[name]) for name in encoded)
-    groups = _chunks(source, wanted)
-    if len(groups) != plain.num_row_groups:
-        raise DataError(f"{source.name} is not a Parquet file, or it is damaged")
-    for group, chunks in enumerate(groups):
-        if chunks and all(wanted[chunk.column] in encoded and chunk.is_dictionary for chunk in chunks):
-            parquet, rows = as_dictionaries, DICTIONARY_ROWS
+
+    def __init__(self, source: ByteSource, column: str | None, others: Sequence[str]) -> None:
+        file = source.seekable()
+        # Writers that add checksums to their pages (those of Java do by default) have them checked.
+        options = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
+        self._plain = _guarded(source.name, pa.parquet.ParquetFile, file, **options)
+        self._schema = _guarded(source.name, lambda: {field.name: field.type for field in self._plain.schema_arrow})
+        self._source, self._wanted = source, choose(list(self._schema), column, others, source.name)
+        self._encoded = [name for name in self._wanted if kind_of(self._schema[name]) in ("text", "bytes")]
+        self._as_dictionaries = _guarded(
+            source.name, pa.parquet.ParquetFile, file, metadata=self._plain.metadata, read_dictionary=self._encoded,
+            **options,
+        )  # fmt: skip
+        self._chunks = _chunks(source, self._wanted)
+        self.groups: int = self._plain.num_row_groups
+        if len(self._chunks) != self.groups:
+            raise DataError(f"{source.name} is not a Parquet file, or it is damaged")
+
+    @property
+    def empty(self) -> tuple[pa.Array, ...]:
+        """No rows: types are known, whether or not there are any."""
+        return tuple(pa.nulls(0, self._schema[name]) for name in self._wanted)
+
+    def of_group(self, group: int) -> Iterator[tuple[pa.Array, ...]]:
+        """The rows of one row group."""
+        name, wanted, chunks = self._source.name, self._wanted, self._chunks[group]
+        if chunks and all(wanted[chunk.column] in self._encoded and chunk.is_dictionary for chunk in chunks):
+            parquet, rows = self._as_dictionaries, DICTIONARY_ROWS
         else:
-            num_rows = _guarded(source.name, lambda at=group: plain.metadata.row_group(at).num_rows)
-            parquet, rows = plain, _plain_rows(num_rows, chunks)
-            if stored_as_dictionaries:
-                parquet = as_dictionaries
+            num_rows = _guarded(name, lambda: self._plain.metadata.row_group(group).num_rows)
+            parquet, rows = self._plain, _plain_rows(num_rows, chunks)
+            # Where the file asks for a dictionary and plain pages are read, pyarrow makes one, and refuses all rows for
+            # one that is not UTF-8.
+            if any(pa.types.is_dictionary(self._schema[each]) for each in self._encoded):
+                parquet = self._as_dictionaries
         batches = parquet.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
-        while (batch := _guarded(source.name, next, batches, None)) is not None:
+        while (batch := _guarded(name, next, batches, None)) is not None:
             # The reader makes well-formed columns, whatever the file holds, but for the indices of dictionaries.
             yield tuple(
-                checked(batch, name, source.name)
-                if pa.types.is_dictionary(batch.column(name).type)
-                else without_views(batch.column(name))
-                for name in wanted
+                checked(batch, each, name)
+                if pa.types.is_dictionary(batch.column(each).type)
+                else without_views(batch.column(each))
+                for each in wanted
             )
-        source.advance_to((group + 1) / plain.num_row_groups)
 
 
 class _Chunk(NamedTuple):
@@ -96,8 +115,9 @@ def _chunks(source: ByteSource, wanted: list[str]) -> list[list[_Chunk]]:
 
     Read from the footer itself: pyarrow's accessors end the process where numbers of a damaged one do not fit together.
     """
-    end = source.tail(8)
-    footer = source.tail(8 + int.from_bytes(end[:4], "little"))[:-8]
+    footer = footer_of(source)
+    if footer is None:
+        raise DataError(f"{source.name} is not a Parquet file, or it is damaged")
     try:
         groups = _native.parquet_chunks(footer, wanted)
     except DataError:

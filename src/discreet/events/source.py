@@ -237,10 +237,15 @@ class ByteSource:
 
     def seekable(self) -> Any:
         """The file itself, for formats that are read from their end."""
-        if self.compression is not None or self.size is None:
-            raise DataError(f"{self.name}: this format is read from its end, so it must be a plain file, not a pipe")
+        self.descriptor()
         self._file.seek(0)
         return self._file if self._path == STDIN else self._path
+
+    def descriptor(self) -> int:
+        """That of the file, for formats that are read from their end."""
+        if self.compression is not None or self.size is None:
+            raise DataError(f"{self.name}: this format is read from its end, so it must be a plain file, not a pipe")
+        return self._file.fileno()
 
     def tail(self, size: int) -> bytes:
         """The last bytes of a seekable file, fewer only if it is shorter."""

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
+from discreet import _native
 from discreet.errors import DataError, ParameterError
 from discreet.events import columns
 from discreet.events.items import item_of
 from discreet.events.joint import Keys
+from discreet.events.pages import ColumnPages, MadeBatch
 from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand, format_named
 
 if TYPE_CHECKING:
@@ -52,9 +54,12 @@ class ItemBatches:
     Attributes:
         side_by_side: Does the tasks that decode, and gives their results in their order: by default one after the
             other, when the next is asked for; `engines.ahead.in_order` has threads for it.
+        allow_made: Whether batches may be a `MadeBatch` each where items are read from one column alone, for
+            summaries that take their columns.
     """
 
     side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]]
+    allow_made: bool
 
     def __init__(
         self,
@@ -73,7 +78,7 @@ class ItemBatches:
         grouping: Mapping[str, Any] | None = None,
     ) -> None:
         self.files = files
-        self.side_by_side = _one_by_one
+        self.side_by_side, self.allow_made = _one_by_one, False
         self._dialect, self._query, self._as_read = dialect, query, False
         self._column = column
         others = {"user": user_column, "value": value_column}
@@ -107,8 +112,13 @@ class ItemBatches:
         """How many bytes of the files (as they are, compressed or not) have been taken so far."""
         return self._bytes_before + (self._source.bytes_read if self._source is not None else 0)
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
+    def __iter__(self) -> Iterator[Any]:
         for name, arrays in self._columns():
+            if isinstance(arrays, _native.MadeColumn):
+                self._made.take(arrays, name)
+                if len(arrays):
+                    yield MadeBatch(arrays)
+                continue
             batch = self._made.batch(arrays, name)
             if batch.num_rows:
                 tell_kinds = self._of_kinds and not self._made.joint
@@ -141,6 +151,10 @@ class ItemBatches:
         self._made.check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         if format == "parquet":
+            pages = ColumnPages.of(source, self._column) if self.allow_made and self._one_column else None
+            if pages is not None:
+                self._made.same_kind(pages.kind, source.name)
+                return self._decoded(pages)
             from discreet.events.parquet import read_parquet
 
             return self._queried(read_parquet(source, self._reads[0], self._reads[1:]), source)
@@ -149,6 +163,17 @@ class ItemBatches:
 
             return self._queried(read_arrow(source, self._reads[0], self._reads[1:]), source)
         return self._text(source, format)
+
+    def _decoded(self, pages: ColumnPages) -> Iterator[Any]:
+        with closing(self.side_by_side(pages.tasks())) as columns_of_pages:
+            yield from columns_of_pages
+
+    @property
+    def _one_column(self) -> bool:
+        """Whether items are read from one column as they are."""
+        read_alone = not self._others and self._made.names == ["item"]
+        alone = read_alone and self._bound is None and not self._as_read and not self._of_kinds
+        return alone and (self.keys is None or (len(self.keys.names) == 1 and self.keys.layout is None))
 
     @cached_property
     def _bound(self) -> Bound | None:

@@ -91,6 +91,8 @@ class ShardedMisraGries(Summary):
 
 def _kept(column: Any) -> Any:
     """The column in memory of its own. That of an Arrow array may belong to anyone, a NumPy array for example."""
+    if isinstance(column, _native.MadeColumn):
+        return column
     import numpy as np
 
     if isinstance(column, (np.ndarray, memoryview, array)):

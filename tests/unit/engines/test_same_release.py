@@ -20,6 +20,7 @@ from discreet.summaries import MisraGries, ShardedMisraGries
 BUDGET = dc.Budget(1.0, 1e-3)
 CAPACITY = 256
 DISTINCT = 2000
+PLAIN_ROWS = parquet.PLAIN_ROWS
 
 
 @pytest.fixture(scope="module")
@@ -95,16 +96,17 @@ def test_the_release_does_not_depend_on_how_rows_are_stored(tmp_path, monkeypatc
     expected = released(at_once)
     assert len(expected[0]) > 20
     for paths in files_of(tmp_path, names):
-        for rows in (64, parquet.PLAIN_ROWS):
+        for rows, made in ((64, False), (PLAIN_ROWS, False), (64, True)):
             monkeypatch.setattr(parquet, "PLAIN_ROWS", rows)
-            summary = empty()
-            batches = (batch.column("item") for batch in read_ahead(open_stream(paths, column="item", joint=True)))
+            summary, stream = empty(), open_stream(paths, column="item", joint=True)
+            stream.allow_made, stream.side_by_side = made, in_order
+            batches = (batch.column("item") for batch in read_ahead(stream))
             if isinstance(summary, ShardedMisraGries):
                 summary.update_batches(batches)
             else:
                 for batch in batches:
                     summary.update(batch)
-            assert released(summary) == expected, (paths, rows)
+            assert released(summary) == expected, (paths, rows, made)
 
 
 def test_the_release_of_a_large_table_is_that_of_single_rows():
