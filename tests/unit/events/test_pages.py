@@ -143,7 +143,7 @@ def test_files_of_other_writers(tmp_path):
     for number, options in enumerate(["", ", compression 'uncompressed'", ", row_group_size 2048"]):
         path = tmp_path / f"{number}.parquet"
         written = duckdb.from_arrow(table)
-        duckdb.sql(f"copy written to '{path}' (format parquet{options})")
+        written.query("written", f"copy written to '{path}' (format parquet{options})")
         found, _, native = read(path, True, nulls="skip")
         assert found == [row.encode() for row in rows if row is not None]
         assert native
