@@ -297,6 +297,37 @@ def test_a_stream_with_levels_through_files(party, places):
     assert "Steps 51 to 350." in party("aggregate", "--round", "r.json", "0.msg", "1.msg", *ask)
 
 
+def test_rectangles_through_files(party, tmp_path, monkeypatch):
+    """At this epsilon there is no noise but with a probability below e^-100; the hash functions follow from the id."""
+    monkeypatch.chdir(tmp_path)
+    wide = ["--option", "items_per_column=0.01", "--option", "max_items=1000"]
+    dimensions = ["--universe", 100, "--universe", "shops.txt", "--levels", "--branching", 10]
+    Path("shops.txt").write_text("north\neast, old\nsouth\n")
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1e6, *dimensions, *wide)
+    assert json.loads(Path("r.json").read_text())["protocol"] == "GridHierarchy"
+    Path("0.csv").write_text('age,other,shop\n30,x,north\n35,y,"east, old"\n39,,south\n80,z,north\n')
+    Path("1.jsonl").write_text('{"shop": "north", "age": 31}\n{"shop": null, "age": 3}\n{"shop": "south", "age": 30}\n')
+    columns = ["--column", "age", "--column", "shop"]
+    party("encode", "--round", "r.json", "--party", 0, "0.csv", *columns, "-o", "0.msg", "-q")
+    with pytest.raises(dc.DataError, match="nulls"):
+        party("encode", "--round", "r.json", "--party", 1, "1.jsonl", *columns, "-o", "1.msg", "-q")
+    party("encode", "--round", "r.json", "--party", 1, "1.jsonl", *columns, "--nulls", "skip", "-o", "1.msg", "-q")
+    ask = ["0.msg", "1.msg", "--range", '30,north:39,"east, old"', "--range", "0,south:99,south", "--item", "80,north"]
+    shown = json.loads(party("aggregate", "--round", "r.json", *ask, "--format", "json"))
+    assert [row["count"] for row in shown["ranges"]] == [3, 2]
+    assert [(row["item"], row["count"]) for row in shown["estimates"]] == [([80, "north"], 1)]
+    assert "(30, 'north') to (39, 'east, old')" in party("aggregate", "--round", "r.json", *ask)
+    for wrong in (["--column", "age"], ["--column", "shop", "--column", "age"], [*columns, "--column", "other"]):
+        with pytest.raises((dc.ParameterError, dc.DataError)):
+            party("encode", "--round", "r.json", "--party", 2, "0.csv", *wrong, "-o", "2.msg", "-q")
+    for wrong in (["--range", "30:39"], ["--share", 0.1], ["--item", "80"], ["--quantile", 0.5]):
+        with pytest.raises(dc.ParameterError):
+            party("aggregate", "--round", "r.json", "0.msg", *wrong)
+    for wrong in (dimensions[:4], [*dimensions, "--protocol", "Stream"], [*dimensions, "--alphabet", "ab"]):
+        with pytest.raises(dc.ParameterError):
+            party("round", "x.json", "--round-id", "a", "--epsilon", 1, *wrong)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

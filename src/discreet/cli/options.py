@@ -14,7 +14,7 @@ A command adds the options that it alone has with `option`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -260,6 +260,19 @@ class Source:
             note_left_out(stream.bad_rows + rows - fitting, stream.first_bad_row)
 
         return items
+
+    def tuples(self, files: tuple[str, ...], universes: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Rows with a value of each universe, of as many columns; None where there is none."""
+        from discreet.events.written import columns_written
+
+        if len(self.columns) != len(universes):
+            raise ParameterError(
+                f"an item has {len(universes)} values here: give --column {len(universes)} times, in the order of the "
+                "dimensions"
+            )
+        return [
+            row for arrays in self.open(files, joint=True).columns_read() for row in columns_written(arrays, universes)
+        ]
 
 
 def files(required: bool = False, help: str = "Files or patterns; '-' is standard input.") -> Decorator:

@@ -41,7 +41,13 @@ def party() -> None:
         float,
         required=True,
     ),
-    options.universe("All items that may occur", "; 'integers' or 'strings' for any"),
+    option(
+        "--universe",
+        "All items that may occur: N for 0 to N-1, A:B for A to B-1, or a file with one item a line; 'integers' or "
+        "'strings' for any. With --levels once for each dimension: items have a value in each, and ranges are "
+        "rectangles.",
+        multiple=True,
+    ),
     option("--alphabet", "With --levels: the characters of strings, in order."),
     option("--max-length", "With --alphabet: the longest string.", int),
     option(
@@ -50,14 +56,14 @@ def party() -> None:
         default="IndependentSketches",
     ),
     flag("--levels", "Count intervals too, of a stream as well: heavy hitters of large universes, quantiles, ranges."),
-    option("--branching", "With --levels: parts of an interval; by default 16.", int),
+    option("--branching", "With --levels: parts of an interval; by default 16, of several dimensions 4.", int),
     option("--option", "NAME=VALUE, a parameter of the protocol; may be repeated.", multiple=True),
 )
 def make_round(
     output: Path,
     round_id: str,
     epsilon: float,
-    universe: str | None,
+    universe: tuple[str, ...],
     alphabet: str | None,
     max_length: int | None,
     protocol: str,
@@ -70,29 +76,34 @@ def make_round(
     Every party and the aggregator need them.
     """
     from discreet.events.written import universe_written
-    from discreet.multiparty import HierarchicalStream, Hierarchy, Strings
+    from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Strings
     from discreet.multiparty._base import known_protocol
 
     if (alphabet is None) != (max_length is None):
         raise ParameterError("--alphabet and --max-length go together")
     if not levels and (alphabet is not None or branching is not None):
         raise ParameterError("--alphabet and --branching are for --levels")
+    streams = protocol in ("Stream", "HierarchicalStream")
+    if len(universe) > 1 and (streams or not levels):
+        raise ParameterError("--universe several times is for --levels of a round: a dimension each")
     items: Any
-    if universe is not None and alphabet is None:
-        items = universe_written(universe)
-    elif universe is None and alphabet is not None and max_length is not None:
-        items = Strings(alphabet, max_length)
+    if universe and alphabet is None:
+        items = tuple(map(universe_written, universe))
+    elif not universe and alphabet is not None and max_length is not None:
+        items = (Strings(alphabet, max_length),)
     else:
         raise ParameterError("give --universe, or --alphabet and --max-length")
     budget, given = options.budget_of(epsilon), dict(map(_option, option))
     try:
         made: Protocol
-        if levels and protocol in ("Stream", "HierarchicalStream"):
-            made = HierarchicalStream(round_id, budget, items, branching=branching, **given)
+        if len(items) > 1:
+            made = GridHierarchy(round_id, budget, items, protocol, branching, given)
+        elif levels and streams:
+            made = HierarchicalStream(round_id, budget, items[0], branching=branching, **given)
         elif levels:
-            made = Hierarchy(round_id, budget, items, protocol, branching, given)
+            made = Hierarchy(round_id, budget, items[0], protocol, branching, given)
         else:
-            made = known_protocol(protocol)(round_id, budget, items, **given)
+            made = known_protocol(protocol)(round_id, budget, items[0], **given)
     except TypeError:
         raise ParameterError(f"an --option is not a parameter of {protocol}") from None
     with AtomicFile(output) as file:
@@ -208,7 +219,7 @@ def encode(
     """
     import pyarrow as pa
 
-    from discreet.multiparty import Stream
+    from discreet.multiparty import GridHierarchy, Stream
     from discreet.multiparty.post import last_message, next_message
 
     is_stream, payer = isinstance(protocol, Stream), paying.payer
@@ -230,6 +241,8 @@ def encode(
         )
 
     def items() -> Any:
+        if isinstance(protocol, GridHierarchy):
+            return source.tuples(files, protocol.universe.universes)
         chunks = list(source.items(files)(protocol.universe)) if files else []
         return pa.chunked_array(chunks) if chunks else []
 
@@ -237,7 +250,7 @@ def encode(
         if not isinstance(protocol, Stream):
             read = items()
             with uninterrupted(last=True):
-                file.write(message := protocol.party(number).encode(read, ledger=payer))
+                file.write(message := protocol.party(number).encode(read, nulls=source.nulls, ledger=payer))
         elif state is None or number is None:
             raise ParameterError("a stream needs --party, and --state, where the party goes on from")
         else:
@@ -261,12 +274,12 @@ def encode(
 )
 @_round
 @options.takes(
-    option("--item", "Estimate this item; may be repeated.", multiple=True),
+    option("--item", "Estimate this item (of several dimensions A,B); may be repeated.", multiple=True),
     option("--items", "Estimate all items of this file, one a line.", options.PATH),
     option("--top", "The K items with the largest estimates, of a bounded universe.", int),
     option("--share", "With levels: all items that make up at least this share.", float),
     option("--quantile", "With levels: this quantile; may be repeated.", float, multiple=True),
-    option("--range", "With levels: LOW:HIGH, both included; may be repeated.", multiple=True),
+    option("--range", "With levels: LOW:HIGH, both included (corners A,B:C,D); may be repeated.", multiple=True),
     option("--time", "Of a stream: estimate at this step.", int),
     option("--state", "Keep what was heard in this file; it is made or continued.", options.PATH),
     option("--max-items", "Leave out messages about more items than this, where the round allows more.", int),

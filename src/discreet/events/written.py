@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from discreet.errors import DataError, ParameterError
 from discreet.events.stream import open_stream
 from discreet.events.universe import Universe
 
-__all__ = ["as_written", "groups_written", "item_written", "lines_of", "universe_written"]
+__all__ = ["as_written", "columns_written", "groups_written", "item_written", "lines_of", "universe_written"]
 
 
 def universe_written(text: str, *, empty_lines: bool = True) -> Universe:
@@ -43,8 +43,21 @@ def groups_written(path: Path, columns: int) -> list[tuple[str, ...]]:
     return list(map(tuple, csv.reader(lines))) if columns > 1 else [(line,) for line in lines]
 
 
+def columns_written(arrays: Sequence[pa.Array], universes: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Rows of columns, each as the elements of its own universe; nulls stay."""
+    plain = (array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays)
+    parts = [pa.chunked_array(list(as_written(a, u))) for a, u in zip(plain, universes, strict=True)]
+    return zip(*(part.to_pylist() for part in parts), strict=True)
+
+
 def item_written(text: str, universe: Any) -> Any:
-    """An item of the universe, as it is written in text."""
+    """An item of the universe, as it is written in text; of several dimensions, cells of CSV."""
+    dimensions = getattr(universe, "universes", None)
+    if dimensions is not None:
+        cells = next(csv.reader([text]), [])
+        if len(cells) != len(dimensions):
+            raise ParameterError(f"an item has {len(dimensions)} values here, with commas between them")
+        return tuple(map(item_written, cells, dimensions))
     if not getattr(universe, "has_numbers", False):
         return text
     try:

@@ -273,6 +273,16 @@ class Protocol:
     def _shortfall(self, heard: Heard) -> float:
         return 0.0
 
+    def _addends(self, heard: Heard, words: Words) -> Numbers:
+        """What independent parts of what was heard add to the sum of all these words' estimates; here, the messages.
+
+        One where all messages err together.
+        """
+        sums = np.zeros(len(heard))
+        for start in range(0, len(words), self.items_at_once):
+            sums += [values.sum() for values, _ in self._each(heard, words[start : start + self.items_at_once])]
+        return sums
+
     # ---- for the aggregators ---------------------------------------------------------------------------------------
 
     def _checked(self, message: Message) -> tuple[Any, list[tuple[int, int]]]:

@@ -247,6 +247,14 @@ class LocalProtocol(Protocol):
     def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         return self._from_reports(joined(heard), words)
 
+    def _addends(self, heard: Heard, words: Words) -> Numbers:
+        """Of some groups of reports."""
+        reports, sums = joined(heard), []
+        for some in np.array_split(np.arange(len(reports.numbers)), min(64, max(1, len(reports.numbers) // 16))):
+            part = [(heard[0][0], Reports(reports.numbers[some], reports.values[some]))]
+            sums.append(self._estimates(part, words)[0].sum())
+        return np.array(sums)
+
     @property
     def _key(self) -> tuple[int, int]:
         """The key of the reports' public hash functions."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._version import __version__
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty.aggregator import MOST_LISTED
+from discreet.multiparty.grid_hierarchy import GridHierarchy
 from discreet.multiparty.hierarchical_stream import HierarchicalStream
 from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.stream import Stream
@@ -51,8 +52,10 @@ class Questions:
     def check(self, protocol: Protocol) -> None:
         """Refuse what the protocol cannot answer."""
         levels = isinstance(protocol, (Hierarchy, HierarchicalStream))
-        if (self.share is not None or self.quantiles or self.ranges) and not levels:
-            raise ParameterError("a share, quantiles and ranges need a round with levels")
+        if (self.share is not None or self.quantiles) and not levels:
+            raise ParameterError("a share and quantiles need a round with levels, of one dimension")
+        if self.ranges and not levels and not isinstance(protocol, GridHierarchy):
+            raise ParameterError("ranges need a round with levels")
         if self.consistent and isinstance(protocol, Stream):
             raise ParameterError("how many items a stream has is not known, so nothing is made consistent")
         if self.time is not None and not isinstance(protocol, Stream):

@@ -31,7 +31,7 @@ class GridAggregator(LevelAggregator):
 
         The sum of the estimates of at most 2 (d - 1) intervals a level and dimension, multiplied over the dimensions,
         or all items minus those of the rest if these are fewer: unbiased. It may be negative. The interval is as of
-        one dimension: standard deviations are added up within a combination of levels, variances across them.
+        one dimension: variances are added up across combinations, and `sum_variance` is that within one.
 
         Args:
             low: The first corner, a value for each dimension.

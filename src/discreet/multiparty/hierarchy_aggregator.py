@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["HierarchyAggregator", "LevelAggregator"]
 
 
+_ENOUGH = 20
+"""From so many addends on their spread tells the variance of a sum: the quantiles of Student's law are then within
+those of `Estimates.bounds`, which has room for a Laplace law."""
+
+
 class LevelAggregator(Aggregator, HasParts):
     """Hears a message for every level, and counts the parts of each."""
 
@@ -52,6 +57,26 @@ class LevelAggregator(Aggregator, HasParts):
                 count = np.clip(values, 0.0, n)
                 variances = variances + count * (n - count) / max(n - 1, 1) * (n - here) / here
         return Estimates(values, variances, self.guarantee, shortfall)
+
+    def sum_variance(self, level: int, intervals: npt.ArrayLike, counts: Estimates) -> float:
+        """The variance of the sum of these counts of a level, at most: from how much what the parties add differs.
+
+        Items that are asked for together may collide together, as hash functions are pairwise independent and no more.
+        But parties have functions and noise of their own, and reports too: with 20 addends or more their spread is
+        taken, which has the differences of their true counts in it. It is no less than the counts' own variances
+        together, and no more than if they all erred together, as is assumed of fewer addends.
+        """
+        together, nodes = super().sum_variance(level, intervals, counts), np.asarray(intervals, np.uint64)
+        if len(nodes) < 2:
+            return together
+        protocol, heard = self.protocol.by_level[level], self._heard_at(level)
+        addends = protocol._addends(heard, nodes) if heard else np.zeros(0)
+        if len(addends) < _ENOUGH:
+            return together
+        here = sum(message.items for message, _ in heard)
+        scale = self.total / here if self.protocol.local and here else 1.0
+        spread = len(addends) * float(np.var(addends, ddof=1)) * scale**2
+        return min(max(spread, float(counts.variances.sum())), together)
 
     def _heard_at(self, level: int) -> Heard:
         """What was heard about a level, in the form that is quickest to work with."""

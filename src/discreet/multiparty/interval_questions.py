@@ -78,6 +78,10 @@ class HasParts(ABC):
     def interval_counts(self, level: int, intervals: npt.ArrayLike) -> Estimates:
         """Unbiased counts of intervals of a level, by their numbers."""
 
+    def sum_variance(self, level: int, intervals: npt.ArrayLike, counts: Estimates) -> float:
+        """The variance of the sum of these counts of a level, at most: as if they all erred together."""
+        return float(np.sqrt(counts.variances).sum()) ** 2
+
 
 class IntervalQuestions(HasParts):
     """Answers from unbiased counts of the intervals of every level, whoever has them."""
@@ -96,8 +100,8 @@ class IntervalQuestions(HasParts):
         The sum of the estimates of at most 2 (d - 1) intervals a level, or all items minus those of the rest if these
         are fewer and it is public how many there are: unbiased. It may be negative.
 
-        Estimates of one level come from the same messages and may err together, so their standard deviations are added
-        up; levels have noise of their own, so their variances are. The interval is wide rather than narrow.
+        Levels have noise of their own, so their variances are added up; how far estimates of one level err together
+        says `sum_variance`.
         """
         universe, levels = self._ordered
         first, last = (int(word) for word in universe.words([low, high]))
@@ -235,14 +239,14 @@ class IntervalQuestions(HasParts):
 def sum_of_parts(aggregator: HasParts, parts: Sequence[npt.ArrayLike], rest: bool, confidence: float) -> Estimate:
     """How many items lie in these parts of each level; or, with `rest`, in none of them.
 
-    Standard deviations are added up within a level, whose estimates may err together, and variances across levels.
+    Variances are added up across levels; within one `sum_variance` says how far estimates err together.
     """
     total, variance, shortfall = 0.0, 0.0, 0.0
     for level, nodes in enumerate(parts):
         if np.size(nodes):
             counts = aggregator.interval_counts(level, nodes)
             total += float(counts.values.sum())
-            variance += float(np.sqrt(counts.variances).sum()) ** 2
+            variance += aggregator.sum_variance(level, nodes, counts)
             shortfall += counts.shortfall * np.size(nodes)
     value = aggregator.total - total if rest else total
     lower, upper = _bounds(np.array([value]), np.array([variance]), confidence, aggregator.guarantee)

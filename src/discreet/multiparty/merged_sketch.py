@@ -55,6 +55,10 @@ class MergedSketch(WholeSketches):
         values, variance = estimates(cells, self.columns, self.rows, self._seed(0), noise, words, probes)
         return values, np.full(len(words), variance)
 
+    def _addends(self, heard: Heard, words: Words) -> Numbers:
+        """One: words that collide do so with every party."""
+        return np.array([self._estimates(heard, words)[0].sum()])
+
     def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
         """A median moves no further than the row that moves most, and a row no further than a party's largest cell."""
         largest = np.array([[np.abs(cells).max()] for _, cells in heard], np.float64)
