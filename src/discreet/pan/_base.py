@@ -30,7 +30,7 @@ from discreet.noise.source import MAX_SCALE
 from discreet.pan.charge import StateCharge, saved_charge
 from discreet.pan.responses import Response
 from discreet.pan.seam import BitCell, ElementLaw
-from discreet.pan.settings import Options, Settings
+from discreet.pan.settings import MOST_INTRUSIONS, Options, Settings
 from discreet.privacy import Budget, Element, Estimate, Guarantee
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
@@ -200,6 +200,8 @@ class PanEstimator:
         budget covers this look and no other, so drop the estimator.
         """
         with self._lock:
+            if self.intrusions >= MOST_INTRUSIONS and not self._table.erased:  # before it is paid for
+                raise ParameterError(f"at most {MOST_INTRUSIONS} intrusions can be announced; drop the estimator")
             if self._charge is not None and not self._table.erased:  # which cannot be announced, and costs nothing
                 for what, bill in self._beyond_the_plan(self.intrusions + 1).items():
                     self._charge.add(what, bill)

@@ -15,7 +15,10 @@ from discreet.privacy.checks import positive_number, probability, whole_number
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["Options", "Settings", "Width", "fewest"]
+__all__ = ["MOST_INTRUSIONS", "Options", "Settings", "Width", "fewest"]
+
+MOST_INTRUSIONS = 16
+"""How many can be announced to one state: after each it tells less."""
 
 
 class Options(TypedDict, total=False):
@@ -66,7 +69,7 @@ class Settings:
         if level < 0.5:
             raise ParameterError(f"confidence must be at least 0.5, not {confidence!r}")
         releases = whole_number("releases", options.get("releases", 1), 1, 2**20)
-        planned = whole_number("announced_intrusions", options.get("announced_intrusions", 0), 0, 16)
+        planned = whole_number("announced_intrusions", options.get("announced_intrusions", 0), 0, MOST_INTRUSIONS)
         response, share = options.get("response", "tight"), options.get("output_share")
         if response not in ("tight", "paper"):
             raise ParameterError(f"response must be 'tight' or 'paper', not {response!r}")

@@ -22,6 +22,7 @@ thread inside `one_connection`: nothing is shared between threads or used by a f
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -560,7 +561,7 @@ class EventLog:
             # the file to look at it is no option: closing it again would drop this process's locks on it.)
             if not stat.S_ISREG(status.st_mode) or 0 < status.st_size < 512:
                 raise LedgerError(f"{self.path} is not a ledger")
-            if status.st_nlink > 1:
+            if status.st_nlink > 1 and not self._backup_finished(status):
                 raise LedgerError(
                     f"{self.path} has {status.st_nlink} names (hard links): a charge that is interrupted under one of "
                     "them could not be undone under the other. Keep one, and use symbolic links for others"
@@ -572,6 +573,20 @@ class EventLog:
         except BaseException:
             connection.close()
             raise
+
+    def _backup_finished(self, status: os.stat_result) -> bool:
+        """Whether the other name was that of a backup which was stopped before it took it away; it is taken away now.
+
+        Nobody writes under that name: the copy was whole, verified and closed when it got this one.
+        """
+        for other in self.path.parent.glob(f".{glob.escape(self.path.name)}.{'[0-9a-f]' * 32}"):
+            with suppress(OSError):
+                found = other.lstat()
+                beside = [other.with_name(other.name + ending) for ending in ("-wal", "-journal")]
+                if (found.st_dev, found.st_ino) == (status.st_dev, status.st_ino) and not any(map(Path.exists, beside)):
+                    other.unlink()
+                    _sync_directory(self.path.parent)
+        return self.path.stat().st_nlink == 1
 
     def _is_out_of_reach(self) -> bool:
         """Whether a ledger of earlier versions lies where nothing can be written, not even by its readers.

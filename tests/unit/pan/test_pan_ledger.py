@@ -64,6 +64,22 @@ def test_the_whole_budget_is_charged_once(make, account):
     assert len(charges(account)) == 1
 
 
+def test_an_intrusion_too_many_is_refused_before_it_is_paid_for(tmp_path):
+    ledger = dc.Ledger(tmp_path / "much.sqlite")
+    ledger.grant("elements", dc.Budget(100.0))
+    account = ledger.account("elements")
+    made = PAN.Density(5, budget=BUDGET, ledger=account, announced_intrusions=15)
+    for _ in range(16):
+        made.announce_intrusion()
+    spent, before = account.spent(), made.to_bytes()
+    for state in (made, PAN.Density.from_bytes(before, ledger=account)):
+        with pytest.raises(dc.ParameterError, match="16"):
+            state.announce_intrusion()
+        assert state.to_bytes() == before
+    assert account.spent() == spent
+    assert len(charges(account)) == 2
+
+
 def test_a_second_state_is_not_paid_for(make, account):
     make(budget=BUDGET, ledger=account, charge_id="monday")
     with pytest.raises(dc.LedgerError, match="another state"):

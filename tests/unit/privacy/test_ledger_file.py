@@ -244,6 +244,30 @@ def test_a_backup_is_a_whole_ledger(account, path, tmp_path):
     assert dc.Ledger(copy).verify() == len(ledger.history()) - 1
 
 
+def test_a_backup_that_was_stopped_before_its_last_step_is_finished(account, path, tmp_path, monkeypatch):
+    """Killed between the second name and taking the first away: whoever opens the copy does the rest."""
+    copy, ledger = tmp_path / "copy [1].sqlite", dc.Ledger(path)
+
+    def killed(self, missing_ok=False):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", killed)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.backup(copy)
+    (left,) = (name for name in os.listdir(tmp_path) if name.startswith("."))
+    assert copy.stat().st_nlink == 2
+    (tmp_path / f"{left}-journal").touch()  # somebody works under the other name
+    with pytest.raises(dc.LedgerError, match="hard links"):
+        dc.Ledger(copy).verify()
+    (tmp_path / f"{left}-journal").unlink()
+    assert dc.Ledger(copy).verify() == len(ledger.history())
+    assert sorted(os.listdir(tmp_path)) == ["budgets.sqlite", copy.name]
+    os.link(copy, tmp_path / ".copy.sqlite")  # a name that no backup has
+    with pytest.raises(dc.LedgerError, match="hard links"):
+        dc.Ledger(copy).verify()
+
+
 def test_an_old_ledger_may_be_taken_over_while_it_is_opened(path, monkeypatch):
     """Its version and its tables are read at one moment: an old version with new tables looks like damage."""
     shutil.copy(GOLDEN, path)
