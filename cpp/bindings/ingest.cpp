@@ -546,10 +546,25 @@ std::unique_ptr<Source> open_arrow(nb::handle data) {
   return nullptr;
 }
 
+class CheckedSource : public ColumnSource {
+ public:
+  explicit CheckedSource(const CheckedBatch& batch) : chunks_(batch.chunks) {}
+  bool next(Column& column) override {
+    if (next_ == chunks_.size()) return false;
+    column = std::move(chunks_[next_++]);
+    return true;
+  }
+
+ private:
+  std::vector<Column> chunks_;
+  size_t next_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<ColumnSource> open_column(nb::handle data, BadItems bad) {
   if (nb::isinstance<MadeColumn>(data)) return std::make_unique<MadeSource>(nb::cast<const MadeColumn&>(data).column);
+  if (nb::isinstance<CheckedBatch>(data)) return std::make_unique<CheckedSource>(nb::cast<const CheckedBatch&>(data));
   if (auto source = open_arrow<ColumnSource, Column, column_or_only_child>(data)) return source;
   if (PyObject_CheckBuffer(data.ptr()) && !PyBytes_Check(data.ptr()) && !PyByteArray_Check(data.ptr()))
     return std::make_unique<BufferSource>(data);

@@ -31,6 +31,11 @@ class ListSource {
   virtual bool next(ListColumn& column) = 0;
 };
 
+// A batch that was checked and hashed for a summary, perhaps by another thread than the one that counts it.
+struct CheckedBatch {
+  std::vector<Column> chunks;
+};
+
 // Both are called with the GIL and throw DataError for what they cannot read.
 std::unique_ptr<ColumnSource> open_column(nb::handle data, BadItems bad = BadItems::error);
 std::unique_ptr<ListSource> open_lists(nb::handle data, BadItems bad = BadItems::error);

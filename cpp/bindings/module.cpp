@@ -5,6 +5,7 @@
 
 #include "discreet/column.hpp"
 #include "discreet/errors.hpp"
+#include "ingest.hpp"
 
 namespace {
 
@@ -43,6 +44,7 @@ NB_MODULE(_native, m) {
       .value("error", discreet::BadItems::error)
       .value("skip", discreet::BadItems::skip)
       .value("skip_all", discreet::BadItems::skip_all);
+  nb::class_<discreet::CheckedBatch>(m, "CheckedBatch", "A batch that was checked and hashed, for update() to count.");
   discreet::bind_count_min(m);
   discreet::bind_count_sketch(m);
   discreet::bind_correlated_noise(m);

@@ -133,10 +133,11 @@ void fill(Sketch& self, ColumnSource& source, bool skip_nulls, BadItems bad) {
       const KeyKind given = chunk.key_kind();
       const bool mixed = made.kind() != KeyKind::none && given != made.kind();  // then combined_kind() reads the rows
       const bool codes = by_codes(chunk) && chunk.length > kFewRows;
+      const bool known = chunk.checked == checks;
       const bool by_threads =
-          !chunk.dictionary || (codes && !chunk.dictionary->validity &&
-                                all_values_fit(*chunk.dictionary, chunk.length, checks));
-      const bool check_here = small || !by_threads || given == KeyKind::none || mixed;
+          known || !chunk.dictionary || (codes && !chunk.dictionary->validity &&
+                                         all_values_fit(*chunk.dictionary, chunk.length, checks));
+      const bool check_here = known || small || !by_threads || given == KeyKind::none || mixed;
       if (check_here) validate_column(chunk, checks, interrupt);
       const bool empty = !any_valid(chunk);
       const KeyKind kind = empty ? made.kind() : combined_kind(made.kind(), chunk);
@@ -205,6 +206,7 @@ void bind_sharded_misra_gries(nb::module_& m) {
            },
            nb::arg("capacity"), nb::arg("shards"), nb::arg("max_key_bytes"), nb::arg("seed"))
       .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
+      .def("checked", &checked_batch<Sketch>, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
       .def("update_batches", &update_batches, nb::arg("batches"), nb::arg("skip_nulls"), nb::arg("bad_items"))
       .def("merge",
            [](Sketch& self, const Sketch& other) {

@@ -63,6 +63,7 @@ inline BadRows bad_rows(const Column& column, const Checks& checks, InterruptChe
   return bad;
 }
 inline void validate_column(Column& column, const Checks& checks, InterruptCheck& interrupt) {
+  if (column.checked == checks) return;
   leave_out(column, bad_rows(column, checks, interrupt));
 }
 
@@ -383,6 +384,23 @@ void update_items(S& self, nb::handle data, bool skip_nulls, BadItems bad) {
       });
   nb::gil_scoped_release release;
   source.reset();
+}
+
+// What update() does with a batch before it counts, for any thread.
+template <class S>
+CheckedBatch checked_batch(const S& self, nb::handle data, bool skip_nulls, BadItems bad) {
+  auto source = open_column(data, bad);
+  CheckedBatch batch;
+  nb::gil_scoped_release release;
+  const Checks checks{self.max_key_bytes, skip_nulls, bad};
+  for (Column column; source->next(column); column = Column()) {
+    leave_out(column, validate(column, checks));
+    column.checked = checks;
+    keep_hashes(column, self.family.seed);
+    batch.chunks.push_back(std::move(column));
+  }
+  source.reset();
+  return batch;
 }
 
 // Calls f(key) with the item as a key of the summary's kind; nothing happens for a summary without keys.

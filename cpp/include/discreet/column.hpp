@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,18 @@
 namespace discreet {
 
 enum class Layout : uint8_t { i8, i16, i32, i64, u8, u16, u32, u64, offsets32, offsets64, views, fixed };
+
+// What becomes of rows that cannot be items: too long, or not text. `skip` still refuses input without a single Python
+// object that could be one, which is a mistake of the caller; `skip_all` does not.
+enum class BadItems : uint8_t { error = 0, skip = 1, skip_all = 2 };
+
+struct Checks {
+  uint64_t max_key_bytes;
+  bool skip_nulls;
+  BadItems bad = BadItems::error;
+
+  bool operator==(const Checks&) const = default;
+};
 
 struct Column {
   KeyKind kind = KeyKind::none;  // none: a column of nulls only
@@ -35,11 +48,20 @@ struct Column {
   uint32_t checked = 0;                   // unless 0: all elements were found to be items, of at most so many bytes
   std::shared_ptr<Column> dictionary;     // then values/layout describe the indices
   std::shared_ptr<void> owner;            // keeps the buffers alive
+  std::optional<Checks> checked;          // what it was checked for already: its bad rows are left out
+  const uint64_t* hashes = nullptr;       // of text and bytes, from element `hashes_from` of the buffers on, or nothing
+  int64_t hashes_from = 0;
+  uint64_t hashed_under = 0;  // this seed
 
   bool valid(int64_t i) const {
     if (!validity) return true;
     const int64_t j = offset + i;
     return validity[j >> 3] >> (j & 7) & 1;
+  }
+  // The hashes of the elements, if they were made under this seed.
+  const uint64_t* known_hashes(const HashKey& seed) const {
+    const bool known = hashes && hashed_under == seed.seed && !seed.first_version;
+    return known ? hashes + (offset - hashes_from) : nullptr;
   }
   Tag tag(int64_t i) const {
     if (tags) return static_cast<Tag>(tags[offset + i]);
@@ -332,16 +354,6 @@ inline bool is_utf8(std::string_view s) {
   return true;
 }
 
-// What becomes of rows that cannot be items: too long, or not text. `skip` still refuses input without a single Python
-// object that could be one, which is a mistake of the caller; `skip_all` does not.
-enum class BadItems : uint8_t { error = 0, skip = 1, skip_all = 2 };
-
-struct Checks {
-  uint64_t max_key_bytes;
-  bool skip_nulls;
-  BadItems bad = BadItems::error;
-};
-
 using BadRows = std::vector<int64_t>;  // rows to leave out
 
 inline bool has_high_bit(const char* p, size_t n) {
@@ -559,8 +571,17 @@ inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, co
 inline int64_t decode_block(const Column& column, int64_t begin, int64_t end, const HashKey& seed, StrKey* keys,
                             uint64_t* hashes, size_t& n) {
   n = 0;
+  const uint64_t* const known = column.validity || column.tags ? nullptr : column.known_hashes(seed);
   with_bytes(column, [&](auto bytes_of) {
     const Tag one = column.kind == KeyKind::binary ? Tag::bytes : Tag::text;
+    if (known) {
+      for (const int64_t stop = std::min<int64_t>(end, begin + static_cast<int64_t>(kBlock)); begin < stop; ++begin) {
+        const std::string_view bytes = bytes_of(begin);
+        keys[n] = {bytes.data(), static_cast<uint32_t>(bytes.size()), one};
+        hashes[n++] = known[begin];
+      }
+      return;
+    }
     for (; begin < end && n < kBlock; ++begin) {
       if (!column.valid(begin)) continue;
       const std::string_view bytes = bytes_of(begin);
@@ -588,9 +609,32 @@ void for_blocks(const Column& column, int64_t begin, int64_t end, const HashKey&
 inline std::vector<uint64_t> code_hashes(const Column& dictionary, const HashKey& seed) {
   std::vector<uint64_t> hashes(static_cast<size_t>(dictionary.length));
   if (dictionary.kind == KeyKind::none) return hashes;
+  if (const uint64_t* const known = dictionary.known_hashes(seed)) {
+    std::copy(known, known + dictionary.length, hashes.begin());
+    return hashes;
+  }
   for (int64_t code = 0; code < dictionary.length; ++code)
     if (dictionary.valid(code)) hashes[static_cast<size_t>(code)] = key_at(dictionary, code, StrKey{}).hash(seed);
   return hashes;
+}
+
+// Keeps the hashes of a checked column of text or bytes with it, or of its dictionary, so that who counts need not make
+// them. Integers are hashed as fast as hashes are read.
+inline void keep_hashes(Column& column, const HashKey& seed) {
+  if (column.dictionary) {
+    if (column.dictionary->length > column.length) return;  // then rows are looked up one by one
+    auto values = std::make_shared<Column>(*column.dictionary);
+    keep_hashes(*values, seed);
+    column.dictionary = std::move(values);
+    return;
+  }
+  if (column.kind == KeyKind::none || is_integer(column.kind)) return;
+  auto own = std::make_shared<std::pair<std::shared_ptr<void>, std::vector<uint64_t>>>(column.owner,
+                                                                                      code_hashes(column, seed));
+  column.hashes = own->second.data();
+  column.hashes_from = column.offset;
+  column.hashed_under = seed.seed;
+  column.owner = std::move(own);
 }
 
 // Feeds a kernel from a dictionary column of strings. Each code is hashed once, and while its key stays in the table

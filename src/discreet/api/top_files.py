@@ -38,6 +38,7 @@ def top_k_of_files(
     nulls: str = "error",
     mechanism: str | Mechanism | type[Mechanism] = "auto",
     workers: int | None = None,
+    ahead: Callable[[Iterator[Any]], Iterator[Any]] | None = None,
     when_read: Callable[[], None] = lambda: None,
     ledger: Account | None = None,
     charge_id: str | None = None,
@@ -67,6 +68,7 @@ def top_k_of_files(
         nulls: As the batches were read.
         mechanism: As in `top_k`; one of your own for `users` takes a sample of `max_items` items of each.
         workers: As in `top_k`.
+        ahead: Reads batches of rows while others are counted, as `engines.ahead.read_ahead` does.
         when_read: Called when all is read and nothing is charged yet.
         ledger: As in `top_k`.
         charge_id: As in `top_k`.
@@ -124,19 +126,16 @@ def top_k_of_files(
     if count != "users":
         raise ParameterError("count is for people: give user, the column that says whose row it is")
 
-    def read() -> Iterator[Any]:
-        yield from _columns(batches, users, max_items)
-        when_read()
-
     if max_items is not None:
         unit = User(max_items)
     elif unit is None:
         unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
     return release_of_rows(
-        read(), whole_number("k", k), as_budget(budget), unit, grouped=max_items is not None, mechanism=mechanism,
+        _columns(batches, users, max_items), whole_number("k", k), as_budget(budget), unit, grouped=max_items is not None, mechanism=mechanism,
         nulls=nulls, workers=workers, memory=memory, ledger=ledger, charge_id=charge_id, columns=columns,
         request=request, source=source, time=time, form=form,
-        items_in_all=None if keys is None else keys.items_in_all(k), said=said, room=room, **sketch,
+        items_in_all=None if keys is None else keys.items_in_all(k), said=said, room=room, ahead=ahead, when_read=when_read,
+        **sketch,
     )  # fmt: skip
 
 

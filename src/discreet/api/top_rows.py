@@ -263,11 +263,14 @@ def release_of_rows(
     items_in_all: int | None = None,
     said: Mapping[str, Any] | None = None,
     room: int = 0,
+    ahead: Callable[[Iterator[Any]], Iterator[Any]] | None = None,
+    when_read: Callable[[], None] = lambda: None,
 ) -> Release:
     """`top_k` of batches of items, or `grouped` of lists: checked, read, charged, drawn.
 
     `form` makes the columns of the release of what stood for the items, see `Prepared.paid`; `items_in_all` is how many
     may be listed in all groups together, for which counters are provided; `said` is what else the release tells.
+    `ahead` reads batches while others are counted, and `when_read` is called after the last.
     """
     strict, began = None if bad_items == "skip" else bad_items, time or now()
     listed = items_in_all or k
@@ -280,12 +283,16 @@ def release_of_rows(
     if grouped and not isinstance(summary, UserMisraGries):
         assert isinstance(unit, User)
         batches = _flat(batches, unit.limit, nulls)
+    if ahead is not None:
+        # What can be done before counting is done by the threads that read.
+        batches = ahead(summary.checked(batch, nulls=nulls, bad_items=bad_items) for batch in batches)
     if isinstance(summary, ShardedMisraGries):
         summary.update_batches(batches, nulls=nulls, bad_items=bad_items)
     else:
         for batch in batches:
             summary.update(batch, nulls=nulls, bad_items=bad_items)
             del batch  # before the next one is read
+    when_read()
     asked = asked_of_top(
         k, nulls, request, column=column, grouped=grouped, stream_length=stream_length, bad_items=strict
     )

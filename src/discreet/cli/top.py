@@ -177,14 +177,13 @@ def top(
         from discreet.api.top_files import top_k_of_files
 
         stream.allow_made = not people and listed is None and user_column is None and max_items_per_user is None
-        coming = batches(stream)
+        coming, ahead = batches(stream), None
         if not people and stream.bytes_total is not None:
             # Files are read while what was read is counted. (People have threads of their own; where bytes are waited
             # for, on a terminal or a pipe, the main thread waits, which hears of signals.)
             from discreet.engines.ahead import in_order, read_ahead
 
-            stream.side_by_side = in_order
-            coming = read_ahead(coming)
+            stream.side_by_side, ahead = in_order, read_ahead
 
         return top_k_of_files(
             coming if listed is None else _within(listed, coming),
@@ -197,6 +196,7 @@ def top(
             value_range=value_range,
             memory=memory,
             nulls=source.nulls,
+            ahead=ahead,
             when_read=reading_is_over,
             ledger=payer,
             charge_id=paying.charge_id,

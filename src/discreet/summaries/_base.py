@@ -110,6 +110,15 @@ class Summary:
         """
         self._native.update(prepare_column(data), skip_nulls(nulls), bad_items_rule(bad_items))
 
+    def checked(self, data: Any, *, nulls: str = "error", bad_items: str = "skip") -> Any:
+        """The batch, checked and hashed, for `update` with the same rules: any thread may do so while another counts.
+
+        Nothing is counted by it. Summaries that do not know a quicker way give the data back.
+        """
+        if not hasattr(self._native, "checked"):
+            return data
+        return self._native.checked(prepare_column(data), skip_nulls(nulls), bad_items_rule(bad_items))
+
     def merge(self, other: Self) -> None:
         """Add another summary of the same kind and size; `other` stays as it is.
 
