@@ -131,11 +131,12 @@ def top_k_of_files(
     elif unit is None:
         unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
     return release_of_rows(
-        _columns(batches, users, max_items), whole_number("k", k), as_budget(budget), unit, grouped=max_items is not None, mechanism=mechanism,
+        _columns(batches, users, max_items), whole_number("k", k), as_budget(budget), unit,
+        grouped=max_items is not None, mechanism=mechanism,
         nulls=nulls, workers=workers, memory=memory, ledger=ledger, charge_id=charge_id, columns=columns,
         request=request, source=source, time=time, form=form,
-        items_in_all=None if keys is None else keys.items_in_all(k), said=said, room=room, ahead=ahead, when_read=when_read,
-        **sketch,
+        items_in_all=None if keys is None else keys.items_in_all(k), said=said, room=room,
+        ahead=ahead, when_read=when_read, **sketch,
     )  # fmt: skip
 
 
