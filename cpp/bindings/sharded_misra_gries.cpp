@@ -133,7 +133,7 @@ void fill(Sketch& self, ColumnSource& source, bool skip_nulls, BadItems bad) {
       const KeyKind given = chunk.key_kind();
       const bool mixed = made.kind() != KeyKind::none && given != made.kind();  // then combined_kind() reads the rows
       const bool codes = by_codes(chunk) && chunk.length > kFewRows;
-      const bool known = chunk.checked == checks;
+      const bool known = chunk.passed == checks;
       const bool by_threads =
           known || !chunk.dictionary || (codes && !chunk.dictionary->validity &&
                                          all_values_fit(*chunk.dictionary, chunk.length, checks));

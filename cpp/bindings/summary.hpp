@@ -63,7 +63,7 @@ inline BadRows bad_rows(const Column& column, const Checks& checks, InterruptChe
   return bad;
 }
 inline void validate_column(Column& column, const Checks& checks, InterruptCheck& interrupt) {
-  if (column.checked == checks) return;
+  if (column.passed == checks) return;
   leave_out(column, bad_rows(column, checks, interrupt));
 }
 
@@ -395,7 +395,7 @@ CheckedBatch checked_batch(const S& self, nb::handle data, bool skip_nulls, BadI
   const Checks checks{self.max_key_bytes, skip_nulls, bad};
   for (Column column; source->next(column); column = Column()) {
     leave_out(column, validate(column, checks));
-    column.checked = checks;
+    column.passed = checks;
     keep_hashes(column, self.family.seed);
     batch.chunks.push_back(std::move(column));
   }

@@ -48,7 +48,7 @@ struct Column {
   uint32_t checked = 0;                   // unless 0: all elements were found to be items, of at most so many bytes
   std::shared_ptr<Column> dictionary;     // then values/layout describe the indices
   std::shared_ptr<void> owner;            // keeps the buffers alive
-  std::optional<Checks> checked;          // what it was checked for already: its bad rows are left out
+  std::optional<Checks> passed;           // checks that were made already: what they leave out is left out
   const uint64_t* hashes = nullptr;       // of text and bytes, from element `hashes_from` of the buffers on, or nothing
   int64_t hashes_from = 0;
   uint64_t hashed_under = 0;  // this seed
