@@ -122,27 +122,29 @@ using RawCounters = std::tuple<std::string, nb::bytes, nb::bytes, nb::bytes, nb:
 
 template <class Counters>
 RawCounters raw_counters(KeyKind kind, const Counters& counters) {
-  const bool integers = is_integer(kind);
+  // What is written follows from the keys: an interner of any kind has integers as keys of 8 bytes, too.
+  constexpr bool kNumbers = requires { counters.front().key.value; };
+  const size_t rows = counters.size();
   size_t bytes = 0;
   for (const auto& c : counters) {
-    if constexpr (requires { c.key.value; }) {
+    if constexpr (kNumbers) {
       bytes += sizeof c.key.value;
     } else {
       bytes += c.key.size;
     }
   }
-  const size_t rows = counters.size();
-  nb::bytes values = unwritten(bytes), offsets = unwritten(integers ? 0 : 8 * (rows + 1)), counts = unwritten(8 * rows),
-            tags = unwritten(kind == KeyKind::mixed ? rows : 0);
+  const size_t ends = kNumbers ? (is_integer(kind) ? 0 : 1) : rows + 1;
+  nb::bytes values = unwritten(bytes), offsets = unwritten(8 * ends), counts = unwritten(8 * rows),
+            tags = unwritten(!kNumbers && kind == KeyKind::mixed ? rows : 0);
   char *value = written(values), *offset = written(offsets), *count = written(counts), *tag = written(tags);
   const char* first = value;
   const auto put = [](char*& out, uint64_t v) {
     std::memcpy(out, &v, 8);
     out += 8;
   };
-  if (!integers) put(offset, 0);
+  if (ends) put(offset, 0);
   for (const auto& c : counters) {
-    if constexpr (requires { c.key.value; }) {
+    if constexpr (kNumbers) {
       put(value, c.key.value);
     } else {
       if (c.key.size) std::memcpy(value, c.key.data, c.key.size);

@@ -425,3 +425,17 @@ def test_numbers_of_any_kind_follow_the_first_appearance():
         interner.number(pa.array([1, None]), False)
     with pytest.raises(dc.errors.DataError):
         _native.Interner(4096, 5).number([1])
+
+
+def test_many_integers_among_values_of_any_kind_are_read_back():
+    """They are kept as keys of 8 bytes; what is written of them must fit what it is written to."""
+    interner, values = _native.Interner(4096, 5, True), list(range(-5000, 5000))
+    numbers = np.frombuffer(interner.number(np.array(values)), np.int32).tolist()
+    kind, found, offsets, counts, tags = interner.keys(numbers)
+    assert (kind, tags) == ("int64", b"")
+    assert np.frombuffer(found, np.int64).tolist() == values
+    assert np.frombuffer(offsets, np.int64).tolist() == list(range(0, 80_001, 8))
+    assert not np.frombuffer(counts, np.int64).any()
+    interner.number(["a"])
+    kind, found, offsets, counts, tags = interner.keys([*numbers, 10_000])
+    assert (kind, found[-1:], len(offsets), len(tags)) == ("mixed", b"a", 8 * 10_002, 10_001)
