@@ -154,14 +154,8 @@ class Mechanism(abc.ABC):
     @property
     def guarantee(self) -> Guarantee:
         """What a release by this mechanism promises."""
-        return Guarantee(
-            unit=self.unit,
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta,
-            rho=self.budget.rho,
-            mechanism=self.name,
-            reference=self.reference,
-            assumptions=(*self.assumptions, *self._assumed_of_users),
+        return Guarantee.of(
+            self.budget, self.unit, self.name, self.reference, assumptions=(*self.assumptions, *self._assumed_of_users)
         )
 
     def _error_model_of(self, published: int) -> ErrorModel:

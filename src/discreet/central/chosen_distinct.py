@@ -86,15 +86,7 @@ class ChosenDistinctRelease:
     @property
     def guarantee(self) -> Guarantee:
         """What the count promises, the choice included."""
-        return Guarantee(
-            unit=self.unit,
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta,
-            rho=self.budget.rho,
-            mechanism=self.name,
-            reference=self.reference,
-            assumptions=(A_PERSON,),
-        )
+        return Guarantee.of(self.budget, self.unit, self.name, self.reference, assumptions=(A_PERSON,))
 
     def count_of(self, people: Numbers, values: Numbers) -> dict[int, int]:
         """For every m how many values can be credited. NOT private."""

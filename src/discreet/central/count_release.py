@@ -89,16 +89,7 @@ class CountRelease:
     @property
     def guarantee(self) -> Guarantee:
         """What the count promises."""
-        spent = self.budget
-        return Guarantee(
-            unit=self.unit,
-            epsilon=spent.epsilon,
-            delta=spent.delta,
-            rho=spent.rho,
-            mechanism=self.name,
-            reference=self.reference,
-            assumptions=self.assumptions,
-        )
+        return Guarantee.of(self.budget, self.unit, self.name, self.reference, assumptions=self.assumptions)
 
     def error_bound(self, beta: float) -> float:
         """With probability 1 - beta the noise moves the count by no more than this."""

@@ -183,15 +183,7 @@ class QuantileRelease:
     @property
     def guarantee(self) -> Guarantee:
         """What the quantiles promise."""
-        return Guarantee(
-            unit=self.unit,
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta,
-            rho=self.budget.rho,
-            mechanism=self.name,
-            reference=self.reference,
-            assumptions=self.assumptions,
-        )
+        return Guarantee.of(self.budget, self.unit, self.name, self.reference, assumptions=self.assumptions)
 
     # ---- what is counted. NOT private --------------------------------------------------------------------------------
 

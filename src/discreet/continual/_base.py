@@ -80,17 +80,11 @@ class Continual(abc.ABC):
     @property
     def guarantee(self) -> Guarantee:
         """The promise of all ticks together."""
-        return Guarantee(
-            unit=self.unit,
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta,
-            rho=self.budget.rho,
-            mechanism=self.mechanism_name,
-            reference=self.reference,
-            assumptions=("holds for the releases of all ticks together", *self.assumptions),
-            trust="continual",
-            seeded=self._seeded,
-        )
+        assumptions = ("holds for the releases of all ticks together", *self.assumptions)
+        return Guarantee.of(
+            self.budget, self.unit, self.mechanism_name, self.reference,
+            assumptions=assumptions, trust="continual", seeded=self._seeded,
+        )  # fmt: skip
 
     @property
     def charge_id(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.continual._base import Continual
+from discreet.continual._doubling import EPOCHS, TOTALS_SHARE, epoch_of
 from discreet.continual._factors import METHODS, CorrelatedNoise, Factor, make_factor
 from discreet.continual._state import save_state
 from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
@@ -28,9 +29,6 @@ Integers = npt.NDArray[np.int64]
 
 MAX_SIZE = 2**27
 _MOST_PER_TICK = 2**53
-# Without a horizon, epochs of 1, 2, 4, ... ticks: this share of rho pays for the totals of the epochs before.
-_TOTALS_SHARE = 0.25
-_EPOCHS = 24
 
 
 class Counter(Continual):
@@ -88,7 +86,7 @@ class Counter(Continual):
         self._total = np.zeros(self.size or 1, np.int64)
         self._last: Integers | None = None
         if self.horizon is None:
-            self._epochs = _Run(self.factor_for(_EPOCHS, _TOTALS_SHARE), self._rho * _TOTALS_SHARE, self)
+            self._epochs = _Run(self.factor_for(EPOCHS, TOTALS_SHARE), self._rho * TOTALS_SHARE, self)
             self._before = np.zeros(self.size or 1, np.int64)  # published: the noise of the totals of earlier epochs
             self._run = self._new_epoch(1)
         else:
@@ -100,7 +98,7 @@ class Counter(Continual):
         return make_factor(method, horizon, self._rho * share, self.max_items_per_event, base)
 
     def _new_epoch(self, length: int) -> _Run:
-        share = 1.0 - _TOTALS_SHARE
+        share = 1.0 - TOTALS_SHARE
         return _Run(self.factor_for(length, share), self._rho * share, self)
 
     @property
@@ -174,8 +172,8 @@ class Counter(Continual):
         if self.horizon is not None or not self.tick:
             self._run.renew(self.tick)
             return
-        epoch = self.tick.bit_length() - 1
-        self._run.renew(self.tick - 2**epoch + 1)
+        epoch, first = epoch_of(self.tick)
+        self._run.renew(self.tick - first + 1)
         self._before = self._epochs.renew(epoch)
 
     def error(self, t: int) -> float:
@@ -186,22 +184,19 @@ class Counter(Continual):
         t = whole_number("t", t, 1, self.horizon)
         if self.horizon is not None:
             return self._run.error(t)
-        epoch = t.bit_length() - 1  # ticks 2^e, ..., 2^(e+1) - 1 are epoch e
-        inside = self._new_epoch(2**epoch).error(t - 2**epoch + 1)
+        epoch, first = epoch_of(t)
+        inside = self._new_epoch(first).error(t - first + 1)
         return math.hypot(inside, self._epochs.error(epoch)) if epoch else inside
 
     def _noise(self, tick: int) -> Integers:
         if self.horizon is not None:
             return self._run.advance(tick)
-        epoch = tick.bit_length() - 1
-        if epoch >= _EPOCHS:
-            raise ParameterError(f"without a horizon there are at most 2**{_EPOCHS} - 1 ticks")
-        start = 2**epoch
-        if tick == start and epoch > 0:
+        epoch, first = epoch_of(tick)
+        if tick == first and epoch > 0:
             self._before = self._epochs.advance(epoch)
-            self._run = self._new_epoch(start)
+            self._run = self._new_epoch(first)
         # The total is that of all ticks; the two noises are of the epochs before and of the ticks in this one.
-        return self._before + self._run.advance(tick - start + 1)
+        return self._before + self._run.advance(tick - first + 1)
 
     def _checked(self, x: Any) -> Integers:
         given = np.asarray(x)
@@ -248,7 +243,7 @@ class Counter(Continual):
         )
         counter._restore(header)
         if counter.horizon is None and counter.tick:
-            counter._run = counter._new_epoch(2 ** (counter.tick.bit_length() - 1))
+            counter._run = counter._new_epoch(epoch_of(counter.tick)[1])
             counter._before = arrays["before"]
             counter._epochs.load(arrays, "epochs.")
         counter._run.load(arrays, "run.")

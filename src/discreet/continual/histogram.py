@@ -444,7 +444,7 @@ class Histogram(ListedOverTime):
             self.guarantee,
             model,
             threshold=self._scheme.threshold,
-            counted="events" if self._people is None else "people",
+            counted="people" if self._people is not None else "weights" if self.max_weight > 1 else "events",
         )
         return result if self.k is None else result.head(self.k)
 

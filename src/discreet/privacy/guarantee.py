@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.unit import Unit, unit_from_dict
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
 
 __all__ = ["Guarantee"]
 
@@ -29,6 +32,11 @@ class Guarantee:
     trust: str = "central"
     chosen_because: str = ""
     seeded: bool = False
+
+    @classmethod
+    def of(cls, budget: Budget, unit: Unit, mechanism: str, reference: str, **more: Any) -> Guarantee:
+        """What a mechanism promises that spends this budget and nothing else; `more` are other attributes."""
+        return cls(unit, budget.epsilon, budget.delta, mechanism, reference, rho=budget.rho, **more)
 
     def sentence(self) -> str:
         """The promise in one plain sentence; by which mechanism it is kept is for `explain` and `plan`."""

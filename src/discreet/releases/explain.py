@@ -13,6 +13,7 @@ COUNTED = {
     "events": "of events",
     "people": "of people who have the item",
     "rows": "of rows that people have with the item",
+    "weights": "sums of the weights that events give the item",
     "sums": "sums of the values of people's rows with the item, each value cut to the public range",
 }
 """What a count is of, in words."""

@@ -19,7 +19,7 @@ MOST = 25
 
 _LONGEST = 44
 _CELL = "padding:.15em .7em;border:0;background:transparent"
-_COUNTED = {"events": "count", "people": "people", "rows": "rows", "sums": "sum of values"}
+_COUNTED = {"events": "count", "people": "people", "rows": "rows", "weights": "sum of weights", "sums": "sum of values"}
 
 
 def as_html(release: Release, confidence: float = 0.95) -> str:

@@ -25,7 +25,13 @@ _LINES = ("#4477aa", "#cc6677", "#228833", "#aa7722", "#66ccee", "#aa3377", "#77
 _LONGEST = 40
 _SHORT = 22  # below a line
 _PANELS = 24  # groups that are drawn
-_COUNTED = {"events": "count", "people": "number of people", "rows": "number of rows", "sums": "sum of values"}
+_COUNTED = {
+    "events": "count",
+    "people": "number of people",
+    "rows": "number of rows",
+    "weights": "sum of weights",
+    "sums": "sum of values",
+}
 _Named: TypeAlias = tuple[dict[str, str], list[str]]  # labels of items, by what their repr is, and fonts
 _OF_EMOJI = "\ufe0e\ufe0f\u200d"  # say how their neighbours look, which are spelled
 _NEVER = ("Last Resort", "STIX", "cm", "DejaVu Math")  # boxes, and mathematics under other names

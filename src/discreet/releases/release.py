@@ -101,8 +101,8 @@ class Release:
         total: The noisy length of the stream, when a share of the budget was spent on it; otherwise None.
         steps: Where items have noise of different sizes: how much of each item's count one unit of the noise is,
             float64, read-only. Otherwise None.
-        counted: What a count is of: "events", "people" who have the item, "rows" of people, or "sums" of their
-            values.
+        counted: What a count is of: "events", "people" who have the item, "rows" of people, "sums" of their values,
+            or the "weights" that events give the item.
         left_out: Where contributions of people were bounded: the share of them that is missing in the counts, an
             `Estimate`. The bounds are for what was counted; the lower one holds for the truth, too. Otherwise None.
         error_model: The laws from which `bounds` follow. All of it is public.
@@ -391,6 +391,8 @@ class Release:
         if self.counted == "events":
             return []
         of = COUNTED[self.counted]
+        if self.counted == "weights":
+            return [f"Counts are {of}."]
         told = [f"Counts are {of}. The intervals are for what was counted; their lower ends hold for the truth, too."]
         if self.left_out is not None:
             told.append(missing(self.left_out.value, self.left_out.lower, self.left_out.upper))

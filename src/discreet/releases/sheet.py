@@ -33,7 +33,7 @@ def _released(told: dict[str, Any]) -> str:
         most = "" if told.get("k") is None else f", at most {told['k']} of them"
         each = " in every group" if "by" in columns else ""
         counted = told.get("counted", "events")
-        what = f"items with {'' if counted == 'sums' else 'counts '}{COUNTED[counted]}{most}{each}"
+        what = f"items with {'' if counted in ('sums', 'weights') else 'counts '}{COUNTED[counted]}{most}{each}"
     elif told["guarantee"]["trust"] == "multiparty":
         shown = [words for name, words in _ESTIMATED.items() if name in told]
         what = "estimates from messages of parties: " + (", ".join(shown) or "how many sent one")

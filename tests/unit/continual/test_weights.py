@@ -10,6 +10,8 @@ import discreet as dc
 from discreet.continual import Histogram
 from discreet.continual._events import weighted_counts
 from discreet.noise import seeded_source
+from discreet.releases import html, plot
+from discreet.releases.explain import COUNTED
 
 BUDGET = dc.Budget(20.0, 1e-3)
 
@@ -141,3 +143,18 @@ def test_weights_are_published_and_survive_a_restart():
     assert histogram.not_private_counts() == {"a": 5500, "b": 2009}
     counts = dict(zip(release.items, release.counts.tolist(), strict=True))
     assert counts["a"] == pytest.approx(5500, abs=30 * histogram.error(2))
+
+
+def test_a_release_says_that_weights_were_counted():
+    histogram = Histogram(5, BUDGET, ["a", "b"], 2, max_weight=5, source=seeded_source(1))
+    release = histogram.step([["a", "b"], ["a"]], weights=[[5, 1], [4]])
+    assert release.counted == "weights"
+    assert release.notes() == ["Counts are sums of the weights that events give the item."]
+    for read in (dc.Release.from_json(release.to_json()), dc.Release.from_payload(release.to_payload())):
+        assert read.counted == "weights"
+    assert "sum of weights" in release._repr_html_()
+    assert Histogram(5, BUDGET, ["a"], 2, source=seeded_source(1)).step([["a"]]).counted == "events"
+
+
+def test_every_kind_of_count_has_words():
+    assert html._COUNTED.keys() == plot._COUNTED.keys() == COUNTED.keys()

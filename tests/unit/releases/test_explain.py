@@ -121,8 +121,9 @@ def test_every_trust_model_has_words(trust):
 
 @pytest.mark.parametrize(
     ("counted", "says"),
-    [("people", "people who have the item"), ("rows", "rows that people have"), ("sums", "sums of the values")],
-)
+    [("people", "people who have the item"), ("rows", "rows that people have"), ("sums", "sums of the values"),
+     ("weights", "sums of the weights")],
+)  # fmt: skip
 def test_what_was_counted_is_said(counted, says):
     assert says in explanation(guarantee(dc.User()), counted)[1]
     assert not any("What was counted" in told for told in explanation(guarantee(dc.User())))
