@@ -237,7 +237,7 @@ MULTIPARTY = in_package(
      audited("Hierarchy")),
     ("grid.py", "boxes around a rectangle overlap", "around = [(*inside[:at], outside[at], *whole[at + 1 :])",
      "around = [(*whole[:at], outside[at], *whole[at + 1 :])", ("tests/unit/multiparty/test_grid.py",)),
-    ("packets.py", "cells are bound by the largest level", "if np.abs(part).max() > shape.bound(block):",
+    ("packets.py", "cells are bound by the largest level", "if np.abs(part).max() > self.bound(block):",
      "if np.abs(part).max() > most:", ("tests/unit/multiparty/test_stream_monitor.py",)),
     ("local_hashing.py", "the item's own bucket among the others",
      "others = 1 + source.uniform_integers(g - 1, len(words))", "others = source.uniform_integers(g, len(words))",

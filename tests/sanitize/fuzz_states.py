@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import discreet as dc
-from discreet.multiparty import Stream, protocol_from_dict
+from discreet.multiparty import protocol_from_dict
+from discreet.multiparty._stream import BlockStream
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.reference.states import _first_hash
@@ -65,7 +66,7 @@ def decoders() -> Iterator[tuple[str, bytes, Callable[[bytes], object]]]:
     for path in sorted((GOLDEN / "multiparty").glob("*.json")):
         protocol = protocol_from_dict(json.loads(path.read_text())["round"])
         message, state = path.with_suffix(".message").read_bytes(), path.with_suffix(".state").read_bytes()
-        limits = {} if isinstance(protocol, Stream) else {"max_reports": None}
+        limits = {} if isinstance(protocol, BlockStream) else {"max_reports": None}
         yield (
             f"multiparty/{path.stem}.message",
             message,

@@ -219,10 +219,11 @@ def encode(
     """
     import pyarrow as pa
 
-    from discreet.multiparty import GridHierarchy, Stream
+    from discreet.multiparty import GridHierarchy
+    from discreet.multiparty._stream import BlockStream
     from discreet.multiparty.post import last_message, next_message
 
-    is_stream, payer = isinstance(protocol, Stream), paying.payer
+    is_stream, payer = isinstance(protocol, BlockStream), paying.payer
     if not is_stream and (state is not None or until is not None or resend):
         raise ParameterError("--state, --until and --resend are for streams")
     if not is_stream and not files:
@@ -247,7 +248,7 @@ def encode(
         return pa.chunked_array(chunks) if chunks else []
 
     with AtomicFile(output) as file:
-        if not isinstance(protocol, Stream):
+        if not isinstance(protocol, BlockStream):
             read = items()
             with uninterrupted(last=True):
                 file.write(message := protocol.party(number).encode(read, nulls=source.nulls, ledger=payer))

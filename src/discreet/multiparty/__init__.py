@@ -18,6 +18,7 @@ from discreet.multiparty.independent_sketches import IndependentSketches
 from discreet.multiparty.local_hashing import LocalHashing
 from discreet.multiparty.local_sketch import LocalSketch
 from discreet.multiparty.merged_misra_gries import MergedMisraGries
+from discreet.multiparty.merged_misra_gries_stream import MergedMisraGriesStream
 from discreet.multiparty.merged_sketch import MergedSketch
 from discreet.multiparty.ordered import Strings
 from discreet.multiparty.separation import Separation
@@ -37,6 +38,7 @@ __all__ = [
     "LocalHashing",
     "LocalSketch",
     "MergedMisraGries",
+    "MergedMisraGriesStream",
     "MergedSketch",
     "Party",
     "PlannedProtocol",

@@ -270,8 +270,9 @@ class Protocol:
         """What at most `count` of the parties heard add to each estimate, and what they take away from it."""
         return most_of(np.array([values for values, _ in self._each(heard, words)]), count)
 
-    def _shortfall(self, heard: Heard) -> float:
-        return 0.0
+    def _bias(self, heard: Heard) -> tuple[float, float]:
+        """How much an estimate may be too low, at most, and too high, on average."""
+        return 0.0, 0.0
 
     def _addends(self, heard: Heard, words: Words) -> Numbers:
         """What independent parts of what was heard add to the sum of all these words' estimates; here, the messages.

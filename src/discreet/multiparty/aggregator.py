@@ -219,7 +219,7 @@ class Aggregator:
         if consistent:
             return self._consistent(heard, words)
         values, variances = self.protocol._estimates(heard, words)
-        return Estimates(values, variances, self.guarantee, self.protocol._shortfall(heard))
+        return Estimates(values, variances, self.guarantee, *self.protocol._bias(heard))
 
     def _consistent(self, heard: Heard, words: Words) -> ConsistentEstimates:
         """Norm-Sub of Wang et al. (NDSS 2020): what is nearest on the simplex."""

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
 from discreet.errors import DataError, ParameterError
+from discreet.multiparty._stream import BlockStream
 from discreet.multiparty.aggregator import MOST_LISTED
 from discreet.multiparty.grid_hierarchy import GridHierarchy
 from discreet.multiparty.hierarchical_stream import HierarchicalStream
 from discreet.multiparty.hierarchy import Hierarchy
-from discreet.multiparty.stream import Stream
+from discreet.multiparty.merged_misra_gries_stream import MergedMisraGriesStream
 from discreet.privacy.checks import probability
 from discreet.releases.formats import intervals, paragraph, table_text
 
@@ -32,7 +33,7 @@ class Questions:
     Attributes:
         items: Estimate these items.
         top: The so many items with the largest estimates, of a bounded universe.
-        share: With levels: all items that make up at least this share.
+        share: With levels, or of a `MergedMisraGriesStream`: all items that make up at least this share.
         quantiles: With levels: these quantiles.
         ranges: With levels: how many items are within these bounds, both included.
         time: Of a stream: at this step.
@@ -52,13 +53,15 @@ class Questions:
     def check(self, protocol: Protocol) -> None:
         """Refuse what the protocol cannot answer."""
         levels = isinstance(protocol, (Hierarchy, HierarchicalStream))
-        if (self.share is not None or self.quantiles) and not levels:
-            raise ParameterError("a share and quantiles need a round with levels, of one dimension")
+        if self.share is not None and not (levels or isinstance(protocol, MergedMisraGriesStream)):
+            raise ParameterError("a share needs a round with levels, of one dimension, or a MergedMisraGriesStream")
+        if self.quantiles and not levels:
+            raise ParameterError("quantiles need a round with levels, of one dimension")
         if self.ranges and not levels and not isinstance(protocol, GridHierarchy):
             raise ParameterError("ranges need a round with levels")
-        if self.consistent and isinstance(protocol, Stream):
+        if self.consistent and isinstance(protocol, BlockStream):
             raise ParameterError("how many items a stream has is not known, so nothing is made consistent")
-        if self.time is not None and not isinstance(protocol, Stream):
+        if self.time is not None and not isinstance(protocol, BlockStream):
             raise ParameterError("a time is for streams")
         if self.liars is not None:
             probability("liars", self.liars)
@@ -78,7 +81,7 @@ class Questions:
         found: dict[str, Any] = {}
         items = self.items if self.top is None else protocol.universe.items(range(protocol.universe.size or 0))
         if len(items):
-            is_stream = isinstance(protocol, Stream)
+            is_stream = isinstance(protocol, BlockStream)
             at = (self.time,) if is_stream else ()
             how = {"consistent": True} if self.consistent else {}
             counts = aggregator.estimate(items, *at, **how)
@@ -98,7 +101,10 @@ class Questions:
             asked = aggregator.at(self.time)
             found.update(_told(asked.estimate([])))
         if self.share is not None:
-            hitters = asked.heavy_hitters(self.share)
+            at = (self.time,) if isinstance(protocol, MergedMisraGriesStream) else ()
+            hitters = asked.heavy_hitters(self.share, *at)
+            if at:
+                found.update(_told(hitters.estimates))
             found["heavy_hitters"] = _rows(hitters.items, hitters.estimates, confidence)
             found["complete"] = hitters.complete
         if self.quantiles:
@@ -156,7 +162,7 @@ def answers_text(found: dict[str, Any], guarantee: Guarantee, confidence: float,
         )
     table("heavy_hitters", "item", lambda row: row["item"])
     if not found.get("complete", True):
-        lines.append("More intervals looked heavy than were followed: this share is within the noise.")
+        lines.append("This share is within the noise, or what was left out: items that reach it may be missing.")
     if "quantiles" in found:
         rows = [(f"{row['share']:g}", row["value"], f"{row['lower']} to {row['upper']}") for row in found["quantiles"]]
         lines.append(table_text(["quantile", "item", interval], rows, (), width).rstrip("\n"))

@@ -23,13 +23,15 @@ class Estimates:
     """Estimated counts of the items asked for, in their order, with the variance of each.
 
     ``values`` may be negative and are not cut, so that sums and averages of them stay unbiased. ``shortfall`` is what a
-    biased protocol may have left out, at most; 0 for the unbiased ones.
+    biased protocol may have left out, at most, and ``excess`` what it may have added, on average; 0 for the unbiased
+    ones.
     """
 
     values: Numbers
     variances: Numbers
     guarantee: Guarantee
     shortfall: float = 0.0
+    excess: float = 0.0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -52,7 +54,7 @@ class Estimates:
         if level < 0.5:
             raise ParameterError(f"confidence must be at least 0.5, not {confidence!r}")
         reach = max(NormalDist().inv_cdf((1 + level) / 2), -math.log1p(-level) / math.sqrt(2)) * self.deviations
-        return self.values - reach, self.values + reach + self.shortfall
+        return self.values - reach - self.excess, self.values + reach + self.shortfall
 
     def __getitem__(self, index: int) -> Estimate:
         lower, upper = self.bounds()

@@ -47,7 +47,7 @@ class LevelAggregator(Aggregator, HasParts):
         nodes = np.asarray(intervals, np.uint64)
         protocol, heard = self.protocol.by_level[level], self._heard_at(level)
         values, variances = protocol._estimates(heard, nodes)
-        shortfall = protocol._shortfall(heard)
+        bias = protocol._bias(heard)
         if self.protocol.local:
             n, here = self.total, sum(message.items for message, _ in heard)
             if here == 0:
@@ -56,7 +56,7 @@ class LevelAggregator(Aggregator, HasParts):
                 values, variances = values * (n / here), variances * (n / here) ** 2
                 count = np.clip(values, 0.0, n)
                 variances = variances + count * (n - count) / max(n - 1, 1) * (n - here) / here
-        return Estimates(values, variances, self.guarantee, shortfall)
+        return Estimates(values, variances, self.guarantee, *bias)
 
     def sum_variance(self, level: int, intervals: npt.ArrayLike, counts: Estimates) -> float:
         """The variance of the sum of these counts of a level, at most: from how much what the parties add differs.

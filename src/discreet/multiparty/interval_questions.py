@@ -28,7 +28,8 @@ __all__ = ["HasParts", "HeavyItems", "IntervalQuestions", "Quantile", "sum_of_pa
 class HeavyItems:
     """The items whose estimated counts reach the threshold, largest first.
 
-    `complete` is False when more intervals looked heavy than were followed: the threshold is then within the noise.
+    `complete` is False when items may be missing, as the threshold is within the noise: more intervals looked heavy than
+    were followed, or parties may have left out as much.
     """
 
     items: list[Any]
@@ -147,7 +148,7 @@ class IntervalQuestions(HasParts):
                 nodes = np.sort(nodes[kept])
         order = np.argsort(-counts.values, kind="stable")
         order = order[counts.values[order] >= threshold]
-        chosen = Estimates(counts.values[order], counts.variances[order], self.guarantee, counts.shortfall)
+        chosen = Estimates(counts.values[order], counts.variances[order], self.guarantee, counts.shortfall, counts.excess)
         return HeavyItems(universe.items(nodes[order]), chosen, threshold, complete)
 
     # ---- quantiles -------------------------------------------------------------------------------------------------
@@ -225,8 +226,9 @@ class IntervalQuestions(HasParts):
                 ends[-1], spreads[-1] = self.total, 0.0  # the target is a share of it
             _, upper = _bounds(ends, (np.sqrt(spreads) + slack) ** 2, confidence, self.guarantee)
             lower, _ = _bounds(starts, (np.sqrt(start_spreads) + slack) ** 2, confidence, self.guarantee)
+            places = np.arange(len(nodes))
             possible = np.flatnonzero(
-                (upper + counts.shortfall * (1 + np.arange(len(nodes))) >= target) & (lower <= target)
+                (upper + counts.shortfall * (1 + places) >= target) & (lower - counts.excess * places <= target)
             )
             if not len(possible):
                 first = node * levels.widths[level - 1]
@@ -241,16 +243,17 @@ def sum_of_parts(aggregator: HasParts, parts: Sequence[npt.ArrayLike], rest: boo
 
     Variances are added up across levels; within one `sum_variance` says how far estimates err together.
     """
-    total, variance, shortfall = 0.0, 0.0, 0.0
+    total, variance, shortfall, excess = 0.0, 0.0, 0.0, 0.0
     for level, nodes in enumerate(parts):
         if np.size(nodes):
             counts = aggregator.interval_counts(level, nodes)
             total += float(counts.values.sum())
             variance += aggregator.sum_variance(level, nodes, counts)
             shortfall += counts.shortfall * np.size(nodes)
+            excess += counts.excess * np.size(nodes)
     value = aggregator.total - total if rest else total
     lower, upper = _bounds(np.array([value]), np.array([variance]), confidence, aggregator.guarantee)
-    below, above = (shortfall, 0.0) if rest else (0.0, shortfall)
+    below, above = (shortfall, excess) if rest else (excess, shortfall)
     return Estimate(value, float(lower[0]) - below, float(upper[0]) + above, aggregator.guarantee)
 
 

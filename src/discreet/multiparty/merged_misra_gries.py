@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,13 +11,19 @@ import numpy as np
 from discreet.errors import MessageError
 from discreet.events.universe import Words
 from discreet.multiparty._base import USUAL_MAX_ITEMS, Heard, Protocol, known
-from discreet.multiparty._entries import read_entries, write_entries
+from discreet.multiparty._entries import (
+    Entries,
+    added_by_the_cut,
+    counters_above,
+    counts_of,
+    read_counters,
+    usual_cut,
+    write_counters,
+)
 from discreet.multiparty._sketches import check_scales, laplace_variance, noise_reach
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message
 from discreet.noise import RandomSource
-from discreet.noise.places import noisy_places
-from discreet.noise.source import Integers
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries
 
@@ -34,7 +39,8 @@ class MergedMisraGries(Protocol):
         k by 1 ([LT] Lemma 8), and adding one the reverse, so a replacement moves the counters by k + 1 in l1 at most.
     Noise: discrete Laplace of scale (k + 1)/epsilon on every item.
     Message: the items above the public cut, in the order of the universe, with their noisy counters.
-    Estimate: the sum of what was sent. Biased: a party leaves out up to n_i/(k+1) and the cut.
+    Estimate: the sum of what was sent. Biased: a party leaves out up to n_i/(k+1) and the cut, and what
+        passes the cut by chance is added.
     The baseline of Chan, Li, Shi, Xu (2012) that [MDP] sections 3.1 and 5 compare with (PMG, PDCH).
     """
 
@@ -64,43 +70,36 @@ class MergedMisraGries(Protocol):
 
     @property
     def cut(self) -> int:
-        """The smallest for which a party sends one item of count 0 at most, on average: size q^cut/(1 + q) <= 1."""
+        """The smallest for which a party sends one item of count 0 at most, on average."""
+        return usual_cut(self.scale, self._size)
+
+    @property
+    def _size(self) -> int:
         assert self.domain.size is not None
-        scale = float(self.scale)
-        return max(1, math.ceil(scale * math.log(self.domain.size / (1 + math.exp(-1 / scale)))))
+        return self.domain.size
 
     def _bound(self, items: int) -> int:
         return max(items + noise_reach(self.scale), self.cut)
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
-        assert self.domain.size is not None
         # The seed breaks ties; any order that does not depend on the items will do.
         sketch = MisraGries(self.capacity, seed=self._public_seed(8, number))
         if len(words):
             sketch.update(words)
-        raw = sketch.not_private_counts()
-        places = np.asarray(raw.items).astype(np.int64) if len(raw) else np.zeros(0, np.int64)
-        found, noisy = noisy_places(source, self.domain.size, places, raw.counts, self.scale, self.cut)
-        return write_entries(found, np.minimum(noisy, self._bound(len(words))) - self.cut)
+        sent = counters_above(sketch, self._size, self.scale, self.cut, self._bound(len(words)), source)
+        return write_counters(sent, self.cut)
 
-    def _decode(self, message: Message) -> tuple[Integers, Integers]:
-        assert self.domain.size is not None
-        places, beyond, rest = read_entries(message.payload, self.domain.size, self._bound(message.items) - self.cut)
-        if rest:
+    def _decode(self, message: Message) -> Entries:
+        sent, rest = read_counters(memoryview(message.payload), self._size, self.cut, self._bound(message.items))
+        if len(rest):
             raise MessageError("message goes on after its last entry", "format")
-        if (beyond < 0).any():
-            raise MessageError("message has a count below the cut", "range")
-        return places, beyond + self.cut
+        return sent
 
     def _each(self, heard: Heard, words: Words) -> Iterator[tuple[Numbers, Numbers]]:
-        asked, inverse = np.unique(words.astype(np.int64), return_inverse=True)
         noise = np.full(len(words), laplace_variance(self.scale))  # also of an item that was not sent: it decided that
-        for _, (places, counts) in heard:
-            values = np.zeros(len(asked))
-            at = np.minimum(np.searchsorted(asked, places), len(asked) - 1)
-            here = asked[at] == places
-            values[at[here]] = counts[here]
-            yield values[inverse], noise
+        for _, sent in heard:
+            yield counts_of(sent, words), noise
 
-    def _shortfall(self, heard: Heard) -> float:
-        return float(sum(message.items / (self.capacity + 1) + self.cut for message, _ in heard))
+    def _bias(self, heard: Heard) -> tuple[float, float]:
+        lost = sum(message.items / (self.capacity + 1) + self.cut for message, _ in heard)
+        return float(lost), len(heard) * added_by_the_cut(self.scale, self.cut)

@@ -52,7 +52,7 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """The number that starts at this byte, and where it ends. Only the shortest form is taken."""
     value = shift = 0
     while True:

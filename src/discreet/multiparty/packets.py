@@ -7,18 +7,19 @@ Payload; a number is 7 bits a byte, lowest first:
     samples             number: how many steps were sampled
                         for each, a number: how many steps after the one before it (the first: after `after`)
                         their answers, one bit each
-    blocks              the noisy cells of every block that ended in the span, in the code of all noisy cells
+    blocks              what is told of every block that ended in the span, as the stream's `Shape` writes it
 
-Which blocks there are follows from the span, and how many cells they have from their level, so neither is sent, and a
-packet that cannot have that many is refused before anything is made of it.
+Which blocks there are follows from the span, and how many cells their sketches have from their level, so neither is
+sent, and a packet that cannot have that many is refused before anything is made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from discreet import _native
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_CELLS
-from discreet.multiparty._sketches import Cells, noise_reach, read_cells
+from discreet.multiparty._sketches import noise_reach, read_cells
 from discreet.multiparty.epochs import Block, doubling_levels
 from discreet.multiparty.messages import read_varint, varint
 
@@ -41,7 +42,7 @@ MAX_BLOCKS = 2**16
 @dataclass(frozen=True)
 class Shape:
     """What the parameters say about packets: an epoch's steps, how many cells a block has by level, and their noise;
-    whether there are samples.
+    whether there are samples. A block is told by all cells of its sketches, in the code of all noisy cells.
 
     `scales` has that of the noise where there are one level, two, ... of blocks. If the stream's length is not known
     (`doubling`), there are the more of them the later it is; else always all.
@@ -69,6 +70,24 @@ class Shape:
     def _reaches(self) -> tuple[int, ...]:
         return tuple(map(noise_reach, self.scales))
 
+    def write(self, blocks: Mapping[Block, Any]) -> bytes:
+        """What is told of blocks, as bytes."""
+        return _native.write_integers(np.concatenate([np.zeros(0, np.int64), *blocks.values()]))
+
+    def read(self, data: bytes, ended: Sequence[Block], count: int) -> dict[Block, Any]:
+        """The inverse, of blocks that have so many cells together; `MessageError` or `DataError` for anything else."""
+        # The largest block's bound is the largest, and the least noise has the most zeros.
+        most, least = max(map(self.bound, ended), default=0), min(map(self.scale, ended), default=self.scales[0])
+        cells = read_cells(data, count, most, least)
+        blocks, first = {}, 0
+        for block in ended:
+            part = cells[first : first + self.cells[block.level]]
+            if np.abs(part).max() > self.bound(block):
+                raise MessageError("packet has a cell beyond what its block can hold", "range")
+            blocks[block] = part
+            first += len(part)
+        return blocks
+
     def stretches(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
         """The epochs from `first` to before `end` in stretches with as many levels, which each (first, end, levels)."""
         while first < end:
@@ -80,14 +99,15 @@ class Shape:
 
 @dataclass(frozen=True)
 class Packet:
-    """One message, read; `answers` are the bits for `steps`, in their order."""
+    """One message, read; `answers` are the bits for `steps`, in their order, and `blocks` what the stream tells of each:
+    the noisy cells of its sketches, or the noisy counters of items that pass a cut."""
 
     after: int
     to: int
     joined: int
     steps: Words
     answers: npt.NDArray[np.uint8]
-    blocks: dict[Block, Cells]
+    blocks: dict[Block, Any]
 
 
 def closed_blocks(after: int, to: int, shape: Shape) -> Iterator[Block]:
@@ -98,13 +118,12 @@ def closed_blocks(after: int, to: int, shape: Shape) -> Iterator[Block]:
                 yield Block(level, (ended >> level) - 1)
 
 
-def write_packet(packet: Packet) -> bytes:
+def write_packet(packet: Packet, shape: Shape) -> bytes:
     """The payload of a packet."""
     gaps = np.diff(packet.steps, prepend=np.uint64(packet.after)).tolist()
     numbers = [packet.after, packet.to - packet.after, packet.after - packet.joined, len(gaps), *gaps]
     answers = np.packbits(packet.answers).tobytes()
-    cells = np.concatenate([np.zeros(0, np.int64), *packet.blocks.values()])
-    return b"".join(map(varint, numbers)) + answers + _native.write_integers(cells)
+    return b"".join(map(varint, numbers)) + answers + shape.write(packet.blocks)
 
 
 def read_packet(payload: bytes, shape: Shape) -> Packet:
@@ -126,22 +145,12 @@ def read_packet(payload: bytes, shape: Shape) -> Packet:
     steps, answers, at = _samples(payload, at, after, to, samples)
     if samples and not shape.samples:
         raise MessageError("packet has samples, but nothing is sampled", "range")
-    ended = list(closed_blocks(after, to, shape))
     try:
-        # The largest block's bound is the largest, and the least noise has the most zeros.
-        most, least = max(map(shape.bound, ended), default=0), min(map(shape.scale, ended), default=shape.scales[0])
-        cells = read_cells(payload[at:], count, most, least)
+        blocks = shape.read(payload[at:], list(closed_blocks(after, to, shape)), count)
     except MessageError:
         raise
     except DataError as error:
         raise MessageError(str(error), "range") from None
-    blocks, first = {}, 0
-    for block in ended:
-        part = cells[first : first + shape.cells[block.level]]
-        if np.abs(part).max() > shape.bound(block):
-            raise MessageError("packet has a cell beyond what its block can hold", "range")
-        blocks[block] = part
-        first += len(part)
     return Packet(after, to, joined, steps, answers, blocks)
 
 

@@ -13,7 +13,7 @@ from discreet.storage import locked
 
 if TYPE_CHECKING:
     from discreet.multiparty._base import Protocol
-    from discreet.multiparty.stream import Stream
+    from discreet.multiparty._stream import BlockStream
     from discreet.privacy.ledger import Account
 
 __all__ = ["bytes_of", "hear", "last_message", "next_message", "protocol_of"]
@@ -23,7 +23,7 @@ Undisturbed = Callable[[], AbstractContextManager[None]]
 
 
 def next_message(
-    stream: Stream,
+    stream: BlockStream,
     number: int,
     state: Path,
     read: Callable[[], Any],
@@ -66,7 +66,7 @@ def next_message(
             return party.feed_until(items, until, save=save), before + 1, party.time
 
 
-def last_message(stream: Stream, number: int, state: Path, *, ledger: Account | None = None) -> bytes | None:
+def last_message(stream: BlockStream, number: int, state: Path, *, ledger: Account | None = None) -> bytes | None:
     """What the party sent last, once more."""
     with locked(state) as kept:
         if not kept.exists:
@@ -91,11 +91,11 @@ def hear(
     What cannot be verified, or speaks of more than it may, is left out and the rest goes on. With a state the
     aggregator goes on from it. `limits` are those of `Protocol.aggregator`.
     """
-    from discreet.multiparty.stream import Stream
+    from discreet.multiparty._stream import BlockStream
 
     aggregator: Any
     limits = limits or {}
-    if limits and isinstance(protocol, Stream):
+    if limits and isinstance(protocol, BlockStream):
         raise ParameterError("limits are for rounds; a packet of a stream has one item a step")
     if state is None:
         aggregator = protocol.aggregator(**limits)

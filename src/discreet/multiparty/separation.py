@@ -172,9 +172,10 @@ class Separation(SketchProtocol):
         assert self.items_per_entry is not None
         n = message.items
         bound = self._bound(n, self.heavy_scale)
-        places, numbers, rest = read_entries(
-            message.payload, self.domain.size, max(bound - self.items_per_entry, 0) + 1
+        places, numbers, after = read_entries(
+            memoryview(message.payload), self.domain.size, max(bound - self.items_per_entry, 0) + 1
         )
+        rest = bytes(after)
         beyond = np.where(numbers >= 0, numbers, -numbers - 1)
         counts = np.where(numbers >= 0, 1, -1) * (beyond + self.items_per_entry)
         if (beyond > max(bound - self.items_per_entry, 0)).any():

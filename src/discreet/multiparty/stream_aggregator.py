@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,12 @@ from discreet import _native
 from discreet.errors import CorruptStateError, DiscreetError, IncompatibleSummaryError, MessageError, ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty._base import MAX_NUMBER
-from discreet.multiparty._sketches import estimates, laplace_variance
+from discreet.multiparty._stream import BlockStream
 from discreet.multiparty.aggregator import Receipt, liars_among, receive_all
 from discreet.multiparty.epochs import Block, Spans, block_cover
 from discreet.multiparty.estimates import Estimates, Liars, Numbers, most_of
 from discreet.multiparty.messages import pack_parts, unpack_parts
 from discreet.multiparty.packets import MAX_TIME, Packet
-from discreet.multiparty.stream import Stream
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import whole_number
 from discreet.storage import open_state, seal_state
@@ -67,7 +66,7 @@ class StreamAggregator:
     window from then on can need, and keeps memory bounded.
     """
 
-    def __init__(self, stream: Stream, expected: Iterable[int] = ()) -> None:
+    def __init__(self, stream: BlockStream, expected: Iterable[int] = ()) -> None:
         self.stream = stream
         self._voices: dict[int, _Voice] = {
             whole_number("an expected number", number, 0, MAX_NUMBER): _Voice() for number in expected
@@ -153,15 +152,16 @@ class StreamAggregator:
 
     def _counts(self, track: int, words: Words, since: int, time: int) -> StreamEstimates:
         """What a track counts of these words in the steps (since, time]."""
-        values, variances, missing = np.zeros(len(words)), np.zeros(len(words)), 0
+        values, variances, missing, excess = np.zeros(len(words)), np.zeros(len(words)), 0.0, 0.0
         for number, voice in self._voices.items():
-            missing += self._add(number, voice, since, time, track, words, values, variances)
+            low, high = self._add(number, voice, since, time, track, words, values, variances)
+            missing, excess = missing + low, excess + high
         coverage = {
             number: voice.spans.count(since, time) / max(1, time - since)
             for number, voice in sorted(self._voices.items())
         }
         return StreamEstimates(
-            values, variances, self.guarantee, float(missing), since=since, time=time, coverage=coverage
+            values, variances, self.guarantee, missing, excess, since=since, time=time, coverage=coverage
         )
 
     def liars(self, items: Any, share: float = 0.01, time: int | None = None) -> Liars:
@@ -194,8 +194,35 @@ class StreamAggregator:
         words: Words,
         values: Numbers,
         variances: Numbers,
-    ) -> int:
-        """Add one party's blocks of complete epochs, and its samples of all other steps; how many steps are missing."""
+    ) -> tuple[float, float]:
+        """Add one party's blocks of complete epochs, and its samples of all other steps.
+
+        Returns how much of a count is missing at most, and how much too high it is on average.
+        """
+        b, missing, excess = self.stream.epoch_steps, 0.0, 0.0
+        sampled = []  # stretches without a block
+        last = since
+        for block in self._cover(voice, since, time):
+            sampled.append((last, block.first * b))
+            last = block.end * b
+            value, variance = self.stream.block_counts(number, block, voice.blocks[block].blocks[block], track, words)
+            values += value
+            variances += variance
+            low, high = self.stream.bias(block)
+            missing, excess = missing + low, excess + high
+        sampled.append((last, time))
+        spans = [span for span in sampled if span[0] < span[1]]
+        unsure = sum(voice.spans.count(*span) for span in spans) + self._silent(voice, *spans[-1]) if spans else 0
+        if not self.stream.samples:
+            return missing + unsure, excess
+        self._add_samples(number, voice, spans, track, words, values)
+        # A step is sampled with probability 1/b, so its variance is b c^2 (less 1 for the item's own) whether it was
+        # sampled or not: with few steps there may be no sample at all, which is no reason to be sure.
+        variances += self._worth**2 * unsure / self.stream._steps_a_sample
+        return missing, excess
+
+    def _cover(self, voice: _Voice, since: int, time: int) -> Iterator[Block]:
+        """The blocks of a party that together have its complete epochs in (since, time], as far as they were heard."""
         b = self.stream.epoch_steps
 
         def known(block: Block) -> bool:
@@ -203,31 +230,11 @@ class StreamAggregator:
             # A block that began before the party did holds less than it says: its smaller blocks tell the rest.
             return packet is not None and (packet.joined <= block.first * b or block.level == 0)
 
-        sampled = []  # stretches without a block
-        last = since
         # Epochs of which no block was heard are not looked through: before a party joined there may be millions.
         first = max(-(-since // b), min((block.first for block in voice.blocks), default=0))
         end = min(time // b, max((block.end for block in voice.blocks), default=0))
         told = sorted(block.j for block in voice.blocks if block.level == 0)  # a packet with a block has its last epoch
-        for block in block_cover(first, end, self.stream.levels, known, told):
-            sampled.append((last, block.first * b))
-            last = block.end * b
-            width, seed = self.stream.width(block.level), self.stream.block_seed(number, block, track)
-            size, noise = self.stream.rows * width, laplace_variance(self.stream.shape.scale(block))
-            cells = voice.blocks[block].blocks[block][track * size : (track + 1) * size]
-            value, variance = estimates(cells, width, self.stream.rows, seed, noise, words)
-            values += value
-            variances += variance
-        sampled.append((last, time))
-        spans = [span for span in sampled if span[0] < span[1]]
-        unsure = sum(voice.spans.count(*span) for span in spans) + self._silent(voice, *spans[-1]) if spans else 0
-        if not self.stream.samples:
-            return unsure
-        self._add_samples(number, voice, spans, track, words, values)
-        # A step is sampled with probability 1/b, so its variance is b c^2 (less 1 for the item's own) whether it was
-        # sampled or not: with few steps there may be no sample at all, which is no reason to be sure.
-        variances += self._worth**2 * unsure / self.stream._steps_a_sample
-        return 0
+        return block_cover(first, end, self.stream.levels, known, told)
 
     @property
     def _worth(self) -> float:
@@ -278,7 +285,7 @@ class StreamAggregator:
         return seal_state(AGGREGATOR_STATE, 1, pack_parts([json.dumps(header).encode(), *packets]))
 
     @classmethod
-    def _restored(cls, stream: Stream, data: bytes) -> Self:
+    def _restored(cls, stream: BlockStream, data: bytes) -> Self:
         _, payload = open_state(data, AGGREGATOR_STATE, 1)
         try:
             head, *packets = unpack_parts(payload, len(payload))

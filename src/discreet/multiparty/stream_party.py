@@ -1,4 +1,4 @@
-"""One party of a stream: what it samples, sketches and sends, and what it must not lose."""
+"""One party of a stream: what it samples, counts and sends, and what it must not lose."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ from discreet.errors import (
 from discreet.events.items import arrow_chunks, is_arrow, listed, prepare_column
 from discreet.events.universe import Universe, Words
 from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER
-from discreet.multiparty._sketches import Cells, with_noise
+from discreet.multiparty._stream import BlockStream
 from discreet.multiparty.epochs import Block
 from discreet.multiparty.messages import Message, pack_parts, unpack_parts
 from discreet.multiparty.packets import MAX_TIME, Packet, check_size, closed_blocks, write_packet
-from discreet.multiparty.stream import Stream
 from discreet.noise import RandomSource, system_source
 from discreet.privacy.checks import whole_number
 from discreet.privacy.steps import Steps
 from discreet.releases.paying import begin, check_payer
 from discreet.storage import open_state, seal_state
-from discreet.summaries import CountSketch
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
@@ -44,7 +42,7 @@ _CHUNK = 2**20  # steps that are worked on at once
 
 
 class StreamParty:
-    """One party of a stream. Trusted with its own items: its memory and its state hold raw sketches, NOT PRIVATE.
+    """One party of a stream. Trusted with its own items: its memory and its state hold raw summaries, NOT PRIVATE.
 
     Store the state (`to_bytes`) before handing a message on. It contains the message; a party that went on from an
     older state would draw new noise for a block that was sent, and two noisy copies lose twice as much. A ledger
@@ -54,7 +52,7 @@ class StreamParty:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: BlockStream,
         number: int,
         start: int = 0,
         source: RandomSource | None = None,
@@ -181,7 +179,7 @@ class StreamParty:
     def _work(self, words: Words, present: npt.NDArray[np.bool_]) -> bytes | None:
         steps: list[Words] = [np.zeros(0, np.uint64)]
         answers: list[npt.NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
-        blocks: dict[Block, Cells] = {}
+        blocks: dict[Block, Any] = {}
         position = 0
         while position < len(words):
             take = min(self.stream.epoch_steps - self._time % self.stream.epoch_steps, len(words) - position, _CHUNK)
@@ -203,7 +201,7 @@ class StreamParty:
             # What is told with the next message. Nothing is lost: `_told` stays where it is.
             return None
         self._told = self._time
-        payload = write_packet(packet)
+        payload = write_packet(packet, self.stream.shape)
         self._last = self.stream._pack(Message(self.number, 0, payload, self._seeded))
         return self._last
 
@@ -228,12 +226,11 @@ class StreamParty:
             truth[mine] = _native.hadamard_bits(steps[mine], nodes, stream.order(track), key)
         return steps, np.where(present[chosen], truth ^ (1 - kept), coins).astype(np.uint8)
 
-    def _close(self, blocks: dict[Block, Cells]) -> None:
-        """Add noise to the sketches of the blocks that end with the current step, and open the next ones."""
+    def _close(self, blocks: dict[Block, Any]) -> None:
+        """Tell, with noise, of the blocks that end with the current step, and open the next ones."""
         shape, ended = self.stream.shape, self._time // self.stream.epoch_steps
         for block in closed_blocks(self._time - 1, self._time, shape):
-            cells = np.concatenate([sketch.not_private_cells().ravel() for sketch in self._open[block.level]])
-            blocks[block] = with_noise(cells, shape.scale(block), shape.bound(block), self._source)
+            blocks[block] = self.stream.release(self._open[block.level], block, self._source)
             self._open[block.level] = self._empty(Block(block.level, ended >> block.level))
         for level in range(len(self._open), self._levels_now()):  # a longer phase begins, and all blocks end with one
             self._open.append(self._empty(Block(level, ended >> level)))
@@ -241,18 +238,19 @@ class StreamParty:
     def _levels_now(self) -> int:
         return self.stream.shape.levels(self._time // self.stream.epoch_steps)
 
-    def _empty(self, block: Block) -> list[CountSketch]:
-        """The sketches of a block, one a track."""
-        stream = self.stream
-        seeds = [stream.block_seed(self.number, block, track) for track in range(stream.tracks)]
-        return [CountSketch(stream.width(block.level), stream.rows, seed=seed) for seed in seeds]
+    def _empty(self, block: Block) -> list[Any]:
+        """The summaries of a block, one a track."""
+        return [self.stream.summary(self.number, block, track) for track in range(self.stream.tracks)]
 
-    def _empty_now(self) -> list[list[CountSketch]]:
+    def _empty_now(self) -> list[list[Any]]:
         first = self._time // self.stream.epoch_steps
         return [self._empty(Block(level, first >> level)) for level in range(self._levels_now())]
 
+    def _forms(self, open_blocks: list[list[Any]]) -> list[list[tuple[int, ...]]]:
+        return [[self.stream.form(summary) for summary in summaries] for summaries in open_blocks]
+
     def to_bytes(self) -> bytes:
-        """The whole state. Not private: it holds sketches without noise."""
+        """The whole state. Not private: it holds summaries without noise."""
         header = {
             "digest": (self.stream.round_digest + self.stream.digest).hex(),
             "number": self.number,
@@ -269,7 +267,7 @@ class StreamParty:
         return seal_state(PARTY_STATE, 1, pack_parts(parts))
 
     @classmethod
-    def _restored(cls, stream: Stream, data: bytes, ledger: Account | None) -> StreamParty:
+    def _restored(cls, stream: BlockStream, data: bytes, ledger: Account | None) -> StreamParty:
         _, payload = open_state(data, PARTY_STATE, 1)
         party = object.__new__(cls)
         try:
@@ -286,9 +284,9 @@ class StreamParty:
             party._last = bytes(message) if header["sent"] else None
             party._use_ledger(ledger)
             party._steps = Steps.from_dict(header["steps"]) if "steps" in header else Steps(party.charge_id)
-            read = [CountSketch.from_bytes(sketch) for sketch in sketches]
+            read = [stream.read_summary(sketch) for sketch in sketches]
             party._open = [read[i : i + stream.tracks] for i in range(0, len(read), stream.tracks)]
-            if _shapes(party._open) != _shapes(party._empty_now()):
+            if party._forms(party._open) != party._forms(party._empty_now()):
                 raise CorruptStateError("the state has sketches of other blocks")
         except (CorruptStateError, IncompatibleSummaryError):
             raise
@@ -302,10 +300,6 @@ class StreamParty:
 
     def __repr__(self) -> str:
         return f"StreamParty(number={self.number}, time={self._time}) [NOT PRIVATE]"
-
-
-def _shapes(open_blocks: list[list[CountSketch]]) -> list[list[tuple[int, int, int]]]:
-    return [[(sketch.seed, sketch.width, sketch.depth) for sketch in sketches] for sketches in open_blocks]
 
 
 def _words(universe: Universe, items: Any) -> tuple[Words, npt.NDArray[np.bool_]]:

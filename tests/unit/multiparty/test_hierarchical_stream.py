@@ -256,7 +256,7 @@ def test_packets_that_no_party_sends(columns):
     packet = stream.open(message)[1]
 
     def refused(reason, **changes):
-        payload = write_packet(Packet(**{**packet.__dict__, **changes}))
+        payload = write_packet(Packet(**{**packet.__dict__, **changes}), stream.shape)
         with pytest.raises(MessageError) as caught:
             aggregator.receive(stream._pack(Message(0, 0, payload)))
         assert caught.value.reason == reason
@@ -266,7 +266,7 @@ def test_packets_that_no_party_sends(columns):
         far[-1] = stream.shape.bound(block) + 1  # of the last track
         refused("range", blocks={**packet.blocks, block: far})
     first = next(iter(packet.blocks))
-    payload = write_packet(Packet(**{**packet.__dict__, "blocks": {first: packet.blocks[first][:5]}}))
+    payload = write_packet(Packet(**{**packet.__dict__, "blocks": {first: packet.blocks[first][:5]}}), stream.shape)
     with pytest.raises(MessageError):
         aggregator.receive(stream._pack(Message(0, 0, payload)))
     for other in (exact(round_id="other"), exact(branching=5), Stream("levels", dc.Budget(1e6), SIZE, horizon=STEPS)):
@@ -274,7 +274,7 @@ def test_packets_that_no_party_sends(columns):
             aggregator.receive(other.party(0).feed([1]))
     silent = exact(epoch_steps=2, columns=16, sample_share=0)
     with pytest.raises(MessageError, match="nothing is sampled"):
-        silent.aggregator().receive(silent._pack(Message(0, 0, write_packet(packet))))
+        silent.aggregator().receive(silent._pack(Message(0, 0, write_packet(packet, stream.shape))))
     assert aggregator.parties == 0
     assert aggregator.receive(message)
     with pytest.raises(MessageError) as caught:

@@ -254,11 +254,11 @@ def test_damaged_and_made_up_packets_change_nothing(columns):
     before = aggregator.to_bytes()
     payload = unpack(stream.family, stream.round_digest, stream.digest, messages[1][0]).payload
     packet = read_packet(payload, stream.shape)
-    assert write_packet(packet) == payload
+    assert write_packet(packet, stream.shape) == payload
     assert len(packet.steps) >= 2
 
     def but(**changes):
-        return write_packet(Packet(**{**packet.__dict__, **changes}))
+        return write_packet(Packet(**{**packet.__dict__, **changes}), stream.shape)
 
     first = next(iter(packet.blocks))
     made_up = [
@@ -292,7 +292,7 @@ def test_a_cell_is_bound_by_its_own_level(columns):
             for sign in (1, -1):
                 forged = cells.copy()
                 forged[0] = sign * value
-                payload = write_packet(Packet(**{**packet.__dict__, "blocks": {**packet.blocks, block: forged}}))
+                payload = write_packet(Packet(**{**packet.__dict__, "blocks": {**packet.blocks, block: forged}}), stream.shape)
                 if fits:
                     assert read_packet(payload, stream.shape).blocks[block][0] == sign * value
                 else:

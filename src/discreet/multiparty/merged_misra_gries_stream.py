@@ -1,0 +1,224 @@
+"""PDCH over a stream: noisy Misra-Gries sketches of dyadic blocks of epochs.
+
+Time, blocks, levels, phases and samples are those of a `Stream`; what is told of a block is a Misra-Gries sketch of its
+items, with noise on every item of the universe, as a `MergedMisraGries` message tells of all items of a party.
+
+Privacy unit: the item of one party at one step is replaced by another, or by nothing; all that the party ever sends
+together is epsilon-DP. Every block is counted by a sketch of its own. A replacement moves its k counters by k + 1 in l1
+at most, an item left out by k ([LT] Lemma 8); by 2 and 1 where there are as many counters as steps in the block, or as
+items in the universe, so that nothing is ever taken off all of them. A step is in one block of each level, so
+
+    epsilon = epsilon_sample + levels * epsilon_level        (exact fractions)
+
+with discrete Laplace noise of scale (k + 1)/epsilon_level, or 2/epsilon_level. The cut is public, and no part of the
+argument: there is no delta. docs/privacy/multiparty.md has it in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from discreet.errors import CorruptStateError, MessageError
+from discreet.events.universe import Words
+from discreet.multiparty._base import MAX_CELLS, known
+from discreet.multiparty._entries import (
+    Entries,
+    added_by_the_cut,
+    counters_above,
+    counts_of,
+    read_counters,
+    usual_cut,
+    write_counters,
+)
+from discreet.multiparty._sketches import check_scales, laplace_variance, noise_reach
+from discreet.multiparty._stream import BlockStream
+from discreet.multiparty.epochs import Block
+from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.merged_misra_gries import MergedMisraGries
+from discreet.multiparty.packets import Shape
+from discreet.noise import RandomSource
+from discreet.privacy.checks import whole_number
+from discreet.summaries import MisraGries
+
+if TYPE_CHECKING:
+    from discreet.multiparty.merged_misra_gries_stream_aggregator import MergedMisraGriesStreamAggregator
+
+__all__ = ["CounterShape", "MergedMisraGriesStream"]
+
+
+@dataclass(frozen=True)
+class CounterShape(Shape):
+    """Blocks that are told by the counters that pass a cut.
+
+    `cells` are the counters of a block's sketch, `scales` the noise for a sensitivity of 1.
+
+    Attributes:
+        size: How many items the universe has.
+        sensitivities: How far a replacement moves the counters of a block in l1, by level.
+    """
+
+    size: int = 1
+    sensitivities: tuple[int, ...] = ()
+
+    def scale(self, block: Block) -> Fraction:
+        """Of the noise on every item: s/epsilon_level, s the sensitivity of the block's counters."""
+        return self.sensitivities[block.level] * super().scale(block)
+
+    def cut(self, block: Block) -> int:
+        """The least noisy counter that is sent."""
+        return usual_cut(self.scale(block), self.size)
+
+    def bound(self, block: Block) -> int:
+        """What a counter has at most: its block's items, and noise that is larger once in 2^64 draws."""
+        return max((self.epoch_steps << block.level) + noise_reach(self.scale(block)), self.cut(block))
+
+    def write(self, blocks: Mapping[Block, Entries]) -> bytes:
+        """The entries of each block after those of another."""
+        return b"".join(write_counters(entries, self.cut(block)) for block, entries in blocks.items())
+
+    def read(self, data: bytes, ended: Sequence[Block], count: int) -> dict[Block, Entries]:
+        """The inverse; `MessageError` or `DataError` for anything else."""
+        blocks, rest = {}, memoryview(data)
+        for block in ended:
+            blocks[block], rest = read_counters(rest, self.size, self.cut(block), self.bound(block))
+        if len(rest):
+            raise MessageError("packet goes on after its last block", "format")
+        return blocks
+
+
+@known
+@dataclass(frozen=True)
+class MergedMisraGriesStream(BlockStream):
+    """A stream of which the counters of Misra-Gries sketches are told, those above a cut: items need not be listed.
+
+    Unit: the item of one party at one step is replaced by another, or by nothing. Guarantee: pure epsilon for all that
+        a party ever sends.
+    Noise: discrete Laplace of scale (k + 1) levels/epsilon on every item, k the counters of a block; of 2 levels/epsilon
+        if there are as many as steps in the block, or as items in the universe.
+    Estimate: the sum of what was sent of the blocks that cover the time. Biased: of every party and block up to
+        steps/(k + 1) and the cut are left out.
+    Chan, Li, Shi, Xu (2012), with which [MDP] section 5 compares streams (PDCH).
+
+    Args:
+        round_id: Names the stream.
+        budget: A pure epsilon for all that a party ever sends.
+        universe: A bounded one: a size, a range or a list.
+        epoch_steps: b, the steps of an epoch.
+        horizon: The last step of the stream; for counts since the beginning.
+        window: w, for counts of the last w steps. With neither a window nor a horizon counts are since the beginning,
+            and the stream is as long as it will be.
+        capacity: Counters of an epoch's sketch, 2^l times as many of a block of level l; no more than steps of the
+            block, or items of the universe. With `epoch_steps` or more of them counters are exact, and there is least
+            noise, for more memory of a party.
+        sample_share: The share of epsilon for samples of steps, as those of a `Stream`. With 0 the steps outside whole
+            epochs are left out of the counts.
+    """
+
+    epoch_steps: int = 1
+    horizon: int | None = None
+    window: int | None = None
+    capacity: int = 64
+    sample_share: float = 0.0
+
+    family: ClassVar[int] = 35
+    name: ClassVar[str] = "noisy Misra-Gries sketches of dyadic blocks (PDCH)"
+    reference: ClassVar[str] = MergedMisraGries.reference
+    unbiased: ClassVar[bool] = False
+    needs_bounded: ClassVar[bool] = True
+
+    def _check_blocks(self) -> None:
+        whole_number("capacity", self.capacity, 1, MAX_CELLS)
+        check_scales(max(self.shape.sensitivities) * self.scale)
+
+    @property
+    def _size(self) -> int:
+        assert self.domain.size is not None
+        return self.domain.size
+
+    @property
+    def _epoch_cells(self) -> int:
+        return min(self.capacity, self.epoch_steps)
+
+    def counters(self, level: int) -> int:
+        """How many counters the sketch of a block has."""
+        return min(self._epoch_cells << level, self._size)
+
+    def sensitivity(self, level: int) -> int:
+        """How far a replacement moves the counters of a block in l1."""
+        k = self.counters(level)
+        exact = k >= min(self.epoch_steps << level, self._size)  # an item never finds all counters taken by others
+        return 2 if exact else k + 1
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the discrete Laplace noise, for a sensitivity of 1; if the length is not known, in the last phase."""
+        return 1 / self.epsilon_level
+
+    @cached_property
+    def shape(self) -> CounterShape:
+        """The sizes of blocks, and their noise."""
+        levels = range(self.levels)
+        return CounterShape(
+            self.epoch_steps,
+            tuple(map(self.counters, levels)),
+            tuple(self.scale * Fraction(1 + level, self.levels) for level in levels),
+            self.samples,
+            self.doubling,
+            self._size,
+            tuple(map(self.sensitivity, levels)),
+        )
+
+    # ---- the sketch of a block -------------------------------------------------------------------------------------
+
+    def summary(self, number: int, block: Block, track: int) -> MisraGries:
+        """An empty sketch of a party's block. NOT PRIVATE. The seed breaks ties, and depends on nothing that arrives."""
+        return MisraGries(self.counters(block.level), seed=self.block_seed(number, block, track))
+
+    def read_summary(self, data: bytes) -> MisraGries:
+        """A sketch from its state."""
+        sketch = MisraGries.from_bytes(data)
+        raw = sketch.not_private_counts()
+        if len(raw) and (sketch.key_type != "uint64" or int(np.asarray(raw.items).max()) >= self._size):
+            raise CorruptStateError("the state has items that are not of the universe")
+        return sketch
+
+    def form(self, summary: MisraGries) -> tuple[int, ...]:
+        """Its seed and capacity."""
+        return summary.seed, summary.capacity
+
+    def release(self, summaries: list[MisraGries], block: Block, source: RandomSource) -> Entries:
+        """The counters that pass the cut, with noise on every item."""
+        (sketch,), shape = summaries, self.shape
+        return counters_above(sketch, self._size, shape.scale(block), shape.cut(block), shape.bound(block), source)
+
+    def block_counts(self, number: int, block: Block, told: Entries, track: int, words: Words) -> tuple[Numbers, float]:
+        """What was sent, and the noise's variance, also of an item that was not sent: it decided that."""
+        return counts_of(told, words), laplace_variance(self.shape.scale(block))
+
+    def bias(self, block: Block) -> tuple[float, float]:
+        """What all counters lost and the cut left out, at most; and what passes the cut by chance, on average."""
+        steps, k, cut = self.epoch_steps << block.level, self.counters(block.level), self.shape.cut(block)
+        lost = 0.0 if k >= min(steps, self._size) else steps / (k + 1)
+        return lost + cut, added_by_the_cut(self.shape.scale(block), cut)
+
+    # ---- the aggregator --------------------------------------------------------------------------------------------
+
+    def aggregator(  # type: ignore[override]
+        self, expected: Iterable[int] = ()
+    ) -> MergedMisraGriesStreamAggregator:
+        """An aggregator; `expected` parties are listed as absent until they are heard."""
+        from discreet.multiparty.merged_misra_gries_stream_aggregator import MergedMisraGriesStreamAggregator
+
+        return MergedMisraGriesStreamAggregator(self, expected)
+
+    def restore(self, data: bytes) -> MergedMisraGriesStreamAggregator:  # type: ignore[override]
+        """An aggregator that goes on from its state."""
+        from discreet.multiparty.merged_misra_gries_stream_aggregator import MergedMisraGriesStreamAggregator
+
+        return MergedMisraGriesStreamAggregator._restored(self, data)
