@@ -18,7 +18,6 @@ import numpy as np
 from turns import machine, timed
 
 import discreet as dc
-from discreet.multiparty.epochs import block_cover, levels_for
 
 MP = dc.multiparty
 UNIVERSE = 2**20
@@ -326,41 +325,25 @@ def stream_over_time(items, quick: bool, plots: Path | None) -> None:
             f"epsilon {epsilon:g}, share {share:g}"
         )
         print(f"{'method':<8} {'step':>6} {_QUALITY}")
-        aggregator = stream.aggregator()
-        for number in range(parties):
-            aggregator.receive(stream.party(number).feed(columns[number]))
+        counters = MP.MergedMisraGriesStream(
+            "clicks", dc.Budget(epsilon), size, epoch_steps=b, window=window, capacity=8
+        )
+        aggregators = {}
+        for method, made in (("ours", stream), ("PDCH", counters)):
+            aggregators[method] = made.aggregator()
+            for number in range(parties):
+                aggregators[method].receive(made.party(number).feed(columns[number]))
         series: dict[str, tuple[list[float], list[float]]] = {}
         for time_ in [window * i // 6 for i in range(1, 7)]:
             counts = np.bincount(columns[:, max(0, time_ - window) : time_].ravel(), minlength=size)
-            rows = {
-                "ours": (aggregator.bytes_received, aggregator.estimate(np.arange(size), time_).values),
-                "PDCH": misra_gries_blocks(columns, size, b, window, time_, epsilon, 8),
-            }
-            for method, (sent, values) in rows.items():
-                row = quality(values, counts, share)
-                show_quality(f"{method:<8} {time_:>6}", row, sent)
+            for method, aggregator in aggregators.items():
+                row = quality(aggregator.estimate(np.arange(size), time_).values, counts, share)
+                show_quality(f"{method:<8} {time_:>6}", row, aggregator.bytes_received)
                 xs, ys = series.setdefault(method, ([], []))
                 xs.append(time_)
                 ys.append(row["F"])
         panels.append((f"window {window:,} steps", "step", "F-score", series, False, False))
     figure(plots, "multiparty-stream", panels)
-
-
-def misra_gries_blocks(columns, size: int, b: int, window: int, time_: int, epsilon: float, counters: int):
-    """PDCH: the complete epochs of the window from dyadic blocks of noisy Misra-Gries sketches, without what is newer.
-
-    Only the blocks that this window needs are made; bytes are those of all blocks up to now at the same rate.
-    """
-    levels = levels_for(-(-window // b))
-    budget, values, sent, covered = dc.Budget(epsilon / levels), np.zeros(size), 0, 0
-    first, last = max(0, time_ - window), time_ // b
-    for block in block_cover(-(-first // b), last, levels, lambda block: True):
-        protocol = MP.MergedMisraGries(f"{block}", budget, size, capacity=counters << block.level)
-        aggregator = heard(protocol, columns[:, block.first * b : block.end * b])
-        values += aggregator.estimate(np.arange(size)).values
-        sent += aggregator.bytes_received
-        covered += block.end - block.first
-    return sent * levels * last / max(1, covered), values
 
 
 # ---- local oracles -------------------------------------------------------------------------------------------------

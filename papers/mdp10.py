@@ -16,13 +16,11 @@ window = columns.shape[1] // 10
 figure = Figure("mdp10", f"[MDP] Figure 10: {PARTIES} parties, window of {window} steps, ε = 4, share 0.005", chosen)
 panels = {name: figure.panel(name, "step", name) for name in ("recall", "precision", "error")}
 for run in range(chosen.choose(5, 1)):
-    aggregator = ours(columns[:, : 2 * window], universe, max(1, window // 32), window, 8, run)
+    epoch, seen = max(1, window // 32), columns[:, : 2 * window]
+    aggregators = {name: make(seen, universe, epoch, window, 8, run) for name, make in (("ours", ours), ("PDCH", pdch))}
     for time in [window * i // 6 for i in range(1, 7)]:
-        estimates = {
-            "ours": aggregator.estimate(np.arange(universe), time).values,
-            "PDCH": pdch(columns, universe, max(1, window // 32), window, time, 8)[1],
-        }
-        for method, values in estimates.items():
+        for method, aggregator in aggregators.items():
+            values = aggregator.estimate(np.arange(universe), time).values
             row = measured(values, columns, window, time)
             for name, panel in panels.items():
                 panel.add(method, time, row[name])

@@ -17,15 +17,11 @@ panels = {
 }
 for epochs in chosen.choose((4, 8, 16, 32, 64), (8, 32)):
     epoch = window // epochs
-    aggregator = ours(columns[:, :window], universe, epoch, window, 8)
-    found = {
-        "ours": (aggregator.bytes_received, aggregator.estimate(np.arange(universe), window).values),
-        "PDCH": pdch(columns, universe, epoch, window, window, 8),
-    }
-    for method, (size, values) in found.items():
-        row = measured(values, columns, window, window)
+    for method, make in (("ours", ours), ("PDCH", pdch)):
+        aggregator = make(columns[:, :window], universe, epoch, window, 8)
+        row = measured(aggregator.estimate(np.arange(universe), window).values, columns, window, window)
         for name, panel in panels.items():
-            panel.add(method, size, row[name])
+            panel.add(method, aggregator.bytes_received, row[name])
 errors = panels["error"].curve("ours")[1]
 figure.says("increasing s does not always result in better accuracy", errors[-1] > 0.9 * errors.min())
 figure.says("PDCH is impractical", panels["recall"].mean("PDCH") < 0.2 < panels["recall"].mean("ours"))

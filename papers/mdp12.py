@@ -18,12 +18,11 @@ panels = {name: figure.panel(name, "step", name) for name in ("recall", "precisi
 times = [steps * i // 6 for i in chosen.choose(range(1, 7), (1, 3, 6))]
 rows: dict[tuple[str, int], list[dict[str, float]]] = {}
 for run in range(chosen.choose(5, 1)):
-    ours = {"ours": named(columns, epochs, width, run), "ours, no samples": named(columns, epochs, width, run, 0)}
+    heard = {"ours": named(columns, epochs, width, run), "ours, no samples": named(columns, epochs, width, run, 0)}
+    heard["PDCH"] = NamedPdch(columns, epochs, width, run)
     for time in times:
-        answers = {method: aggregator.at(time) for method, aggregator in ours.items()}
-        answers["PDCH"] = NamedPdch(columns, epochs, time, width)
-        for method, asked in answers.items():
-            rows.setdefault((method, time), []).append(names_measured(asked, columns, time))
+        for method, aggregator in heard.items():
+            rows.setdefault((method, time), []).append(names_measured(aggregator.at(time), columns, time))
 for (method, time), found in rows.items():
     for name, panel in panels.items():
         panel.add(method, time, [row[name] for row in found])

@@ -1,7 +1,8 @@
 """What Figures 10 to 13 of [MDP] share: 100 parties with an item a step, counts in a window, ours beside PDCH.
 
-PDCH keeps noisy Misra-Gries sketches of dyadic blocks; what is newer than the last whole epoch is missing. Only the
-blocks that a window needs are made here, and bytes are those of all blocks at the same rate.
+PDCH is `MergedMisraGriesStream`: noisy Misra-Gries sketches of dyadic blocks, with as many counters as ours has
+columns; what is newer than the last whole epoch is missing. It has less noise than Chan et al. say where a block has no
+more items, or the universe none, than there are counters.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from shared import Counts, heard, quality
+from shared import Counts, quality
 
 import discreet as dc
-from discreet.multiparty.epochs import block_cover, levels_for
 from discreet.multiparty.estimates import Estimates
 from discreet.multiparty.interval_questions import IntervalQuestions
+from discreet.multiparty.ordered import levels_of
 from discreet.noise import seeded_source
 
 MP = dc.multiparty
@@ -28,29 +29,24 @@ def columns_of(items: Counts) -> Counts:
     return np.random.default_rng(1).permutation(items)[: PARTIES * steps].reshape(PARTIES, steps)
 
 
-def ours(columns: Counts, universe: int, epoch: int, window: int, width: int, seed: int = 0):
+def heard(stream: Any, columns: Counts, seed: int = 0):
     """An aggregator that heard the whole stream."""
-    stream = MP.Stream(f"clicks {seed}", dc.Budget(EPSILON), universe, epoch_steps=epoch, window=window, columns=width)
     aggregator, source = stream.aggregator(), seeded_source(seed)
     for number in range(PARTIES):
         aggregator.receive(stream.party(number, source=source).feed(columns[number]))
     return aggregator
 
 
-def pdch(columns: Counts, universe: int, epoch: int, window: int, time: int, counters: int) -> tuple[float, Counts]:
-    """Bytes and estimates of the window that ends at a step."""
-    levels = levels_for(-(-window // epoch))
-    values, sent, covered = np.zeros(universe), 0.0, 0
-    first, last = max(0, time - window), time // epoch
-    for block in block_cover(-(-first // epoch), last, levels, lambda block: True, range(last)):
-        protocol = MP.MergedMisraGries(
-            f"{block}", dc.Budget(EPSILON / levels), universe, capacity=counters << block.level
-        )
-        aggregator = heard(protocol, columns[:, block.first * epoch : block.end * epoch])
-        values += aggregator.estimate(np.arange(universe)).values
-        sent += aggregator.bytes_received
-        covered += block.end - block.first
-    return sent * levels * last / max(1, covered), values
+def ours(columns: Counts, universe: int, epoch: int, window: int, width: int, seed: int = 0):
+    """Samples, and count sketches of blocks."""
+    own = {"epoch_steps": epoch, "window": window, "columns": width}
+    return heard(MP.Stream(f"clicks {seed}", dc.Budget(EPSILON), universe, **own), columns, seed)
+
+
+def pdch(columns: Counts, universe: int, epoch: int, window: int, counters: int, seed: int = 0):
+    """Misra-Gries sketches of blocks."""
+    own = {"epoch_steps": epoch, "window": window, "capacity": counters}
+    return heard(MP.MergedMisraGriesStream(f"clicks {seed}", dc.Budget(EPSILON), universe, **own), columns, seed)
 
 
 def measured(values: Counts, columns: Counts, window: int, time: int) -> dict[str, float]:
@@ -64,46 +60,55 @@ def measured(values: Counts, columns: Counts, window: int, time: int) -> dict[st
 
 
 def named(columns: Counts, epochs: int, width: int, seed: int = 0, samples: float = 0.5):
-    """An aggregator that heard the whole stream; six levels of 49 letters."""
-    steps, budget = columns.shape[1], dc.Budget(EPSILON)
+    """Ours with six levels of 49 letters."""
+    steps = columns.shape[1]
     own = {"epoch_steps": steps // epochs, "columns": width, "branching": 49, "sample_share": samples}
-    stream = MP.HierarchicalStream(f"names {seed}", budget, 49**6, horizon=steps, **own)
-    aggregator, source = stream.aggregator(), seeded_source(seed)
-    for number in range(PARTIES):
-        aggregator.receive(stream.party(number, source=source).feed(columns[number]))
-    return aggregator
+    stream = MP.HierarchicalStream(f"names {seed}", dc.Budget(EPSILON), 49**6, horizon=steps, **own)
+    return heard(stream, columns, seed)
 
 
-class NamedPdch(IntervalQuestions):
-    """PDCH with a Misra-Gries sketch for each level of letters: the blocks of all complete epochs up to a step."""
+class NamedPdch:
+    """PDCH with a stream of its own for each level of letters, which share the budget."""
 
-    def __init__(self, columns: Counts, epochs: int, time: int, counters: int) -> None:
-        epoch = columns.shape[1] // epochs
-        levels, self._total, self._blocks = levels_for(-(-columns.shape[1] // epoch)), PARTIES * time, []
-        covered = 0
-        for block in block_cover(0, time // epoch, levels, lambda block: True, range(time // epoch)):
-            options = {"capacity": counters << block.level}
-            protocol = MP.Hierarchy(f"{block}", dc.Budget(EPSILON / levels), 49**6, "MergedMisraGries", 49, options)
-            self._blocks.append(heard(protocol, columns[:, block.first * epoch : block.end * epoch]))
-            covered += block.end - block.first
-        sent = sum(aggregator.bytes_received for aggregator in self._blocks)
-        self.bytes = sent * levels * epochs / max(1, covered)
+    def __init__(self, columns: Counts, epochs: int, counters: int, seed: int = 0) -> None:
+        self.universe, steps = MP.Domain.of(49**6), columns.shape[1]
+        self.levels, self.streams = levels_of(self.universe, 49), []
+        own = {"epoch_steps": steps // epochs, "horizon": steps, "capacity": counters}
+        budget = dc.Budget(EPSILON / len(self.levels))
+        for level in range(len(self.levels)):
+            stream = MP.MergedMisraGriesStream(f"names {seed} {level}", budget, self.levels.count(level), **own)
+            nodes = self.levels.nodes(columns.astype(np.uint64), level).astype(np.int64)
+            self.streams.append(heard(stream, nodes, seed))
+
+    @property
+    def bytes_received(self) -> int:
+        return sum(aggregator.bytes_received for aggregator in self.streams)
+
+    def at(self, time: int) -> IntervalQuestions:
+        return _NamedMoment(self, time)
+
+
+class _NamedMoment(IntervalQuestions):
+    """Names since the beginning. What may be left out is not counted: else every interval would have to be followed."""
+
+    def __init__(self, streams: NamedPdch, time: int) -> None:
+        self._streams, self._time = streams, time
 
     @property
     def total(self) -> float:
-        return self._total
+        return PARTIES * self._time
 
     @property
     def guarantee(self) -> Any:
-        return self._blocks[0].guarantee
+        return self._streams.streams[0].guarantee
 
     @property
     def _ordered(self) -> Any:
-        return self._blocks[0]._ordered
+        return self._streams.universe, self._streams.levels
 
     def interval_counts(self, level: int, intervals: Any) -> Estimates:
-        parts = [aggregator.interval_counts(level, intervals) for aggregator in self._blocks]
-        return Estimates(sum(p.values for p in parts), sum(p.variances for p in parts), self.guarantee)
+        found = self._streams.streams[level].estimate(np.asarray(intervals, np.int64), self._time)
+        return Estimates(found.values, found.variances, self.guarantee)
 
 
 def names_measured(answers: IntervalQuestions, columns: Counts, time: int) -> dict[str, float]:

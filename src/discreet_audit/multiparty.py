@@ -30,7 +30,7 @@ from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource, WeakenedSource
 from discreet_audit.statistical import ScoredPair, measure
 
-__all__ = ["MessageAudit", "an_item_replaced", "speaking"]
+__all__ = ["MessageAudit", "OnlyThere", "an_item_replaced", "speaking"]
 
 _SLACK = 1 + 1e-9  # of doubles, for losses that are met exactly
 Laws = Callable[[Any, Effort], Iterator[Finding]]
@@ -206,7 +206,7 @@ def _nonzero(self: Any, items: Any, source: RandomSource, speak: Speak) -> bytes
     return speak(items, ScriptedSource(each=noise))
 
 
-class _OnlyThere(WeakenedSource):
+class OnlyThere(WeakenedSource):
     """No item passes a cut but those that are there."""
 
     def discrete_laplace_exceedances(self, trials: Any, scale: Any, minimum: Any, size: Any = None) -> Any:
@@ -277,7 +277,7 @@ def _separation_twins(protocol: Any) -> Sequence[Twin]:
 def _entries_twins(protocol: Any) -> Sequence[Twin]:
     removed = _scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
     what = "no noise on the other items of the universe"
-    there = speaking(protocol, what, lambda self, items, source, speak: speak(items, _OnlyThere(source)))
+    there = speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
     return _half(protocol), removed, there
 
 

@@ -25,13 +25,14 @@ from discreet.multiparty import (
     HierarchicalStream,
     Hierarchy,
     IndependentSketches,
+    MergedMisraGriesStream,
     MergedSketch,
     Stream,
     Strings,
 )
 from discreet.multiparty.hierarchy import LevelProtocol
 from discreet.multiparty.messages import pack_parts, unpack_parts
-from discreet.multiparty.seam import Packet, StreamParty
+from discreet.multiparty.seam import BlockStream, Packet, StreamParty
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy import Budget
 from discreet_audit.exact import OutputLaw, ratio_loss, worst_pair
@@ -62,6 +63,10 @@ class _Chosen(ScriptedSource):
         self.kept, self.keeps, self.rate = kept, list[float](), rate
         self.samples: list[tuple[Fraction, int]] = []
 
+    def cells(self, stream: Any, packet: Packet) -> npt.NDArray[np.int64]:
+        """Everything that noise was added to, without it."""
+        return np.concatenate([np.zeros(0, np.int64), *packet.blocks.values()])
+
     def bernoulli(self, probability: Any, size: Any = None) -> Any:
         """Yes, for a probability of at most 1/2 (a sample); as told for a larger one (an answer that is kept)."""
         value = 1
@@ -75,7 +80,32 @@ class _Chosen(ScriptedSource):
     @property
     def scales(self) -> npt.NDArray[np.float64]:
         """Of every noise that was drawn."""
-        return np.concatenate([np.full(d.size or 1, float(d.scale)) for d in self.draws if d.law == "laplace"])
+        return np.concatenate(
+            [np.full(1 if d.size is None else d.size, float(d.scale)) for d in self.draws if d.law == "laplace"]
+        )
+
+
+class _Lifted(_Chosen):
+    """The same for counters above a cut: noise that lifts what is stored over it, and none of the other items."""
+
+    def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
+        """40 scales: above the cut of any universe, and below what is cut off."""
+        self._given("laplace", scale, size)
+        return np.full(size, math.ceil(40 * Fraction(scale)), np.int64)
+
+    def discrete_laplace_exceedances(self, trials: Any, scale: Any, minimum: Any, size: Any = None) -> Any:
+        """None; that so many had noise of this scale is written down."""
+        self._given("laplace", scale, trials)
+        return 0
+
+    def cells(self, stream: Any, packet: Packet) -> npt.NDArray[np.int64]:
+        """The counter of every item of the universe, block by block."""
+        found = [np.zeros(0, np.int64)]
+        for block, (places, counters) in packet.blocks.items():
+            dense = np.zeros(stream.universe.size, np.int64)
+            dense[places] = counters - math.ceil(40 * stream.shape.scale(block))
+            found.append(dense)
+        return np.concatenate(found)
 
 
 @dataclass(frozen=True)
@@ -105,23 +135,23 @@ def loss_between(first: Transcript, second: Transcript) -> float:
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 
-def _steps(stream: Stream) -> int:
+def _steps(stream: BlockStream) -> int:
     """As many steps as the largest block has, so that a block of every level ends; or a phase of two levels has."""
     return stream.epoch_steps << (3 if stream.doubling else stream.levels - 1)
 
 
-def _levels(stream: Stream, steps: int) -> int:
+def _levels(stream: BlockStream, steps: int) -> int:
     """How many levels there are after so many."""
     return stream.shape.levels(steps // stream.epoch_steps - 1)
 
 
-def _places(stream: Stream) -> tuple[int, int, int]:
+def _places(stream: BlockStream) -> tuple[int, int, int]:
     """Of three items that lie in different intervals of every level, if there are intervals."""
     size = stream.universe.size if stream.tracks > 1 else None
     return (0, 1, 2) if size is None else (0, size // 2, size - 1)
 
 
-def _items(stream: Stream, places: Iterable[int]) -> list[Any]:
+def _items(stream: BlockStream, places: Iterable[int]) -> list[Any]:
     """Items of the universe by numbers, which go round if it is small."""
     domain: Any = stream.domain
     if domain.size is not None:
@@ -130,7 +160,7 @@ def _items(stream: Stream, places: Iterable[int]) -> list[Any]:
     return [made(int(place)) for place in places]
 
 
-def _sent(stream: Stream, items: Sequence[Any], source: RandomSource, number: int = 0) -> Packet:
+def _sent(stream: BlockStream, items: Sequence[Any], source: RandomSource, number: int = 0) -> Packet:
     """What is told about these steps; nothing, if no message is sent."""
     message = stream.party(number, source=source).feed(list(items))
     if message is None:
@@ -142,36 +172,48 @@ def _cells(packet: Packet) -> npt.NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *packet.blocks.values()])
 
 
-def stream_transcript(stream: Stream, items: Sequence[Any]) -> Transcript:
+def stream_transcript(stream: BlockStream, items: Sequence[Any]) -> Transcript:
     """The law of everything that is sent about these steps, one item or None each."""
-    chances = np.zeros(0)
-    for kept, coin in itertools.product((0, 1), (0, 1)):
-        source = _Chosen([kept], coin, stream.sample_rate)
+    chances, kind = np.zeros(0), _Lifted if isinstance(stream, MergedMisraGriesStream) else _Chosen
+    for kept, coin in itertools.product((0, 1), (0, 1)) if stream.samples else ((1, 0),):
+        source = kind([kept], coin, stream.sample_rate)
         packet = _sent(stream, items, source)
         keep = source.keeps[0] if source.keeps else 1.0
         weight = (keep if kept else 1 - keep) / 2
         chances = (chances if len(chances) else np.zeros(len(packet.answers))) + weight * packet.answers
     # Which steps are sampled has the same law if the same coins are tossed for all of them.
     public = (packet.after, packet.to, packet.steps.tolist(), [*packet.blocks], source.samples)
-    return Transcript(public, _cells(packet), source.scales, chances)
+    return Transcript(public, source.cells(stream, packet), source.scales, chances)
 
 
-def _neighbouring(stream: Stream, effort: Effort) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Streams that differ in one step: all of them if they are short, else changes of a few steps of two of them."""
+def _neighbouring(stream: BlockStream, effort: Effort) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Streams that differ in one step: all of them if they are short, else changes of a few steps of two of them.
+
+    What a step moves in the counters of Misra-Gries depends on all others: there all of up to 256, or random ones.
+    """
     steps, values = _steps(stream), [None, *dict.fromkeys(_items(stream, _places(stream)))]
-    if steps <= 2 + effort.length:
+    counters = isinstance(stream, MergedMisraGriesStream)
+    if len(values) ** steps <= 256 * 4**effort.length if counters else steps <= 2 + effort.length:
         for given in itertools.product(values, repeat=steps):
             for at, value in itertools.product(range(steps), values):
                 if value != given[at]:
                     yield given, (*given[:at], value, *given[at + 1 :])
         return
+    if counters:
+        generator = np.random.default_rng(1)
+        for _ in range(effort.released_pairs // 2):
+            one = [values[place] for place in generator.integers(len(values), size=steps)]
+            for value in values:
+                two, at = list(one), int(generator.integers(steps))
+                two[at] = value
+                yield tuple(one), tuple(two)
     for rest, at in itertools.product(values[:2], sorted({0, steps // 2, steps - 1})):
         for one, two in itertools.permutations(values, 2):
             before, after = (rest,) * at, (rest,) * (steps - at - 1)
             yield (*before, one, *after), (*before, two, *after)
 
 
-def stream_loss(stream: Stream, effort: Effort = QUICK) -> tuple[float, int]:
+def stream_loss(stream: BlockStream, effort: Effort = QUICK) -> tuple[float, int]:
     """The largest loss of all messages about one step, and how many pairs of streams were tried."""
     return worst_pair(_neighbouring(stream, effort), partial(stream_transcript, stream), loss_between)
 
@@ -179,18 +221,18 @@ def stream_loss(stream: Stream, effort: Effort = QUICK) -> tuple[float, int]:
 class StreamAudit:
     """The four checks of a `Stream`."""
 
-    def structure(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
+    def structure(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
         """As many levels are sent as the budget is split over."""
         levels = {level for level, _ in self._copies(stream)}
         claimed = _levels(stream, self._run(stream))
         yield Finding("structure", "levels that are sent", "levels", claimed, len(levels), 1)
 
     @staticmethod
-    def _run(stream: Stream) -> int:
+    def _run(stream: BlockStream) -> int:
         """How many steps are run through."""
         return min(2 * _steps(stream), stream.last_step)
 
-    def _copies(self, stream: Stream) -> dict[tuple[int, int], int]:
+    def _copies(self, stream: BlockStream) -> dict[tuple[int, int], int]:
         """In how many blocks of a level the steps of an epoch were sent, by a party that restarts each time."""
         if _steps(stream) > _LONGEST:
             raise ParameterError(f"the audit runs streams whose largest block has at most {_LONGEST} steps")
@@ -205,32 +247,34 @@ class StreamAudit:
             party = stream.restore_party(party.to_bytes())
         return often
 
-    def exact(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
+    def exact(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
         """All that is sent until a block of every level has ended, which each step is in once."""
         copies = max(self._copies(stream).values())
         yield Finding("exact", "blocks of a level that hold the same step", "blocks", 1, copies, 1)
         worst, pairs = stream_loss(stream, effort)
         yield Finding("exact", "all messages about one step", "epsilon", stream.epsilon * _SLACK, worst, pairs)
 
-    def statistical(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the cells and the answer of the first step."""
         rest = [None] * (min(_steps(stream), 64) - 1)
         one, two = ([item, *rest] for item in _items(stream, _places(stream)[:2]))
         laws = [stream_transcript(stream, given) for given in (one, two)]
-        size = len(laws[0].cells)
 
         def score(packet: Packet) -> float:
-            cells = _cells(packet)[:size]
-            far = [np.sum(np.abs(cells - law.cells[: len(cells)]) / law.scales[: len(cells)]) for law in laws]
             answer = 0.0
             if len(packet.steps) and packet.steps[0] == 1:
                 chances = [law.chances[0] if packet.answers[0] else 1 - law.chances[0] for law in laws]
                 answer = math.log(chances[0] / chances[1])
-            return float(far[1] - far[0]) + answer
+            return float(self.likelihood(stream, packet, laws[0]) - self.likelihood(stream, packet, laws[1])) + answer
 
         yield an_item_replaced(
             lambda given: _sent(stream, given, system_source()), one, two, score, stream.epsilon, effort
         )
+
+    def likelihood(self, stream: Any, packet: Packet, law: Transcript) -> float:
+        """The logarithm of the probability of what is told of blocks, up to what all laws share."""
+        cells = _cells(packet)[: len(law.cells)]
+        return -float(np.sum(np.abs(cells - law.cells[: len(cells)]) / law.scales[: len(cells)]))
 
     def coupled(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
         """Equal randomness: how far one item moves the cells of all levels together."""
@@ -245,26 +289,28 @@ class StreamAudit:
         claimed = 2 * stream.rows * stream.tracks * _levels(stream, max(steps, stream.epoch_steps))
         yield Finding("coupled", "cells that one item moves", "sensitivity", claimed, most, pairs)
 
-    def twins(self, stream: Stream) -> Sequence[Twin]:
+    def twins(self, stream: BlockStream) -> Sequence[Twin]:
         """Less noise, a budget that is not split, samples of items, and a party that goes back."""
         states: list[bytes] = []
 
         def older(self: Any, data: bytes) -> StreamParty:
             states.append(data)
-            return Stream.restore_party(self, states[max(0, len(states) - 2)])
+            return BlockStream.restore_party(self, states[max(0, len(states) - 2)])
 
         def less(name: str, epsilon_level: Any) -> Twin:
             return twin(stream, name, epsilon_level=property(epsilon_level))
 
         eager = {"party": lambda self, number, start=0, source=None: _EagerParty(self, number, start, source)}
-        twins = [twin(stream, "half the noise on cells", scale=property(lambda self: self.rows / self.epsilon_level))]
+        right: Any = type(stream)
+        half = property(lambda self: right.scale.fget(self) / 2)
+        twins = [twin(stream, "half the noise on cells", scale=half)]
         if stream.samples:
             twins.append(twin(stream, "items sampled, not steps", **eager))
         twins.append(twin(stream, "a restart from a state older than the last message", restore_party=older))
         left = Fraction(stream.epsilon) - stream.epsilon_sample
         if stream.doubling:
-            first = property(lambda self: replace(right, scales=right.scales[:1] * len(right.scales)))
-            right = stream.shape
+            first = property(lambda self: replace(shape, scales=shape.scales[:1] * len(shape.scales)))
+            shape = stream.shape
             twins.append(twin(stream, "the noise of the first phase in all of them", shape=first))
         elif stream.levels > 1:
             twins.append(less("budget not split over the levels", lambda self: Fraction(self.epsilon)))

@@ -28,6 +28,7 @@ _ROWS = (
     "pan",
     "multiparty",
     "multiparty_transcripts",
+    "multiparty_counter_streams",
     "shuffled",
     "samplers",
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from discreet import Budget
-from discreet.multiparty import HierarchicalStream, Stream, protocol_from_dict
+from discreet.multiparty import HierarchicalStream, MergedMisraGriesStream, Stream, protocol_from_dict
 from discreet.noise import seeded_source
 
 HERE = Path(__file__).parent / "multiparty"
@@ -19,6 +19,9 @@ WRITTEN = {
     "stream-any-length": lambda: Stream("golden", Budget(2.0), 5, epoch_steps=3, columns=4),
     "hierarchical-stream": lambda: HierarchicalStream(
         "golden", Budget(2.0), 50, epoch_steps=5, horizon=40, columns=3, branching=4
+    ),
+    "misra-gries-stream": lambda: MergedMisraGriesStream(
+        "golden", Budget(20.0), 5, epoch_steps=3, window=20, capacity=2, sample_share=0.25
     ),
 }
 

@@ -28,8 +28,8 @@ __all__ = ["HasParts", "HeavyItems", "IntervalQuestions", "Quantile", "sum_of_pa
 class HeavyItems:
     """The items whose estimated counts reach the threshold, largest first.
 
-    `complete` is False when items may be missing, as the threshold is within the noise: more intervals looked heavy than
-    were followed, or parties may have left out as much.
+    `complete` is False when items may be missing, as the threshold is within the noise: more intervals looked heavy
+    than were followed, or parties may have left out as much.
     """
 
     items: list[Any]
@@ -148,7 +148,9 @@ class IntervalQuestions(HasParts):
                 nodes = np.sort(nodes[kept])
         order = np.argsort(-counts.values, kind="stable")
         order = order[counts.values[order] >= threshold]
-        chosen = Estimates(counts.values[order], counts.variances[order], self.guarantee, counts.shortfall, counts.excess)
+        chosen = Estimates(
+            counts.values[order], counts.variances[order], self.guarantee, counts.shortfall, counts.excess
+        )
         return HeavyItems(universe.items(nodes[order]), chosen, threshold, complete)
 
     # ---- quantiles -------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -99,8 +99,8 @@ class MergedMisraGriesStream(BlockStream):
 
     Unit: the item of one party at one step is replaced by another, or by nothing. Guarantee: pure epsilon for all that
         a party ever sends.
-    Noise: discrete Laplace of scale (k + 1) levels/epsilon on every item, k the counters of a block; of 2 levels/epsilon
-        if there are as many as steps in the block, or as items in the universe.
+    Noise: discrete Laplace of scale (k + 1) levels/epsilon on every item, k the counters of a block; of scale
+        2 levels/epsilon if there are as many as steps in the block, or as items in the universe.
     Estimate: the sum of what was sent of the blocks that cover the time. Biased: of every party and block up to
         steps/(k + 1) and the cut are left out.
     Chan, Li, Shi, Xu (2012), with which [MDP] section 5 compares streams (PDCH).
@@ -177,7 +177,7 @@ class MergedMisraGriesStream(BlockStream):
     # ---- the sketch of a block -------------------------------------------------------------------------------------
 
     def summary(self, number: int, block: Block, track: int) -> MisraGries:
-        """An empty sketch of a party's block. NOT PRIVATE. The seed breaks ties, and depends on nothing that arrives."""
+        """An empty sketch of a party's block. NOT PRIVATE. The seed breaks ties, and depends on no item."""
         return MisraGries(self.counters(block.level), seed=self.block_seed(number, block, track))
 
     def read_summary(self, data: bytes) -> MisraGries:

@@ -99,8 +99,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class Packet:
-    """One message, read; `answers` are the bits for `steps`, in their order, and `blocks` what the stream tells of each:
-    the noisy cells of its sketches, or the noisy counters of items that pass a cut."""
+    """One message, read; `answers` are the bits for `steps`, in their order.
+
+    `blocks` has what is told of each: the noisy cells of its sketches, or the noisy counters that pass a cut.
+    """
 
     after: int
     to: int

@@ -292,7 +292,9 @@ def test_a_cell_is_bound_by_its_own_level(columns):
             for sign in (1, -1):
                 forged = cells.copy()
                 forged[0] = sign * value
-                payload = write_packet(Packet(**{**packet.__dict__, "blocks": {**packet.blocks, block: forged}}), stream.shape)
+                payload = write_packet(
+                    Packet(**{**packet.__dict__, "blocks": {**packet.blocks, block: forged}}), stream.shape
+                )
                 if fits:
                     assert read_packet(payload, stream.shape).blocks[block][0] == sign * value
                 else:
