@@ -328,6 +328,30 @@ def test_rectangles_through_files(party, tmp_path, monkeypatch):
             party("round", "x.json", "--round-id", "a", "--epsilon", 1, *wrong)
 
 
+def test_misra_gries_over_a_stream_through_files(party, places):
+    """At this epsilon there is no noise but with a probability below e^-100, and counters are exact."""
+    stream = ["--protocol", "MergedMisraGriesStream", "--option", "window=300", "--option", "epoch_steps=50"]
+    given = ["--round-id", "a", "--epsilon", 1e6, "--universe", 1000, *stream]
+    party("round", "r.json", *given)
+    for number in range(2):
+        files = [f"{number}.csv", "-o", f"{number}.msg", "--state", f"{number}.state", "-q"]
+        party("encode", "--round", "r.json", "--party", number, *files)
+    asked = ["aggregate", "--round", "r.json", "0.msg", "1.msg", "--share", 0.1, "--time", 350]
+    shown = json.loads(party(*asked, "--format", "json"))
+    items = np.concatenate([places[50:350], places[450:750]])
+    assert (shown["since"], shown["time"], shown["coverage"]) == (50, 350, {"0": 1.0, "1": 1.0})
+    counts = {row["item"]: row["count"] for row in shown["heavy_hitters"]}
+    assert counts == {item: np.sum(items == item) for item in range(1000) if np.sum(items == item) >= 60}
+    assert shown["complete"]
+    assert "Steps 51 to 350." in party(*asked)
+    assert json.loads(party(*asked[:-4], "--item", 1, "--format", "json"))["estimates"][0]["count"] > 100
+    with pytest.raises(dc.ParameterError):
+        party(*asked, "--quantile", 0.5)
+    with pytest.raises(dc.ParameterError):
+        party("round", "x.json", *given, "--levels")
+    assert not Path("x.json").exists()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -36,7 +36,7 @@ def test_no_block_tells_more_than_epsilon(size, steps, capacity):
 
 @pytest.mark.parametrize(("k", "universe", "steps"), [(1, 3, 3), (2, 4, 4), (3, 4, 4), (4, 4, 4), (3, 5, 3)])
 def test_what_one_step_moves_in_a_block(k, universe, steps):
-    """All streams of a block, nothing among their items, through the kernel: l1 is `sensitivity` at most, and is met."""
+    """All streams of a block, nothing among their items, through the kernel: l1 is at most `sensitivity`, and is it."""
     stream = MergedMisraGriesStream("r", dc.Budget(1.0), universe, epoch_steps=steps, horizon=steps, capacity=k)
 
     def counters(given):
