@@ -1,8 +1,7 @@
-"""Continual releases: error over time of the counters, Figure 3 of [CO], and unknown domains.
+"""Continual releases: error over time of the counters, and unknown domains. The figures of [CO] are in `papers/`.
 
 python benchmarks/continual.py counters [--runs 200] [--plot out.png]
 python benchmarks/continual.py ratio [--runs 4000]     (default counter against the binary tree at T = 2^16)
-python benchmarks/continual.py figure3 [--trials 60] [--plot out.png]
 python benchmarks/continual.py discover [--trials 3]   (when an item is first published, T = 2^14)
 python benchmarks/continual.py unknown FILE      (space-separated items, one basket a line: kosarak)
 python benchmarks/continual.py people FILE [--ticks 12]   (tabs: user, item in any order of rows: lastfm)
@@ -82,51 +81,6 @@ def ratio(arguments: argparse.Namespace) -> None:
               f"{measured[name][0]:.3f}; largest of all ticks' measured {measured[name][1]:.3f}")  # fmt: skip
     both = zip(measured["default"], measured["binary tree"], strict=True)
     print("ratio at the worst tick and of the largest:", *(f"{ours / theirs:.3f}" for ours, theirs in both))
-
-
-def figure3(arguments: argparse.Namespace) -> None:
-    """Mean |noisy count of the chosen item - largest true count| over ticks; Zipf, d = 100, T = 1000, rho = 1/2.
-
-    The schemes alone, fed with counts: what a `Histogram` adds is reading events and sorting what is published.
-    """
-    d, horizon = 100, 1000
-    weights = 1.0 / np.arange(1, d + 1)
-    weights /= weights.sum()
-    budget, domain = dc.Budget.zcdp(RHO), list(range(d))
-    settings: dict[str, dict[str, object]] = {
-        "KnownBase (D = d)": {"max_items_per_event": d, "mechanism": "tree", "k": 1},
-        "factorised (D = d)": {"max_items_per_event": d, "mechanism": "factorised", "k": 1},
-        "MetaAlgo": {"k": 1, "mechanism": "meta"},
-    }
-    for switches, margins in ((1, (0, 100)), (5, (0, 100, 200)), (20, (0, 200, 400))):
-        for margin in margins:
-            settings[f"sparseGumb s={switches} eta={margin}"] = {
-                "k": 1, "mechanism": "sparse", "switches": switches, "margin": margin,
-            }  # fmt: skip
-    curves = {}
-    print(f"{arguments.trials} trials")
-    print(f"{'mechanism':26} {'mean error':>10} {'+-':>5} {'t=100':>8} {'t=500':>8} {'t=1000':>8}")
-    for name, options in settings.items():
-        errors = np.zeros((arguments.trials, horizon))
-        template = dc.continual.Histogram(horizon, budget, domain, **options)  # type: ignore[arg-type]
-        for trial in range(arguments.trials):
-            items = np.random.default_rng(trial).choice(d, horizon, p=weights)
-            scheme, source = template.make_scheme(), seeded_source(trial)
-            counts, largest = np.zeros(d, np.int64), 0
-            for t, item in enumerate(items.tolist()):
-                added = np.zeros(d, np.int64)
-                added[item] = 1
-                counts += added
-                largest = max(largest, int(counts[item]))
-                where, noisy = scheme.step(counts, added, t + 1, lambda: np.arange(d), source)
-                errors[trial, t] = abs(int(noisy.max()) - largest) if len(where) else largest
-        mean = errors.mean(axis=0)
-        curves[name] = (list(range(1, horizon + 1)), mean.tolist())
-        at = "".join(f" {mean[t - 1]:>8.1f}" for t in (100, 500, 1000))
-        spread = errors.mean(axis=1).std() / math.sqrt(arguments.trials)
-        print(f"{name:26} {mean.mean():>10.1f} {spread:>5.1f}{at}", flush=True)
-    if arguments.plot:
-        _plot(curves, "tick", "mean error of the top count", arguments.plot)
 
 
 def discover(arguments: argparse.Namespace) -> None:
@@ -300,7 +254,7 @@ def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for function in (counters, ratio, figure3, discover, unknown, people, speed, late):
+    for function in (counters, ratio, discover, unknown, people, speed, late):
         command = commands.add_parser(function.__name__)
         command.set_defaults(function=function)
         command.add_argument("--plot")

@@ -1,10 +1,9 @@
 """[MDP] Figure 12: accuracy over time on names (AOL, 49^6 of them), full stream; 100 parties, epsilon 4, share 0.005.
 
 The paper says: PDCH's noise is larger than the real counts, so it is impractical; ours finds what is heavy. Agrees.
-Differs: early, where the threshold is no more than the noise, ours lists thousands of rare names (1,575 after a sixth
-of the stream, against 100 parties' noise and samples that stand for 147 steps each). Without samples (Corollary 1),
-which the paper has for one party only, it lists far fewer: the blocks have the whole budget, and 1 step in 128 is
-missing.
+Differs: early, where the threshold is no more than the noise, ours lists thousands of rare names (100 parties' noise,
+and samples that stand for 147 steps each). Without samples (Corollary 1), which the paper has for one party only, it
+lists few from a third of the stream on: the blocks have the whole budget, and 1 step in 128 is missing.
 """
 
 from mdp_streams import PARTIES, NamedPdch, columns_of, named, names_measured

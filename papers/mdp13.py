@@ -1,8 +1,8 @@
 """[MDP] Figure 13: accuracy against bytes on names (AOL, 49^6 of them), at the end of a full stream.
 
 The paper says: a larger s does not always help ours, as more epochs mean more noise, and PDCH is impractical. Agrees:
-recall and precision go up and down by a name of 15. (The mean error of what is found still falls, by a third for twelve
-times the bytes: a sketch has 8 columns for every epoch, so more epochs are fewer collisions.)
+recall and precision go up and down by a name or two of 15. (The mean error of what is found still falls, by a third for
+sixty times the bytes and not steadily: a sketch has 8 columns for every epoch, so more epochs are fewer collisions.)
 """
 
 import numpy as np
