@@ -70,6 +70,91 @@ def test_of_a_person_with_many_items_256_take_part(spark):
         assert len(people.discovery_weights(256)) == 256
 
 
+def test_a_crowd_ends_where_the_hash_changes(monkeypatch):
+    """All rows of a person are in one crowd, people with one hash stay two, and a person of many rows takes no memory.
+
+    Crowds of 4 rows or more, from batches of 3; one person has 40 rows in the middle, with two items.
+    """
+    import pyarrow as pa
+
+    from discreet.engines import _spark_people_tasks as tasks
+
+    monkeypatch.setattr(tasks, "_ROWS", 4)
+    rows = [(1, "a", "x"), (1, "b", "x"), (1, "a", "y"), (2, "c", "x"), (2, "c", "x"), (3, "d", "z")]
+    rows += [(4, "long", f"i{i % 2}") for i in range(40)] + [(5, "e", "x"), (6, "f", "x"), (6, "f", "y")]
+    table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(("h", "u", "i"))})
+    largest, add = [], tasks._Crowd.add
+
+    def added(self, batch):
+        add(self, batch)
+        largest.append(sum(len(pairs) for pairs, _ in self._parts))
+
+    monkeypatch.setattr(tasks._Crowd, "add", added)
+    crowds = [list(tasks.Crowds("error", True)(iter(table.to_batches(size)))) for size in (1, 3, 49)]
+    assert [len(found) for found in crowds] == [3, 3, 1]
+    assert max(largest) <= 11
+    lists = {}
+    for _, user, item in rows:
+        lists.setdefault(user, []).append(item)
+    plain = ListedPeople(lists.values(), rows=True)
+    plain_items = plain.items(np.arange(len(plain.discovery_weights(256)))).to_pylist()
+    for found in crowds:
+        weights, squared = {}, []
+        for batch in tasks.FindWeights(True, 7, 256, pa.large_string())(iter(found)):
+            for item, weight in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                weights[item] = weights.get(item, 0) + weight
+        assert weights == dict(zip(plain_items, plain.discovery_weights(256).tolist(), strict=True))
+        items, factors = pa.array(["x", "i0"], pa.large_string()), np.array([3, 5], np.int64)
+        for batch in tasks.FindLengths(True, items, factors)(iter(found)):
+            values, people = (column.to_pylist() for column in batch.columns)
+            squared += [value for value, times in zip(values, people, strict=True) for _ in range(times)]
+        # a, b, e, f have x once, c twice; the long one has i0 twenty times.
+        assert sorted(squared) == [9.0, 9.0, 9.0, 9.0, 36.0, 10_000.0]
+    with_null = pa.table({"h": [1, 2], "u": ["a", None], "i": ["x", "y"]}).to_batches()
+    at_a_cut = pa.table({"h": [1] * 5 + [2], "u": ["a"] * 6, "i": ["x"] * 4 + [None, "x"]}).to_batches(2)
+    for given in (with_null, at_a_cut):
+        refused = list(tasks.Crowds("error", False)(iter(given)))
+        said = list(tasks.FindWeights(False, 7, 256, pa.large_string())(iter(refused)))
+        assert said[-1].column("item").to_pylist() == [None]
+    (kept,) = tasks.Crowds("skip", False)(iter(with_null))
+    (said,) = tasks.FindWeights(False, 7, 256, pa.large_string())(iter([kept]))
+    assert said.column("item").to_pylist() == ["x"]
+
+
+def test_a_crowd_that_splits_a_person_is_noticed(monkeypatch):
+    """The sabotaged twin: crowds that end after so many rows, whoever has them, give a person two vectors."""
+    import pyarrow as pa
+
+    from discreet.engines import _spark_people_tasks as tasks
+
+    monkeypatch.setattr(tasks, "_ROWS", 4)
+    table = pa.table({"h": [1] * 8, "u": ["a"] * 8, "i": [f"i{i}" for i in range(8)]})
+    split = table.set_column(0, "h", pa.array([1] * 4 + [2] * 4))
+    weights = []
+    for given in (table, split):
+        crowds = tasks.Crowds("error", False)(iter(given.to_batches(2)))
+        looks = tasks.FindWeights(False, 7, 256, pa.large_string())(crowds)
+        weights.append(sum(sum(batch.column("weight").to_pylist()) for batch in looks) / 2**24)
+    assert weights[0] == pytest.approx(np.sqrt(8), rel=1e-6)
+    assert weights[1] > 1.4 * weights[0] - 1e-3
+
+
+def test_whose_a_row_is_may_be_of_any_type(spark):
+    """Dates, fractions and pairs as well; and rows that cannot be items are left out, each by itself."""
+    frame = spark.range(300).selectExpr(
+        "date_add(date'2020-01-01', cast(id % 100 as int)) as day", "id % 100 + 0.5D as number",
+        "named_struct('a', id % 100, 'b', 'x') as pair", "cast(array(X'FF', X'61', X'62')[id % 3] as string) as item",
+    )  # fmt: skip
+    for user in ("day", "number", "pair"):
+        release = dc.engines.spark.top_k(frame, "item", 5, dc.Budget(60.0, 1e-6), user=user)
+        assert {*release.items} == {"a", "b"}
+        assert release.counts.tolist() == pytest.approx([100, 100], abs=12)
+    with pytest.raises(dc.ParameterError, match="collation"):
+        dc.engines.spark.top_k(
+            frame.selectExpr("item", "item collate UTF8_LCASE as who"), "item", 5, BUDGET, user="who"
+        )
+
+
 def test_what_is_refused(spark):
     frame = spark.createDataFrame([("a", "x"), (None, "y")], "visitor string, url string")
     with pytest.raises(dc.DataError, match="nulls"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ MOST_TOGETHER = 2**22  # counters that one task adds up: about 200 MB
 MOST_ON_DRIVER = 2**24  # counters that the driver has by default: 128 MB, without their items
 LEAST_COUNTERS = 4096  # of a sketch by default, however many there are
 SLACK = 1.1  # how much more frequent an item may have to be for the plan that moves less
-SHUFFLE_LIMIT = 2**40
+SHUFFLE_LIMIT = 2**37  # bytes of a partition: 20 minutes of a disk with 100 MB a second
 CONFIDENCE = 0.95
 
 
@@ -36,7 +37,8 @@ class SparkPlan:
         published_from: With probability 0.95 every item that occurs at least this often is published. In the shuffle
             plan for shards of equal length.
         bytes_moved: About what goes over the network at most, before compression; None if the shuffle plan's length is
-            unknown. The shuffle plan counts before it moves, so frequent items move a few times and not in every row.
+            unknown. The shuffle plan counts before it moves, so frequent items move a few times and not in every row;
+            if no item came twice, every row would move twice: to be counted, and to its shard.
         because: Why this plan.
     """
 
@@ -97,7 +99,7 @@ def spark_plans(
 
     counters = size(OffsetRelease, each, most=MOST_ON_DRIVER)
     sharded = ShardedOffsetRelease(budget, counters, partitions, unit)
-    shuffle = row("shuffle", sharded, counters, each, None if length is None else length * ROW_BYTES)
+    shuffle = row("shuffle", sharded, counters, each, None if length is None else 2 * length * ROW_BYTES)
     merges: list[Mechanism] = []
     if users:
         merges.append(UserRelease(budget, size(UserRelease, length), unit, stream_length=length))
@@ -113,11 +115,13 @@ def spark_plans(
     return {"shuffle": shuffle, "merge": min(rows, key=lambda row: row.published_from)}
 
 
-def choose_plan(plan: str, plans: dict[str, SparkPlan], shuffle_limit: int = SHUFFLE_LIMIT) -> SparkPlan:
+def choose_plan(plan: str, plans: dict[str, SparkPlan], shuffle_limit: int | None = None) -> SparkPlan:
     """The plan that was asked for, or by the error of both and by what they move.
 
     The plan that publishes rarer items wins, with two exceptions in favour of moving less: the merge plan is taken if
-    its items need to be at most a tenth more frequent, or if the shuffle would move more than `shuffle_limit` bytes.
+    its items need to be at most a tenth more frequent, or if the shuffle could move more than `shuffle_limit` bytes, by
+    default 128 GiB a partition. Reading and moving both grow with the rows of a partition, so that the length alone
+    speaks for neither plan; but disks have an end. All of it is public: no size or estimate of the data is asked for.
     """
     from dataclasses import replace
 
@@ -126,6 +130,7 @@ def choose_plan(plan: str, plans: dict[str, SparkPlan], shuffle_limit: int = SHU
     if plan != "auto":
         return plans[plan]
     shuffle, merge = plans["shuffle"], plans["merge"]
+    shuffle_limit = SHUFFLE_LIMIT * shuffle.partitions if shuffle_limit is None else shuffle_limit
     compared = (
         f"published from about {shuffle.published_from:,} events on by shuffle, {merge.published_from:,} by merge"
     )
@@ -135,6 +140,16 @@ def choose_plan(plan: str, plans: dict[str, SparkPlan], shuffle_limit: int = SHU
         moved = f"shuffle would move up to {shuffle.bytes_moved:,} bytes, merge {merge.bytes_moved:,}"
         return replace(merge, because=f"merge plan: {moved}; {compared}")
     return replace(shuffle, because=f"shuffle plan: {compared}")
+
+
+def secret_key() -> Any:
+    """A fresh key for the hashes of a query, as text.
+
+    Spark writes numbers into the code that it generates, and would compile and warm up anew for every key.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.lit(secrets.token_hex(8))
 
 
 def needs_users(unit: Unit) -> User:

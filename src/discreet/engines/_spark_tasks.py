@@ -17,7 +17,10 @@ import pyarrow as pa
 from discreet.errors import DiscreetError
 from discreet.summaries import MisraGries, RawCounts, UserMisraGries
 
-__all__ = ["HELD", "PARTS", "FindNames", "HoldMerged", "HoldShard", "HoldSummed", "MergeParts", "Recipe", "SketchPart"]
+__all__ = [
+    *("HELD", "PARTS", "FindNames", "HoldMerged", "HoldShard", "HoldSummed", "MergeParts", "Recipe", "SketchPart"),
+    *("read_items", "written"),
+]
 
 PARTS = "part int, state binary, problem string"
 HELD = "shard int, shift long, counts binary, items binary, digest binary, problem string"
@@ -90,12 +93,23 @@ def _reporting(schema: pa.Schema, work: Callable[[], Iterator[pa.RecordBatch]]) 
         yield _row(schema, problem=f"{type(error).__name__}: {error}")
 
 
+def written(items: pa.Array) -> bytes:
+    """Items as bytes, to be kept on executors."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([("item", items.type)])) as writer:
+        writer.write_batch(pa.record_batch([items], names=["item"]))
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def read_items(state: Any) -> pa.Array:
+    """What was written, as one array."""
+    return pa.ipc.open_stream(state).read_all().column("item").combine_chunks()
+
+
 def _held(shard: int, shift: int, raw: RawCounts) -> pa.RecordBatch:
     """Counters for the driver, items to be kept here until it asks for some, and what binds the two together."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, pa.schema([("item", raw.items.type)])) as writer:
-        writer.write_batch(pa.record_batch([raw.items], names=["item"]))
-    counts, items = np.ascontiguousarray(raw.counts, "<i8").tobytes(), sink.getvalue().to_pybytes()
+    counts, items = np.ascontiguousarray(raw.counts, "<i8").tobytes(), written(raw.items)
     digest = hashlib.sha256(b"%d %d %d|" % (shard, shift, len(counts)) + counts + items).digest()
     return _row(_HELD, shard=shard, shift=shift, counts=counts, items=items, digest=digest)
 
@@ -220,7 +234,7 @@ class FindNames:
                     continue
                 if not len(positions):
                     continue
-                items = pa.ipc.open_stream(row["items"]).read_all().column("item").combine_chunks()
+                items = read_items(row["items"])
                 size = len(positions)
                 yield pa.record_batch(
                     [

@@ -91,12 +91,13 @@ def plain_numbers(amounts: pa.Array) -> npt.NDArray[np.float64]:
 class Numbers:
     """A column of values as whole numbers, and back.
 
-    Scalars that are neither integers nor texts nor bytes (dates, booleans, decimals) are taken as text.
+    Scalars that are neither integers nor texts nor bytes (dates, booleans, decimals) are taken as text. `seed` is the
+    key of the hashes, by default a fresh one.
     """
 
-    def __init__(self, role: str, *, tagged: bool = False, room: int = 0) -> None:
+    def __init__(self, role: str, *, tagged: bool = False, room: int = 0, seed: int | None = None) -> None:
         self._role = role
-        self._seed = secrets.randbits(64)
+        self._seed = secrets.randbits(64) if seed is None else seed
         self._texts = _native.Interner(DEFAULT_MAX_KEY_BYTES + (tagged or room), self._seed)  # a kind takes a byte
         self._whole = _native.IntegerInterner(self._seed)
         self._integers: pa.DataType | None = None

@@ -22,11 +22,11 @@ from discreet.central.sizing import counters_cost_no_noise
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_plans import (
     PLANS,
-    SHUFFLE_LIMIT,
     SparkPlan,
     choose_plan,
     needs_users,
     parallelism,
+    secret_key,
     spark_plans,
 )
 from discreet.errors import DataError, DiscreetError, ParameterError
@@ -75,7 +75,7 @@ def top_k(
     ledger: Account | None = None,
     charge_id: str | None = None,
     stream_length: int | None = None,
-    shuffle_limit: int = SHUFFLE_LIMIT,
+    shuffle_limit: int | None = None,
     source: RandomSource | None = None,
 ) -> Release:
     """The most frequent items of a column, privately: at most k of them, largest noisy count first.
@@ -114,7 +114,7 @@ def top_k(
         charge_id: Names the charge. Repeating an id returns the release stored under it and reads nothing. If the
             cluster fails after the charge, a repetition with the same id is not charged again.
         stream_length: A public number, at least as many as there are events. See docs/privacy/units.md.
-        shuffle_limit: For "auto": the most bytes that a shuffle may move.
+        shuffle_limit: For "auto": the most bytes that a shuffle may move; by default 128 GiB a partition.
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
     k = whole_number("k", k)
@@ -155,8 +155,7 @@ def _top_k_of_people(
     kind, nested = item_type(dataframe, column)
     if nested:
         raise ParameterError("a column of arrays has one row a person: explode it, with a column that names the person")
-    _field(dataframe, user)
-    rows_of = dataframe.select(F.col(_quoted(user)).alias("u"), F.col(_quoted(column)).cast(kind).alias("i"))
+    rows_of = dataframe.select(_whose(dataframe, user).alias("u"), F.col(_quoted(column)).cast(kind).alias("i"))
     request = f"spark, column {column}, user {user}, nulls {nulls}"
     with SparkPeople(rows_of, _KINDS[kind], nulls, rows=count == "rows") as people:
         return prepared.release(
@@ -180,7 +179,7 @@ def release(
     ledger: Account | None = None,
     charge_id: str | None = None,
     stream_length: int | None = None,
-    shuffle_limit: int = SHUFFLE_LIMIT,
+    shuffle_limit: int | None = None,
     source: RandomSource | None = None,
 ) -> Release:
     """Everything of a column that passes the threshold, as a private histogram. The arguments are those of `top_k`."""
@@ -222,7 +221,7 @@ class _Request:
         partitions: int | None = None,
         nulls: str = "error",
         stream_length: int | None = None,
-        shuffle_limit: int = SHUFFLE_LIMIT,
+        shuffle_limit: int | None = None,
     ) -> _Request:
         if not (hasattr(dataframe, "mapInArrow") and hasattr(dataframe, "schema")):
             raise ParameterError(f"dataframe must be a Spark DataFrame, not {type(dataframe).__name__}")
@@ -257,7 +256,9 @@ class _Request:
             budget, k=k, unit=unit, length=stream_length, partitions=partitions, capacity=capacity, memory=memory,
             users=users,
         )  # fmt: skip
-        chosen = choose_plan("merge" if nested else plan, plans, whole_number("shuffle_limit", shuffle_limit, 0))
+        if shuffle_limit is not None:
+            shuffle_limit = whole_number("shuffle_limit", shuffle_limit, 0)
+        chosen = choose_plan("merge" if nested else plan, plans, shuffle_limit)
         if nested and plan == "auto":
             chosen = dataclasses.replace(chosen, because="merge plan: a column of arrays has one row a user")
         if memory is not None and not counters_cost_no_noise(type(chosen.mechanism)):
@@ -302,12 +303,12 @@ class _Request:
         m = self.unit.limit if isinstance(self.unit, User) else None
         sets = isinstance(mechanism, UserRelease)
         recipe = tasks.Recipe(plan.capacity, secrets.randbits(63), self.nulls, m if sets else None, sample=self.nested)
-        rows = self._rows(secrets.randbits(63), m, sets)
+        rows = self._rows(m, sets)
         if plan.plan == "shuffle":
             counted = rows.groupBy("item").agg(F.count("*").alias("n")).where(usable("item", self.kind, self.nulls))
             # Each item goes to the shard, and takes the place in it, that a keyed hash of it says. An explicit number
             # of partitions: adaptive execution neither joins nor splits them.
-            keyed = counted.withColumn("key", F.xxhash64(F.lit(secrets.randbits(63)), F.col("item")))
+            keyed = counted.withColumn("key", F.xxhash64(secret_key(), F.col("item")))
             shards = keyed.repartition(plan.partitions, "key").sortWithinPartitions("key", "item").select("item", "n")
             return shards.mapInArrow(tasks.HoldShard(recipe), tasks.HELD)
         parts = rows.coalesce(plan.partitions).mapInArrow(tasks.SketchPart(recipe), tasks.PARTS)
@@ -318,7 +319,7 @@ class _Request:
             parts = parts.repartition(groups, F.col("part")).mapInArrow(tasks.MergeParts(recipe), tasks.PARTS)
         return parts.repartition(1).mapInArrow(tasks.HoldMerged(recipe), tasks.HELD)
 
-    def _rows(self, key: int, m: int | None, sets: bool) -> Any:
+    def _rows(self, m: int | None, sets: bool) -> Any:
         """One column, `item`: the rows themselves, at most m of a user, or a user's set."""
         value = F.col(_quoted(self.column))
         if self.nested:
@@ -335,7 +336,8 @@ class _Request:
         # explicit number of partitions: adaptive execution joins others by their sizes, which every row changes.
         pairs = pairs.repartition(self.plan.partitions, "user").dropDuplicates()
         # A random order of each user's items: a hash with a secret key. Which items stay depends on this user's alone.
-        order = Window.partitionBy("user").orderBy(F.xxhash64(F.lit(key), F.col("user"), F.col("item")), F.col("item"))
+        hashed = F.xxhash64(secret_key(), F.col("user"), F.col("item"))
+        order = Window.partitionBy("user").orderBy(hashed, F.col("item"))
         kept = (F.row_number().over(order) <= F.lit(m)) | F.col("item").isNull()
         capped = pairs.withColumn("kept", kept).where("kept")
         if not sets:
@@ -480,6 +482,19 @@ def _field(dataframe: Any, name: object) -> Any:
         there = ", ".join(repr(field.name) for field in dataframe.schema.fields)
         raise ParameterError(f"the data frame has {len(fields)} columns named {name!r}; there are {there}")
     return fields[0]
+
+
+def _whose(dataframe: Any, user: str) -> Any:
+    """The column that says whose a row is, as text, bytes or a whole number: equal for the rows of one person alone."""
+    kind, column = _field(dataframe, user).dataType, F.col(_quoted(user))
+    if isinstance(kind, T.StringType) and not kind.isUTF8BinaryCollation():
+        raise ParameterError(
+            f"column {user!r} has the collation {kind.collation}, by which different texts are one person: give a "
+            "column with one text a person, such as F.lower(...) collated UTF8_BINARY"
+        )
+    if isinstance(kind, (T.StringType, T.BinaryType, *_WHOLE)):
+        return column
+    return F.when(column.isNotNull(), F.to_json(F.struct(column.alias("u"))))
 
 
 def _spark_type(kind: str) -> Any:

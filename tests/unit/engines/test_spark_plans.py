@@ -41,11 +41,15 @@ def test_auto_takes_the_merge_plan_where_it_is_about_as_good_or_the_shuffle_is_t
     chosen = choose_plan("auto", one)
     assert chosen.plan == "merge"
     assert "moves sketches instead of rows" in chosen.because
-    many = spark_plans(BUDGET, length=10**12, partitions=1000)
+    many = spark_plans(BUDGET, length=10**12, partitions=200)
     chosen = choose_plan("auto", many)
     assert chosen.plan == "merge"
-    assert "would move up to 48,000,000,000,000 bytes" in chosen.because
+    assert "would move up to 96,000,000,000,000 bytes" in chosen.because
     assert choose_plan("auto", many, shuffle_limit=2**60).plan == "shuffle"
+    # Five times the cluster has five times the disks.
+    large = spark_plans(BUDGET, length=10**12, partitions=1000)
+    assert choose_plan("auto", large).plan == "shuffle"
+    assert choose_plan("auto", large, shuffle_limit=2**40).plan == "merge"
     assert choose_plan("shuffle", many).because == "it was asked for"
     with pytest.raises(dc.ParameterError, match="plan must be one of"):
         choose_plan("best", many)
