@@ -256,6 +256,8 @@ MULTIPARTY = in_package(
      audited("Stream")),
     ("merged_misra_gries.py", "noise for one counter", "return self.capacity + 1\n", "return 2\n",
      audited("MergedMisraGries")),
+    ("merged_misra_gries_stream.py", "noise for exact counters", "return 2 if exact else k + 1\n", "return 2\n",
+     audited("MergedMisraGriesStream")),
     ("_base.py", "a party speaks again under another charge", "if self._spoke and not is_stored(ledger, charge_id):",
      "if self._spoke and ledger is None:", ("tests/unit/multiparty/test_party_ledger.py",)),
     ("_base.py", "a charge id stands for any message", 'request={"message": self.charge_id}', "request=None",
