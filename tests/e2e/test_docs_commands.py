@@ -119,6 +119,7 @@ def make_hospitals(folder):
     for hospital in range(10):
         codes = "".join(f"{100 + (hospital + n) % 40}\n" for n in range(20))
         (folder / f"hospital-{hospital}.csv").write_text("code\n" + codes)
+    (folder / "mine.csv").write_text("age,hour\n" + "".join(f"{30 + n % 20},{n % 24}\n" for n in range(60)))
 
 
 def make_pan(folder):
