@@ -107,6 +107,32 @@ TEST_CASE("Misra-Gries is Algorithm 1 of [LT], for numbers and texts") {
     }
 }
 
+TEST_CASE("Misra-Gries replaces every counter in the order of the hashes, in a table of several rows") {
+  std::vector<uint64_t> stream(6000);  // no item comes twice: each takes the place of another, or decrements
+  for (size_t i = 0; i < stream.size(); ++i) stream[i] = i * 2654435761u;
+  check_misra_gries(stream, 600, 4);
+  check_misra_gries(skewed(6000, 3000, 5), 600, 5);
+  check_misra_gries(texts(skewed(6000, 3000, 6)), 600, 6);
+}
+
+TEST_CASE("Misra-Gries orders keys with equal hashes by their bytes") {
+  for (const uint64_t hashes : {1u, 2u, 5u}) {
+    const std::vector<std::string> stream = texts(skewed(2000, 60, 3));
+    const std::vector<StrKey> keys = keys_of(stream);
+    for (const size_t capacity : {4u, 12u, 24u}) {
+      MisraGries<StrKey> kernel(capacity, HashKey(1));
+      LiteralMisraGries<std::string> literal(capacity, HashKey(1));
+      for (size_t i = 0; i < stream.size(); ++i) {
+        const uint64_t hash = (std::hash<std::string>()(stream[i]) % hashes) << 60;
+        kernel.add_block(&keys[i], &hash, 1);
+        literal.add(stream[i], hash);
+      }
+      CHECK(counts_of(kernel) == literal.counts());
+      CHECK(kernel.decrements() == literal.decrements);
+    }
+  }
+}
+
 TEST_CASE("A large table counts blocks as it counts single events, and keys take over the memory of others") {
   const std::vector<uint64_t> numbers = skewed(60'000, 40'000, 11);
   const std::vector<std::string> stream = texts(numbers);

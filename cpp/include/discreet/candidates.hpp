@@ -161,8 +161,8 @@ class Candidates {
   }
 
   Table table_;
-  std::vector<int64_t> estimates_;  // by position
-  std::vector<uint32_t> where_;     // by position: its place in the heap
+  LineVector<int64_t> estimates_;  // by position
+  LineVector<uint32_t> where_;     // by position: its place in the heap
   std::vector<Entry> heap_;
   uint64_t capacity_;
 };

@@ -66,8 +66,7 @@ class ExactCounts {
   std::vector<Counter<Key>> counters() const {
     std::vector<Counter<Key>> out;
     out.reserve(size_);
-    for (uint32_t p = 0; p < table_.positions(); ++p)
-      if (table_.live(p)) out.push_back({table_.key(p).view(), table_.hash_at(p), counts_[p]});
+    table_.for_keys([&](uint32_t p, uint64_t hash) { out.push_back({table_.key(p).view(), hash, counts_[p]}); });
     sort_scanned<Key>(out);
     return out;
   }
@@ -97,7 +96,7 @@ class ExactCounts {
   }
 
   Table table_;
-  std::vector<uint64_t> counts_;
+  LineVector<uint64_t> counts_;
   uint64_t size_ = 0;
   uint64_t total_ = 0;
 };

@@ -2,8 +2,13 @@
 //
 // Positions come in groups of 16, each with 16 one-byte tags that one vector compare searches. A key lives in its home
 // group or, when that is full, in the next one with room; every full group it passed counts it in `overflow`, so a
-// search stops at the first group that nobody passed and no tombstones are needed. The home group grows with the hash,
-// so that a scan by position is almost in hash order.
+// search stops at the first group that nobody passed and no tombstones are needed.
+//
+// Groups lie in rows: the first bits of the hash choose the row, the next ones the column, and the groups of a column
+// are neighbours. So groups can be visited in the order of the hashes (`first_group`, `following`), and yet the neighbour
+// of a group is far from it in that order. Misra-Gries erases keys in the order of their hashes while others come
+// anywhere: half of the table is then as empty as the other half is full, and what a full group has to pass on finds room
+// next door instead of in a row of groups that are as full.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +23,7 @@
 #endif
 
 #include "discreet/keys.hpp"
+#include "discreet/lines.hpp"
 
 namespace discreet {
 
@@ -35,7 +41,9 @@ class GroupedTable {
   // Room for at least `capacity` keys at half load.
   GroupedTable(uint64_t capacity, const HashKey& seed)
       : seed_(seed),
-        groups_(static_cast<uint32_t>(std::max<uint64_t>(1, (2 * capacity + kGroup - 1) / kGroup))),
+        rows_(2 * capacity < kGroup << 2 * kRowBits ? 1 : 1 << kRowBits),
+        columns_(static_cast<uint32_t>(std::max<uint64_t>(1, ((2 * capacity + kGroup - 1) / kGroup + rows_ - 1) / rows_))),
+        groups_(columns_ * rows_),
         tags_(static_cast<size_t>(groups_) * kGroup, kEmpty),
         overflow_(groups_, 0),
         keys_(static_cast<size_t>(groups_) * kGroup) {}
@@ -59,7 +67,58 @@ class GroupedTable {
     if (!mask) mask = match(group, kEmpty);
     return group * kGroup + static_cast<uint32_t>(mask ? std::countr_zero(mask) : 0);
   }
+  // (Not inlined, a function that only asks would be taken for one that does nothing, and its calls left out.)
+  [[gnu::always_inline]] void prefetch_group(uint32_t group) const {
+    const size_t first = static_cast<size_t>(group) * kGroup;
+    __builtin_prefetch(&tags_[first], 1);
+    for (size_t i = 0; i < kGroup; i += 64 / sizeof(Stored)) __builtin_prefetch(&keys_[first + i], 1);
+  }
   void prefetch_at(uint32_t position) const { __builtin_prefetch(&keys_[position]); }
+
+  // The group in which a key with this hash lives unless it is full.
+  uint32_t home(uint64_t hash) const {
+    if (rows_ == 1) [[unlikely]]
+      return static_cast<uint32_t>(((hash >> 32) * groups_) >> 32);
+    const uint64_t column = (static_cast<uint64_t>(static_cast<uint32_t>(hash >> (32 - kRowBits))) * columns_) >> 32;
+    return static_cast<uint32_t>(column << kRowBits | hash >> (64 - kRowBits));
+  }
+  // Groups in the order of the hashes that are at home there.
+  static constexpr uint32_t first_group() { return 0; }
+  uint32_t following(uint32_t group) const {
+    if (group + rows_ < groups_) [[likely]]
+      return group + rows_;
+    const uint32_t row = (group & (rows_ - 1)) + 1;
+    return row < rows_ ? row : kNone;
+  }
+  // One that follows a little later, or another: for prefetching.
+  uint32_t ahead(uint32_t group) const {
+    const uint32_t later = group + 8 * rows_;
+    return later < groups_ ? later : later - groups_ < groups_ ? later - groups_ : group;
+  }
+  // Calls f(group) for all other groups where keys that are at home in this one may live.
+  template <class F>
+  void for_refuges(uint32_t home, F&& f) const {
+    for (uint32_t group = home; overflow_[group];) {
+      group = next(group);
+      if (group == home) return;
+      f(group);
+    }
+  }
+
+  // Calls f(position, hash) for all keys, ordered by their home groups: almost in the order of the hashes.
+  template <class F>
+  void for_keys(F&& f) const {
+    for (uint32_t home_group = first_group(); home_group != kNone; home_group = following(home_group)) {
+      const auto in_group = [&](uint32_t group) {
+        for (uint32_t position = group * kGroup; position < (group + 1) * kGroup; ++position)
+          if (live(position))
+            if (const uint64_t hash = hash_at(position); home(hash) == home_group) f(position, hash);
+      };
+      prefetch_group(ahead(home_group));
+      in_group(home_group);
+      for_refuges(home_group, in_group);
+    }
+  }
 
   uint32_t find(Key key, uint64_t hash) const {
     return find_where(hash, [&](uint32_t position) { return keys_[position].equals(key, hash); });
@@ -118,6 +177,7 @@ class GroupedTable {
 
  private:
   static constexpr uint8_t kEmpty = 0;
+  static constexpr uint32_t kRowBits = 3;
 
   uint32_t take_place(uint64_t hash) {
     uint32_t group = home(hash);
@@ -137,7 +197,6 @@ class GroupedTable {
     tags_[position] = kEmpty;
   }
 
-  uint32_t home(uint64_t hash) const { return static_cast<uint32_t>(((hash >> 32) * groups_) >> 32); }
   static uint8_t tag_of(uint64_t hash) { return static_cast<uint8_t>(0x80 | (hash & 0x7f)); }
   uint32_t next(uint32_t group) const { return group + 1 == groups_ ? 0 : group + 1; }
 
@@ -155,15 +214,17 @@ class GroupedTable {
   }
 
   HashKey seed_;
+  uint32_t rows_;
+  uint32_t columns_;
   uint32_t groups_;
-  std::vector<uint8_t> tags_;
-  std::vector<uint32_t> overflow_;
-  std::vector<Stored> keys_;
+  LineVector<uint8_t> tags_;
+  LineVector<uint32_t> overflow_;
+  LineVector<Stored> keys_;
 };
 
 // Moves the keys to a table for `capacity` keys and every array of values along with them. Positions change.
 template <class Key, class... Values>
-void regrow(GroupedTable<Key>& table, uint64_t capacity, uint64_t fill, std::vector<Values>&... values) {
+void regrow(GroupedTable<Key>& table, uint64_t capacity, uint64_t fill, LineVector<Values>&... values) {
   GroupedTable<Key> bigger(capacity, table.seed());
   const auto move_all = [&](auto& array, const std::vector<uint32_t>& to) {
     std::remove_reference_t<decltype(array)> moved(bigger.positions(), fill);

@@ -121,9 +121,9 @@ class MisraGries {
       ++size_;
       return place(key, hash);
     }
-    while (next_zero_ < zeros_.size()) {
+    while (next_zero_ < end_zero_ || more_zeros()) {
       const auto [victim_hash, victim] = zeros_[next_zero_++];
-      if (next_zero_ + 8 < zeros_.size()) fetch_zeros();
+      if (next_zero_ + 4 < end_zero_) table_.key(zeros_[next_zero_ + 4].position).prefetch_apart();
       if (counts_[victim] == alpha_) {
         counts_[victim] = kFree;
         evicted_ = victim;
@@ -133,7 +133,7 @@ class MisraGries {
       }
     }
     ++alpha_;
-    collect_zeros();
+    turn_ = Table::first_group();
     return Table::kNone;
   }
   // `weight` events of one key in a row, in O(1) but for the scans: the same state as that many single events.
@@ -151,12 +151,10 @@ class MisraGries {
         counts_[position] += weight;
         return;
       }
-      if (weight == 0 || next_zero_ < zeros_.size()) continue;
-      // No counter is zero: each further event decrements all again.
+      // If no counter is zero, each further event decrements all again.
       const uint64_t decrements = std::min(weight, smallest() - alpha_);
       alpha_ += decrements;
       weight -= decrements;
-      collect_zeros();
     }
   }
   // For callers that remember positions: they hold while the table does not grow and they are not evicted.
@@ -176,8 +174,7 @@ class MisraGries {
   std::vector<Counter<Key>> counters() const {
     std::vector<Counter<Key>> out;
     out.reserve(size_);
-    for (uint32_t p = 0; p < table_.positions(); ++p)
-      if (counts_[p] != kFree) out.push_back({table_.key(p).view(), table_.hash_at(p), counts_[p] - alpha_});
+    table_.for_keys([&](uint32_t p, uint64_t hash) { out.push_back({table_.key(p).view(), hash, counts_[p] - alpha_}); });
     sort_scanned<Key>(out);
     return out;
   }
@@ -192,7 +189,7 @@ class MisraGries {
     }
     fresh.total_ = total;
     fresh.alpha_ = alpha;
-    if (fresh.size_ == capacity_) fresh.collect_zeros();
+    if (fresh.size_ == capacity_) fresh.turn_ = Table::first_group();
     *this = std::move(fresh);
   }
 
@@ -213,6 +210,8 @@ class MisraGries {
     uint32_t position;
   };
 
+  static constexpr size_t kEnough = 64;  // zero counters that are looked for at a time
+
   static constexpr size_t kAhead = 32;       // events whose places are asked for before the first is counted
   static constexpr uint32_t kFar = 1 << 14;  // positions of a table that a core's own cache does not hold
 
@@ -227,13 +226,11 @@ class MisraGries {
     }
     for (size_t j = 0; j < kAhead; ++j) table_.key(positions[j]).prefetch_apart();
   }
-  // The same for the zero counters that are next to be replaced.
-  void fetch_zeros() const {
-    const Zero& later = zeros_[next_zero_ + 8];
-    table_.prefetch(later.hash);
-    table_.prefetch_at(later.position);
-    __builtin_prefetch(&counts_[later.position], 1);
-    table_.key(zeros_[next_zero_ + 4].position).prefetch_apart();
+  // The same for a group whose zero counters are soon to be replaced.
+  [[gnu::always_inline]] void fetch_group(uint32_t group) const {
+    const uint32_t first = group * Table::kGroup;
+    for (uint32_t i = 0; i < Table::kGroup; i += 8) __builtin_prefetch(&counts_[first + i], 1);
+    table_.prefetch_group(group);
   }
 
   // Room for `n` keys. Keys that come in the order of their hashes, as those of a state do, would crowd the low end of
@@ -254,42 +251,74 @@ class MisraGries {
   // The smallest stored value, c + alpha.
   uint64_t smallest() const { return *std::min_element(counts_.begin(), counts_.end()); }  // kFree is the largest
 
-  // Lists the zero counters in the fixed order. Homes grow with the hash, so it is enough to order each group of
-  // positions (by ranks, without branches) and to put right the few keys that live outside their home.
-  void collect_zeros() {
+  // Lists the zero counters of the next groups that have some, in the fixed order; false if no group has any. Groups are
+  // visited in the order of the hashes. While the zero counters that a decrement left are replaced no counter becomes
+  // zero, so they need not be known before.
+  [[gnu::noinline]] bool more_zeros() {
+    next_zero_ = end_zero_ = 0;
+    while (turn_ != Table::kNone && end_zero_ < kEnough) {
+      const uint32_t group = turn_;
+      turn_ = table_.following(group);
+      fetch_group(table_.ahead(group));
+      const size_t begin = end_zero_;
+      collect_zeros(group, group);
+      table_.for_refuges(group, [&](uint32_t refuge) { collect_zeros(refuge, group); });
+      sort_zeros(zeros_.data() + begin, static_cast<uint32_t>(end_zero_ - begin));
+    }
+    return end_zero_ > 0;
+  }
+  // Lists those of a group whose keys are at home in `home`.
+  void collect_zeros(uint32_t group, uint32_t home) {
     constexpr uint32_t kGroup = Table::kGroup;
-    zeros_.resize(table_.positions() + kGroup);
-    next_zero_ = 0;
-    Zero* out = zeros_.data();
-    const uint64_t* counts = counts_.data();
-    for (uint32_t first = 0; first < table_.positions(); first += kGroup) {
-      Zero group[kGroup];
-      uint32_t n = 0;
-      for (uint32_t i = 0; i < kGroup; ++i) {
-        group[n].position = first + i;
-        n += counts[first + i] == alpha_;
-      }
-      for (uint32_t i = 0; i < n; ++i) group[i].hash = table_.hash_at(group[i].position);
-      uint32_t rank[kGroup] = {};
-      for (uint32_t i = 1; i < n; ++i) {
-        for (uint32_t j = 0; j < i; ++j) {
-          const uint32_t later = group[j].hash <= group[i].hash;
-          rank[i] += later;
-          rank[j] += 1 - later;
-        }
-      }
-      for (uint32_t i = 0; i < n; ++i) out[rank[i]] = group[i];
-      out += n;
+    if (zeros_.size() < end_zero_ + kGroup) [[unlikely]]
+      zeros_.resize(std::max(kEnough, end_zero_) + kGroup);
+    Zero* zeros = zeros_.data() + end_zero_;
+    const uint64_t* counts = counts_.data() + static_cast<size_t>(group) * kGroup;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < kGroup; ++i) {
+      zeros[n].position = group * kGroup + i;
+      n += counts[i] == alpha_;
     }
-    zeros_.resize(static_cast<size_t>(out - zeros_.data()));
-    for (size_t i = 1; i < zeros_.size(); ++i) {
-      if (!before(zeros_[i], zeros_[i - 1])) [[likely]]
-        continue;
-      const Zero zero = zeros_[i];
-      size_t j = i;
-      for (; j > 0 && before(zero, zeros_[j - 1]); --j) zeros_[j] = zeros_[j - 1];
-      zeros_[j] = zero;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint32_t position = zeros[i].position;
+      const uint64_t hash = table_.hash_at(position);
+      zeros[kept] = {hash, position};
+      kept += table_.home(hash) == home;
     }
+    end_zero_ += kept;
+  }
+  // By their ranks, without branches, unless they are many or some hashes are equal.
+  void sort_zeros(Zero* zeros, uint32_t n) const {
+    constexpr uint32_t kFew = 8;
+    if (n < 2) return;
+    if (n <= kFew) {
+      sort_few<kFew>(zeros, n);
+    } else if (n <= Table::kGroup) {
+      sort_few<Table::kGroup>(zeros, n);
+    } else {
+      std::sort(zeros, zeros + n, [this](const Zero& a, const Zero& b) { return before(a, b); });
+    }
+  }
+  template <uint32_t kMost>
+  void sort_few(Zero* zeros, uint32_t n) const {
+    Zero unsorted[kMost];
+    uint64_t hashes[kMost];
+    for (uint32_t i = 0; i < kMost; ++i) {
+      unsorted[i] = zeros[i];
+      hashes[i] = i < n ? zeros[i].hash : UINT64_MAX;
+    }
+    uint32_t ranks = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      uint32_t rank = 0;
+      for (uint32_t j = 0; j < kMost; ++j) rank += hashes[j] < hashes[i];
+      zeros[rank] = unsorted[i];
+      ranks += rank;
+    }
+    if (ranks == n * (n - 1) / 2) [[likely]]
+      return;
+    std::copy(unsorted, unsorted + n, zeros);  // some hashes are equal
+    std::sort(zeros, zeros + n, [this](const Zero& a, const Zero& b) { return before(a, b); });
   }
   bool before(const Zero& a, const Zero& b) const {
     if (a.hash != b.hash) [[likely]]
@@ -298,9 +327,11 @@ class MisraGries {
   }
 
   Table table_;
-  std::vector<uint64_t> counts_;  // c + alpha by position
-  std::vector<Zero> zeros_;       // from next_zero_ on: zero counters not yet replaced (some were hit since)
+  LineVector<uint64_t> counts_;  // c + alpha by position
+  std::vector<Zero> zeros_;       // from next_zero_ to end_zero_: zero counters to replace next (some were hit since)
   size_t next_zero_ = 0;
+  size_t end_zero_ = 0;
+  uint32_t turn_ = Table::kNone;  // the group whose zero counters come next, if there may be any
   uint32_t evicted_ = Table::kNone;
   uint64_t capacity_;
   uint64_t size_ = 0;

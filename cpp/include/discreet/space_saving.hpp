@@ -80,10 +80,11 @@ class SpaceSaving {
       return place(key, hash, 1);
     }
     const uint32_t victim = most_recent_of_minimal();
-    table_.erase(victim);
     counts_[victim] = kFree;
     evicted_ = victim;
-    const uint32_t fresh = place(key, hash, minimum_ + 1);
+    const uint32_t fresh = table_.replace(victim, table_.hash_at(victim), key, hash);
+    counts_[fresh] = minimum_ + 1;
+    last_[fresh] = total_;
     reached_.push_back(fresh);
     return fresh;
   }
@@ -106,8 +107,7 @@ class SpaceSaving {
   std::vector<SeenCounter<Key>> counters() const {
     std::vector<SeenCounter<Key>> out;
     out.reserve(size_);
-    for (uint32_t p = 0; p < table_.positions(); ++p)
-      if (counts_[p] != kFree) out.push_back({{table_.key(p).view(), table_.hash_at(p), counts_[p]}, last_[p]});
+    table_.for_keys([&](uint32_t p, uint64_t hash) { out.push_back({{table_.key(p).view(), hash, counts_[p]}, last_[p]}); });
     sort_scanned<Key>(out);
     return out;
   }
@@ -174,10 +174,21 @@ class SpaceSaving {
       while (!evict_.empty()) {
         const uint32_t position = evict_.back();
         evict_.pop_back();
+        fetch_later();
         if (counts_[position] == minimum_) return position;
       }
       begin_phase();
     }
+  }
+
+  // Asks for the items that are soon to be evicted, which lie anywhere.
+  [[gnu::always_inline]] void fetch_later() const {
+    const size_t left = evict_.size();
+    if (left < 16) return;
+    const uint32_t later = evict_[left - 16];
+    table_.prefetch_at(later);
+    __builtin_prefetch(&counts_[later], 1);
+    table_.key(evict_[left - 8]).prefetch_apart();
   }
 
   void begin_phase() {
@@ -198,8 +209,8 @@ class SpaceSaving {
   }
 
   Table table_;
-  std::vector<uint64_t> counts_;
-  std::vector<uint64_t> last_;     // position in the stream of the latest occurrence, from 1
+  LineVector<uint64_t> counts_;
+  LineVector<uint64_t> last_;     // position in the stream of the latest occurrence, from 1
   std::vector<uint32_t> evict_;    // candidates of count minimum_, most recently seen at the back
   std::vector<uint32_t> reached_;  // what came to minimum_+1 during this phase, in order of time
   uint32_t evicted_ = Table::kNone;

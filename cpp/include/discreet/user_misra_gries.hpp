@@ -62,8 +62,7 @@ class UserMisraGries {
   std::vector<Counter<Key>> counters() const {
     std::vector<Counter<Key>> out;
     out.reserve(size_);
-    for (uint32_t p = 0; p < table_.positions(); ++p)
-      if (counts_[p] != kFree) out.push_back({table_.key(p).view(), table_.hash_at(p), counts_[p] - alpha_});
+    table_.for_keys([&](uint32_t p, uint64_t hash) { out.push_back({table_.key(p).view(), hash, counts_[p] - alpha_}); });
     sort_scanned<Key>(out);
     return out;
   }
@@ -114,8 +113,8 @@ class UserMisraGries {
   }
 
   Table table_;
-  std::vector<uint64_t> counts_;  // c + alpha by position
-  std::vector<uint64_t> user_;    // the last user that held the key, so that a repeat within a set is seen
+  LineVector<uint64_t> counts_;  // c + alpha by position
+  LineVector<uint64_t> user_;    // the last user that held the key, so that a repeat within a set is seen
   uint64_t capacity_;
   uint64_t most_;
   uint64_t size_ = 0;
