@@ -3,8 +3,8 @@
     python benchmarks/table.py [--rows 10000000] [--rounds 3] [--only skewed]
 
 Whole commands with all of their imports, in turns with DuckDB, which counts exactly with as many threads as there are
-cores: rows of CSV and Parquet in several shapes, JSON lines, people, and a file of 1,000 rows; `--workers 2` in turns
-with one worker; a release of a million counters; summaries beside their floor, and with large capacities beside polars
+cores: rows of CSV and Parquet in several shapes, JSON lines, people, and a file of 1,000 rows; the same command on all
+cores and with `--workers 2` in turns with itself on one core; a release of a million counters; summaries beside their floor, and with large capacities beside polars
 (`summaries.py`); Spark beside its own exact counts (`scale.py`). `ours` and `theirs` are medians.
 """
 
@@ -41,6 +41,13 @@ connection = duckdb.connect()
 connection.execute("SET threads = " + sys.argv[2])
 query = f"SELECT item, count(*) AS n FROM '{sys.argv[1]}' GROUP BY item ORDER BY n DESC LIMIT 100"
 print(len(connection.execute(query).fetchall()))
+"""
+
+
+ONE_CORE = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
@@ -84,7 +91,10 @@ def lines(folder: Path, rows: int, only: str) -> Iterator[Line]:
             (pa.csv.write_csv if ending == "csv" else pa.parquet.write_table)(table, path)
             theirs = [sys.executable, "-c", DUCKDB, str(path), cores]
             yield Line(f"rows, {ending}, {shape}", top(path), theirs, 1 / 1.2, 0.6)
-            yield Line(f"two workers, {ending}, {shape}", top(path, "--workers", "2"), top(path), 1 / 1.7)
+            one, two = [sys.executable, "-c", ONE_CORE, *top(path)], top(path, "--workers", "2")
+            yield Line(f"beside one core, {ending}, {shape}", top(path), one, 1 / 1.7)
+            yield Line(f"2 workers, one core, {ending}, {shape}", two, one, 1 / 1.7)
+            yield Line(f"2 workers, default, {ending}, {shape}", two, top(path), 1.0)
     if only in "rows, jsonl, skewed":
         path = folder / "rows.jsonl"
         with path.open("w") as file:

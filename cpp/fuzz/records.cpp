@@ -1,4 +1,5 @@
 // Delimited text: records end in the same places wherever it is cut, and every row has one value a column.
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -20,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (record_ends(text.substr(at), marks, middle, later) != last) std::abort();
   for (const int64_t end : later) ends.push_back(end + static_cast<int64_t>(at));
   if (ends != whole) std::abort();
+
+  if (newlines(text) != static_cast<size_t>(std::count(text.begin(), text.end(), '\n'))) std::abort();
 
   std::vector<int> columns(static_cast<size_t>(cells), -1);
   columns.back() = 0;

@@ -86,6 +86,22 @@ TEST_CASE("JSON lines: nesting has an end, and every cut of a line is refused") 
   for (size_t size = 1; size < line.size(); ++size) CHECK(json(line.substr(0, size), {"key"}).records == Kinds{3});
 }
 
+TEST_CASE("Newlines are counted in words and in the rest, and values of any length are copied whole") {
+  std::string text;
+  for (int i = 0; i < 9000; ++i) text += i % 7 ? static_cast<char>('a' + i % 26) : '\n';
+  for (const size_t size : {0, 1, 15, 16, 17, 63, 4079, 4080, 4096, 4097, 9000})
+    CHECK(newlines(std::string_view(text).substr(0, size)) ==
+          static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(size), '\n')));
+  for (size_t size = 1; size < 100; ++size) {
+    const std::string value(size, 'x');
+    CHECK(values(csv(value + "\n" + value, {0}).columns[0]) == std::vector<std::string>{value, value});
+    const std::string line = "{\"k\": \"" + value + "\"}";
+    CHECK(values(json(line + "\n" + line, {"k"}).columns[0]) == std::vector<std::string>{value, value});
+    const std::string escaped = "{\"k\": \"" + value + "\\n" + value + "\"}";
+    CHECK(values(json(escaped, {"k"}).columns[0]) == std::vector<std::string>{value + "\n" + value});
+  }
+}
+
 TEST_CASE("UTF-8: what is in it and what is not") {
   for (const char* good : {"", "abc", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "12345678\xc3\xa9"})
     CHECK(is_utf8(good));

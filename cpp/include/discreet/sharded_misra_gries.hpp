@@ -228,7 +228,7 @@ class ShardThreads {
   template <class Wait>
   void push(ShardedChunk chunk, Wait&& wait) {
     if (chunk.column.length == 0) return;
-    until([this] { return waiting_rows_ < kEnough; }, wait);
+    until([this] { return waiting_rows_ < enough(); }, wait);
     const std::lock_guard lock(mutex_);
     waiting_rows_ += chunk.column.length;
     chunks_.push_back(std::make_unique<ShardedChunk>(std::move(chunk)));
@@ -241,7 +241,6 @@ class ShardThreads {
   }
 
  private:
-  static constexpr int64_t kEnough = 1 << 18;  // rows that wait to be split before the next chunk is taken
   struct Slice {
     ShardedChunk* chunk = nullptr;
     int64_t begin = 0, end = 0;
@@ -252,6 +251,8 @@ class ShardThreads {
 
   // Many rows for a lock, few enough for the second-level cache.
   int64_t slice_rows() const { return std::clamp<int64_t>(8192 * static_cast<int64_t>(shards_.size()), 16384, 65536); }
+  // Rows that wait to be split before the next chunk is taken: more would only take memory.
+  int64_t enough() const { return 4 * slice_rows(); }
   Slice& slice(uint64_t number) { return slices_[number % slices_.size()]; }
 
   template <class Done, class Wait>
@@ -352,9 +353,9 @@ class ShardThreads {
     part.left = shards_.size();
     part.chunk->next = part.end;
     ++part.chunk->open;
-    const bool enough = waiting_rows_ >= kEnough;
+    const bool were_enough = waiting_rows_ >= enough();
     waiting_rows_ -= part.end - part.begin;
-    if (enough && waiting_rows_ < kEnough) progress_.notify_all();
+    if (were_enough && waiting_rows_ < enough()) progress_.notify_all();
     ++claimed_;
     lock.unlock();
     bool ready = false;
