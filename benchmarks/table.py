@@ -4,8 +4,9 @@
 
 Whole commands with all of their imports, in turns with DuckDB, which counts exactly with as many threads as there are
 cores: rows of CSV and Parquet in several shapes, JSON lines, people, and a file of 1,000 rows; the same command on all
-cores and with `--workers 2` in turns with itself on one core; a release of a million counters; summaries beside their floor, and with large capacities beside polars
-(`summaries.py`); Spark beside its own exact counts (`scale.py`). `ours` and `theirs` are medians.
+cores and with `--workers 2` in turns with itself on one core; a release of a million counters; summaries beside their
+floor, and with large capacities beside polars (`summaries.py`); Spark beside its own exact counts (`scale.py`).
+`ours` and `theirs` are medians.
 """
 
 from __future__ import annotations
