@@ -139,7 +139,7 @@ class FindWeights:
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _WeighedItems:
     """Items to look at, with their weights."""
 
     rows: bool
@@ -153,7 +153,7 @@ class _Chosen:
 
 
 @dataclass(frozen=True)
-class FindLengths(_Chosen):
+class FindLengths(_WeighedItems):
     """The squared lengths of people's vectors, and how many people have each: columns `squared`, `people`."""
 
     def __call__(self, batches: Batches) -> Batches:
@@ -164,7 +164,7 @@ class FindLengths(_Chosen):
 
 
 @dataclass(frozen=True)
-class FindSums(_Chosen):
+class FindSums(_WeighedItems):
     """The sums of the scaled vectors of a partition: columns `place`, `sum`."""
 
     longest: float
