@@ -117,5 +117,5 @@ def most_of(parts: Numbers, count: int) -> tuple[Numbers, Numbers]:
         return np.zeros(parts.shape[1]), np.zeros(parts.shape[1])
     ordered = np.sort(parts, axis=0)
     too_high: Numbers = np.maximum(ordered[-count:], 0.0).sum(axis=0)
-    too_low: Numbers = -np.minimum(ordered[:count], 0.0).sum(axis=0)
+    too_low: Numbers = np.maximum(-ordered[:count], 0.0).sum(axis=0)  # not -0
     return too_high, too_low

@@ -199,20 +199,14 @@ class StreamAggregator:
 
         Returns how much of a count is missing at most, and how much too high it is on average.
         """
-        b, missing, excess = self.stream.epoch_steps, 0.0, 0.0
-        sampled = []  # stretches without a block
-        last = since
-        for block in self._cover(voice, since, time):
-            sampled.append((last, block.first * b))
-            last = block.end * b
+        (blocks, spans), missing, excess = self._parts(voice, since, time), 0.0, 0.0
+        for block in blocks:
             value, variance = self.stream.block_counts(number, block, voice.blocks[block].blocks[block], track, words)
             values += value
             variances += variance
             low, high = self.stream.bias(block)
             missing, excess = missing + low, excess + high
-        sampled.append((last, time))
-        spans = [span for span in sampled if span[0] < span[1]]
-        unsure = sum(voice.spans.count(*span) for span in spans) + self._silent(voice, *spans[-1]) if spans else 0
+        unsure = self._unsure(voice, spans)
         if not self.stream.samples:
             return missing + unsure, excess
         self._add_samples(number, voice, spans, track, words, values)
@@ -220,6 +214,17 @@ class StreamAggregator:
         # sampled or not: with few steps there may be no sample at all, which is no reason to be sure.
         variances += self._worth**2 * unsure / self.stream._steps_a_sample
         return missing, excess
+
+    def _parts(self, voice: _Voice, since: int, time: int) -> tuple[list[Block], list[tuple[int, int]]]:
+        """The blocks that tell about (since, time], and the stretches without one, in order."""
+        blocks, b = list(self._cover(voice, since, time)), self.stream.epoch_steps
+        starts = [since, *(block.end * b for block in blocks)]
+        ends = [*(block.first * b for block in blocks), time]
+        return blocks, [span for span in zip(starts, ends, strict=True) if span[0] < span[1]]
+
+    def _unsure(self, voice: _Voice, spans: list[tuple[int, int]]) -> int:
+        """How many steps of stretches without a block a party told about, or passed over in silence."""
+        return sum(voice.spans.count(*span) for span in spans) + self._silent(voice, *spans[-1]) if spans else 0
 
     def _cover(self, voice: _Voice, since: int, time: int) -> Iterator[Block]:
         """The blocks of a party that together have its complete epochs in (since, time], as far as they were heard."""

@@ -215,6 +215,29 @@ def test_heavy_hitters_need_no_list_of_items():
         aggregator.heavy_hitters(0.0)
 
 
+def test_heavy_hitters_are_not_complete_if_one_that_was_sent_may_lack_as_much():
+    """Half of the parties lose all of an item's counts, and the others' are below the threshold."""
+    stream = exact(epoch_steps=30, horizon=30)
+    aggregator = heard(stream, [[5] * 30] * 15 + [[5, 1, 2] * 10] * 15)
+    assert aggregator.estimate([5]).values == [15 * 30]  # of 600
+    found = aggregator.heavy_hitters(0.6)
+    assert (found.threshold, found.items, found.complete) == (540, [], False)
+    assert found.estimates.shortfall < 540
+    assert aggregator.heavy_hitters(0.9).complete
+
+
+def test_heavy_hitters_are_not_complete_if_samples_may_hide_one():
+    """Blocks name items and samples do not: one that is frequent since the last block is not listed."""
+    stream = MergedMisraGriesStream(
+        "h", dc.Budget(20.0), 1000, epoch_steps=50, horizon=400, capacity=50, sample_share=0.5
+    )
+    aggregator = heard(stream, [[*range(100, 150), *[7] * 45]] * 40, seed=1)
+    found = aggregator.heavy_hitters(0.3, 95)
+    assert (found.items, found.complete) == ([], False)
+    assert aggregator.estimate([7], 95).values[0] > found.threshold > found.estimates.shortfall
+    assert aggregator.heavy_hitters(0.6, 50).complete  # no step is without a block
+
+
 def test_counts_of_words_in_any_order():
     entries = np.array([2, 5, 9]), np.array([20, 50, 90])
     assert counts_of(entries, np.array([9, 0, 5, 10, 5], np.uint64)).tolist() == [90, 0, 50, 0, 50]
