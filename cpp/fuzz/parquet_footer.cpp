@@ -5,8 +5,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    for (const auto& group : discreet::parquet_chunks({reinterpret_cast<const char*>(data), size}, {"item", "user"}))
-      for (const auto& chunk : group)
+    const auto footer = discreet::parquet_footer({reinterpret_cast<const char*>(data), size}, {"item", "user"});
+    for (const auto& group : footer.groups)
+      for (const auto& chunk : group.chunks)
         if (chunk.column > 1) std::abort();
   } catch (const discreet::DataError&) {
   }

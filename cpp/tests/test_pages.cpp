@@ -37,12 +37,12 @@ std::vector<uint32_t> unpacked_indices(const std::string& data, uint64_t n, uint
 }
 
 // The items of a chunk that is this file; nothing if its pages are refused.
-std::vector<std::string> items_of(const std::string& file, int64_t rows, bool optional = false) {
+std::vector<std::string> items_of(const std::string& file, int64_t rows, bool optional = false, int64_t codec = 0) {
   const ParquetItems items(std::make_shared<const Memory>(file), {"item", ParquetField::text, optional});
   ParquetChunk chunk;
   chunk.depth = 1;
   chunk.type = 6;
-  chunk.codec = 0;
+  chunk.codec = codec;
   chunk.values = rows;
   chunk.data_at = 0;
   chunk.compressed_bytes = static_cast<int64_t>(file.size());
@@ -162,4 +162,18 @@ TEST_CASE("A page of texts: its rows, and damage at every byte") {
         } catch (const DataError&) {
         }
       }
+}
+
+TEST_CASE("A page whose header has the fields of another type of page is read as what it is") {
+  // {1: DATA_PAGE, 2: 60, 3: 15, 5: {1: 1, 2: PLAIN, 3: RLE, 4: RLE}, 8: {7: false}}: 15 bytes that are said to be 60,
+  // and fields of version 2 that say that they are not compressed. The first text would end after them.
+  const std::string page(
+      "\x15\x00\x15\x78\x15\x1e\x2c\x15\x02\x15\x00\x15\x06\x15\x06\x00\x3c\x72\x00\x00"
+      "\x38\x00\x00\x00"
+      "ab\x00\x00\x00\x00\x01\x00\x00\x00"
+      "c",
+      35);
+  const int64_t snappy = 1;
+  CHECK_THROWS_AS(items_of(page, 1, false, snappy), DataError);
+  CHECK(items_of(page, 1).empty());
 }

@@ -249,11 +249,17 @@ class ParquetItems {
     }
   }
 
+  // Whether a page is compressed. Only the header of one of version 2 may say otherwise than the chunk: one that has the
+  // fields of several types says nothing.
+  static bool is_packed(const ParquetPage& page, bool compressed) {
+    return compressed && (page.type != ParquetPage::data_2 || page.is_compressed);
+  }
+
   void check_sizes(const ParquetPage& page, bool compressed) const {
-    const bool as_they_are = !compressed || (page.type == ParquetPage::data_2 && !page.is_compressed);
-    // Three bytes of Snappy make 64 at most.
-    const bool fits = as_they_are ? page.uncompressed == page.compressed
-                                  : page.uncompressed / 22 <= page.compressed;
+    // Three bytes of Snappy make 64 at most, and what cannot be made smaller grows by little.
+    const bool fits = is_packed(page, compressed)
+                          ? page.uncompressed / 22 <= page.compressed && page.compressed <= 2 * kLargestPage
+                          : page.uncompressed == page.compressed;
     if (!fits || page.uncompressed < 0 || page.uncompressed > kLargestPage || page.values < 0 || page.values > kMostRows)
       parquet::damaged();
     if (page.type == ParquetPage::dictionary && page.values > page.uncompressed / 4) parquet::damaged();
@@ -280,7 +286,7 @@ class ParquetItems {
     auto read = memory_->take(size);
     file_->read(page.at, read.get(), size);
     if (page.checksum && crc32(read.get(), size) != *page.checksum) parquet::damaged();
-    if (!compressed || !page.is_compressed) return read;
+    if (!is_packed(page, compressed)) return read;
     auto out = memory_->take(whole);
     std::memcpy(out.get(), read.get(), levels);  // of pages of version 2 they are as they are
     if (size > levels || whole > levels)
