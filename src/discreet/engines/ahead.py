@@ -16,6 +16,7 @@ __all__ = ["available_cores", "in_order", "read_ahead"]
 
 T = TypeVar("T")
 
+_MOST = 8  # threads: one counts what they read, and each of them holds a block or a page
 _WAITING = 2  # results that are done and not taken yet, beside one that each thread works on
 _PATIENCE = 2.0  # seconds for the task that is being done when nobody wants it any more
 
@@ -35,18 +36,21 @@ def in_order(tasks: Iterable[Callable[[], T]], helpers: int | None = None) -> Ge
 
     The tasks are asked for one at a time, so that an iterator that reads and cuts needs no lock. Each is called once,
     in some thread, and should leave the GIL alone for most of its time. By default there are as many threads as cores,
-    with the caller's. An error of the iterator or of a task is raised here, after all that came before it.
+    with the caller's, and no more than 8: what is in memory must not grow with the machine. An error of the iterator or
+    of a task is raised here, after all that came before it.
 
     No more than a few results are in memory. When nobody takes them any more (an error, an interrupt), the threads stop
     after what they are doing. Where that does not end, on a terminal or a pipe, it does not keep the process from
     ending.
     """
-    many = available_cores() - 1 if helpers is None else helpers
+    many = min(available_cores(), _MOST) - 1 if helpers is None else helpers
     work = _Work(iter(tasks), many + _WAITING)
-    threads = [threading.Thread(target=work.help, name="read ahead", daemon=True) for _ in range(many)]
-    for thread in threads:
-        thread.start()
+    threads: list[threading.Thread] = []
     try:
+        for _ in range(many):
+            thread = threading.Thread(target=work.help, name="read ahead", daemon=True)
+            thread.start()
+            threads.append(thread)
         while (done := work.next()) is not None:
             if done.error is not None:
                 raise done.error

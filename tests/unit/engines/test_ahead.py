@@ -94,6 +94,41 @@ def test_tasks_are_done_in_any_order_and_handed_over_in_theirs(helpers, count):
     assert not readers()
 
 
+@pytest.mark.parametrize("cores", [1, 2, 64])
+def test_what_is_in_memory_does_not_grow_with_the_machine(monkeypatch, cores):
+    monkeypatch.setattr("discreet.engines.ahead.available_cores", lambda: cores)
+    asked, most = [], 0
+
+    def tasks():
+        for number in range(300):
+            asked.append(number)
+            yield lambda: threading.active_count()
+
+    before, taken = threading.active_count(), 0
+    for running in in_order(tasks()):
+        taken, most = taken + 1, max(most, running)
+        assert len(asked) - taken <= min(cores, 8) + 2
+    assert taken == 300
+    assert most - before <= min(cores, 8) - 1
+    assert not readers()
+
+
+def test_threads_that_cannot_be_started_leave_none_behind(monkeypatch):
+    start, many = threading.Thread.start, []
+
+    def third_fails(thread):
+        many.append(thread)
+        if len(many) == 3:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", third_fails)
+    with pytest.raises(RuntimeError, match="start new thread"):
+        list(in_order([int] * 50, helpers=4))
+    assert len(many) == 3
+    assert not readers()
+
+
 def test_tasks_are_done_side_by_side():
     meeting = threading.Barrier(3, timeout=60)
     assert sorted(in_order([meeting.wait] * 3, helpers=2)) == [0, 1, 2]
