@@ -50,13 +50,15 @@ class ArrowColumns:
         # Writers that add checksums to their pages (those of Java do by default) have them checked.
         options = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
         self._plain = _guarded(source.name, pa.parquet.ParquetFile, file, **options)
-        self._schema = _guarded(source.name, lambda: {field.name: field.type for field in self._plain.schema_arrow})
-        self._source, self._wanted = source, choose(list(self._schema), column, others, source.name)
+        fields = _guarded(source.name, lambda: [(field.name, field.type) for field in self._plain.schema_arrow])
+        self._source, self._wanted = source, choose([field for field, _ in fields], column, others, source.name)
+        self._schema = dict(fields)
         self._encoded = [name for name in self._wanted if kind_of(self._schema[name]) in ("text", "bytes")]
         self._as_dictionaries = _guarded(
             source.name, pa.parquet.ParquetFile, file, metadata=self._plain.metadata, read_dictionary=self._encoded,
             **options,
         )  # fmt: skip
+        source.check_not_replaced()
         self._chunks = _chunks(source, self._wanted)
         self.groups: int = self._plain.num_row_groups
         if len(self._chunks) != self.groups:
@@ -70,10 +72,10 @@ class ArrowColumns:
     def of_group(self, group: int) -> Iterator[tuple[pa.Array, ...]]:
         """The rows of one row group."""
         name, wanted, chunks = self._source.name, self._wanted, self._chunks[group]
+        num_rows = left = _guarded(name, lambda: self._plain.metadata.row_group(group).num_rows)
         if chunks and all(wanted[chunk.column] in self._encoded and chunk.is_dictionary for chunk in chunks):
             parquet, rows = self._as_dictionaries, DICTIONARY_ROWS
         else:
-            num_rows = _guarded(name, lambda: self._plain.metadata.row_group(group).num_rows)
             parquet, rows = self._plain, _plain_rows(num_rows, chunks)
             # Where the file asks for a dictionary and plain pages are read, pyarrow makes one, and refuses all rows for
             # one that is not UTF-8.
@@ -88,6 +90,9 @@ class ArrowColumns:
                 else without_views(batch.column(each))
                 for each in wanted
             )
+            left -= batch.num_rows
+        if left:  # pyarrow ends where the pages do
+            raise DataError(f"{name} is not a Parquet file, or it is damaged")
 
 
 class _Chunk(NamedTuple):

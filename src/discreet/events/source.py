@@ -241,6 +241,15 @@ class ByteSource:
         self._file.seek(0)
         return self._file if self._path == STDIN else self._path
 
+    def check_not_replaced(self) -> None:
+        """Whoever has opened `seekable` by its name has opened this file, and not one that was put in its place."""
+        try:
+            same = self._path == STDIN or os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno()))
+        except OSError:
+            same = False
+        if not same:
+            raise DataError(f"{self.name} was replaced while it was read")
+
     def descriptor(self) -> int:
         """That of the file, for formats that are read from their end."""
         if self.compression is not None or self.size is None:

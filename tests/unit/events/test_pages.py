@@ -1,5 +1,6 @@
 """Pages of Parquet that native code decodes: the same rows as pyarrow reads, however they are written."""
 
+import os
 import random
 
 import pyarrow as pa
@@ -189,3 +190,38 @@ def test_columns_are_named_and_chosen_as_before(tmp_path):
         assert told[0] == told[1]
     pq.write_table(pa.table({"only": ["a"]}), tmp_path / "log.parquet")
     assert read(tmp_path / "log.parquet", True, column=None) == ([b"a"], 0, 1)
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_name_that_two_columns_have_is_refused(tmp_path, made):
+    pq.write_table(pa.table([pa.array(["a"]), pa.array(["b"])], ["item", "item"]), tmp_path / "log.parquet")
+    with pytest.raises(dc.DataError, match="more than one column 'item'"):
+        read(tmp_path / "log.parquet", made)
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_pages_with_fewer_rows_than_the_footer_says_are_refused(tmp_path, made):
+    path, schema = tmp_path / "log.parquet", pa.schema([pa.field("item", pa.string(), nullable=False)])
+    pq.write_table(pa.table({"item": ["a"] * 777}, schema), path, use_dictionary=False, compression="none")
+    whole = path.read_bytes()
+    at = whole.index(b"\x92\x0c")  # 777, in the header of the only page
+    assert at < 30
+    path.write_bytes(whole[:at] + b"\x90\x0c" + whole[at + 2 :])
+    with pytest.raises(dc.DataError, match="damaged"):
+        read(path, made)
+
+
+def test_a_file_that_is_put_in_the_place_of_another_is_not_read_on(tmp_path):
+    """Groups for pyarrow are opened by the name of the file when the first of them is met."""
+    path, schema = tmp_path / "log.parquet", pa.schema([("item", pa.string())])
+    for each in (path, tmp_path / "new"):
+        with pq.ParquetWriter(each, schema, use_dictionary=False) as writer:
+            writer.write_table(pa.table({"item": [each.name]}, schema))
+            writer.write_table(pa.table({"item": [each.name, "x" * 34_000_000]}, schema))
+    stream = open_stream(path, column="item", joint=True, bad_rows="skip")
+    stream.allow_made = True
+    batches = iter(stream)
+    assert next(batches).column("item").to_list() == [b"log.parquet"]
+    os.replace(tmp_path / "new", path)
+    with pytest.raises(dc.DataError, match="replaced"):
+        next(batches)
