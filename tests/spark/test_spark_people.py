@@ -45,6 +45,26 @@ def test_the_same_as_plain_lists(spark, rows, rows_counted, partitions):
         assert everything(people) == everything(ListedPeople(lists.values(), rows=rows_counted))
 
 
+@pytest.mark.parametrize("limit", ["maxRecordsPerBatch", "maxBytesPerBatch"])
+def test_how_spark_cuts_batches_changes_nothing(spark, rows, limit):
+    """Rows come to Python 7 at a time, or one by one; crowds as well."""
+    import pyarrow as pa
+
+    from discreet.engines._spark_people import SparkPeople
+
+    name = f"spark.sql.execution.arrow.{limit}"
+    frame = spark.createDataFrame(rows[:600], "u string, i string")
+    found, given = [], spark.conf.get(name)
+    try:
+        for value in (given, "7"):
+            spark.conf.set(name, value)
+            with SparkPeople(frame, pa.large_string(), "error", rows=True) as people:
+                found.append(everything(people))
+    finally:
+        spark.conf.set(name, given)
+    assert found[0] == found[1]
+
+
 def test_people_are_hidden_and_paid_for_once(spark, rows, tmp_path):
     frame = spark.createDataFrame([*rows, *[("one", "my own words")] * 3000], "visitor string, url string")
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
@@ -121,6 +141,39 @@ def test_a_crowd_ends_where_the_hash_changes(monkeypatch):
     assert said.column("item").to_pylist() == ["x"]
 
 
+def test_a_person_of_many_different_items_is_sorted_a_few_times(monkeypatch):
+    """Equal pairs become one whenever the pairs have doubled: once a batch, n rows would take n^2 steps."""
+    import pyarrow as pa
+
+    from discreet.engines import _spark_people_tasks as tasks
+
+    monkeypatch.setattr(tasks, "_ROWS", 16)
+    compact, times = tasks._Crowd._compact, []
+    monkeypatch.setattr(tasks._Crowd, "_compact", lambda self: times.append(self.size) or compact(self))
+    table = pa.table({"h": [1] * 4096, "u": ["a"] * 4096, "i": list(range(4096))})
+    (crowd,) = tasks.Crowds("error", True)(iter(table.to_batches(4)))
+    assert len(crowd.column("times")[0].as_py()) == 8 * 4096
+    assert sum(times) < 4 * 4096
+
+
+def test_a_crowd_of_long_names_ends_before_its_rows_do(monkeypatch):
+    """A crowd is one row of a frame, and Arrow and Spark end those at 2 GiB: half a million items may be longer."""
+    import pyarrow as pa
+
+    from discreet.engines import _spark_people_tasks as tasks
+
+    monkeypatch.setattr(tasks, "_BYTES", 1 << 20)
+    table = pa.table(
+        {"h": [i // 2 for i in range(1000)], "u": list(range(1000)), "i": [f"{i:04000}" for i in range(1000)]}
+    )
+    crowds = list(tasks.Crowds("error", True)(iter(table.to_batches(25))))
+    assert len(crowds) > 2
+    assert max(len(crowd.column("names")[0].as_py()) for crowd in crowds) < 1 << 20
+    whose = [{*np.frombuffer(crowd.column("users")[0].as_py(), "<i4").tolist()} for crowd in crowds]
+    assert sum(map(len, whose)) == 1000
+    assert all(len(people) % 2 == 0 for people in whose)  # two have one hash
+
+
 def test_a_crowd_that_splits_a_person_is_noticed(monkeypatch):
     """The sabotaged twin: crowds that end after so many rows, whoever has them, give a person two vectors."""
     import pyarrow as pa
@@ -153,6 +206,30 @@ def test_whose_a_row_is_may_be_of_any_type(spark):
         dc.engines.spark.top_k(
             frame.selectExpr("item", "item collate UTF8_LCASE as who"), "item", 5, BUDGET, user="who"
         )
+
+
+def test_people_are_as_many_as_spark_groups_there_are(spark):
+    """0.0 is -0.0, NaN is NaN, times differ by a microsecond, and a null field is a field."""
+    frame = spark.sql(
+        "select * from values "
+        "(0.0D, timestamp'2020-01-01 00:00:00.000001', timestamp_ntz'2020-01-01 00:00:00.000001', null, 1), "
+        "(-0.0D, timestamp'2020-01-01 00:00:00.000002', timestamp_ntz'2020-01-01 00:00:00.000002', 1, null), "
+        "(double('NaN'), timestamp'-2020-01-01 00:00:00', timestamp_ntz'-2020-01-01 00:00:00', 2, null), "
+        "(-double('NaN'), timestamp'2020-01-01 00:00:00', timestamp_ntz'2020-01-01 00:00:00', 1, null) "
+        "as t(number, time, local, a, b)"
+    ).selectExpr("*", "cast(number as float) as short", "struct(a as x, b as x) as pair", "array(a, b) as list")
+    for user, people in {"number": 2, "short": 2, "time": 4, "local": 4, "pair": 3, "list": 3}.items():
+        assert frame.groupBy(user).count().count() == people
+        assert frame.select(dc.engines.spark._whose(frame, user).alias("u")).distinct().count() == people
+    written_in_two_ways = {
+        "array(number)": "holds double",
+        "struct(short)": "holds float",
+        "map('a', a)": "holds map",
+        "struct('x' collate UTF8_LCASE)": "collation UTF8_LCASE",
+    }
+    for user, message in written_in_two_ways.items():
+        with pytest.raises(dc.ParameterError, match=message):
+            dc.engines.spark.top_k(frame.selectExpr("a", f"{user} as who"), "a", 5, BUDGET, user="who")
 
 
 def test_what_is_refused(spark):

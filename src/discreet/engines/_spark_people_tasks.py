@@ -24,6 +24,7 @@ __all__ = ["CROWD", "Crowds", "FindLengths", "FindSums", "FindWeights"]
 CROWD = "users binary, items binary, times binary, names binary"
 _CROWD = pa.schema([(name, pa.binary()) for name in ("users", "items", "times", "names")])
 _ROWS = 1 << 19  # of a crowd, about; its names take most of the memory
+_BYTES = 1 << 28  # of its names, about: a crowd is one row, which Spark and Arrow end at 2^31
 
 Numbered = np.ndarray[Any, np.dtype[np.int32]]
 
@@ -50,7 +51,7 @@ class Crowds:
                 for _ in batches:  # Spark waits until they are taken
                     pass
                 return
-            if crowd.size >= _ROWS:
+            if crowd.full:
                 # Up to where the hash changes for the first time the rows belong to people of this crowd.
                 first = int(np.argmax(hashes != last)) if hashes[-1] != last else len(hashes)
                 crowd.add(batch.slice(0, first))
@@ -69,7 +70,12 @@ class _Crowd:
         self._rows = rows
         self._people, self._items = Numbers("people"), Numbers("items")
         self._parts: list[tuple[Counts, Counts]] = []
+        self._limit = 2 * _ROWS  # where equal pairs become one
         self.size = 0
+
+    @property
+    def full(self) -> bool:
+        return self.size >= _ROWS or self._people.bytes + self._items.bytes >= _BYTES
 
     def add(self, batch: pa.RecordBatch) -> None:
         users = np.asarray(self._people.numbers(batch.column(1)), np.int64)
@@ -77,7 +83,7 @@ class _Crowd:
         pairs = ((users << 32) | items)[(users >= 0) & (items >= 0)]
         self._parts.append((pairs, np.ones(len(pairs), np.int64)))
         self.size += len(pairs)
-        if self.size >= 2 * _ROWS:
+        if self.size >= self._limit:
             self._compact()
 
     def _compact(self) -> tuple[Counts, Counts]:
@@ -86,6 +92,7 @@ class _Crowd:
         times = np.zeros(len(pairs), np.int64)
         np.add.at(times, back, np.concatenate([count for _, count in self._parts]))
         self._parts, self.size = [(pairs, times)], max(len(pairs), _ROWS)
+        self._limit = 2 * self.size  # so that each row is sorted a few times, however many differ
         return pairs, times
 
     def held(self) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,9 @@ __all__ = ["PLANS", "SparkPlan", "choose_plan", "release", "spark_plans", "top_k
 
 _FAN_IN = 16  # sketches that one task merges
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_FRACTIONS = (T.FloatType, T.DoubleType)
+_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"  # JSON has milliseconds by default, and leaves null fields out
+_AS_JSON = {"timestampFormat": _TIME, "timestampNTZFormat": _TIME, "timeZone": "UTC", "ignoreNullFields": "false"}
 _KINDS = {"string": pa.large_string(), "binary": pa.large_binary(), "long": pa.int64()}
 
 
@@ -485,16 +489,36 @@ def _field(dataframe: Any, name: object) -> Any:
 
 
 def _whose(dataframe: Any, user: str) -> Any:
-    """The column that says whose a row is, as text, bytes or a whole number: equal for the rows of one person alone."""
+    """The column that says whose a row is, as text, bytes or a whole number: equal for the rows of one person alone.
+
+    Equal as Spark groups: 0.0 is -0.0, and times differ by a microsecond.
+    """
     kind, column = _field(dataframe, user).dataType, F.col(_quoted(user))
-    if isinstance(kind, T.StringType) and not kind.isUTF8BinaryCollation():
-        raise ParameterError(
-            f"column {user!r} has the collation {kind.collation}, by which different texts are one person: give a "
-            "column with one text a person, such as F.lower(...) collated UTF8_BINARY"
-        )
+    for inner in _inside(kind):
+        if isinstance(inner, T.StringType) and not inner.isUTF8BinaryCollation():
+            raise ParameterError(
+                f"column {user!r} has the collation {inner.collation}, by which different texts are one person: give "
+                "a column with one text a person, such as F.lower(...) collated UTF8_BINARY"
+            )
+        if isinstance(inner, (T.MapType, T.VariantType)) or (isinstance(inner, _FRACTIONS) and inner is not kind):
+            raise ParameterError(
+                f"column {user!r} holds {inner.simpleString()}, of which one value may be written in two ways: give a "
+                "column with one text or whole number a person"
+            )
     if isinstance(kind, (T.StringType, T.BinaryType, *_WHOLE)):
         return column
-    return F.when(column.isNotNull(), F.to_json(F.struct(column.alias("u"))))
+    value = F.when(column == 0, F.lit(0.0)).otherwise(column) if isinstance(kind, _FRACTIONS) else column
+    return F.when(column.isNotNull(), F.to_json(F.struct(value.alias("u")), _AS_JSON))
+
+
+def _inside(kind: Any) -> Iterator[Any]:
+    """A type and all that it is made of; a map is not looked into."""
+    yield kind
+    if isinstance(kind, T.ArrayType):
+        yield from _inside(kind.elementType)
+    if isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield from _inside(field.dataType)
 
 
 def _spark_type(kind: str) -> Any:
