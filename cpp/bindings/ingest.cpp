@@ -548,7 +548,11 @@ std::unique_ptr<Source> open_arrow(nb::handle data) {
 
 class CheckedSource : public ColumnSource {
  public:
-  explicit CheckedSource(const CheckedBatch& batch) : chunks_(batch.chunks) {}
+  CheckedSource(const CheckedBatch& batch, BadItems bad) : chunks_(batch.chunks) {
+    for (const Column& column : chunks_)
+      if (bad == BadItems::error && column.passed->bad != BadItems::error)
+        throw DataError("the batch was checked with bad_items=\"skip\": rows to be refused may have been left out");
+  }
   bool next(Column& column) override {
     if (next_ == chunks_.size()) return false;
     column = std::move(chunks_[next_++]);
@@ -564,7 +568,8 @@ class CheckedSource : public ColumnSource {
 
 std::unique_ptr<ColumnSource> open_column(nb::handle data, BadItems bad) {
   if (nb::isinstance<MadeColumn>(data)) return std::make_unique<MadeSource>(nb::cast<const MadeColumn&>(data).column);
-  if (nb::isinstance<CheckedBatch>(data)) return std::make_unique<CheckedSource>(nb::cast<const CheckedBatch&>(data));
+  if (nb::isinstance<CheckedBatch>(data))
+    return std::make_unique<CheckedSource>(nb::cast<const CheckedBatch&>(data), bad);
   if (auto source = open_arrow<ColumnSource, Column, column_or_only_child>(data)) return source;
   if (PyObject_CheckBuffer(data.ptr()) && !PyBytes_Check(data.ptr()) && !PyByteArray_Check(data.ptr()))
     return std::make_unique<BufferSource>(data);

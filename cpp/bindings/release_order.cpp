@@ -37,9 +37,9 @@ std::pair<nb::bytes, nb::bytes> texts_at(nb::handle items, Counts places) {
   nb::bytes offsets = unwritten((rows + 1) * sizeof(int64_t));
   int64_t* ends = reinterpret_cast<int64_t*>(written(offsets));
   std::vector<std::string_view> texts(rows);
+  Column column, more;  // may own what the texts lie in
   {
     nb::gil_scoped_release release;
-    Column column, more;
     if (!source->next(column)) column.length = 0;
     if (column.length > 0 && (column.dictionary || is_integer(column.kind) || any_null(column) || source->next(more)))
       throw DataError("texts are taken from one plain column without nulls");

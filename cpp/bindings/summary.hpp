@@ -216,8 +216,8 @@ class Summary {
    public:
     explicit Change(Summary& summary) : summary_(summary) {}
     KeyKind kind() const { return summary_.kind_; }
-    bool has_copy() const { return before_.has_value(); }
-    void keep_copy() { before_.emplace(summary_.kind_, summary_.kernels_); }
+    bool has_copy() const { return before_ != nullptr; }
+    void keep_copy() { before_ = std::make_unique<State>(summary_.kind_, summary_.kernels_); }
     void undo() {
       if (!before_) return;
       summary_.kind_ = before_->first;
@@ -225,8 +225,9 @@ class Summary {
     }
 
    private:
+    using State = std::pair<KeyKind, Shared<Kernels>>;
     Summary& summary_;
-    std::optional<std::pair<KeyKind, Shared<Kernels>>> before_;
+    std::unique_ptr<State> before_;
   };
 
   // Runs f(change) under the lock, without the GIL. If f throws, the summary goes back to the copy that was kept.

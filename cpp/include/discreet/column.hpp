@@ -621,6 +621,7 @@ inline std::vector<uint64_t> code_hashes(const Column& dictionary, const HashKey
 // Keeps the hashes of a checked column of text or bytes with it, or of its dictionary, so that who counts need not make
 // them. Integers are hashed as fast as hashes are read.
 inline void keep_hashes(Column& column, const HashKey& seed) {
+  if (seed.first_version) return;  // these would be taken for those of today under the same seed
   if (column.dictionary) {
     if (column.dictionary->length > column.length) return;  // then rows are looked up one by one
     auto values = std::make_shared<Column>(*column.dictionary);

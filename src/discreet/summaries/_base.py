@@ -113,7 +113,9 @@ class Summary:
     def checked(self, data: Any, *, nulls: str = "error", bad_items: str = "skip") -> Any:
         """The batch, checked and hashed, for `update` with the same rules: any thread may do so while another counts.
 
-        Nothing is counted by it. Summaries that do not know a quicker way give the data back.
+        Nothing is counted by it. Columns are not copied: they must stay as they are until they are counted. A batch
+        whose bad items were skipped is refused where they are errors. Summaries that do not know a quicker way give
+        the data back.
         """
         if not hasattr(self._native, "checked"):
             return data

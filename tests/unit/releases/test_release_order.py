@@ -43,6 +43,14 @@ def test_items_are_taken_as_arrow_does(name, rows):
     assert taken(items, places).equals(items.take(pa.array(places)))
 
 
+def test_texts_that_lie_nowhere_else_are_taken():
+    """Python's texts are copied for the call: they are there until the last one is taken."""
+    items = [f"a text of some length, the {i}th" for i in range(20000)]
+    values, offsets = _native.texts_at(items, np.arange(len(items))[::-1].copy())
+    assert values == "".join(reversed(items)).encode()
+    assert np.frombuffer(offsets, np.int64)[-1] == len(values)
+
+
 @pytest.mark.parametrize("place", [-1, 2, 2**40])
 def test_no_place_outside_is_taken(place):
     with pytest.raises(dc.DataError, match="outside"):

@@ -1,6 +1,8 @@
 """Batches that were checked and hashed before they are counted: the same state, and the same refusals."""
 
 import threading
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pytest
 import discreet as dc
 from discreet.summaries import CountMin, MisraGries, ShardedMisraGries
 
+GOLDEN = Path(__file__).parents[2] / "golden"
 TEXTS = [f"{'long/' * (i % 7)}é{i % 97}" for i in range(3000)]
 COLUMNS = {
     "text": pa.array(TEXTS),
@@ -64,6 +67,23 @@ def test_another_seed_and_a_summary_of_several_kinds():
     assert state(ahead) == state(plain)
 
 
+@pytest.mark.parametrize("name", ["misra_gries", "sharded_misra_gries"])
+@pytest.mark.parametrize("column", ["text", "dictionary"])
+def test_hashes_of_the_first_version_are_not_taken_for_todays(name, column):
+    """A state of version 1 goes on with the hashes it began with: under one seed there are two."""
+    kind = {"misra_gries": MisraGries, "sharded_misra_gries": ShardedMisraGries}[name]
+    old = kind.from_bytes((GOLDEN / f"{name}-v1.state").read_bytes())
+    new = kind(1000, *([3] if kind is ShardedMisraGries else []), seed=old.seed)
+    for batch in (COLUMNS[column], old.checked(COLUMNS[column]), new.checked(COLUMNS[column])):
+        new.update(batch)
+    assert new.not_private_counts().to_dict() == {text: 3 * n for text, n in Counter(TEXTS).items()}
+    assert len(new) == len(set(TEXTS))
+    twice = kind.from_bytes(old.to_bytes())
+    twice.update(COLUMNS[column])
+    old.update(new.checked(COLUMNS[column]))
+    assert state(old) == state(twice)
+
+
 def test_what_is_refused_is_refused_with_the_same_words():
     summary = MisraGries(40)
     for how in ({"bad_items": "error"}, {"nulls": "error"}):
@@ -80,6 +100,12 @@ def test_what_is_refused_is_refused_with_the_same_words():
     batch = summary.checked(COLUMNS["nulls"], nulls="skip")
     with pytest.raises(dc.DataError, match="nulls"):
         summary.update(batch)
+    for checked in (COLUMNS["bad rows"], COLUMNS["text"]):
+        with pytest.raises(dc.DataError, match="left out"):
+            summary.update(summary.checked(checked), bad_items="error")
+    before = summary.total
+    summary.update(summary.checked(COLUMNS["text"], bad_items="error"))
+    assert summary.total == before + len(TEXTS)
     short = MisraGries(40, max_key_bytes=10)
     short.update(summary.checked(COLUMNS["text"]))
     assert max(len(str(item).encode()) for item in short.not_private_counts().items.to_pylist()) <= 10
