@@ -20,6 +20,7 @@ from discreet.summaries import MisraGries
 __all__ = [
     "Entries",
     "added_by_the_cut",
+    "counter_variance",
     "counters_above",
     "counts_of",
     "read_counters",
@@ -110,6 +111,16 @@ def counts_of(entries: Entries, words: Words) -> Numbers:
     asked = words.astype(np.int64)
     at = np.minimum(np.searchsorted(places, asked), len(places) - 1)
     return np.where(places[at] == asked, counters[at], 0).astype(np.float64)
+
+
+def counter_variance(scale: Fraction) -> float:
+    """2 scale^2, that of the continuous law: a little more than the noise has, so that intervals hold for one counter.
+
+    They reach t = scale log(1/beta) at least. Discrete noise is above t with probability q^(floor(t) + 1)/(1 + q) <=
+    beta/(1 + q); a count is above its interval, to which the cut is added, with q times that: what is hidden is below
+    the cut by 1.
+    """
+    return 2 * float(scale) ** 2
 
 
 def added_by_the_cut(scale: Fraction, cut: int) -> float:

@@ -14,13 +14,14 @@ from discreet.multiparty._base import USUAL_MAX_ITEMS, Heard, Protocol, known
 from discreet.multiparty._entries import (
     Entries,
     added_by_the_cut,
+    counter_variance,
     counters_above,
     counts_of,
     read_counters,
     usual_cut,
     write_counters,
 )
-from discreet.multiparty._sketches import check_scales, laplace_variance, noise_reach
+from discreet.multiparty._sketches import check_scales, noise_reach
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.messages import Message
 from discreet.noise import RandomSource
@@ -96,7 +97,7 @@ class MergedMisraGries(Protocol):
         return sent
 
     def _each(self, heard: Heard, words: Words) -> Iterator[tuple[Numbers, Numbers]]:
-        noise = np.full(len(words), laplace_variance(self.scale))  # also of an item that was not sent: it decided that
+        noise = np.full(len(words), counter_variance(self.scale))  # also of an item that was not sent: it decided that
         for _, sent in heard:
             yield counts_of(sent, words), noise
 

@@ -30,13 +30,14 @@ from discreet.multiparty._base import MAX_CELLS, known
 from discreet.multiparty._entries import (
     Entries,
     added_by_the_cut,
+    counter_variance,
     counters_above,
     counts_of,
     read_counters,
     usual_cut,
     write_counters,
 )
-from discreet.multiparty._sketches import check_scales, laplace_variance, noise_reach
+from discreet.multiparty._sketches import check_scales, noise_reach
 from discreet.multiparty._stream import BlockStream
 from discreet.multiparty.epochs import Block
 from discreet.multiparty.estimates import Numbers
@@ -199,7 +200,7 @@ class MergedMisraGriesStream(BlockStream):
 
     def block_counts(self, number: int, block: Block, told: Entries, track: int, words: Words) -> tuple[Numbers, float]:
         """What was sent, and the noise's variance, also of an item that was not sent: it decided that."""
-        return counts_of(told, words), laplace_variance(self.shape.scale(block))
+        return counts_of(told, words), counter_variance(self.shape.scale(block))
 
     def bias(self, block: Block) -> tuple[float, float]:
         """What all counters lost and the cut left out, at most; and what passes the cut by chance, on average."""

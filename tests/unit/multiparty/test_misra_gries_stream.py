@@ -3,6 +3,7 @@
 "Exact" streams have an epsilon at which the noise is 0 but for a probability below e^-100, so that the cut is 1.
 """
 
+import itertools
 from contextlib import suppress
 from fractions import Fraction
 
@@ -13,8 +14,9 @@ from tests.reference.misra_gries import Dummy, misra_gries
 import discreet as dc
 from discreet.errors import CorruptStateError, MessageError, ParameterError
 from discreet.multiparty import MergedMisraGries, MergedMisraGriesStream, protocol_from_dict
-from discreet.multiparty._entries import added_by_the_cut, counts_of, usual_cut
+from discreet.multiparty._entries import added_by_the_cut, counter_variance, counts_of, usual_cut
 from discreet.multiparty.epochs import Block
+from discreet.multiparty.estimates import Estimates
 from discreet.multiparty.messages import Message
 from discreet.multiparty.packets import Packet, write_packet
 from discreet.noise import seeded_source
@@ -175,6 +177,22 @@ def test_what_the_cut_adds_is_the_largest_over_all_counts(size, scale):
         return float(np.sum(law * np.where(shown >= cut, shown, 0))) - count
 
     assert added_by_the_cut(scale, cut) == pytest.approx(max(0, *map(too_high, range(3 * cut + 10))), abs=1e-9)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
+def test_the_interval_of_one_counter_holds_whatever_the_noise(confidence):
+    """By the exact law, also where noise is a small whole number, which its own variance does not tell."""
+    noise, guarantee = np.arange(-400, 401), exact()._guarantee(False)
+    for scale, size in itertools.product(
+        map(Fraction, ("1/4", "1/3", "2/5", "1/2", "2/3", "1", "3/2", "9")), (1, 2, 50)
+    ):
+        cut, law = usual_cut(scale, size), np.exp(-np.abs(noise) / float(scale))
+        spread, excess = np.full(len(noise), counter_variance(scale)), added_by_the_cut(scale, cut)
+        for count in range(3 * cut + 20):
+            shown = np.where(count + noise >= cut, count + noise, 0).astype(float)
+            lower, upper = Estimates(shown, spread, guarantee, float(cut), excess).bounds(confidence)
+            held = law[(lower <= count) & (count <= upper)].sum() / law.sum()
+            assert held >= confidence - 1e-9, (scale, size, count)
 
 
 def test_one_shot_intervals_have_it_too():
