@@ -45,6 +45,43 @@ def test_the_same_as_plain_lists(spark, rows, rows_counted, partitions):
         assert everything(people) == everything(ListedPeople(lists.values(), rows=rows_counted))
 
 
+def test_what_is_made_again_is_the_same(spark, rows):
+    """Crowds that Spark lost come from rows in another order, and from tasks that fail once."""
+    import pyarrow as pa
+
+    from discreet.engines._spark_people import SparkPeople
+
+    def fails_once(batches):
+        from pyspark import TaskContext
+
+        yield from batches
+        if TaskContext.get().attemptNumber() == 0:
+            raise RuntimeError("lost")
+
+    frame = spark.createDataFrame(rows, "u string, i string").repartition(2)
+    with SparkPeople(frame.mapInArrow(fails_once, frame.schema), pa.large_string(), "error", rows=True) as people:
+        first = everything(people)
+        people._crowds.unpersist()
+        assert everything(people) == first
+
+
+def test_the_release_is_that_of_one_machine(spark):
+    """Bit for bit, from the same source: both have whole numbers in their order."""
+    import pyarrow as pa
+
+    from discreet.noise.source import seeded_source
+
+    random = np.random.default_rng(1)
+    users, items = random.integers(0, 500, 6000), np.minimum(random.zipf(1.3, 6000), 200)
+    table = pa.table({"user": [*users, *[-1] * 900], "item": [*items, *[1] * 900]})
+    asked = {"user": "user", "count": "rows", "budget": dc.Budget(4.0, 1e-6)}
+    one = dc.top_k(table, column="item", k=10, source=seeded_source(5), **asked)
+    many = dc.engines.spark.top_k(spark.createDataFrame(table), "item", k=10, source=seeded_source(5), **asked)
+    assert len(one) == 10
+    assert [*many.items] == [*one.items]
+    assert many.counts.tolist() == one.counts.tolist()
+
+
 @pytest.mark.parametrize("limit", ["maxRecordsPerBatch", "maxBytesPerBatch"])
 def test_how_spark_cuts_batches_changes_nothing(spark, rows, limit):
     """Rows come to Python 7 at a time, or one by one; crowds as well."""
