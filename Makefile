@@ -55,7 +55,9 @@ sanitize: build/checked/.built
 	$(CHECKED) $(BIN)/python -m pytest -q -n auto --dist worksteal -p no:cacheprovider tests/sanitize tests/golden \
 		tests/property/test_summary_states.py tests/unit/summaries/test_ingest.py tests/unit/summaries/test_user_lists.py \
 		tests/unit/multiparty/test_fuzzed_messages.py tests/unit/multiparty/test_hostile_messages.py \
-		tests/unit/events/test_records.py tests/unit/pan/test_kernel.py tests/faults/test_malformed_arrow.py
+		tests/unit/events/test_records.py tests/unit/pan/test_kernel.py tests/faults/test_malformed_arrow.py \
+		tests/unit/summaries/test_checked_batches.py tests/unit/releases/test_release_order.py \
+		tests/unit/continual/test_people_over_time.py
 
 # A minute of mutated input for every decoder: those of the kernels by libFuzzer, which comes with Clang, those of all
 # states, messages and stored releases through Python. The corpus is made from tests/golden. SEED=... for other input.
