@@ -7,6 +7,7 @@ with the same rows in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from discreet import _native
 from discreet.errors import DataError
 from discreet.events.source import ByteSource
 
-__all__ = ["ColumnPages", "MadeBatch", "footer_of"]
+__all__ = ["ColumnPages", "MadeBatch", "damaged", "footer_of"]
 
 
 class MadeBatch:
@@ -29,6 +30,11 @@ class MadeBatch:
     def column(self, _: str) -> _native.MadeColumn:
         """The items."""
         return self._items
+
+
+def damaged(name: str) -> DataError:
+    """For a file that does not hold what it says. To raise where nothing is handled: a cause may tell what it holds."""
+    return DataError(f"{name} is not a Parquet file, or it is damaged")
 
 
 def footer_of(source: ByteSource) -> bytes | None:
@@ -81,11 +87,9 @@ class ColumnPages:
             self._source.advance_to((group + 1) / self._pages.groups)
 
     def _decoded(self, run: _native.ParquetRun) -> _native.MadeColumn:
-        try:
+        with suppress(DataError):
             return run.decode()
-        except DataError:
-            reason = f"{self._source.name} is not a Parquet file, or it is damaged"
-        raise DataError(reason)
+        raise damaged(self._source.name)
 
 
 def _as_it_is(arrays: Any) -> Any:

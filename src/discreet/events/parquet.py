@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.parquet
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events.columns import BROKEN_INPUT, checked, choose, kind_of, without_views
-from discreet.events.pages import footer_of
+from discreet.events.pages import damaged, footer_of
 from discreet.events.source import ByteSource
 
 __all__ = ["ArrowColumns", "read_parquet"]
@@ -23,11 +24,9 @@ _T = TypeVar("_T")
 
 
 def _guarded(name: str, call: Callable[..., _T], *arguments: Any, **options: Any) -> _T:
-    try:
+    with suppress(*BROKEN_INPUT):
         return call(*arguments, **options)
-    except BROKEN_INPUT:
-        reason = f"{name} is not a Parquet file, or it is damaged"
-    raise DataError(reason)
+    raise damaged(name)
 
 
 def read_parquet(source: ByteSource, column: str | None, others: Sequence[str]) -> Iterator[tuple[pa.Array, ...]]:
@@ -62,7 +61,7 @@ class ArrowColumns:
         self._chunks = _chunks(source, self._wanted)
         self.groups: int = self._plain.num_row_groups
         if len(self._chunks) != self.groups:
-            raise DataError(f"{source.name} is not a Parquet file, or it is damaged")
+            raise damaged(source.name)
 
     @property
     def empty(self) -> tuple[pa.Array, ...]:
@@ -92,7 +91,7 @@ class ArrowColumns:
             )
             left -= batch.num_rows
         if left:  # pyarrow ends where the pages do
-            raise DataError(f"{name} is not a Parquet file, or it is damaged")
+            raise damaged(name)
 
 
 class _Chunk(NamedTuple):
@@ -121,15 +120,11 @@ def _chunks(source: ByteSource, wanted: list[str]) -> list[list[_Chunk]]:
     Read from the footer itself: pyarrow's accessors end the process where numbers of a damaged one do not fit together.
     """
     footer = footer_of(source)
-    if footer is None:
-        raise DataError(f"{source.name} is not a Parquet file, or it is damaged")
-    try:
-        groups = _native.parquet_chunks(footer, wanted)
-    except DataError:
-        reason = f"{source.name} is not a Parquet file, or it is damaged"
-    else:
-        return [[_Chunk(*chunk) for chunk in group] for group in groups]
-    raise DataError(reason)
+    if footer is not None:
+        with suppress(DataError):
+            groups = _native.parquet_chunks(footer, wanted)
+            return [[_Chunk(*chunk) for chunk in group] for group in groups]
+    raise damaged(source.name)
 
 
 def _plain_rows(num_rows: int, chunks: list[_Chunk]) -> int:

@@ -240,7 +240,7 @@ class ItemBatches:
         """The columns of blocks that were read, in the order of the file."""
         from discreet.events import text
 
-        bound = self._bound
+        bound, numbers = self._bound, self._numbers
         lines = 0  # before the block
         for block in blocks:
             lines += block.passed
@@ -259,7 +259,7 @@ class ItemBatches:
 
                 rows.columns, rows.values = texts_of(rows), None
             if rows.values is not None:  # a number of JSON, or one that is written as text
-                for place in self._numbers:
+                for place in numbers:
                     missing = rows.values[place] == text.NULL
                     rows.values[place] = np.where(missing, text.NULL, text.TEXT).astype(np.uint8)
             there = text.Places(rows, block.data, lines)
@@ -276,7 +276,7 @@ class ItemBatches:
         from discreet.events import text
         from discreet.events.records import cuts
 
-        lists, bound = self._lists, self._bound
+        lists, bound, numbers = self._lists, self._bound, self._numbers
         column, *others = self._reads
         reader = self._reader(format, source.name)
         passed = 0  # lines of no block
@@ -306,7 +306,7 @@ class ItemBatches:
                     lists = None if value is None else isinstance(value, list)
                 # Items and people are checked by what they are; what is computed with, summed, or a time is not.
                 roles = () if self._as_read else range(1 + len(self._others))
-                plain = [at for at in roles if at not in self._numbers]
+                plain = [at for at in roles if at not in numbers]
                 anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
                 reader = text.JsonLines([column, *others], bool(lists), anything)
             block, passed = _Block(reader, data, passed), 0

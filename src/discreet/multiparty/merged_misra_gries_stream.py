@@ -152,9 +152,11 @@ class MergedMisraGriesStream(BlockStream):
 
     def sensitivity(self, level: int) -> int:
         """How far a replacement moves the counters of a block in l1."""
-        k = self.counters(level)
-        exact = k >= min(self.epoch_steps << level, self._size)  # an item never finds all counters taken by others
-        return 2 if exact else k + 1
+        return 2 if self._is_exact(level) else self.counters(level) + 1
+
+    def _is_exact(self, level: int) -> bool:
+        """Whether an item never finds all counters of a block taken by others."""
+        return self.counters(level) >= min(self.epoch_steps << level, self._size)
 
     @property
     def scale(self) -> Fraction:
@@ -204,8 +206,8 @@ class MergedMisraGriesStream(BlockStream):
 
     def bias(self, block: Block) -> tuple[float, float]:
         """What all counters lost and the cut left out, at most; and what passes the cut by chance, on average."""
-        steps, k, cut = self.epoch_steps << block.level, self.counters(block.level), self.shape.cut(block)
-        lost = 0.0 if k >= min(steps, self._size) else steps / (k + 1)
+        level, cut = block.level, self.shape.cut(block)
+        lost = 0.0 if self._is_exact(level) else (self.epoch_steps << level) / (self.counters(level) + 1)
         return lost + cut, added_by_the_cut(self.shape.scale(block), cut)
 
     # ---- the aggregator --------------------------------------------------------------------------------------------
