@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from discreet.errors import DataError
-from discreet.events.columns import BROKEN_INPUT, checked, choose
+from discreet.events.columns import broken_input, checked, choose
 from discreet.events.source import ARROW_FILE_MAGIC, BLOCK_BYTES, ByteSource
 
 __all__ = ["read_arrow"]
@@ -47,7 +47,7 @@ def _next(reader: pa.RecordBatchReader, name: str) -> pa.RecordBatch | None:
         return reader.read_next_batch()
     except StopIteration:
         return None
-    except BROKEN_INPUT:
+    except broken_input():
         reason = f"{name} is damaged or cut short"
     raise DataError(reason)
 
@@ -69,7 +69,7 @@ def read_arrow(source: ByteSource, column: str | None, others: Sequence[str]) ->
         source.read(len(ARROW_FILE_MAGIC))
     names: list[str] | None = None
     tail = _Tail(source.sequential())
-    with suppress(*BROKEN_INPUT):  # raised below, without pyarrow's words, which may quote the input
+    with suppress(*broken_input()):  # raised below, without pyarrow's words, which may quote the input
         reader = pa.ipc.open_stream(pa.PythonFile(tail, mode="r"))
         names = reader.schema.names
     if names is None:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
+from discreet._later import np, pa
 from discreet.errors import DataError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of_bytes
 from discreet.events.times import NOT_A_TIME
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from discreet._native import MadeColumn
     from discreet.events.joint import Keys
 
 __all__ = [
-    "BROKEN_INPUT",
     "UNCOMPUTED",
     "ItemColumns",
     "all_utf8",
+    "broken_input",
     "checked",
     "choose",
     "is_amount",
@@ -33,10 +32,12 @@ __all__ = [
     "without_views",
 ]
 
-# What pyarrow raises on input that is not what it should be; its messages may quote the input.
-BROKEN_INPUT = (pa.ArrowException, OSError, KeyError, UnicodeDecodeError)
-
 UNCOMPUTED = "a row of which the query cannot be computed (try_cast makes a null of what is no number)"
+
+
+def broken_input() -> tuple[type[Exception], ...]:
+    """What pyarrow raises on input that is not what it should be; its messages may quote the input."""
+    return pa.ArrowException, OSError, KeyError, UnicodeDecodeError
 
 
 def choose(
@@ -95,7 +96,7 @@ def _check_amounts(array: pa.Array, source: str) -> None:
 def _amounts(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
     """Numbers that are written as text, and which of the rows are none. None if all are."""
     text = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-    with suppress(*BROKEN_INPUT):
+    with suppress(*broken_input()):
         return text.cast(pa.float64()), None
     found = np.full(len(text), np.nan)
     good = np.zeros(len(text), np.bool_)
@@ -114,7 +115,7 @@ def checked(batch: pa.RecordBatch, name: str, source: str) -> pa.Array:
     array = batch.column(name)
     valid = _indices_fit(array)
     if not valid:
-        with suppress(*BROKEN_INPUT):
+        with suppress(*broken_input()):
             _as_bytes(array).validate(full=True)
             valid = True
     if not valid:
@@ -134,7 +135,7 @@ def _indices_fit(array: pa.Array) -> bool:
     indices = np.asarray(array.indices)
     if indices.view(f"u{indices.itemsize}").max() >= len(array.dictionary):  # negative ones are large
         return False
-    with suppress(*BROKEN_INPUT):
+    with suppress(*broken_input()):
         _as_bytes(array.dictionary).validate(full=True)
         return True
     return False
@@ -149,7 +150,10 @@ def without_views(array: pa.Array) -> pa.Array:
     return array
 
 
-_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+@cache
+def _bytes_types() -> dict[pa.DataType, pa.DataType]:
+    """The types of bytes for those of text."""
+    return {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
 
 
 def _as_bytes(array: pa.Array) -> pa.Array:
@@ -158,12 +162,13 @@ def _as_bytes(array: pa.Array) -> pa.Array:
         values = _as_bytes(array.dictionary)
         return pa.DictionaryArray.from_arrays(array.indices, values, safe=False) if values is not array else array
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        inner = _BYTES.get(array.type.value_type)
+        inner = _bytes_types().get(array.type.value_type)
         if inner is None:
             return array
         make = pa.list_ if pa.types.is_list(array.type) else pa.large_list
         return array.view(make(inner))
-    return array.view(_BYTES[array.type]) if array.type in _BYTES else array
+    wanted = _bytes_types().get(array.type)
+    return array if wanted is None else array.view(wanted)
 
 
 def is_utf8(value: pa.Scalar) -> bool:

@@ -20,18 +20,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
+from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import kind_of, readable, without_views
 from discreet.events.items import is_several, item_of, values_of
 from discreet.events.kinds import tagged, untagged, with_kinds
 from discreet.events.published import items_array
 from discreet.events.times import Every
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    _Bytes = npt.NDArray[np.uint8]
 
 __all__ = ["OWN_KINDS", "Keys", "Layout", "TypedPart", "names_of", "part_type", "unreadable_texts"]
 
@@ -41,7 +43,6 @@ OWN_KINDS = None
 USUAL_GROUPS = 32
 """How many groups counters are provided for where no list says how many there are. (More can be listed.)"""
 
-_Bytes = npt.NDArray[np.uint8]
 _LENGTH = 4  # bytes that say how long a text is
 
 

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-
+from discreet._later import pa
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of
 from discreet.events.published import Value
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events.columns import BROKEN_INPUT, checked, choose, kind_of, without_views
+from discreet.events.columns import broken_input, checked, choose, kind_of, without_views
 from discreet.events.pages import damaged, footer_of
 from discreet.events.source import ByteSource
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 def _guarded(name: str, call: Callable[..., _T], *arguments: Any, **options: Any) -> _T:
-    with suppress(*BROKEN_INPUT):
+    with suppress(*broken_input()):
         return call(*arguments, **options)
     raise damaged(name)
 

@@ -10,8 +10,7 @@ import stat
 from collections.abc import Iterable
 from typing import Any
 
-import pyarrow as pa
-
+from discreet._later import pa
 from discreet.errors import DataError, ParameterError
 
 __all__ = ["FORMATS", "STDIN", "ByteSource", "expand", "format_named"]

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-import numpy as np
-import pyarrow as pa
-
 from discreet import _native
+from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events import columns
 from discreet.events.items import item_of
@@ -395,7 +393,7 @@ def column_names(path: str, format: str | None = None, dialect: Dialect | None =
                     break
             return reader.names
         return None
-    except columns.BROKEN_INPUT:
+    except columns.broken_input():
         reason = f"{source.name} cannot be read, or it is damaged"
     finally:
         source.close()

@@ -17,17 +17,22 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from discreet import _native
+from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import UNCOMPUTED, all_utf8, choose, is_utf8
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.times import NOT_A_TIME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Kinds = npt.NDArray[np.uint8]
+    Mask = npt.NDArray[np.bool_]
+    # Of native code: kinds, offsets, bytes, whether all ASCII.
+    _Column = tuple[Kinds, npt.NDArray[np.int32], Kinds, bool]
 
 __all__ = [
     "DELIMITERS",
@@ -62,10 +67,6 @@ _TROUBLES = {
     NOT_COMPUTED: UNCOMPUTED,
     NO_TIME: NOT_A_TIME,
 }
-_TYPES = {TEXT: pa.string(), INTEGER: pa.int64(), LARGE: pa.uint64()}
-
-Kinds = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -243,9 +244,6 @@ class Baskets(Lines):
         rows.columns = [pc.ascii_split_whitespace(trimmed)]
         rows.leave_out(np.asarray(pc.equal(pc.binary_length(trimmed), 0), np.bool_), BLANK)
         return rows
-
-
-_Column = tuple[Kinds, npt.NDArray[np.int32], Kinds, bool]  # of native code: kinds, offsets, bytes, whether all ASCII
 
 
 def _read(kinds: Kinds, ends: npt.NDArray[np.int64], lines: int, found: Sequence[_Column]) -> Rows:
@@ -446,7 +444,7 @@ def _filled(kinds: Kinds) -> Kinds:
 
 
 def _typed(column: pa.Array, kind: int) -> pa.Array:
-    wanted = _TYPES.get(kind, pa.string())
+    wanted = {INTEGER: pa.int64(), LARGE: pa.uint64()}.get(kind, pa.string())
     if not pa.types.is_list(column.type):
         return column if wanted == pa.string() else column.cast(wanted)
     # Not cast as it is: a list column has the elements of all rows, also of those that are not in this run.

@@ -9,13 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
+from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import numpy.typing as npt
 
 __all__ = ["NOT_A_TIME", "YEAR_1", "Every", "seconds_of", "seconds_of_column"]
 
@@ -25,8 +23,6 @@ YEAR_1, _YEAR_10000 = -62135596800, 253402300800  # seconds from 1970
 
 def seconds_of_column(column: Any) -> npt.NDArray[np.float64]:
     """The times of a column of text as seconds; not a number where there is none."""
-    import pyarrow as pa
-
     for kind in (pa.float64(), pa.timestamp("us", "UTC"), pa.timestamp("us")):
         with suppress(pa.ArrowException):
             values = column.cast(kind)
@@ -55,8 +51,6 @@ def seconds_of(value: Any) -> float | None:
 
 
 def _arrow_seconds(value: str) -> float:
-    import pyarrow as pa
-
     for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
         with suppress(pa.ArrowException):
             return float(pa.scalar(value).cast(kind).cast(pa.int64()).as_py() / 1e6)
@@ -99,13 +93,10 @@ class Every:
     @property
     def type(self) -> pa.DataType:
         """The type of the groups."""
-        import pyarrow as pa
-
         return pa.date32() if isinstance(self._step[1], str) else pa.timestamp("s", self.zone or "UTC")
 
     def spans(self, column: pa.Array, source: str) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
         """The span of every time of a column, and which of them are good; None if all are. A null stays null."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         seconds, good = self._seconds(column, source)
@@ -126,8 +117,6 @@ class Every:
     @staticmethod
     def _seconds(column: pa.Array, source: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
         """Whole seconds, rounded down, and which rows have a time of the years 1 to 9999."""
-        import pyarrow as pa
-
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         kind = column.type
