@@ -5,6 +5,7 @@
 #endif
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +13,7 @@
 #include "discreet/column.hpp"
 #include "discreet/errors.hpp"
 #include "discreet/json_lines.hpp"
+#include "discreet/text_items.hpp"
 #include "discreet/web_log.hpp"
 #include "module.hpp"
 
@@ -123,14 +125,18 @@ Read delimited_rows(const nb::bytes& text, int delimiter, const std::vector<int>
   return found(all, rows, [&] { reader.read(all, rows); });
 }
 
-Read web_log_rows(const nb::bytes& text, bool combined, const std::vector<int>& places) {
-  const std::string_view all = checked(text);
+WebLogReader web_log_reader(bool combined, const std::vector<int>& places) {
   std::array<int, WebLogReader::kFields> at{};
   if (places.size() != at.size()) throw ParameterError("a line of a web server has eight columns");
   std::copy(places.begin(), places.end(), at.begin());
   if (!combined && (at[WebLogReader::referrer] >= 0 || at[WebLogReader::agent] >= 0))
     throw ParameterError("the common log format has no referrer and no agent");
-  WebLogReader reader(combined, at);
+  return {combined, at};
+}
+
+Read web_log_rows(const nb::bytes& text, bool combined, const std::vector<int>& places) {
+  const std::string_view all = checked(text);
+  WebLogReader reader = web_log_reader(combined, places);
   TextRows rows;
   make_columns(rows, places);
   return found(all, rows, [&] { reader.read(all, rows); });
@@ -147,9 +153,125 @@ std::tuple<Read, Values<uint8_t>, Values<int32_t>> json_rows(const nb::bytes& te
   return {std::move(read), given(std::move(reader.list_kinds)), given(std::move(reader.list_offsets))};
 }
 
+// ---- blocks of text ------------------------------------------------------------------------------------------------
+
+// A piece of a text, in memory that the next block can use when nobody holds this one and its items. It begins where a
+// record does: with what the block before it has after its last one.
+class TextBlock {
+ public:
+  TextBlock(size_t room, const TextBlock* before)
+      : home_(before ? before->home_ : std::make_shared<PageMemory>()),
+        filled_(before ? before->waiting().size() : 0),
+        room_(room) {
+    if (filled_ + room_ > INT32_MAX) throw ParameterError("a block must have less than 2 GiB");
+    memory_ = block_memory(*home_, filled_ + room_);
+    if (filled_) std::memcpy(memory_.get(), before->waiting().data(), filled_);
+  }
+  // Where to write.
+  nb::ndarray<nb::memview, uint8_t, nb::ndim<1>> room() const {
+    auto own = std::make_unique<std::shared_ptr<char>>(memory_);
+    nb::capsule owner(own.release(), [](void* p) noexcept { delete static_cast<std::shared_ptr<char>*>(p); });
+    return {reinterpret_cast<uint8_t*>(memory_.get()) + filled_, {room_}, owner};
+  }
+  // So many bytes were written, the last ones or not: the block has the records that end in it. Without a delimiter these
+  // are lines.
+  size_t cut(size_t count, bool last, int delimiter, int quote) {
+    if (count > room_) throw ParameterError("there is no room for so many bytes");
+    const CellMarks marks = delimiter ? checked_marks(delimiter, quote) : CellMarks{};
+    nb::gil_scoped_release release;
+    filled_ += count;
+    room_ -= count;
+    const std::string_view all(memory_.get(), filled_);
+    bool open = false;
+    if (!delimiter) {
+      whole_ = all.rfind('\n') + 1;
+    } else if (ends_ = cell_ends(all, marks, *home_); ends_.regular) {
+      whole_ = ends_.last;
+      open = ends_.open;
+    } else {
+      const RecordBounds found = record_bounds(all, marks, Cell::start);
+      whole_ = static_cast<size_t>(found.last);
+      open = found.cell == Cell::quoted;
+    }
+    if (last && !open) whole_ = filled_;
+    return filled_ - whole_;
+  }
+  void skip(size_t count) { begin_ = std::min(whole_, begin_ + count); }
+
+  std::string_view records() const { return {memory_.get() + begin_, whole_ - begin_}; }
+  std::string_view waiting() const { return {memory_.get() + whole_, filled_ - whole_}; }
+  TextMemory memory() const { return {records(), memory_, home_}; }
+  std::optional<TextItems> items(CellMarks marks, const std::vector<int>& columns, bool more) const {
+    return delimited_items(memory(), ends_, begin_, marks, columns, more);
+  }
+
+ private:
+  std::shared_ptr<PageMemory> home_;
+  std::shared_ptr<char> memory_;
+  size_t filled_, room_, begin_ = 0, whole_ = 0;
+  CellEnds ends_;
+};
+
+using MadeItems = std::optional<std::pair<MadeColumn, size_t>>;
+
+// What find() finds, without the GIL.
+template <class F>
+MadeItems made(F&& find) {
+  nb::gil_scoped_release release;
+  std::optional<TextItems> found = find();
+  if (!found) return std::nullopt;
+  return std::pair(MadeColumn{std::move(found->column)}, found->lines);
+}
+
+MadeItems delimited_items_of(const TextBlock& self, int delimiter, const std::vector<int>& columns, int quote, bool more) {
+  const CellMarks marks = checked_marks(delimiter, quote);
+  if (std::count_if(columns.begin(), columns.end(), [](int place) { return place >= 0; }) != 1 ||
+      std::count(columns.begin(), columns.end(), 0) != 1)
+    throw ParameterError("items are in one column");
+  return made([&] { return self.items(marks, columns, more); });
+}
+
+MadeItems web_log_items_of(const TextBlock& self, bool combined, const std::vector<int>& places) {
+  WebLogReader reader = web_log_reader(combined, places);
+  TextRows rows;
+  make_columns(rows, places);
+  if (rows.columns.size() != 1) throw ParameterError("items are in one column");
+  return made([&]() -> std::optional<TextItems> {
+    reader.read(self.records(), rows);
+    auto column = text_items::of_rows(std::move(rows));
+    if (!column) return std::nullopt;
+    return TextItems{std::move(*column), newlines(self.records())};
+  });
+}
+
+nb::bytes bytes_of(std::string_view text) { return nb::bytes(text.data(), text.size()); }
+
+void bind_blocks(nb::module_& m) {
+  nb::class_<TextBlock>(m, "TextBlock",
+                        "A piece of a text, in memory that is used again. It begins with what the one before it has after "
+                        "its last record. NOT PRIVATE.")
+      .def(nb::init<size_t, const TextBlock*>(), nb::arg("room"), nb::arg("before").none() = nb::none())
+      .def("room", &TextBlock::room, "Where its next bytes are to be written.")
+      .def("cut", &TextBlock::cut, nb::arg("count"), nb::arg("last"), nb::arg("delimiter"), nb::arg("quote"),
+           "So many bytes were written, and with last no more will come: how many are after the last record that ends "
+           "there. Without a delimiter (0) records are lines; a quote of 0 is none.")
+      .def("__len__", [](const TextBlock& self) { return self.records().size(); })
+      .def("skip", &TextBlock::skip, nb::arg("count"), "Leave out so many bytes at its start.")
+      .def("records", [](const TextBlock& self) { return bytes_of(self.records()); }, "The bytes of its records.")
+      .def("waiting", [](const TextBlock& self) { return bytes_of(self.waiting()); }, "The bytes after them.")
+      .def(
+          "line_items", [](const TextBlock& self) { return made([&] { return line_items(self.memory()); }); },
+          "Its lines as items, and how many newlines there are; None if a line is no item.")
+      .def("delimited_items", &delimited_items_of, nb::arg("delimiter"), nb::arg("columns"), nb::arg("quote"),
+           nb::arg("more"), "The same of the cells of one column, as for delimited_rows; None if a row has no item.")
+      .def("web_log_items", &web_log_items_of, nb::arg("combined"), nb::arg("places"),
+           "The same of one column of web_log_rows.");
+}
+
 }  // namespace
 
 void bind_records(nb::module_& m) {
+  bind_blocks(m);
   m.def("keep_freed_memory", &keep_freed_memory,
         "Use memory that was freed again, up to 64 MiB of it, before giving it back to the system: for commands, which "
         "have the process for themselves.");

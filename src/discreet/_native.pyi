@@ -525,6 +525,45 @@ def parquet_chunks(footer: bytes, wanted: Sequence[str]) -> list[list[tuple[int,
     For every row group the chunks of the wanted columns: which of them, the depth of its path, the number of values, the uncompressed bytes, whether there is a dictionary. Raises DataError.
     """
 
+class TextBlock:
+    """
+    A piece of a text, in memory that is used again. It begins with what the one before it has after its last record. NOT PRIVATE.
+    """
+
+    def __init__(self, room: int, before: TextBlock | None = None) -> None: ...
+
+    def room(self) -> Annotated[memoryview, dict(dtype='uint8', shape=(None,))]:
+        """Where its next bytes are to be written."""
+
+    def cut(self, count: int, last: bool, delimiter: int, quote: int) -> int:
+        """
+        So many bytes were written, and with last no more will come: how many are after the last record that ends there. Without a delimiter (0) records are lines; a quote of 0 is none.
+        """
+
+    def __len__(self) -> int: ...
+
+    def skip(self, count: int) -> None:
+        """Leave out so many bytes at its start."""
+
+    def records(self) -> bytes:
+        """The bytes of its records."""
+
+    def waiting(self) -> bytes:
+        """The bytes after them."""
+
+    def line_items(self) -> tuple[MadeColumn, int] | None:
+        """
+        Its lines as items, and how many newlines there are; None if a line is no item.
+        """
+
+    def delimited_items(self, delimiter: int, columns: Sequence[int], quote: int, more: bool) -> tuple[MadeColumn, int] | None:
+        """
+        The same of the cells of one column, as for delimited_rows; None if a row has no item.
+        """
+
+    def web_log_items(self, combined: bool, places: Sequence[int]) -> tuple[MadeColumn, int] | None:
+        """The same of one column of web_log_rows."""
+
 def keep_freed_memory() -> None:
     """
     Use memory that was freed again, up to 64 MiB of it, before giving it back to the system: for commands, which have the process for themselves.

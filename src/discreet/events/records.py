@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from discreet import _native
 from discreet.events.source import BLOCK_BYTES, LONGEST_RECORD, ByteSource
 
-__all__ = ["Cut", "Cutter", "cuts"]
+__all__ = ["Cut", "Cutter", "blocks", "cuts"]
 
 _START, _QUOTED = 0, 2  # cells, as `_native.record_bounds` has them
 _TOO_LONG = f"a line of more than {LONGEST_RECORD >> 20} MiB"
@@ -153,9 +153,40 @@ class Cutter:
 
 def cuts(source: ByteSource, delimiter: str = ",", quote: str | None = None, blocks: int = 1) -> Iterator[Cut]:
     """The records of a whole file, without a byte order mark; so many blocks of bytes at a time."""
-    cutter = Cutter(delimiter, quote)
+    _pass_mark(source)
+    return _cuts(source, Cutter(delimiter, quote), b"", blocks)
+
+
+def blocks(source: ByteSource, delimiter: str | None, quote: str | None = None) -> Iterator[_native.TextBlock | Cut]:
+    """The same in memory that is used again, as long as records are no longer than a block and end before the file.
+
+    Without a delimiter they are lines.
+    """
+    _pass_mark(source)
+    marks, block, waiting = (ord(delimiter or "\0"), ord(quote or "\0")), None, 0
+    while waiting <= BLOCK_BYTES:
+        block = _native.TextBlock(BLOCK_BYTES, block)
+        count = source.read_into(block.room())
+        waiting = block.cut(count, count < BLOCK_BYTES, *marks)
+        if len(block):
+            yield block
+        if count < BLOCK_BYTES:
+            if not waiting:
+                return
+            break
+    assert block is not None
+    yield from _cuts(source, Cutter(delimiter or ",", quote), block.waiting())
+
+
+def _pass_mark(source: ByteSource) -> None:
+    """Pass over a byte order mark."""
     if source.peek(3) == codecs.BOM_UTF8:
         source.read(3)
+
+
+def _cuts(source: ByteSource, cutter: Cutter, piece: bytes, blocks: int = 1) -> Iterator[Cut]:
+    """The records of a piece and all that comes after it."""
+    yield from cutter.cut(piece)
     while piece := source.read(blocks * BLOCK_BYTES):
         yield from cutter.cut(piece)
     yield from cutter.finish()

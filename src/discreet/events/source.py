@@ -7,13 +7,16 @@ import io
 import os
 import select
 import stat
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from discreet._later import pa
 from discreet.errors import DataError, ParameterError
 
 __all__ = ["FORMATS", "STDIN", "ByteSource", "expand", "format_named"]
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 STDIN = "-"
 BLOCK_BYTES = 1 << 20  # that stay in a cache
@@ -104,6 +107,24 @@ class _Reader(io.RawIOBase):
             raise io.UnsupportedOperation("reading everything at once")
         taken, self._ahead = self._ahead[:size], self._ahead[size:]
         return taken + self._fetch(size - len(taken)) if len(taken) < size else taken
+
+    def read_into(self, room: memoryview) -> int:
+        """The same, written where there is room for it; how many bytes there were."""
+        done = min(len(room), len(self._ahead))
+        room[:done], self._ahead = self._ahead[:done], self._ahead[done:]
+        while done < len(room) and (count := self._filled(room[done:])):
+            done += count
+            self.count += count
+        return done
+
+    def _filled(self, room: memoryview) -> int:
+        if hasattr(self._below, "readinto"):
+            return int(self._below.readinto(room) or 0)
+        piece = self._below.read(len(room)) or b""
+        if len(piece) > len(room):  # as decoded text may be
+            piece, self._ahead = piece[: len(room)], piece[len(room) :]
+        room[: len(piece)] = piece
+        return len(piece)
 
     def _fetch(self, size: int) -> bytes:
         pieces = []
@@ -230,6 +251,10 @@ class ByteSource:
         """Exactly `size` decompressed bytes, fewer only at the end."""
         return self._guarded(self._reader.read, size)
 
+    def read_into(self, room: Any) -> int:
+        """The same, written to a buffer that is filled but for the end; how many bytes there were."""
+        return self._guarded(self._reader.read_into, memoryview(room))
+
     def sequential(self) -> _Reader:
         """The decompressed bytes as a file object without seeking."""
         return self._reader
@@ -274,10 +299,9 @@ class ByteSource:
         except OSError as error:
             raise DataError(f"{self.name} cannot be read: {error.strerror}") from error
 
-    def _guarded(self, take: Any, size: int) -> bytes:
+    def _guarded(self, take: Callable[[S], T], what: S) -> T:
         try:
-            data: bytes = take(size)
-            return data
+            return take(what)
         except OSError as error:
             # pyarrow reports a broken compressed stream as an OSError without a number.
             reason = error.strerror if error.errno is not None else f"it is not a whole {self.compression} stream"

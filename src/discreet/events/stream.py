@@ -234,7 +234,7 @@ class ItemBatches:
         with closing(self.side_by_side(self._blocks(source, format))) as blocks:
             yield from self._of_blocks(blocks, source.name)
 
-    def _of_blocks(self, blocks: Iterable[_Block], name: str) -> Iterator[tuple[pa.Array, ...]]:
+    def _of_blocks(self, blocks: Iterable[_Block], name: str) -> Iterator[Any]:
         """The columns of blocks that were read, in the order of the file."""
         from discreet.events import text
 
@@ -247,6 +247,11 @@ class ItemBatches:
                 lines += block.lines
                 continue
             assert block.found is not None
+            if isinstance(block.found, _native.MadeColumn):
+                self._made.same_kind("text", name)
+                yield block.found
+                lines += block.lines
+                continue
             rows, reader = block.found, block.reader
             if bound is not None:
                 from discreet.events.rowwise import of_rows
@@ -272,25 +277,34 @@ class ItemBatches:
     def _blocks(self, source: ByteSource, format: str) -> Iterator[Callable[[], _Block]]:
         """Tasks that read a block of whole records each. What one block says of others is looked at here, in order."""
         from discreet.events import text
-        from discreet.events.records import cuts
+        from discreet.events.records import blocks, cuts
 
         lists, bound, numbers = self._lists, self._bound, self._numbers
         column, *others = self._reads
         reader = self._reader(format, source.name)
         passed = 0  # lines of no block
-        for cut in cuts(source, reader.delimiter, reader.quote, 1 if bound is None else _BLOCKS_OF_A_QUERY):
-            data = cut.data
-            if cut.trouble is not None:
-                bad = _Block(reader, data, passed, cut.lines, cut.trouble)
+        if self.allow_made and self._one_column:
+            cells = isinstance(reader, text.Delimited)
+            pieces: Iterator[Any] = blocks(source, reader.delimiter if cells else None, reader.quote)
+        else:
+            pieces = cuts(source, reader.delimiter, reader.quote, 1 if bound is None else _BLOCKS_OF_A_QUERY)
+        for piece in pieces:
+            held = piece if isinstance(piece, _native.TextBlock) else None
+            data = b"" if held is not None else piece.data
+            if held is None and piece.trouble is not None:
+                bad = _Block(reader, data, passed, piece.lines, piece.trouble)
                 passed = 0
                 yield bad.read
                 continue
             if isinstance(reader, text.Delimited) and reader.names is None:
-                header = reader.after_header(data)
-                passed += data.count(b"\n", 0, header)
+                records = data if held is None else held.records()
+                header = reader.after_header(records)
+                passed += records.count(b"\n", 0, header)
                 if header is None:
                     continue
                 data = data[header:]
+                if held is not None:
+                    held.skip(header)
             if format == "jsonl":
                 first = next(text.JsonLines.objects(data), None) if column is None else None
                 if first is not None:  # The keys of one line are not a schema: the users' may well come later.
@@ -307,7 +321,7 @@ class ItemBatches:
                 plain = [at for at in roles if at not in numbers]
                 anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
                 reader = text.JsonLines([column, *others], bool(lists), anything)
-            block, passed = _Block(reader, data, passed), 0
+            block, passed = _Block(reader, data, passed, held=held), 0
             yield block.read
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{source.name} is empty: it has no header line")
@@ -332,9 +346,17 @@ class _Block:
     data: bytes
     passed: int
     lines: int = 0
-    found: Rows | str | None = None
+    found: Rows | _native.MadeColumn | str | None = None
+    held: _native.TextBlock | None = None  # in place of the data
 
     def read(self) -> _Block:
+        if self.held is not None:
+            made = self.reader.items(self.held)
+            if made is None:
+                self.data = self.held.records()
+            else:
+                self.found, self.lines = made
+            self.held = None
         if self.found is None:
             self.found = self.reader.rows(self.data)
             self.lines = self.found.lines

@@ -190,6 +190,10 @@ class TextReader:
         """What the records of a block hold."""
         raise NotImplementedError
 
+    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
+        """The only column, and how many newlines there are, if all rows of a block hold an item; else `rows` tells."""
+        return None
+
 
 class Lines(TextReader):
     """Every line is one item; an empty line is the empty string."""
@@ -201,6 +205,9 @@ class Lines(TextReader):
         if valid is not None:
             kinds[~valid] = NOT_TEXT
         return Rows(kinds, ends, [lines], lines=len(ends))
+
+    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
+        return block.line_items()
 
 
 def _as_text(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
@@ -245,6 +252,9 @@ class Baskets(Lines):
         rows.leave_out(np.asarray(pc.equal(pc.binary_length(trimmed), 0), np.bool_), BLANK)
         return rows
 
+    def items(self, block: _native.TextBlock) -> None:
+        return None
+
 
 def _read(kinds: Kinds, ends: npt.NDArray[np.int64], lines: int, found: Sequence[_Column]) -> Rows:
     """Native rows; those of which a wanted column is not UTF-8 are bad."""
@@ -276,6 +286,9 @@ class WebLog(TextReader):
 
     def rows(self, block: bytes) -> Rows:
         return _read(*_native.web_log_rows(block, self._combined, self._places))
+
+    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
+        return block.web_log_items(self._combined, self._places)
 
 
 class Delimited(TextReader):
@@ -322,7 +335,7 @@ class Delimited(TextReader):
         if self._numbered:
             return 0
         start = 0
-        ends: list[int] = np.frombuffer(_native.record_ends(block, *self._marks(0))[0], np.int64).tolist()
+        ends: list[int] = memoryview(_native.record_ends(block, *self._marks(0))[0]).cast("q").tolist()
         for end in [*ends, len(block)]:
             record = block[start:end]
             if record.strip():
@@ -350,6 +363,9 @@ class Delimited(TextReader):
 
     def rows(self, block: bytes) -> Rows:
         return _read(*_native.delimited_rows(block, *self._marks(self._columns), self._numbered))
+
+    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
+        return block.delimited_items(*self._marks(self._columns), self._numbered)
 
 
 def _choice(names: Sequence[str], wanted: Sequence[str | None], source: str, show_names: bool = False) -> list[str]:

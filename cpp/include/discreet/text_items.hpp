@@ -1,0 +1,361 @@
+// One column of a block of text, from its rows to a column that kernels count, where every row holds an item.
+//
+// Where one does not (a null, a bad row, an item that is too long, text that is not UTF-8), nothing is found here, and
+// the readers of rows say which row that is. Items that lie in the text one after the other, with as many bytes between
+// any two, are counted where they are.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "discreet/column.hpp"
+#include "discreet/page_memory.hpp"
+#include "discreet/records.hpp"
+#include "discreet/text_rows.hpp"
+
+namespace discreet {
+
+// Sizes are rounded, so that the next block can use the memory again.
+inline std::shared_ptr<char> block_memory(PageMemory& home, size_t n) { return home.take((n + 0xffff) & ~size_t{0xffff}); }
+
+// Whole records, what holds them, and the memory that their columns are made in.
+struct TextMemory {
+  std::string_view text;
+  std::shared_ptr<char> owner;
+  std::shared_ptr<PageMemory> home;
+
+  std::shared_ptr<char> take(size_t n) const { return block_memory(*home, n); }
+};
+
+struct TextItems {
+  Column column;
+  size_t lines = 0;  // how many newlines the block has
+};
+
+// ---- where cells end -----------------------------------------------------------------------------------------------
+
+// 64 bytes as bits: which of them are this one.
+struct Bytes64 {
+  explicit Bytes64(const char* p) {
+#if defined(__SSE2__)
+    for (int i = 0; i < 4; ++i) words[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
+#else
+    std::memcpy(words, p, 64);
+#endif
+  }
+#if defined(__SSE2__)
+  uint64_t bits(char c) const {
+    const __m128i wanted = _mm_set1_epi8(c);
+    uint64_t out = 0;
+    for (int i = 0; i < 4; ++i)
+      out |= static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(words[i], wanted)))) << (16 * i);
+    return out;
+  }
+  bool high() const {
+    return _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(words[0], words[1]), _mm_or_si128(words[2], words[3])));
+  }
+  __m128i words[4];
+#else
+  uint64_t bits(char c) const {
+    uint64_t out = 0;
+    for (int i = 0; i < 64; ++i) out |= static_cast<uint64_t>(words[i] == c) << i;
+    return out;
+  }
+  bool high() const { return has_high_bit(words, 64); }
+  char words[64];
+#endif
+};
+
+// The delimiters and newlines of a text that are between cells: a bit for each of its bytes.
+//
+// They are found without going from cell to cell where a text is regular: a quote opens a cell at its start or is one of
+// two in a row, nothing comes after the quote that closes a cell, and carriage returns end lines.
+struct CellEnds {
+  std::shared_ptr<char> memory;
+  size_t size = 0;       // of the text
+  size_t last = 0;       // after the last record that ends
+  bool regular = true;
+  bool open = false;     // it ends inside of quotes
+  bool returns = false;  // there are carriage returns outside of them
+  bool doubled = false;  // two quotes in a row stand for one
+  bool high = false;     // it is not ASCII
+
+  uint64_t* bits() const { return reinterpret_cast<uint64_t*>(memory.get()); }
+};
+
+inline CellEnds cell_ends(std::string_view text, CellMarks marks, PageMemory& home) {
+  CellEnds out;
+  out.memory = block_memory(home, text.size() / 8 + 8);
+  out.size = text.size();
+  uint64_t bad = 0, returns = 0, doubled = 0;
+  uint64_t inside_before = 0;                                    // all bits of it
+  uint64_t may_open = 1, closed_before = 0, return_before = 0;  // the bit before the first
+  char rest[64] = {};
+  for (size_t at = 0; at < text.size(); at += 64) {
+    const size_t left = text.size() - at;
+    const char* p = text.data() + at;
+    if (left < 64) {
+      std::memcpy(rest, p, left);
+      p = rest;
+    }
+    const uint64_t there = left < 64 ? (uint64_t{1} << left) - 1 : ~uint64_t{0};
+    const Bytes64 bytes(p);
+    const uint64_t newline = bytes.bits('\n'), carriage = bytes.bits('\r');
+    const uint64_t quote = marks.quote ? bytes.bits(marks.quote) : 0;
+    uint64_t inside = quote;  // from the quote that opens to before the one that closes
+    for (int shift = 1; shift < 64; shift *= 2) inside ^= inside << shift;
+    inside ^= inside_before;
+    const uint64_t opens = quote & inside, closes = quote & ~inside;
+    const uint64_t ends = (newline | bytes.bits(marks.delimiter)) & ~inside, ends_line = newline & ~inside;
+    const uint64_t back = carriage & ~inside;
+    const uint64_t after_closed = closes << 1 | closed_before, after_return = back << 1 | return_before;
+    bad |= opens & ~((ends | closes) << 1 | may_open);
+    bad |= after_closed & ~(ends | opens | back) & there;
+    bad |= after_return & ~(ends_line | back) & there;
+    returns |= back;
+    doubled |= opens & after_closed;
+    out.high |= bytes.high();
+    if (ends_line) out.last = at + 64 - static_cast<size_t>(std::countl_zero(ends_line));
+    out.bits()[at / 64] = ends;
+    inside_before = inside >> 63 ? ~uint64_t{0} : 0;
+    may_open = (ends | closes) >> 63;
+    closed_before = closes >> 63;
+    return_before = back >> 63;
+    if (left < 64) inside_before = inside >> (left - 1) & 1;
+  }
+  out.regular = !bad;
+  out.open = inside_before != 0;
+  out.returns = returns != 0;
+  out.doubled = doubled != 0;
+  return out;
+}
+
+namespace text_items {
+
+inline constexpr uint32_t kLongestItem = 4096;
+
+inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+inline void set_texts(Column& column, const char* bytes, const int32_t* offsets, int64_t count, int32_t gap) {
+  column.kind = KeyKind::string;
+  column.layout = Layout::offsets32;
+  column.length = count;
+  column.values = bytes;
+  column.offsets = offsets;
+  column.gap = gap;
+  column.checked = kLongestItem;
+}
+inline bool all_utf8(const Column& column) {
+  for (int64_t i = 0; i < column.length; ++i)
+    if (!is_utf8(bytes_at(column, i))) return false;
+  return true;
+}
+
+// Items of a text, in order. As long as there are as many bytes between any two, they stay where they are; then they
+// are copied one after the other.
+class Found {
+ public:
+  Found(const TextMemory& block, size_t most)
+      : block_(block), offsets_(block.take(4 * (most + 1))), begin_(block.text.data()), end_(begin_ + block.text.size()) {}
+
+  // Whether it is short enough.
+  bool add(std::string_view item) {
+    const auto begin = static_cast<int32_t>(item.data() - begin_), size = static_cast<int32_t>(item.size());
+    if (!copied_) {
+      if (count_ == 1) gap_ = begin - last_;
+      if (count_ == 0 || begin - last_ == gap_) {
+        places()[count_++] = begin;
+        last_ = begin + size;
+        return item.size() <= kLongestItem;
+      }
+      copy_all();
+    }
+    append(item);
+    return item.size() <= kLongestItem;
+  }
+  // The same of a cell in which two quotes in a row stand for one.
+  bool add_doubled(std::string_view cell, char quote) {
+    if (!copied_) copy_all();
+    for (size_t pair; (pair = cell.find(quote)) != cell.npos; cell.remove_prefix(pair + 2)) copy(cell.substr(0, pair + 1));
+    append(cell);
+    const int32_t* const end = places() + count_;
+    return static_cast<uint32_t>(end[0] - end[-1]) <= kLongestItem;
+  }
+
+  // All of them, if they are text.
+  std::optional<Column> column(bool check_text) {
+    Column out;
+    if (copied_) {
+      set_texts(out, copied_.get(), places(), count_, 0);
+    } else {
+      places()[count_] = last_ + gap_;
+      set_texts(out, begin_, places(), count_, gap_);
+    }
+    if (check_text && !all_utf8(out)) return std::nullopt;
+    using Owners = std::pair<std::shared_ptr<char>, std::shared_ptr<char>>;
+    out.owner = std::make_shared<Owners>(copied_ ? copied_ : block_.owner, offsets_);
+    return out;
+  }
+
+ private:
+  static constexpr size_t kRoom = 32;
+  int32_t* places() const { return reinterpret_cast<int32_t*>(offsets_.get()); }
+  [[gnu::noinline]] void copy_all() {
+    copied_ = block_.take(block_.text.size() + kRoom);
+    places()[count_] = last_ + gap_;
+    int32_t begin = places()[0];
+    places()[0] = 0;
+    for (int64_t i = 0; i < count_; ++i) {
+      const int32_t next = places()[i + 1];
+      copy({begin_ + begin, static_cast<size_t>(next - gap_ - begin)});
+      places()[i + 1] = static_cast<int32_t>(size_);
+      begin = next;
+    }
+  }
+  void copy(std::string_view item) {
+    // What a short text costs is mostly a call of memcpy.
+    if (item.size() <= kRoom && end_ - item.data() >= static_cast<std::ptrdiff_t>(kRoom)) {
+      std::memcpy(copied_.get() + size_, item.data(), kRoom);
+    } else {
+      std::memcpy(copied_.get() + size_, item.data(), item.size());
+    }
+    size_ += item.size();
+  }
+  void append(std::string_view item) {
+    copy(item);
+    places()[++count_] = static_cast<int32_t>(size_);
+  }
+
+  const TextMemory& block_;
+  std::shared_ptr<char> offsets_, copied_;
+  const char *begin_, *end_;
+  int64_t count_ = 0;
+  int32_t last_ = 0, gap_ = 0;  // where the last one ends, and what is between two
+  size_t size_ = 0;             // of the copies
+};
+
+// What a reader of rows has found, if its only column has an item in every row.
+inline std::optional<Column> of_rows(TextRows&& rows) {
+  const auto is_fine = [](uint8_t kind) { return kind <= static_cast<uint8_t>(RecordKind::blank); };
+  if (!std::all_of(rows.records.begin(), rows.records.end(), is_fine)) return std::nullopt;
+  auto own = std::make_shared<TextColumn>(std::move(rows.columns[0]));
+  const auto is_text = [](uint8_t kind) { return kind == static_cast<uint8_t>(ValueKind::text); };
+  if (!std::all_of(own->kinds.begin(), own->kinds.end(), is_text)) return std::nullopt;
+  for (size_t i = 0; i < own->kinds.size(); ++i)
+    if (static_cast<uint32_t>(own->offsets[i + 1] - own->offsets[i]) > kLongestItem) return std::nullopt;
+  Column column;
+  set_texts(column, own->data.data(), own->offsets.data(), static_cast<int64_t>(own->kinds.size()), 0);
+  if (has_high_bit(own->data.data(), own->data.size()) && !all_utf8(column)) return std::nullopt;
+  column.owner = std::move(own);
+  return column;
+}
+
+// The cells of one column of a regular text. `first` is where the records begin in the text whose cells are known.
+class Cells {
+ public:
+  Cells(const TextMemory& block, const CellEnds& ends, size_t first, char quote, const std::vector<int>& columns, bool more)
+      : text_(block.text),
+        ends_(ends),
+        first_(first),
+        quote_(quote),
+        wanted_(static_cast<size_t>(std::find(columns.begin(), columns.end(), 0) - columns.begin())),
+        cells_(columns.size()),
+        more_(more) {}
+
+  // Whether every row has an item.
+  bool read(Found& found) {
+    const size_t stop = first_ + text_.size();
+    for (size_t word = first_ / 64; word * 64 < stop; ++word) {
+      uint64_t bits = ends_.bits()[word];
+      if (word == first_ / 64) bits &= ~uint64_t{0} << (first_ % 64);
+      if (stop - word * 64 < 64) bits &= (uint64_t{1} << (stop - word * 64)) - 1;
+      for (; bits; bits &= bits - 1) {
+        const size_t at = word * 64 + static_cast<size_t>(std::countr_zero(bits)) - first_;
+        if (text_[at] != '\n') {
+          if (cell_++ == wanted_) item_ = text_.substr(start_, at - start_);
+          start_ = at + 1;
+          continue;
+        }
+        if (!end_record(at, found)) return false;
+        record_ = start_ = at + 1;
+        cell_ = 0;
+      }
+    }
+    return record_ == text_.size() || end_record(text_.size(), found);
+  }
+
+ private:
+  bool end_record(size_t end, Found& found) {
+    if (record_ == end) return true;  // an empty line is blank
+    if (is_space(text_[record_]) && after_blank(text_.data() + record_, text_.data() + end) == text_.data() + end)
+      return true;
+    if (ends_.returns)
+      while (end > start_ && text_[end - 1] == '\r') --end;
+    if (cell_ == wanted_) item_ = text_.substr(start_, end - start_);
+    if (more_ ? cell_ + 1 < cells_ : cell_ + 1 != cells_) return false;
+    if (item_.empty()) return false;
+    if (!quote_ || item_[0] != quote_) return found.add(item_);
+    item_ = item_.substr(1, item_.size() - 2);
+    if (ends_.doubled && item_.find(quote_) != item_.npos) return found.add_doubled(item_, quote_);
+    return found.add(item_);
+  }
+
+  std::string_view text_;
+  const CellEnds& ends_;
+  size_t first_;
+  char quote_;
+  size_t wanted_, cells_;
+  bool more_;
+  size_t record_ = 0, start_ = 0, cell_ = 0;
+  std::string_view item_;
+};
+
+}  // namespace text_items
+
+// Every line of a text is an item.
+inline std::optional<TextItems> line_items(const TextMemory& block) {
+  using namespace text_items;
+  const std::string_view text = block.text;
+  TextItems out{{}, newlines(text)};
+  Found found(block, out.lines + 1);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = static_cast<size_t>(next_of(text.data() + at, text.data() + text.size(), '\n') - text.data());
+    const bool returns = end > at && text[end - 1] == '\r';
+    if (!found.add(text.substr(at, end - at - returns))) return std::nullopt;
+    at = end + 1;
+  }
+  auto column = found.column(has_high_bit(text.data(), text.size()));
+  if (!column) return std::nullopt;
+  out.column = std::move(*column);
+  return out;
+}
+
+// The cells of one column: `columns` and `more` as for a DelimitedReader, with one that is wanted. `ends` are those of a
+// text in which the records begin at `first`.
+inline std::optional<TextItems> delimited_items(const TextMemory& block, const CellEnds& ends, size_t first,
+                                                CellMarks marks, const std::vector<int>& columns, bool more) {
+  using namespace text_items;
+  TextItems out{{}, newlines(block.text)};
+  std::optional<Column> column;
+  if (ends.regular) {
+    Found found(block, out.lines + 1);
+    if (Cells(block, ends, first, marks.quote, columns, more).read(found)) column = found.column(ends.high);
+  } else {
+    TextRows rows;
+    rows.columns.resize(1);
+    DelimitedReader(marks, columns, more).read(block.text, rows);
+    column = of_rows(std::move(rows));
+  }
+  if (!column) return std::nullopt;
+  out.column = std::move(*column);
+  return out;
+}
+
+}  // namespace discreet
