@@ -613,8 +613,17 @@ inline std::vector<uint64_t> code_hashes(const Column& dictionary, const HashKey
     std::copy(known, known + dictionary.length, hashes.begin());
     return hashes;
   }
-  for (int64_t code = 0; code < dictionary.length; ++code)
-    if (dictionary.valid(code)) hashes[static_cast<size_t>(code)] = key_at(dictionary, code, StrKey{}).hash(seed);
+  if (dictionary.validity || dictionary.tags) {
+    for (int64_t code = 0; code < dictionary.length; ++code)
+      if (dictionary.valid(code)) hashes[static_cast<size_t>(code)] = key_at(dictionary, code, StrKey{}).hash(seed);
+    return hashes;
+  }
+  with_bytes(dictionary, [&](auto bytes_of) {
+    for (int64_t code = 0; code < dictionary.length; ++code) {
+      const std::string_view bytes = bytes_of(code);
+      hashes[static_cast<size_t>(code)] = hash_bytes(bytes.data(), static_cast<uint32_t>(bytes.size()), seed);
+    }
+  });
   return hashes;
 }
 

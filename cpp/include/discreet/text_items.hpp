@@ -163,41 +163,35 @@ inline bool all_utf8(const Column& column) {
 class Found {
  public:
   Found(const TextMemory& block, size_t most)
-      : block_(block), offsets_(block.take(4 * (most + 1))), begin_(block.text.data()), end_(begin_ + block.text.size()) {}
+      : block_(block),
+        offsets_(block.take(4 * (most + 1))),
+        places_(reinterpret_cast<int32_t*>(offsets_.get())),
+        begin_(block.text.data()),
+        end_(begin_ + block.text.size()) {}
 
-  // Whether it is short enough.
-  bool add(std::string_view item) {
-    const auto begin = static_cast<int32_t>(item.data() - begin_), size = static_cast<int32_t>(item.size());
-    if (!copied_) {
-      if (count_ == 1) gap_ = begin - last_;
-      if (count_ == 0 || begin - last_ == gap_) {
-        places()[count_++] = begin;
-        last_ = begin + size;
-        return item.size() <= kLongestItem;
-      }
-      copy_all();
-    }
-    append(item);
-    return item.size() <= kLongestItem;
+  void add(const char* from, const char* to) {
+    const auto begin = static_cast<int32_t>(from - begin_), end = static_cast<int32_t>(to - begin_);
+    longest_ = std::max(longest_, end - begin);
+    if (begin - last_ != gap_) [[unlikely]]
+      return add_odd(from, to);
+    places_[count_++] = begin;
+    last_ = end;
   }
   // The same of a cell in which two quotes in a row stand for one.
-  bool add_doubled(std::string_view cell, char quote) {
+  void add_doubled(std::string_view cell, char quote) {
     if (!copied_) copy_all();
     for (size_t pair; (pair = cell.find(quote)) != cell.npos; cell.remove_prefix(pair + 2)) copy(cell.substr(0, pair + 1));
     append(cell);
-    const int32_t* const end = places() + count_;
-    return static_cast<uint32_t>(end[0] - end[-1]) <= kLongestItem;
+    longest_ = std::max(longest_, places_[count_] - places_[count_ - 1]);
   }
 
-  // All of them, if they are text.
+  // All of them, if they are short enough and text.
   std::optional<Column> column(bool check_text) {
+    if (longest_ > static_cast<int32_t>(kLongestItem)) return std::nullopt;
+    const int32_t gap = std::max(gap_, 0);
     Column out;
-    if (copied_) {
-      set_texts(out, copied_.get(), places(), count_, 0);
-    } else {
-      places()[count_] = last_ + gap_;
-      set_texts(out, begin_, places(), count_, gap_);
-    }
+    if (!copied_) places_[count_] = last_ + gap;
+    set_texts(out, copied_ ? copied_.get() : begin_, places_, count_, copied_ ? 0 : gap);
     if (check_text && !all_utf8(out)) return std::nullopt;
     using Owners = std::pair<std::shared_ptr<char>, std::shared_ptr<char>>;
     out.owner = std::make_shared<Owners>(copied_ ? copied_ : block_.owner, offsets_);
@@ -206,18 +200,33 @@ class Found {
 
  private:
   static constexpr size_t kRoom = 32;
-  int32_t* places() const { return reinterpret_cast<int32_t*>(offsets_.get()); }
-  [[gnu::noinline]] void copy_all() {
+  static constexpr int32_t kUnknown = -1;  // as a gap: the first two say which it is
+
+  [[gnu::noinline]] void add_odd(const char* from, const char* to) {
+    const auto begin = static_cast<int32_t>(from - begin_);
+    if (!copied_ && count_ < 2) {
+      if (count_ == 1) gap_ = begin - last_;
+      places_[count_++] = begin;
+      last_ = static_cast<int32_t>(to - begin_);
+      return;
+    }
+    if (!copied_) copy_all();
+    append({from, static_cast<size_t>(to - from)});
+  }
+  void copy_all() {
     copied_ = block_.take(block_.text.size() + kRoom);
-    places()[count_] = last_ + gap_;
-    int32_t begin = places()[0];
-    places()[0] = 0;
+    const int32_t gap = std::max(gap_, 0);
+    places_[count_] = last_ + gap;
+    int32_t begin = places_[0];
+    places_[0] = 0;
     for (int64_t i = 0; i < count_; ++i) {
-      const int32_t next = places()[i + 1];
-      copy({begin_ + begin, static_cast<size_t>(next - gap_ - begin)});
-      places()[i + 1] = static_cast<int32_t>(size_);
+      const int32_t next = places_[i + 1];
+      copy({begin_ + begin, static_cast<size_t>(next - gap - begin)});
+      places_[i + 1] = static_cast<int32_t>(size_);
       begin = next;
     }
+    last_ = 0;
+    gap_ = kUnknown;  // from now on all are odd
   }
   void copy(std::string_view item) {
     // What a short text costs is mostly a call of memcpy.
@@ -230,15 +239,16 @@ class Found {
   }
   void append(std::string_view item) {
     copy(item);
-    places()[++count_] = static_cast<int32_t>(size_);
+    places_[++count_] = static_cast<int32_t>(size_);
   }
 
   const TextMemory& block_;
   std::shared_ptr<char> offsets_, copied_;
+  int32_t* places_;
   const char *begin_, *end_;
   int64_t count_ = 0;
-  int32_t last_ = 0, gap_ = 0;  // where the last one ends, and what is between two
-  size_t size_ = 0;             // of the copies
+  int32_t last_ = 0, gap_ = kUnknown, longest_ = 0;  // where the last one ends, and what is between two
+  size_t size_ = 0;                                  // of the copies
 };
 
 // What a reader of rows has found, if its only column has an item in every row.
@@ -272,14 +282,15 @@ class Cells {
   // Whether every row has an item.
   bool read(Found& found) {
     const size_t stop = first_ + text_.size();
+    const char* const text = text_.data() - first_;
     for (size_t word = first_ / 64; word * 64 < stop; ++word) {
       uint64_t bits = ends_.bits()[word];
       if (word == first_ / 64) bits &= ~uint64_t{0} << (first_ % 64);
       if (stop - word * 64 < 64) bits &= (uint64_t{1} << (stop - word * 64)) - 1;
       for (; bits; bits &= bits - 1) {
-        const size_t at = word * 64 + static_cast<size_t>(std::countr_zero(bits)) - first_;
-        if (text_[at] != '\n') {
-          if (cell_++ == wanted_) item_ = text_.substr(start_, at - start_);
+        const char* const at = text + word * 64 + std::countr_zero(bits);
+        if (*at != '\n') {
+          if (cell_++ == wanted_) item_ = {start_, at};
           start_ = at + 1;
           continue;
         }
@@ -288,23 +299,29 @@ class Cells {
         cell_ = 0;
       }
     }
-    return record_ == text_.size() || end_record(text_.size(), found);
+    return record_ == text + stop || end_record(text + stop, found);
   }
 
  private:
-  bool end_record(size_t end, Found& found) {
+  bool end_record(const char* end, Found& found) {
     if (record_ == end) return true;  // an empty line is blank
-    if (is_space(text_[record_]) && after_blank(text_.data() + record_, text_.data() + end) == text_.data() + end)
-      return true;
+    if (is_space(*record_) && after_blank(record_, end) == end) return true;
     if (ends_.returns)
-      while (end > start_ && text_[end - 1] == '\r') --end;
-    if (cell_ == wanted_) item_ = text_.substr(start_, end - start_);
+      while (end > start_ && end[-1] == '\r') --end;
+    if (cell_ == wanted_) item_ = {start_, end};
     if (more_ ? cell_ + 1 < cells_ : cell_ + 1 != cells_) return false;
-    if (item_.empty()) return false;
-    if (!quote_ || item_[0] != quote_) return found.add(item_);
-    item_ = item_.substr(1, item_.size() - 2);
-    if (ends_.doubled && item_.find(quote_) != item_.npos) return found.add_doubled(item_, quote_);
-    return found.add(item_);
+    auto [from, to] = item_;
+    if (from == to) return false;
+    if (quote_ && *from == quote_) {
+      ++from, --to;
+      const std::string_view cell(from, static_cast<size_t>(to - from));
+      if (ends_.doubled && cell.find(quote_) != cell.npos) {
+        found.add_doubled(cell, quote_);
+        return true;
+      }
+    }
+    found.add(from, to);
+    return true;
   }
 
   std::string_view text_;
@@ -313,8 +330,10 @@ class Cells {
   char quote_;
   size_t wanted_, cells_;
   bool more_;
-  size_t record_ = 0, start_ = 0, cell_ = 0;
-  std::string_view item_;
+  const char* record_ = text_.data();
+  const char* start_ = text_.data();
+  size_t cell_ = 0;
+  std::pair<const char*, const char*> item_;
 };
 
 }  // namespace text_items
@@ -325,11 +344,10 @@ inline std::optional<TextItems> line_items(const TextMemory& block) {
   const std::string_view text = block.text;
   TextItems out{{}, newlines(text)};
   Found found(block, out.lines + 1);
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = static_cast<size_t>(next_of(text.data() + at, text.data() + text.size(), '\n') - text.data());
-    const bool returns = end > at && text[end - 1] == '\r';
-    if (!found.add(text.substr(at, end - at - returns))) return std::nullopt;
-    at = end + 1;
+  for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
+    const char* const stop = next_of(at, end, '\n');
+    found.add(at, stop - (stop > at && stop[-1] == '\r'));
+    at = stop + 1;
   }
   auto column = found.column(has_high_bit(text.data(), text.size()));
   if (!column) return std::nullopt;
