@@ -1,9 +1,11 @@
-// Delimited text: records end in the same places wherever it is cut, and every row has one value a column.
+// Delimited text: records end in the same places wherever it is cut, every row has one value a column, and items that
+// are found at once are those of the rows.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
 
 #include "discreet/records.hpp"
+#include "discreet/text_items.hpp"
 
 using namespace discreet;
 
@@ -34,5 +36,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (column.data.size() != static_cast<size_t>(column.offsets.back())) std::abort();
   if (rows.records.size() != rows.ends.size()) std::abort();
   if (!rows.ends.empty() && rows.ends.back() != static_cast<int64_t>(text.size())) std::abort();
+
+  static const auto home = std::make_shared<PageMemory>();
+  const CellEnds found = cell_ends(text, marks, *home);
+  if (found.regular && found.last != static_cast<size_t>(whole.empty() ? 0 : whole.back())) std::abort();
+  if (found.regular && found.open != (last == Cell::quoted)) std::abort();
+  if (last == Cell::quoted) return 0;
+  const std::shared_ptr<char> owner(const_cast<char*>(text.data()), [](char*) {});
+  const auto items = delimited_items({text, owner, home}, found, 0, marks, columns, more);
+  if (!items) return 0;
+  if (items->column.length != static_cast<int64_t>(rows.rows)) std::abort();
+  for (size_t i = 0; i < rows.rows; ++i)
+    if (bytes_at(items->column, static_cast<int64_t>(i)) !=
+        column.data.view().substr(static_cast<size_t>(column.offsets[i]),
+                                  static_cast<size_t>(column.offsets[i + 1] - column.offsets[i])))
+      std::abort();
   return 0;
 }

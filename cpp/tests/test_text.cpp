@@ -1,11 +1,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "discreet/json_lines.hpp"
 #include "discreet/records.hpp"
+#include "discreet/text_items.hpp"
 
 using namespace discreet;
 
@@ -108,4 +110,79 @@ TEST_CASE("UTF-8: what is in it and what is not") {
   for (const char* bad :
        {"\x80", "\xc0\xaf", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80", "\xff", "12345678\xc3"})
     CHECK_FALSE(is_utf8(bad));
+}
+
+TEST_CASE("Items of a column are those of its rows, or there are none") {
+  const auto home = std::make_shared<PageMemory>();
+  std::mt19937 random(1);
+  const std::vector<std::string> pieces{
+      "a", "bc",       "\"d\"", "\"e\"\"f\"",         "\"g,\nh\"",           "\"\"", ",", "\n", "\r\n", "\"", "\r",
+      " ", "\xc3\xbc", "\xff",  std::string(70, 'x'), std::string(4097, 'y')};
+  size_t regular = 0, found = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    const size_t usual = round % 3 ? 7 : pieces.size();  // most are well written
+    for (size_t n = random() % 12; n > 0; --n) {
+      text += pieces[random() % usual];
+      if (usual == 7) text += random() % 3 ? "\n" : ",";
+    }
+    std::vector<int> columns(1 + random() % 2, -1);
+    columns[random() % columns.size()] = 0;
+    const bool more = random() % 2;
+    const CellEnds ends = cell_ends(text, kCsv, *home);
+    std::vector<int64_t> whole;
+    const Cell last = record_ends(text, kCsv, Cell::start, whole);
+    if (ends.regular) {
+      ++regular;
+      REQUIRE(ends.last == static_cast<size_t>(whole.empty() ? 0 : whole.back()));
+      REQUIRE(ends.open == (last == Cell::quoted));
+    }
+    if (last == Cell::quoted) continue;  // such a record is not whole
+    TextRows rows;
+    rows.columns.resize(1);
+    DelimitedReader(kCsv, columns, more).read(text, rows);
+    const std::vector<std::string> expected = values(rows.columns[0]);
+    const auto is_item = [](const std::string& value) { return value.size() <= 4096 && is_utf8(value); };
+    const bool all =
+        std::all_of(rows.records.begin(), rows.records.end(), [](uint8_t kind) { return kind <= 1; }) &&
+        std::all_of(rows.columns[0].kinds.begin(), rows.columns[0].kinds.end(), [](uint8_t k) { return k == 1; }) &&
+        std::all_of(expected.begin(), expected.end(), is_item);
+    std::shared_ptr<char> owner(new char[text.size() + 1], std::default_delete<char[]>());
+    std::copy(text.begin(), text.end(), owner.get());
+    const TextMemory block{{owner.get(), text.size()}, owner, home};
+    const auto items = delimited_items(block, ends, 0, kCsv, columns, more);
+    REQUIRE(items.has_value() == all);
+    if (!items) continue;
+    ++found;
+    REQUIRE(items->lines == newlines(text));
+    REQUIRE(items->column.length == static_cast<int64_t>(expected.size()));
+    for (size_t i = 0; i < expected.size(); ++i)
+      REQUIRE(bytes_at(items->column, static_cast<int64_t>(i)) == expected[i]);
+  }
+  CHECK(regular > 8000);
+  CHECK(found > 2000);
+}
+
+TEST_CASE("Marks are found the same way in registers of any width") {
+  std::mt19937 random(2);
+  std::string text(64 * 9, ' ');
+  for (char& c : text) c = "a,\n\r\"\0\xff"[random() % 7];
+  MarkBits narrow[9];
+  const bool high = mark_bits(text.data(), 9, kCsv, narrow);
+  CHECK(high);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const MarkBits& bits = narrow[i / 64];
+    const auto is = [&](uint64_t word) { return (word >> (i % 64) & 1) != 0; };
+    REQUIRE(is(bits.newline) == (text[i] == '\n'));
+    REQUIRE(is(bits.carriage) == (text[i] == '\r'));
+    REQUIRE(is(bits.delimiter) == (text[i] == ','));
+    REQUIRE(is(bits.quote) == (text[i] == '"'));
+  }
+#if defined(DISCREET_WIDE_MARKS)
+  if (__builtin_cpu_supports("avx2")) {
+    MarkBits wide[9];
+    CHECK(wide_mark_bits(text.data(), 9, kCsv, wide) == high);
+    CHECK(std::memcmp(narrow, wide, sizeof wide) == 0);
+  }
+#endif
 }

@@ -15,6 +15,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "discreet/column.hpp"
 #include "discreet/page_memory.hpp"
 #include "discreet/records.hpp"
@@ -41,37 +45,66 @@ struct TextItems {
 
 // ---- where cells end -----------------------------------------------------------------------------------------------
 
-// 64 bytes as bits: which of them are this one.
-struct Bytes64 {
-  explicit Bytes64(const char* p) {
-#if defined(__SSE2__)
-    for (int i = 0; i < 4; ++i) words[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
-#else
-    std::memcpy(words, p, 64);
-#endif
-  }
-#if defined(__SSE2__)
-  uint64_t bits(char c) const {
-    const __m128i wanted = _mm_set1_epi8(c);
-    uint64_t out = 0;
-    for (int i = 0; i < 4; ++i)
-      out |= static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(words[i], wanted)))) << (16 * i);
-    return out;
-  }
-  bool high() const {
-    return _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(words[0], words[1]), _mm_or_si128(words[2], words[3])));
-  }
-  __m128i words[4];
-#else
-  uint64_t bits(char c) const {
-    uint64_t out = 0;
-    for (int i = 0; i < 64; ++i) out |= static_cast<uint64_t>(words[i] == c) << i;
-    return out;
-  }
-  bool high() const { return has_high_bit(words, 64); }
-  char words[64];
-#endif
+// Which of 64 bytes are marks.
+struct MarkBits {
+  uint64_t newline, carriage, delimiter, quote;
 };
+
+// Those of so many times 64 bytes; whether one of these is not ASCII.
+inline bool mark_bits(const char* p, size_t words, CellMarks marks, MarkBits* out) {
+#if defined(__SSE2__)
+  const __m128i newline = _mm_set1_epi8('\n'), carriage = _mm_set1_epi8('\r');
+  const __m128i delimiter = _mm_set1_epi8(marks.delimiter), quote = _mm_set1_epi8(marks.quote);
+  __m128i any = _mm_setzero_si128();
+  for (size_t word = 0; word < words; ++word, p += 64) {
+    __m128i there[4];
+    for (int i = 0; i < 4; ++i) {
+      there[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
+      any = _mm_or_si128(any, there[i]);
+    }
+    const auto bits = [&](__m128i mark) {
+      uint64_t found = 0;
+      for (int i = 0; i < 4; ++i)
+        found |= static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(there[i], mark)))) << (16 * i);
+      return found;
+    };
+    out[word] = {bits(newline), bits(carriage), bits(delimiter), bits(quote)};
+  }
+  return _mm_movemask_epi8(any);
+#else
+  const auto bits = [](const char* from, char mark) {
+    uint64_t found = 0;
+    for (int i = 0; i < 64; ++i) found |= static_cast<uint64_t>(from[i] == mark) << i;
+    return found;
+  };
+  for (size_t word = 0; word < words; ++word) {
+    const char* const from = p + 64 * word;
+    out[word] = {bits(from, '\n'), bits(from, '\r'), bits(from, marks.delimiter), bits(from, marks.quote)};
+  }
+  return has_high_bit(p, 64 * words);
+#endif
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define DISCREET_WIDE_MARKS
+// The same where there are registers of 32 bytes.
+[[gnu::target("avx2")]] inline bool wide_mark_bits(const char* p, size_t words, CellMarks marks, MarkBits* out) {
+  const __m256i newline = _mm256_set1_epi8('\n'), carriage = _mm256_set1_epi8('\r');
+  const __m256i delimiter = _mm256_set1_epi8(marks.delimiter), quote = _mm256_set1_epi8(marks.quote);
+  __m256i any = _mm256_setzero_si256();
+#define DISCREET_BITS(mark)                                                                    \
+  (static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, mark)))) | \
+   static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, mark)))) << 32)
+  for (size_t word = 0; word < words; ++word, p += 64) {
+    const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32));
+    any = _mm256_or_si256(any, _mm256_or_si256(low, high));
+    out[word] = {DISCREET_BITS(newline), DISCREET_BITS(carriage), DISCREET_BITS(delimiter), DISCREET_BITS(quote)};
+  }
+#undef DISCREET_BITS
+  return _mm256_movemask_epi8(any);
+}
+#endif
 
 // The delimiters and newlines of a text that are between cells: a bit for each of its bytes.
 //
@@ -79,7 +112,6 @@ struct Bytes64 {
 // two in a row, nothing comes after the quote that closes a cell, and carriage returns end lines.
 struct CellEnds {
   std::shared_ptr<char> memory;
-  size_t size = 0;       // of the text
   size_t last = 0;       // after the last record that ends
   bool regular = true;
   bool open = false;     // it ends inside of quotes
@@ -91,44 +123,51 @@ struct CellEnds {
 };
 
 inline CellEnds cell_ends(std::string_view text, CellMarks marks, PageMemory& home) {
+  constexpr size_t kWords = 64;  // at a time
   CellEnds out;
   out.memory = block_memory(home, text.size() / 8 + 8);
-  out.size = text.size();
+  auto find_marks = mark_bits;
+#if defined(DISCREET_WIDE_MARKS)
+  if (__builtin_cpu_supports("avx2")) find_marks = wide_mark_bits;
+#endif
+  MarkBits found[kWords];
+  char rest[64] = {};
   uint64_t bad = 0, returns = 0, doubled = 0;
   uint64_t inside_before = 0;                                    // all bits of it
   uint64_t may_open = 1, closed_before = 0, return_before = 0;  // the bit before the first
-  char rest[64] = {};
   for (size_t at = 0; at < text.size(); at += 64) {
-    const size_t left = text.size() - at;
-    const char* p = text.data() + at;
+    const size_t word = at / 64, left = text.size() - at;
     if (left < 64) {
-      std::memcpy(rest, p, left);
-      p = rest;
+      std::memcpy(rest, text.data() + at, left);
+      out.high |= find_marks(rest, 1, marks, &found[word % kWords]);
+    } else if (word % kWords == 0) {
+      out.high |= find_marks(text.data() + at, std::min(kWords, left / 64), marks, found);
+    }
+    auto [newline, carriage, delimiter, quote] = found[word % kWords];
+    if (!marks.quote) quote = 0;
+    if (!quote && inside_before) {  // and so is all of it
+      out.bits()[word] = 0;
+      may_open = 0;
+      continue;
     }
     const uint64_t there = left < 64 ? (uint64_t{1} << left) - 1 : ~uint64_t{0};
-    const Bytes64 bytes(p);
-    const uint64_t newline = bytes.bits('\n'), carriage = bytes.bits('\r');
-    const uint64_t quote = marks.quote ? bytes.bits(marks.quote) : 0;
     uint64_t inside = quote;  // from the quote that opens to before the one that closes
     for (int shift = 1; shift < 64; shift *= 2) inside ^= inside << shift;
     inside ^= inside_before;
     const uint64_t opens = quote & inside, closes = quote & ~inside;
-    const uint64_t ends = (newline | bytes.bits(marks.delimiter)) & ~inside, ends_line = newline & ~inside;
-    const uint64_t back = carriage & ~inside;
-    const uint64_t after_closed = closes << 1 | closed_before, after_return = back << 1 | return_before;
+    const uint64_t ends = (newline | delimiter) & ~inside, ends_line = newline & ~inside;
+    const uint64_t back = carriage & ~inside, after_closed = closes << 1 | closed_before;
     bad |= opens & ~((ends | closes) << 1 | may_open);
     bad |= after_closed & ~(ends | opens | back) & there;
-    bad |= after_return & ~(ends_line | back) & there;
+    bad |= (back << 1 | return_before) & ~(ends_line | back) & there;
     returns |= back;
     doubled |= opens & after_closed;
-    out.high |= bytes.high();
     if (ends_line) out.last = at + 64 - static_cast<size_t>(std::countl_zero(ends_line));
-    out.bits()[at / 64] = ends;
-    inside_before = inside >> 63 ? ~uint64_t{0} : 0;
+    out.bits()[word] = ends;
+    inside_before = inside >> (left < 64 ? left - 1 : 63) & 1 ? ~uint64_t{0} : 0;
     may_open = (ends | closes) >> 63;
     closed_before = closes >> 63;
     return_before = back >> 63;
-    if (left < 64) inside_before = inside >> (left - 1) & 1;
   }
   out.regular = !bad;
   out.open = inside_before != 0;
