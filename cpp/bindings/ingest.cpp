@@ -6,6 +6,7 @@
 
 #include "discreet/arrow_checks.hpp"
 #include "discreet/wipe.hpp"
+#include "plain_memory.hpp"
 
 namespace discreet {
 namespace {
@@ -568,6 +569,7 @@ class CheckedSource : public ColumnSource {
 
 std::unique_ptr<ColumnSource> open_column(nb::handle data, BadItems bad) {
   if (nb::isinstance<MadeColumn>(data)) return std::make_unique<MadeSource>(nb::cast<const MadeColumn&>(data).column);
+  if (nb::isinstance<PlainItems>(data)) return std::make_unique<MadeSource>(nb::cast<const PlainItems&>(data).column());
   if (nb::isinstance<CheckedBatch>(data))
     return std::make_unique<CheckedSource>(nb::cast<const CheckedBatch&>(data), bad);
   if (auto source = open_arrow<ColumnSource, Column, column_or_only_child>(data)) return source;

@@ -1,9 +1,7 @@
 // Random sources and exact integer laws. The lock of a source is only held while the GIL is not.
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <memory>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -11,47 +9,37 @@
 #include "discreet/in_threads.hpp"
 #include "discreet/noise.hpp"
 #include "discreet/random_source.hpp"
-#include "module.hpp"
+#include "plain_memory.hpp"
 
 namespace discreet {
 namespace {
 
-using Integers = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
-
 // Draws between two looks at the lock: short enough that other threads, and a fork, do not wait long.
 constexpr std::size_t kChunk = 1 << 16;
 
-Integers as_array(std::unique_ptr<std::int64_t[]> owned, std::size_t size) {
-  std::int64_t* data = owned.release();
-  nb::capsule owner(data, [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
-  return Integers(data, {size}, owner);
-}
-
 // Fills `size` integers with fill(out, first, last), chunk by chunk under the lock.
 template <class Fill>
-Integers draw(RandomSource& source, std::size_t size, Fill fill) {
-  auto owned = std::make_unique<std::int64_t[]>(size);
-  {
-    nb::gil_scoped_release release;
-    for (std::size_t first = 0; first < size; first += kChunk) {
-      const std::size_t last = std::min(size, first + kChunk);
-      const auto drawing = source.draw(last - first);
-      fill(owned.get(), first, last);
-    }
+NumbersView draw(RandomSource& source, std::size_t size, Fill fill) {
+  std::int64_t* out;
+  NumbersView values = unwritten_integers(size, out);
+  nb::gil_scoped_release release;
+  for (std::size_t first = 0; first < size; first += kChunk) {
+    const std::size_t last = std::min(size, first + kChunk);
+    const auto drawing = source.draw(last - first);
+    fill(out, first, last);
   }
-  return as_array(std::move(owned), size);
+  return values;
 }
 
 // Fills `size` integers with fill(out) under one lock: a permutation is not made of independent chunks.
 template <class Fill>
-Integers draw_whole(RandomSource& source, std::size_t size, Fill fill) {
-  auto owned = std::make_unique<std::int64_t[]>(size);
-  {
-    nb::gil_scoped_release release;
-    const auto drawing = source.draw(size);
-    fill(owned.get());
-  }
-  return as_array(std::move(owned), size);
+NumbersView draw_whole(RandomSource& source, std::size_t size, Fill fill) {
+  std::int64_t* out;
+  NumbersView values = unwritten_integers(size, out);
+  nb::gil_scoped_release release;
+  const auto drawing = source.draw(size);
+  fill(out);
+  return values;
 }
 
 nb::bytes random_bytes(RandomSource& source, std::size_t count) {
@@ -72,36 +60,35 @@ using PendingTuple = std::tuple<std::size_t, bool, bool, int, std::uint64_t, std
 
 // Draws by threads, each from a source of its own over the system's generator, which are as independent as two draws from
 // one. A seeded source is one sequence: its draws are made one after the other, whatever the machine has.
-Integers draw_law_in_threads(const IntegerLaw& law, std::size_t size, std::size_t threads,
-                             std::vector<Pending>& pending) {
-  auto owned = std::make_unique_for_overwrite<std::int64_t[]>(size);
-  {
-    nb::gil_scoped_release release;
-    std::vector<std::vector<Pending>> found(threads);
-    in_threads(threads, [&](std::size_t thread) {
-      RandomSource own;
-      const std::size_t end = size / threads * (thread + 1) + (thread + 1 == threads ? size % threads : 0);
-      for (std::size_t first = size / threads * thread; first < end; first += kChunk) {
-        const std::size_t last = std::min(end, first + kChunk);
-        const auto drawing = own.draw(last - first);
-        law.draw(own, owned.get(), first, last, found[thread]);
-      }
-    });
-    for (const auto& some : found) pending.insert(pending.end(), some.begin(), some.end());
-  }
-  return as_array(std::move(owned), size);
+NumbersView draw_law_in_threads(const IntegerLaw& law, std::size_t size, std::size_t threads,
+                                std::vector<Pending>& pending) {
+  std::int64_t* out;
+  NumbersView values = unwritten_integers(size, out);
+  nb::gil_scoped_release release;
+  std::vector<std::vector<Pending>> found(threads);
+  in_threads(threads, [&](std::size_t thread) {
+    RandomSource own;
+    const std::size_t end = size / threads * (thread + 1) + (thread + 1 == threads ? size % threads : 0);
+    for (std::size_t first = size / threads * thread; first < end; first += kChunk) {
+      const std::size_t last = std::min(end, first + kChunk);
+      const auto drawing = own.draw(last - first);
+      law.draw(own, out, first, last, found[thread]);
+    }
+  });
+  for (const auto& some : found) pending.insert(pending.end(), some.begin(), some.end());
+  return values;
 }
 
-std::tuple<Integers, std::vector<PendingTuple>> draw_law(const IntegerLaw& law, RandomSource& source, std::size_t size) {
+std::tuple<NumbersView, std::vector<PendingTuple>> draw_law(const IntegerLaw& law, RandomSource& source, std::size_t size) {
   constexpr std::size_t kManyDraws = 1 << 17;  // worth a thread
   std::vector<Pending> pending;
   const std::size_t threads =
       std::clamp<std::size_t>(size / kManyDraws, 1, std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
-  Integers values = threads > 1 && !source.seeded()
-                        ? draw_law_in_threads(law, size, threads, pending)
-                        : draw(source, size, [&](std::int64_t* out, std::size_t first, std::size_t last) {
-                            law.draw(source, out, first, last, pending);
-                          });
+  NumbersView values = threads > 1 && !source.seeded()
+                           ? draw_law_in_threads(law, size, threads, pending)
+                           : draw(source, size, [&](std::int64_t* out, std::size_t first, std::size_t last) {
+                               law.draw(source, out, first, last, pending);
+                             });
   std::vector<PendingTuple> rest;
   for (const Pending& p : pending)
     rest.emplace_back(p.index, p.negative, p.block_known, p.bits, p.word, p.block, p.offset);

@@ -350,11 +350,11 @@ class RandomSource:
 
     def bytes(self, count: int) -> bytes: ...
 
-    def uniform_integers(self, high: int, size: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+    def uniform_integers(self, high: int, size: int) -> memoryview: ...
 
-    def sample_without_replacement(self, population: int, count: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+    def sample_without_replacement(self, population: int, count: int) -> memoryview: ...
 
-    def permutation(self, count: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+    def permutation(self, count: int) -> memoryview: ...
 
 class Sign(enum.Enum):
     """How a law treats the sign of what it draws."""
@@ -370,7 +370,7 @@ class IntegerLaw:
 
     def __init__(self, bounds: Sequence[int], bits: int, sign: Sign, block_bits: int, slopes: Sequence[int], curvature: int) -> None: ...
 
-    def draw(self, source: RandomSource, size: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], list[tuple[int, bool, bool, int, int, int, int]]]:
+    def draw(self, source: RandomSource, size: int) -> tuple[memoryview, list[tuple[int, bool, bool, int, int, int, int]]]:
         """
         The draws, and for those not decided: index, negative, block_known, bits, word, block, offset.
         """
@@ -525,6 +525,23 @@ def parquet_chunks(footer: bytes, wanted: Sequence[str]) -> list[list[tuple[int,
     For every row group the chunks of the wanted columns: which of them, the depth of its path, the number of values, the uncompressed bytes, whether there is a dictionary. Raises DataError.
     """
 
+def plus_noise(counters: object, noises: object, shift: int) -> memoryview:
+    """counters + noises + shift (int64)."""
+
+def at_least(numbers: object, cut: int) -> memoryview:
+    """Which numbers reach the cut."""
+
+def places_of(flags: object) -> memoryview:
+    """Where flags are set (int64)."""
+
+def numbers_at(numbers: object, places: object) -> memoryview:
+    """The numbers at these places (int64)."""
+
+def bounds_of(counts: object, below: object, above: object, lowest: float, cut: float | None) -> tuple[memoryview, memoryview]:
+    """
+    (lower, upper): counts less and plus a distance, at least `lowest`; lower ends not above a cut are `lowest`.
+    """
+
 class TextBlock:
     """
     A piece of a text, in memory that is used again. It begins with what the one before it has after its last record. NOT PRIVATE.
@@ -594,12 +611,41 @@ def json_rows(text: bytes, wanted: Sequence[str | None], lists: bool) -> tuple[t
     The same of JSON lines. Kinds of values: 0 null, 1 text, 2 an integer of 64 bits with a sign, 3 without, 4 another number, 5 something else (true and false have their names as text). None is the only key beside the others. With lists the values of the first column are their elements, and two more arrays are the kinds (4 for a list without one) and offsets of the lists.
     """
 
-def release_order(items: object, counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
+class PlainItems:
+    """
+    Texts, bytes or whole numbers in memory of Python: Arrow's buffers without Arrow.
+    """
+
+    def __init__(self, kind: str, values: bytes, offsets: bytes) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def values(self) -> bytes:
+        """The numbers, or the bytes of all texts."""
+
+    @property
+    def offsets(self) -> bytes:
+        """Of texts: where each begins and ends (int64). Of numbers nothing."""
+
+    def to_pylist(self) -> list[object]:
+        """The items as Python has them."""
+
+    def at(self, places: object) -> PlainItems:
+        """The items at these places."""
+
+    def as_published(self) -> PlainItems:
+        """The same items in a kind that depends on them alone."""
+
+def release_order(items: object, counts: object) -> bytes:
     """
     Where rows stand (int64): the largest count first, of equals the smaller item.
     """
 
-def texts_at(items: object, places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[bytes, bytes]:
+def texts_at(items: object, places: object) -> tuple[bytes, bytes]:
     """
     The texts or bytes of a plain column at these places: their bytes, and where each begins and ends (int64).
     """

@@ -628,7 +628,7 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 
 # What a release of rows may load of ours, room by room: no other mechanism, no ledger, no people, no plan, no picture.
 OWN_OF_TOP = {
-    "_names", "_native", "_version", "errors", "storage", "events", "noise", "summaries",
+    "_later", "_names", "_native", "_version", "errors", "storage", "events", "noise", "summaries",
     *(f"api.{name}" for name in ["choosing", "filtering", "releasing", "user_lists"]),
     *(f"api.top_{name}" for name in ["files", "people", "rows"]),
     *(f"central.{name}" for name in ["_base", "offset_release", "prepared", "sizing"]),
@@ -636,7 +636,8 @@ OWN_OF_TOP = {
     *(f"engines.{name}" for name in ["ahead", "threads"]),
     *(f"privacy.{name}" for name in ["budget", "checks", "estimate", "guarantee", "unit", "weak"]),
     *(f"privacy.calibration.{name}" for name in ["collisions", "offset", "safety", "tails", "zcdp"]),
-    *(f"releases.{name}" for name in ["asked", "error_model", "explain", "formats", "labels", "paying", "release"]),
+    *(f"releases.{name}" for name in ["asked", "error_model", "explain", "formats"]),
+    *(f"releases.{name}" for name in ["labels", "paying", "release", "rows"]),
 }  # fmt: skip
 
 

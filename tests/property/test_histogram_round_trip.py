@@ -64,7 +64,7 @@ def test_round_trip(column, guarantee, model, threshold, offset, total, data):
     again = dc.Histogram.from_payload(release.to_payload())
     assert again.to_payload() == release.to_payload()
     assert again.items == release.items
-    assert again._items.type == kind
+    assert again.item_column.type == kind
     assert again.counts.tolist() == release.counts.tolist()
     assert again.guarantee == guarantee
     assert again.error_model == model

@@ -10,8 +10,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
+from discreet import _native
+from discreet._later import np
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.published import published_type, taken
 from discreet.noise import RandomSource, system_source
@@ -86,12 +86,13 @@ def lost_by_misra_gries(stream_length: int | None, capacity: int) -> float:
 class Drawn(NamedTuple):
     """What a mechanism publishes of a summary, before it is put in order and described: the noise is in it.
 
-    Of `raw` only the items that are kept leave; the counts published are those of `noisy`.
+    Of `raw` only the items that are kept leave; the counts published are those of `noisy`. Numbers are in arrays of
+    NumPy or in plain memory.
     """
 
     raw: RawCounts
-    noisy: Counts
-    keep: np.ndarray[Any, np.dtype[np.bool_]]
+    noisy: Counts | memoryview
+    keep: np.ndarray[Any, np.dtype[np.bool_]] | memoryview
     offset: int | None = None
     shards: np.ndarray[Any, np.dtype[np.int32]] | None = None
     shard_offsets: Sequence[int] | None = None
@@ -201,15 +202,15 @@ class Mechanism(abc.ABC):
 
     def _histogram(self, drawn: Drawn, source: RandomSource) -> Release:
         """The published part of what was drawn."""
-        keep, shards = np.asarray(drawn.keep), drawn.shards
+        places, items, shards = _native.places_of(drawn.keep), drawn.raw.held_items, drawn.shards
         return Release(
-            published_type(drawn.raw.items if keep.all() else taken(drawn.raw.items, np.flatnonzero(keep))),
-            drawn.noisy[keep],
+            published_type(items if len(places) == len(drawn.keep) else taken(items, places)),
+            _native.numbers_at(drawn.noisy, places),
             dataclasses.replace(self.guarantee, seeded=source.seeded),
-            drawn.error_model or self._error_model_of(int(np.count_nonzero(keep))),
+            drawn.error_model or self._error_model_of(len(places)),
             threshold=self.threshold,
             offset=drawn.offset,
-            shards=None if shards is None else shards[keep],
+            shards=None if shards is None else shards[np.asarray(places)],
             shard_offsets=drawn.shard_offsets,
         )
 
@@ -254,5 +255,5 @@ def laplace_scale(epsilon: float, sensitivity: int) -> Fraction:
 
 def positive(raw: RawCounts) -> RawCounts:
     """The counters that are not zero."""
-    kept = raw.counts > 0
-    return RawCounts(taken(raw.items, np.flatnonzero(kept)), raw.counts[kept])
+    places = _native.places_of(_native.at_least(raw.held_counts, 1))
+    return RawCounts(taken(raw.held_items, places), _native.numbers_at(raw.held_counts, places))

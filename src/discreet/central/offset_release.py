@@ -59,5 +59,5 @@ class OffsetRelease(Mechanism):
 
     def draw(self, summary: MisraGries, source: RandomSource) -> Drawn:
         raw = summary.not_private_counts()
-        a0, v, kept = offset_draw(raw.counts, summary.not_private_offset, self.scale, self.threshold, source)
+        a0, v, kept = offset_draw(raw.held_counts, summary.not_private_offset, self.scale, self.threshold, source)
         return Drawn(raw, v, kept, a0)

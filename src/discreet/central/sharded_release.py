@@ -7,8 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
+from discreet._later import np
 from discreet.central._base import Drawn, Mechanism
 from discreet.central.offset_release import OffsetRelease
 from discreet.errors import ParameterError

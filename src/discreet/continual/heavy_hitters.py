@@ -349,9 +349,10 @@ class HeavyHitters(ListedOverTime):
             v = raw.counts + sketch.not_private_offset + self._source.discrete_gaussian(self.scale, len(raw))
             kept = v - offset >= self.threshold
         elif self.mechanism == "offset":
-            offset, v, kept = offset_draw(
+            offset, *drawn = offset_draw(
                 raw.counts, sketch.not_private_offset, self.scale, self.threshold, self._source
             )
+            v, kept = map(np.asarray, drawn)
         else:
             v = raw.counts + self._source.discrete_laplace(self.scale, len(raw))
             offset, kept = 0, (v >= self.threshold) & (raw.counts > 0)

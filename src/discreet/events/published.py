@@ -16,15 +16,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from discreet import _native
+from discreet._later import np, pa
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
 
 __all__ = [
     "Item",
     "Value",
+    "as_arrow",
     "column_of_plain",
     "item_order",
     "items_array",
@@ -62,8 +62,6 @@ def item_order(item: Any) -> tuple[int, Any]:
 
 def items_array(items: Iterable[Value]) -> pa.Array:
     """The items in one column; see the module."""
-    import pyarrow as pa
-
     values: list[Any] = list(items)
     others = {_other_kind(value) for value in values}
     if others - {""}:
@@ -88,9 +86,6 @@ def items_array(items: Iterable[Value]) -> pa.Array:
 
 def mixed_array(tags: Any, parts: list[pa.Array]) -> pa.Array:
     """Items of several kinds: row i is the next one of parts[tags[i]]."""
-    import numpy as np
-    import pyarrow as pa
-
     codes = np.asarray(tags, np.int8)
     places = np.zeros(len(codes), np.int32)
     for tag in range(len(parts)):
@@ -101,31 +96,27 @@ def mixed_array(tags: Any, parts: list[pa.Array]) -> pa.Array:
 
 def plain_types() -> tuple[pa.DataType, ...]:
     """What a release of a summary's items is made of."""
-    import pyarrow as pa
-
     return pa.large_string(), pa.large_binary(), pa.int64(), pa.uint64()
 
 
-def taken(items: pa.Array, places: npt.NDArray[np.int64]) -> pa.Array:
+def taken(items: pa.Array | _native.PlainItems, places: npt.NDArray[np.int64] | memoryview) -> Any:
     """The items at these places. Plain ones without `pyarrow.compute`, which takes longer to load than to be used."""
-    import numpy as np
-    import pyarrow as pa
-
+    if isinstance(items, _native.PlainItems):
+        return items.at(places)
     if items.null_count or items.type not in plain_types():
         return items.take(pa.array(places))
     if pa.types.is_integer(items.type):
-        parts = [pa.py_buffer(np.ascontiguousarray(np.asarray(items)[places]))]
+        parts = [pa.py_buffer(np.ascontiguousarray(np.asarray(items)[np.asarray(places)]))]
     else:
         values, offsets = _native.texts_at(items, np.ascontiguousarray(places, np.int64))
         parts = [pa.py_buffer(offsets), pa.py_buffer(values)]
     return pa.Array.from_buffers(items.type, len(places), [None, *parts])
 
 
-def published_type(items: pa.Array) -> pa.Array:
+def published_type(items: pa.Array | _native.PlainItems) -> Any:
     """The same items in a type that depends on them alone."""
-    import numpy as np
-    import pyarrow as pa
-
+    if isinstance(items, _native.PlainItems):
+        return items.as_published()
     if len(items) == 0:
         return pa.array([], pa.large_string())
     if pa.types.is_union(items.type):
@@ -133,6 +124,19 @@ def published_type(items: pa.Array) -> pa.Array:
     if pa.types.is_uint64(items.type) and int(np.asarray(items).max()) < 2**63:
         return items.view(pa.int64())
     return items
+
+
+ARROW_NAMES = {"string": "large_string", "binary": "large_binary", "int64": "int64", "uint64": "uint64"}
+"""What the types of plain items are called as Arrow writes them."""
+
+
+def as_arrow(items: pa.Array | _native.PlainItems) -> pa.Array:
+    """The items as an Arrow array; nothing is copied."""
+    if not isinstance(items, _native.PlainItems):
+        return items
+    parts = [items.offsets, items.values] if items.offsets else [items.values]
+    kind = pa.type_for_alias(ARROW_NAMES[items.kind])
+    return pa.Array.from_buffers(kind, len(items), [None, *map(pa.py_buffer, parts)])
 
 
 # ---- kinds of values that come as Python objects ---------------------------------------------------------------------
@@ -150,8 +154,6 @@ def _other_kind(value: Any) -> str:
 
 def _with_others(values: list[Any], kinds: list[str]) -> pa.Array:
     """One column of one kind, or a union of several, text and bytes and whole numbers as they are by themselves."""
-    import pyarrow as pa
-
     if kinds == ["Decimal"]:
         exponents = [value.as_tuple().exponent for value in values]
         scale = max(0, *(-exponent for exponent in exponents))
@@ -197,8 +199,6 @@ def _plain(value: Any) -> Any:
 
 def plain_column(column: pa.Array) -> tuple[list[Any], dict[str, Any]]:
     """(the values, JSON-ready; what else `column_of_plain` needs to make the column again)."""
-    import pyarrow as pa
-
     values = column.to_pylist()
     if pa.types.is_union(column.type):
         return plain_items(values), {"type": "mixed", "kinds": [_kind_name(value) for value in values]}
@@ -214,8 +214,6 @@ def plain_column(column: pa.Array) -> tuple[list[Any], dict[str, Any]]:
 
 def column_of_plain(values: Sequence[Any], told: dict[str, Any]) -> pa.Array:
     """The inverse of `plain_column`; a ValueError or ArrowException for what is none."""
-    import pyarrow as pa
-
     if told["type"] == "mixed":
         return items_array(_of_kind(value, kind) for value, kind in zip(values, told["kinds"], strict=True))
     kind = _type_named(told["type"])
@@ -234,8 +232,6 @@ def column_of_plain(values: Sequence[Any], told: dict[str, Any]) -> pa.Array:
 
 def _type_named(name: str) -> pa.DataType | None:
     """The type that has this name, as Arrow writes it; None for those that are not published."""
-    import pyarrow as pa
-
     if name in _SIMPLE:
         return pa.type_for_alias(name)
     found = _OF_TYPES.fullmatch(name)

@@ -13,9 +13,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 import discreet._native as _native
 from discreet.noise.enclosure import Bits, Cumulative, Enclosure, exp_minus, invert, is_below, pi, rational, table
 
@@ -80,13 +77,13 @@ class Law:
         part = Fraction(offset, 1 << self.block_bits)
         return (self.slope(block) + self.curvature * part) * part
 
-    def draw(self, source: NativeSource, size: int) -> npt.NDArray[np.int64]:
-        """Independent draws. What one word does not decide is continued with as many bits as it takes."""
+    def draw(self, source: NativeSource, size: int) -> memoryview:
+        """Independent draws, int64. What one word does not decide is continued with as many bits as it takes."""
+        values: memoryview
         values, pending = self._native.draw(source.native, size)
         for index, *state in pending:
             values[index] = self.settle(source, *state)
-        result: npt.NDArray[np.int64] = values
-        return result
+        return values
 
     def settle(
         self,

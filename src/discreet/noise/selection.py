@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from discreet._later import np
 from discreet.noise.enclosure import exp_minus, invert, is_below, table
 from discreet.noise.laws import NativeSource
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["select"]
 

@@ -6,23 +6,23 @@ import math
 from fractions import Fraction
 from functools import cache, partial
 from numbers import Rational, Real
-from typing import Any, overload
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import discreet._native as _native
+from discreet._later import np
 from discreet.errors import ParameterError
 from discreet.noise import laws
 from discreet.noise.enclosure import Enclosure, exp_minus, is_below, rational
 from discreet.noise.laws import Law, NativeSource
-from discreet.noise.selection import select
 from discreet.privacy.checks import whole_number
 
-__all__ = ["RandomSource", "fresh_source", "offset_draw", "seeded_source", "system_source"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Plainly", "RandomSource", "fresh_source", "offset_draw", "seeded_source", "system_source"]
 
 Number = Fraction | float | int
-Integers = npt.NDArray[np.int64]
+Integers: TypeAlias = "npt.NDArray[np.int64]"
 
 MAX_SCALE = 2**50
 """Largest scale or sigma: a draw outside the 64-bit integers then has probability below exp(-8000)."""
@@ -58,6 +58,13 @@ def _scale(name: str, value: object) -> Fraction:
     return number
 
 
+class Plainly(int):
+    """A size: so many draws of `discrete_laplace` in plain memory (a `memoryview`), for which NumPy need not be loaded.
+
+    A source that draws in a way of its own, as those of the audit, gives an array as for any other number.
+    """
+
+
 class RandomSource:
     """A source of random integers whose laws are exactly those stated; made by `system_source` or `seeded_source`.
 
@@ -88,7 +95,7 @@ class RandomSource:
         """Uniform in [0, high), 1 <= high <= 2**63, without bias."""
         high = whole_number("high", high, 1, 2**63)
         values = self._source.native.uniform_integers(high, 1 if size is None else _size(size))
-        return int(values[0]) if size is None else values
+        return int(values[0]) if size is None else np.asarray(values)
 
     @overload
     def bernoulli(self, probability: Number, size: None = None) -> int: ...
@@ -218,7 +225,7 @@ class RandomSource:
         count = 1 if size is None else _size(size)
         if minimum >= 0:
             law = laws.gaussian_above_law(_scale("sigma", sigma), minimum)
-            values = minimum + law.draw(self._source, count)
+            values = minimum + np.asarray(law.draw(self._source, count))
         else:
             values = self.discrete_gaussian(sigma, count)
             while (missed := np.flatnonzero(values < minimum)).size:
@@ -267,16 +274,19 @@ class RandomSource:
             raise ParameterError("scores must be a one-dimensional array of 64-bit integers")
         k = whole_number("k", k, 0, array.size)
         rate = _positive("epsilon", epsilon) / (2 * _positive("sensitivity", sensitivity))
+        from discreet.noise.selection import select
+
         return select(self._source, array.astype(np.int64), rate, k)
 
     def sample_without_replacement(self, population: int, count: int) -> Integers:
         """``count`` different integers from [0, population), each ordered choice equally likely."""
         population = whole_number("population", population, 0, 2**63)
-        return self._source.native.sample_without_replacement(population, whole_number("count", count, 0, population))
+        count = whole_number("count", count, 0, population)
+        return np.asarray(self._source.native.sample_without_replacement(population, count))
 
     def permutation(self, count: int) -> Integers:
         """The integers 0 to count - 1 in uniformly random order."""
-        return self._source.native.permutation(whole_number("count", count, 0, 2**40))
+        return np.asarray(self._source.native.permutation(whole_number("count", count, 0, 2**40)))
 
     def shuffle(self, array: npt.NDArray[Any]) -> None:
         """Puts the rows of an array into uniformly random order, in place."""
@@ -284,7 +294,10 @@ class RandomSource:
 
     def _draw(self, law: Law, size: int | None) -> int | Integers:
         values = law.draw(self._source, 1 if size is None else _size(size))
-        return int(values[0]) if size is None else values
+        if size is None:
+            return values[0]
+        plainly = isinstance(size, Plainly) and type(self).discrete_laplace is RandomSource.discrete_laplace
+        return values if plainly else np.asarray(values)  # type: ignore[return-value]
 
     def _binomial(self, trials: int, chance: Enclosure, size: int | None) -> int | Integers:
         trials = whole_number("trials", trials, 0, 2**64)
@@ -308,7 +321,8 @@ class RandomSource:
             rows = max(1, 2**20 // repeats)
             for first in range(0, count, rows):
                 shape = (min(rows, count - first), repeats)
-                values[first : first + rows] += law.draw(self._source, shape[0] * repeats).reshape(shape).sum(axis=1)
+                drawn = np.asarray(law.draw(self._source, shape[0] * repeats))
+                values[first : first + rows] += drawn.reshape(shape).sum(axis=1)
         if flipped:
             values = trials - values
         return int(values[0]) if size is None else values
@@ -374,9 +388,10 @@ def seeded_source(seed: int) -> RandomSource:
 
 
 def offset_draw(
-    counters: Integers, alpha: int, scale: Fraction, threshold: int, source: RandomSource
-) -> tuple[int, Integers, npt.NDArray[np.bool_]]:
+    counters: Integers | memoryview, alpha: int, scale: Fraction, threshold: int, source: RandomSource
+) -> tuple[int, memoryview, memoryview]:
     """(a0, v, published): a0 = alpha + Z_0 and v_x = c_x + alpha + Z_x, published iff v_x - a0 >= threshold."""
     a0 = alpha + source.discrete_laplace(scale)
-    v = counters + alpha + source.discrete_laplace(scale, len(counters))
-    return a0, v, v - a0 >= threshold
+    noises = source.discrete_laplace(scale, Plainly(len(counters)))
+    v = _native.plus_noise(counters, noises, alpha)
+    return a0, v, _native.at_least(v, a0 + threshold)

@@ -48,12 +48,12 @@ def table_rows(release: Release, confidence: float, cell: Callable[[Any], str] |
     Groups of a public list of which no item passed have a row that says so.
     """
     cell = cell or printable
-    lower, upper = release.bounds(confidence)
-    columns = [list(map(cell, release.items))] if len(release.names) == 1 else [
-        list(map(cell, column)) for column in zip(*release.items, strict=True)
+    items, numbers, lower, upper = zip(*release.rows(confidence), strict=True) if len(release) else ((), (), (), ())
+    columns = [list(map(cell, items))] if len(release.names) == 1 else [
+        list(map(cell, column)) for column in zip(*items, strict=True)
     ] or [[] for _ in release.names]  # fmt: skip
-    counts = [f"{count:,}" for count in release.counts.tolist()]
-    rows = [list(row) for row in zip(*columns, counts, intervals(lower.tolist(), upper.tolist()), strict=True)]
+    counts = [f"{count:,}" for count in numbers]
+    rows = [list(row) for row in zip(*columns, counts, intervals(lower, upper), strict=True)]
     if not release.by:
         return rows
     told: list[list[Any]] = []

@@ -6,40 +6,32 @@ import copy
 import json
 import math
 import os
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from discreet import _native
+from discreet._later import np, pa
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
-from discreet.events.published import (
-    column_of_plain,
-    item_order,
-    items_array,
-    plain_column,
-    plain_items,
-    plain_types,
-    taken,
-)
+from discreet.events.published import column_of_plain, item_order, items_array, plain_column, plain_items
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
 from discreet.releases.asked import Asked
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.explain import COUNTED, missing
+from discreet.releases.rows import ArrayRows, free_names, rows_of
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
     import polars as pl
-    import pyarrow as pa
 
 __all__ = ["Histogram", "Release", "Row"]
 
-Counts = npt.NDArray[np.int64]
+Counts: TypeAlias = "npt.NDArray[np.int64]"
 
 PAYLOAD_VERSION = 1
 PEOPLE_VERSION = 3  # with what was counted, what bounding left out, and noise of every item's own size
@@ -54,7 +46,6 @@ _OF_VERSION = {
 }
 _ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary", "mixed")
 _IN_COLUMNS = "columns"
-_TAKEN_NAMES = ("count", "lower", "upper", "shard")
 
 
 class Row(NamedTuple):
@@ -114,8 +105,8 @@ class Release:
 
     def __init__(
         self,
-        items: pa.Array,
-        counts: Counts,
+        items: pa.Array | _native.PlainItems,
+        counts: Counts | memoryview,
         guarantee: Guarantee,
         error_model: ErrorModel,
         *,
@@ -144,26 +135,24 @@ class Release:
             raise ParameterError("a total needs the law of its noise, and only a total has one")
         if counted not in COUNTED:
             raise ParameterError(f"counted must be one of {', '.join(COUNTED)}, not {counted!r}")
-        counts = np.asarray(counts, dtype=np.int64)
+        rows = rows_of(items, counts)
         # The order is a function of what is published: group, noisy count, then item.
-        order = _sorted(items, counts, len(by))
-        self._items = taken(items, order)
+        order = rows.order(len(by))
+        self._rows = rows.taken(order)
         self._values: list[Any] | None = None
-        self._rows: dict[Any, Row] | None = None
+        self._by_item: dict[Any, Row] | None = None
         self._stated: _Stated | None = None
-        self.counts: Counts = counts[order]
-        self.counts.setflags(write=False)
         self.guarantee = guarantee
         self.error_model = error_model
         self.threshold = threshold
         self.offset = offset
-        self.shards = None if shards is None else shards[order]
+        self.shards = None if shards is None else shards[np.asarray(order)]
         if self.shards is not None:
             self.shards.setflags(write=False)
         self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
         self.total = total
         self.total_noise = total_noise
-        self.steps = None if steps is None else np.asarray(steps, dtype=np.float64)[order]
+        self.steps = None if steps is None else np.asarray(steps, dtype=np.float64)[np.asarray(order)]
         if self.steps is not None:
             self.steps.setflags(write=False)
         self.counted = counted
@@ -179,9 +168,15 @@ class Release:
     def items(self) -> list[Any]:
         """The published items as Python values, in order; those of several columns are tuples."""
         if self._values is None:
-            columns = [column.to_pylist() for column in self._columns]
-            self._values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+            self._values = self._rows.values()
         return list(self._values)
+
+    @property
+    def counts(self) -> Counts:
+        """The noisy counts."""
+        counts = np.asarray(self._rows.counts)
+        counts.setflags(write=False)
+        return counts
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -189,24 +184,12 @@ class Release:
 
         A name that the release has a use for (count, lower, upper, shard) has an underscore behind it.
         """
-        import pyarrow as pa
-
-        if not pa.types.is_struct(self._items.type):
-            return ("item",)
-        named = [field.name for field in self._items.type]
-        return tuple(_free(name, named) for name in named)
+        return self._rows.names
 
     @property
     def item_column(self) -> pa.Array:
         """The items as one column; of several columns a struct."""
-        return self._items
-
-    @property
-    def _columns(self) -> list[pa.Array]:
-        """The columns of the items."""
-        import pyarrow as pa
-
-        return self._items.flatten() if pa.types.is_struct(self._items.type) else [self._items]
+        return self._rows.item_column
 
     @property
     def groups(self) -> dict[Any, Release]:
@@ -232,12 +215,12 @@ class Release:
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def __len__(self) -> int:
-        return len(self.counts)
+        return len(self._rows.counts)
 
     def rows(self, confidence: float = 0.95) -> list[Row]:
         """(item, count, lower, upper), largest count first; see `bounds`."""
-        lower, upper = self.bounds(confidence)
-        columns = (self.items, self.counts.tolist(), lower.tolist(), upper.tolist())
+        lower, upper = self._ends(confidence)
+        columns = (self.items, self._rows.counts.tolist(), lower.tolist(), upper.tolist())
         return [Row(*row) for row in zip(*columns, strict=True)]
 
     def __iter__(self) -> Iterator[Row]:
@@ -256,10 +239,10 @@ class Release:
         return self._row(item) is not None
 
     def _row(self, item: object) -> Row | None:
-        if self._rows is None:
-            self._rows = {row.item: row for row in self.rows()}
+        if self._by_item is None:
+            self._by_item = {row.item: row for row in self.rows()}
         try:
-            row = self._rows.get(item)
+            row = self._by_item.get(item)
         except TypeError:  # a list, which is no item
             return None
         # 1 is neither True nor 1.0.
@@ -314,18 +297,17 @@ class Release:
         if len(items) != len(self):
             raise ParameterError("items and counts must have one length")
         changed = copy.copy(self)
-        changed._items, changed.by, changed._groups = items, tuple(by), groups
-        return changed._taken(_sorted(items, self.counts, len(by)))
+        changed._rows, changed.by, changed._groups = ArrayRows(items, self.counts), tuple(by), groups
+        return changed._taken(changed._rows.order(len(by)))
 
     def _taken(self, rows: slice | npt.NDArray[np.int64]) -> Release:
         """Some of the rows, or all in another order."""
         part = copy.copy(self)
-        part._items = self._items[rows] if isinstance(rows, slice) else taken(self._items, rows)
-        part._values = part._rows = None
+        part._rows, part._values, part._by_item = self._rows.taken(rows), None, None
         if self._stated is not None:
             stated = self._stated
             part._stated = _Stated(stated.confidence, stated.lower[rows], stated.upper[rows])
-        for name in ("counts", "shards", "steps"):
+        for name in ("shards", "steps"):
             column = getattr(self, name)
             if column is not None:
                 setattr(part, name, column[rows])
@@ -339,6 +321,11 @@ class Release:
         selected by their noisy counts. An upper bound is infinite where nothing finite can be published. An item that
         is listed occurred at least once (unless the mechanism lists items of a known universe).
         """
+        lower, upper = self._ends(confidence)
+        return np.asarray(lower), np.asarray(upper)
+
+    def _ends(self, confidence: float) -> tuple[Any, Any]:
+        """The same in plain memory, where nothing else has loaded NumPy."""
         if self._stated is not None:
             if probability("confidence", confidence) <= self._stated.confidence:
                 return self._stated.lower.copy(), self._stated.upper.copy()
@@ -348,16 +335,14 @@ class Release:
         if self.shards is not None and self.shard_offsets is not None:
             # The law of the offsets' noise counts all of them, so that they hold at once.
             needed = {offset: self.error_model.distances(confidence, offset) for offset in {*self.shard_offsets}}
-            below, above = np.array([needed[offset] for offset in self.shard_offsets])[self.shards].T
+            sides = np.array([needed[offset] for offset in self.shard_offsets]).reshape(-1, 2)
+            below, above = np.ascontiguousarray(sides[self.shards].T)
         else:
-            below, above = self.error_model.distances(confidence, self.offset)
+            below, above = (array("d", [side]) for side in self.error_model.distances(confidence, self.offset))
         if self.steps is not None:
-            below, above = (np.ceil(side * self.steps + 0.5) for side in (below, above))  # counts are rounded
-        lowest = float(self.error_model.lowest)
-        lower = np.maximum(self.counts - below, lowest)
-        if self.error_model.of_published and self.threshold is not None:
-            lower = np.where(lower > self.threshold, lower, lowest)
-        return lower, np.maximum(self.counts + above, lower)
+            below, above = (np.ceil(np.asarray(side) * self.steps + 0.5) for side in (below, above))  # they are rounded
+        cut = self.threshold if self.error_model.of_published else None
+        return _native.bounds_of(self._rows.counts, below, above, float(self.error_model.lowest), cut)
 
     @property
     def everything_else(self) -> Estimate | None:
@@ -403,14 +388,13 @@ class Release:
 
         Items of several kinds in one column are written as in JSON, all as text.
         """
-        import pyarrow as pa
-
         lower, upper = self.bounds(confidence)
+        held = ArrayRows(self.item_column, self.counts)
         columns = {
             name: pa.array(list(map(str, plain_items(column.to_pylist()))), pa.large_string())
             if pa.types.is_union(column.type)
             else column
-            for name, column in zip(self.names, self._columns, strict=True)
+            for name, column in zip(held.names, held.columns, strict=True)
         }
         return pa.table({**columns, "count": self.counts, "lower": lower, "upper": upper})
 
@@ -453,13 +437,13 @@ class Release:
 
         Bytes are written as hexadecimal, dates, times and decimals as text; an infinite bound is None.
         """
-        lower, upper = self.bounds(confidence)
-        items = [plain_column(column)[0] for column in self._columns]
+        lower, upper = self._ends(confidence)
+        items = [values for values, _ in self._rows.described()]
         return {
             **dict(zip(self.names, items, strict=True)),
-            "count": self.counts.tolist(),
-            "lower": _numbers(lower),
-            "upper": _numbers(upper),
+            "count": self._rows.counts.tolist(),
+            "lower": _numbers(lower.tolist()),
+            "upper": _numbers(upper.tolist()),
         }
 
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
@@ -497,7 +481,7 @@ class Release:
             out["shard_offsets"] = list(self.shard_offsets)
         rest = self.rest(confidence)
         if rest is not None:
-            lower, upper = _numbers(np.array([rest.lower, rest.upper]))
+            lower, upper = _numbers([rest.lower, rest.upper])
             out["total"] = self.total
             out["everything_else"] = {"count": int(rest.value), "lower": lower, "upper": upper}
         if self.asked is not None:
@@ -543,7 +527,7 @@ class Release:
         kinds = [type(value).__name__ for value in values]
         unknown = ErrorModel(Noise("laplace", Fraction(1)), None, None, math.inf, math.inf, 0).to_dict()
         fields |= {"item_type": kind, "item_kinds": kinds, "error_model": unknown, "total": None}
-        order = _sorted(items_array(values), np.array(fields["counts"], np.int64))
+        order = ArrayRows(items_array(values), np.array(fields["counts"], np.int64)).order()
         sides = ([row[side] for row in read["items"]] for side in ("lower", "upper"))
         lower, upper = (np.array([math.inf if end is None else end for end in side], np.float64) for side in sides)
         release, rest = cls._of_fields(fields), None
@@ -565,7 +549,8 @@ class Release:
         return json.dumps(self._fields(), separators=(",", ":"), allow_nan=False).encode("ascii")
 
     def _fields(self) -> dict[str, Any]:
-        values, told = plain_column(self._items) if self.names == ("item",) else ([], {"type": _IN_COLUMNS})
+        columns = self._rows.described()
+        values, told = columns[0] if self.names == ("item",) else ([], {"type": _IN_COLUMNS})
         kind = told["type"] if told["type"] in _ITEM_TYPES else _IN_COLUMNS
         fields: dict[str, Any] = {
             "release": "histogram",
@@ -578,7 +563,7 @@ class Release:
             "total_noise": None if self.total_noise is None else self.total_noise.to_dict(),
             "item_type": kind,
             "items": values,
-            "counts": self.counts.tolist(),
+            "counts": self._rows.counts.tolist(),
         }
         if kind == "mixed":
             fields["item_kinds"] = told["kinds"]
@@ -595,12 +580,11 @@ class Release:
         if self.asked is not None:
             fields |= {"version": ASKED_VERSION, "asked": self.asked.to_dict()}
         if kind == _IN_COLUMNS:
-            columns = [plain_column(column) for column in self._columns]
             fields |= {
                 "version": COLUMNS_VERSION,
                 "items": [list(row) for row in zip(*(values for values, _ in columns), strict=True)],
                 "item_columns": [
-                    {"name": name, **of} for name, (_, of) in zip(_field_names(self._items), columns, strict=True)
+                    {"name": name, **of} for name, (_, of) in zip(self._rows.field_names, columns, strict=True)
                 ],
                 "by": list(self.by),
                 "groups": None,
@@ -707,8 +691,6 @@ Histogram = Release  # its name before there were histograms over time
 
 def _unreadable() -> tuple[type[Exception], ...]:
     """What reading something that is no release may raise."""
-    import pyarrow as pa
-
     return (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, CorruptStateError, pa.ArrowException)
 
 
@@ -716,43 +698,8 @@ def _estimate_to_dict(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
 
 
-def _sorted(items: pa.Array, counts: Counts, by: int = 0) -> npt.NDArray[np.int64]:
-    """Where the rows stand by group (the first `by` columns), noisy count, then item."""
-    import pyarrow as pa
-
-    columns = items.flatten() if pa.types.is_struct(items.type) else [items]
-    if any(pa.types.is_union(column.type) for column in columns):
-        values = [list(map(item_order, row)) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
-        places = sorted(range(len(values)), key=lambda i: (values[i][:by], -counts[i], values[i]))
-        return np.array(places, np.int64)
-    if len(columns) == 1 and not by and columns[0].null_count == 0 and columns[0].type in plain_types():
-        return np.frombuffer(_native.release_order(columns[0], counts), np.int64)
-    import pyarrow.compute as pc
-
-    table = pa.table([*columns, pa.array(counts)], [*map(str, range(len(columns))), "count"])
-    keys = [(str(place), "ascending") for place in range(len(columns))]
-    order = pc.sort_indices(table, sort_keys=[*keys[:by], ("count", "descending"), *keys[by:]])
-    return np.asarray(order).astype(np.int64)
-
-
-def _field_names(items: pa.Array) -> list[str]:
-    import pyarrow as pa
-
-    return [field.name for field in items.type] if pa.types.is_struct(items.type) else ["item"]
-
-
-def _free(name: str, named: Sequence[str]) -> str:
-    """A name for a column that the release has no other use for."""
-    free = name
-    while free in _TAKEN_NAMES or (free != name and free in named):
-        free += "_"
-    return free
-
-
 def _struct_of(rows: list[list[Any]], described: list[dict[str, Any]], groups: bool = False) -> pa.Array:
     """The items of rows of values; of one column that, unless they are groups."""
-    import pyarrow as pa
-
     values = list(zip(*rows, strict=True)) if rows else [()] * len(described)
     columns = [column_of_plain(column, told) for column, told in zip(values, described, strict=True)]
     if len(columns) == 1 and not groups:
@@ -765,7 +712,7 @@ def _items_read(read: dict[str, Any], rows: list[dict[str, Any]]) -> list[Any]:
     if read.get("item_type") != _IN_COLUMNS:
         return [row["item"] for row in rows]
     named = [told["name"] for told in read["item_columns"]]
-    names = ["item"] if len(named) == 1 else [_free(name, named) for name in named]
+    names = ["item"] if len(named) == 1 else free_names(named)
     return [[row[name] for name in names] for row in rows]
 
 
@@ -773,6 +720,6 @@ def _as_tuple(group: Any) -> tuple[Any, ...]:
     return group if isinstance(group, tuple) else (group,)
 
 
-def _numbers(values: npt.NDArray[np.float64]) -> list[int | float | None]:
+def _numbers(values: Sequence[float]) -> list[int | float | None]:
     """Bounds as JSON has them: whole ones without a point, an infinite one as null."""
-    return [(int(x) if x.is_integer() else x) if math.isfinite(x) else None for x in values.tolist()]
+    return [(int(x) if x.is_integer() else x) if math.isfinite(x) else None for x in values]

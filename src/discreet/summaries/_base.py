@@ -3,66 +3,77 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from discreet import _native
+from discreet._later import np, pa
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, bad_items_rule, prepare_column, skip_nulls
-from discreet.events.published import mixed_array
+from discreet.events.published import as_arrow, mixed_array
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from typing_extensions import Self
 
 __all__ = ["DEFAULT_MAX_KEY_BYTES", "MAX_CAPACITY", "Item", "RawCounts", "Summary"]
+
+Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 MAX_CAPACITY = 2**30
 _MAX_KEY_BYTES = 2**30
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class RawCounts:
-    """Items and counts as the summary holds them. NOT PRIVATE: for mechanisms, audits and tests."""
+    """Items and counts as the summary holds them. NOT PRIVATE: for mechanisms, audits and tests.
 
-    items: pa.Array
-    counts: np.ndarray[Any, np.dtype[np.int64]]
+    Attributes:
+        held_items: The items, as an Arrow array or in plain memory.
+        held_counts: The counts, as a NumPy array or in plain memory.
+    """
+
+    __slots__ = ("held_counts", "held_items")
+
+    def __init__(self, items: pa.Array | _native.PlainItems, counts: Counts | memoryview) -> None:
+        self.held_items, self.held_counts = items, counts
+
+    @property
+    def items(self) -> pa.Array:
+        """The items as an Arrow array."""
+        return as_arrow(self.held_items)
+
+    @property
+    def counts(self) -> Counts:
+        """The counts as a NumPy array."""
+        return np.asarray(self.held_counts)
 
     def to_dict(self) -> dict[Item, int]:
         """A plain dictionary; not private either."""
-        return dict(zip(self.items.to_pylist(), self.counts.tolist(), strict=True))
+        return dict(zip(self.held_items.to_pylist(), self.held_counts.tolist(), strict=True))
 
     def __len__(self) -> int:
-        return len(self.counts)
+        return len(self.held_counts)
 
     def __repr__(self) -> str:
         return "RawCounts(NOT PRIVATE)"
 
 
 def wrap_counters(raw: tuple[str, bytes, bytes, bytes, bytes]) -> RawCounts:
-    """Native counters (key kind, values, offsets, counts, tags) as Arrow items and a NumPy array."""
-    import numpy as np
-    import pyarrow as pa
-
+    """Native counters (key kind, values, offsets, counts, tags) as items and numbers; nothing of it is copied."""
     kind, values, offsets, counts, tags = raw
-    numbers = np.frombuffer(counts, dtype=np.int64)
-    if kind in ("int64", "uint64"):
-        arrow_type = pa.int64() if kind == "int64" else pa.uint64()
-        return RawCounts(pa.Array.from_buffers(arrow_type, len(numbers), [None, pa.py_buffer(values)]), numbers)
-    arrow_type = pa.large_binary() if kind in ("binary", "mixed") else pa.large_string()
+    numbers = memoryview(counts).cast("q")
     if kind == "none":
-        return RawCounts(pa.array([], type=arrow_type), numbers)
+        return RawCounts(_native.PlainItems("string", b"", bytes(8)), numbers)
+    if kind != "mixed":
+        ends = b"" if kind in ("int64", "uint64") else offsets
+        return RawCounts(_native.PlainItems(kind, values, ends), numbers)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values)]
-    items = pa.Array.from_buffers(arrow_type, len(numbers), buffers)
-    if kind == "mixed":
-        codes = np.frombuffer(tags, np.uint8)
-        text, raw_bytes, integers, large = (items.filter(pa.array(codes == tag)) for tag in range(4))
-        words = (np.frombuffer(b"".join(part.to_pylist()), np.int64) for part in (integers, large))
-        signed, unsigned = (pa.array(part.view(kind)) for part, kind in zip(words, ("int64", "uint64"), strict=True))
-        items = mixed_array(codes, [text.cast(pa.large_string()), raw_bytes, signed, unsigned])
-    return RawCounts(items, numbers)
+    items = pa.Array.from_buffers(pa.large_binary(), len(numbers), buffers)
+    codes = np.frombuffer(tags, np.uint8)
+    text, raw_bytes, integers, large = (items.filter(pa.array(codes == tag)) for tag in range(4))
+    words = (np.frombuffer(b"".join(part.to_pylist()), np.int64) for part in (integers, large))
+    signed, unsigned = (pa.array(part.view(kind)) for part, kind in zip(words, ("int64", "uint64"), strict=True))
+    return RawCounts(mixed_array(codes, [text.cast(pa.large_string()), raw_bytes, signed, unsigned]), numbers)
 
 
 class Summary:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from discreet._later import np
 from discreet.privacy.calibration.safety import SAFETY
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "any_of_log_delta",
