@@ -325,17 +325,20 @@ class Keys:
         places = pc.if_else(keys.is_valid(), places.fill_null(0), pa.scalar(None, pa.int32()))
         return self.layout.keys([places, *columns[many:]], source), good, None if listed.all() else listed
 
+    @property
+    def are_items(self) -> bool:
+        """Whether keys are the items as they were, in one column."""
+        return len(self.names) == 1 and (self.layout is None or self.layout.is_plain)
+
     def items(self, keys: pa.Array) -> pa.Array:
         """The items of keys that are published."""
         layout = self.layout
-        if layout is None and len(self.names) == 1:  # they are as they were
+        if self.are_items:
             return keys
         if layout is None:  # nothing was read, and nothing says what it might have been
             self.start([pa.large_string()] * len(self.names))
             assert self.layout is not None
             layout = self.layout
-        if layout.is_plain:
-            return keys
         keys = keys if len(keys) else pa.array([], pa.large_binary())
         if self._of_groups is None:
             return layout.items(keys)
