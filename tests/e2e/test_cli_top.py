@@ -650,7 +650,8 @@ def test_a_release_loads_what_it_needs(tmp_path, ending):
     else:
         path.write_text("query\n" + "cats\n" * 300 if ending == "csv" else '{"query": "cats"}\n' * 300)
     words = ["discreet", "top", str(path), "--column", "query", *map(str, BUDGET)]
-    needed = ["click", "numpy", "pyarrow", *(["pyarrow.parquet"] if ending == "parquet" else [])]
+    libraries = {"csv": [], "jsonl": ["numpy", "pyarrow"], "parquet": ["numpy", "pyarrow", "pyarrow.parquet"]}[ending]
+    needed = ["click", *libraries]
     script = f"""
 import sys
 for name in {needed!r}:
@@ -664,6 +665,7 @@ except SystemExit:
     pass
 heavy = {{"scipy", "dp_accounting", "matplotlib", "pandas", "polars", "duckdb", "sqlite3", "rich", "pydantic", "typer"}}
 heavy |= {{"pyarrow.compute", "pyarrow.dataset", "pyarrow.csv", "pyarrow.json", "pyarrow.parquet", "numpy.ma"}}
+heavy |= {{"numpy", "pyarrow"}}
 heavy |= {{"asyncio", "hashlib", "secrets", "zoneinfo", "hmac", "http", "xml", "unittest", "multiprocessing"}}
 heavy |= {{"shutil", "zipfile", "bz2", "lzma", "glob", "concurrent", "subprocess", "tempfile", "logging"}}
 allowed = {OWN_OF_TOP!r}
