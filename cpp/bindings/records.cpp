@@ -231,17 +231,29 @@ MadeItems delimited_items_of(const TextBlock& self, int delimiter, const std::ve
   return made([&] { return self.items(marks, columns, more); });
 }
 
-MadeItems web_log_items_of(const TextBlock& self, bool combined, const std::vector<int>& places) {
-  WebLogReader reader = web_log_reader(combined, places);
-  TextRows rows;
-  make_columns(rows, places);
-  if (rows.columns.size() != 1) throw ParameterError("items are in one column");
+// The only column of rows that a reader reads.
+template <class Reader>
+MadeItems items_of_rows(const TextBlock& self, Reader& reader) {
   return made([&]() -> std::optional<TextItems> {
+    TextRows rows;
+    rows.columns.resize(1);
     reader.read(self.records(), rows);
     auto column = text_items::of_rows(std::move(rows));
     if (!column) return std::nullopt;
     return TextItems{std::move(*column), newlines(self.records())};
   });
+}
+
+MadeItems web_log_items_of(const TextBlock& self, bool combined, const std::vector<int>& places) {
+  if (std::count(places.begin(), places.end(), 0) != 1 || std::count(places.begin(), places.end(), -1) != 7)
+    throw ParameterError("items are in one column");
+  WebLogReader reader = web_log_reader(combined, places);
+  return items_of_rows(self, reader);
+}
+
+MadeItems json_items_of(const TextBlock& self, std::optional<std::string> wanted) {
+  JsonLinesReader reader({std::move(wanted)}, false);
+  return items_of_rows(self, reader);
 }
 
 nb::bytes bytes_of(std::string_view text) { return nb::bytes(text.data(), text.size()); }
@@ -265,7 +277,9 @@ void bind_blocks(nb::module_& m) {
       .def("delimited_items", &delimited_items_of, nb::arg("delimiter"), nb::arg("columns"), nb::arg("quote"),
            nb::arg("more"), "The same of the cells of one column, as for delimited_rows; None if a row has no item.")
       .def("web_log_items", &web_log_items_of, nb::arg("combined"), nb::arg("places"),
-           "The same of one column of web_log_rows.");
+           "The same of one column of web_log_rows.")
+      .def("json_items", &json_items_of, nb::arg("wanted").none(),
+           "The same of one column of json_rows; None if a row has no text.");
 }
 
 }  // namespace

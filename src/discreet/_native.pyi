@@ -581,6 +581,9 @@ class TextBlock:
     def web_log_items(self, combined: bool, places: Sequence[int]) -> tuple[MadeColumn, int] | None:
         """The same of one column of web_log_rows."""
 
+    def json_items(self, wanted: str | None) -> tuple[MadeColumn, int] | None:
+        """The same of one column of json_rows; None if a row has no text."""
+
 def keep_freed_memory() -> None:
     """
     Use memory that was freed again, up to 64 MiB of it, before giving it back to the system: for commands, which have the process for themselves.

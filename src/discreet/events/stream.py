@@ -53,7 +53,7 @@ class ItemBatches:
         side_by_side: Does the tasks that decode, and gives their results in their order: by default one after the
             other, when the next is asked for; `engines.ahead.in_order` has threads for it.
         allow_made: Whether batches may be a `MadeBatch` each where items are read from one column alone, for
-            summaries that take their columns.
+            summaries that take their columns. They say nothing of `OF_KINDS`.
     """
 
     side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]]
@@ -170,7 +170,7 @@ class ItemBatches:
     def _one_column(self) -> bool:
         """Whether items are read from one column as they are."""
         read_alone = not self._others and self._made.names == ["item"]
-        alone = read_alone and self._bound is None and not self._as_read and not self._of_kinds
+        alone = read_alone and self._bound is None and not self._as_read
         return alone and (self.keys is None or (len(self.keys.names) == 1 and self.keys.layout is None))
 
     @cached_property
@@ -248,7 +248,8 @@ class ItemBatches:
                 continue
             assert block.found is not None
             if isinstance(block.found, _native.MadeColumn):
-                self._made.same_kind("text", name)
+                if self._made.has_schema:
+                    self._made.same_kind("text", name)
                 yield block.found
                 lines += block.lines
                 continue
@@ -306,6 +307,8 @@ class ItemBatches:
                 if held is not None:
                     held.skip(header)
             if format == "jsonl":
+                if held is not None and (column is None or lists is None):
+                    data = held.records()
                 first = next(text.JsonLines.objects(data), None) if column is None else None
                 if first is not None:  # The keys of one line are not a schema: the users' may well come later.
                     around = [key for key in first if not any(other.startswith(f"{key}.") for other in others)]

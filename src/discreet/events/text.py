@@ -412,6 +412,9 @@ class JsonLines(TextReader):
                 rows.leave_out(rows.values[place] > most, NOT_AN_ITEM)
         return rows
 
+    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
+        return None if self._lists else block.json_items(self._wanted[0])
+
     @staticmethod
     def objects(block: bytes) -> Iterator[dict[str, Any]]:
         """The objects of a block, one by one: for a look at the first."""

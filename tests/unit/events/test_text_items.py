@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import subprocess
 import sys
@@ -33,7 +34,8 @@ def _read(paths: Any, made: bool, **options: Any) -> tuple[Result, int]:
                 many += 1
                 items += batch.column("item").to_list()
             else:
-                items += batch.column("item").cast("binary").to_pylist()
+                found = batch.column("item").to_pylist()
+                items += [item if isinstance(item, bytes) else str(item).encode() for item in found]
     except DataError as refused:
         error = str(refused)
         items.clear()  # how many came before it is a matter of blocks
@@ -125,6 +127,23 @@ def test_columns_of_web_logs(tmp_path: Path) -> None:
         _in_all_ways(path, column=column, format="combined")
 
 
+def test_lines_of_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.jsonl"
+    lines = ['{"item": "a"}', '{"item": "b\\n\\u00fc", "n": 1}', '{"item": "ü"}', "", '{"n": 2, "item": ""}'] * 50
+    path.write_text("\n".join(lines))
+    assert _same(path, column="item") == _same(path, column="item", lists=False) == 1
+    path.write_text('{"item": "a"}\n' * 20)
+    assert _same(path) == 1
+    monkeypatch.setattr(records, "BLOCK_BYTES", 100)
+    odd = ["{", '{"item": 7}', '{"item": null}', '{"item": ["a"]}', "{}", '{"item": "\\ud800"}', '{"item": 1.5}', "[1]"]
+    for seed in range(30):
+        rng = random.Random(seed)
+        rows = [rng.choice(odd) if rng.random() < 0.1 else rng.choice(lines) for _ in range(60)]
+        path.write_bytes("\n".join(rows).encode() + rng.choice([b"", b"\n", b'\n{"item": "\xff"}']))
+        _in_all_ways(path, column="item", lists=False)
+        _in_all_ways(path, column="item")
+
+
 def test_records_longer_than_a_block_and_quotes_that_do_not_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +181,9 @@ def test_another_kind_of_items_than_in_the_file_before_is_refused(tmp_path: Path
 
     pq.write_table(pa.table({"item": pa.array([b"a"], pa.binary())}), tmp_path / "a.parquet")
     (tmp_path / "b.csv").write_text("item\na\n")
+    (tmp_path / "c.jsonl").write_text('{"item": "a"}\n')
+    _same([tmp_path / "b.csv", tmp_path / "c.jsonl", tmp_path / "b.csv"], column="item")
+    _same([tmp_path / "c.jsonl", tmp_path / "a.parquet", tmp_path / "c.jsonl"], column="item")
     _same([tmp_path / "b.csv", tmp_path / "b.csv"], column="item")
     for order in (["a.parquet", "b.csv"], ["b.csv", "a.parquet"]):
         found, _ = _read([tmp_path / name for name in order], True, column="item")
@@ -194,7 +216,7 @@ import sys
 from discreet.engines.ahead import in_order, read_ahead
 from discreet.events.stream import open_stream
 from discreet.summaries import MisraGries
-stream = open_stream(sys.argv[1], column=sys.argv[2] or None, format=sys.argv[3] or None, joint=True)
+stream = open_stream(sys.argv[1], column=sys.argv[2] or None, format=sys.argv[3] or None, lists=False, joint=True)
 stream.allow_made, stream.side_by_side = True, in_order
 summary = MisraGries(100)
 for batch in read_ahead(summary.checked(batch.column("item")) for batch in stream):
@@ -213,6 +235,7 @@ def test_neither_numpy_nor_pyarrow_is_loaded_to_read_and_count_texts(tmp_path: P
     (tmp_path / "a.csv").write_text("\n".join(["n,item", *(f'{i},"{item}"' for i, item in enumerate(items))]))
     (tmp_path / "a.tsv").write_text("\n".join(["item", *items, ""]))
     (tmp_path / "a.txt").write_text("\n".join([*items, ""]))
+    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps({"item": item}) for item in items))
     (tmp_path / "a.log").write_text(
         "".join(f'1.1.1.{i % 9} - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.1" 200 5\n' for i in range(2000))
     )
@@ -220,6 +243,7 @@ def test_neither_numpy_nor_pyarrow_is_loaded_to_read_and_count_texts(tmp_path: P
         ("a.csv", "item", ""),
         ("a.tsv", "item", ""),
         ("a.txt", "", ""),
+        ("a.jsonl", "item", ""),
         ("a.parquet", "item", ""),
         ("a.log", "ip", "common"),
     ):
