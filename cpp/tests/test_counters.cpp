@@ -226,6 +226,20 @@ TEST_CASE("SpaceSaving is Algorithm 2 of [SS], and merges keep its bound") {
   }
 }
 
+TEST_CASE("SpaceSaving, where the smallest count rises by several at once, and in a table of several rows") {
+  std::mt19937_64 random(9);
+  for (const size_t capacity : {2u, 5u, 600u}) {
+    std::vector<uint64_t> stream;
+    while (stream.size() < 6000) {
+      const uint64_t item = random() % (2 * capacity) * 2654435761u;
+      stream.insert(stream.end(), 1 + random() % 7, item);
+    }
+    SpaceSaving<IntKey> kernel(capacity, HashKey(2));
+    feed(kernel, keys_of(stream));
+    CHECK(counts_of(kernel) == literal_space_saving(stream, capacity));
+  }
+}
+
 TEST_CASE("ExactCounts counts, and merges to the counts of both") {
   const auto words = texts(skewed(5000, 3000, 3)), more = texts(skewed(2000, 500, 4));
   ExactCounts<StrKey> a(HashKey(2)), b(HashKey(2));

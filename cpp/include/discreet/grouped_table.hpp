@@ -155,7 +155,7 @@ class GroupedTable {
   }
   // The same after another key is erased, whose memory it may take over.
   template <class NewKey>
-  uint32_t replace(uint32_t old, uint64_t old_hash, NewKey key, uint64_t hash) {
+  [[gnu::always_inline]] uint32_t replace(uint32_t old, uint64_t old_hash, NewKey key, uint64_t hash) {
     leave_place(old, old_hash);
     const uint32_t position = take_place(hash);
     if (position == old) {
@@ -179,7 +179,7 @@ class GroupedTable {
   static constexpr uint8_t kEmpty = 0;
   static constexpr uint32_t kRowBits = 3;
 
-  uint32_t take_place(uint64_t hash) {
+  [[gnu::always_inline]] uint32_t take_place(uint64_t hash) {
     uint32_t group = home(hash);
     uint32_t empty = match(group, kEmpty);
     while (!empty) [[unlikely]] {
@@ -191,7 +191,7 @@ class GroupedTable {
     tags_[position] = tag_of(hash);
     return position;
   }
-  void leave_place(uint32_t position, uint64_t hash) {
+  [[gnu::always_inline]] void leave_place(uint32_t position, uint64_t hash) {
     const uint32_t group = position / kGroup;
     for (uint32_t passed = home(hash); passed != group; passed = next(passed)) --overflow_[passed];
     tags_[position] = kEmpty;

@@ -33,13 +33,15 @@ class SpaceSaving {
       : table_(std::min(capacity, Table::kStart), seed),
         counts_(table_.positions(), kFree),
         last_(table_.positions(), 0),
+        evict_(table_.room()),
+        reached_(table_.room()),
         capacity_(capacity) {}
 
   uint64_t total() const { return total_; }
   uint64_t size() const { return size_; }
   const HashKey& seed() const { return table_.seed(); }
   uint64_t bytes() const {
-    return table_.bytes() + counts_.size() * 16 + (evict_.capacity() + reached_.capacity()) * sizeof(uint32_t);
+    return table_.bytes() + counts_.size() * 16 + evict_.bytes() + reached_.bytes();
   }
 
   // Events in order, as in MisraGries.
@@ -47,21 +49,20 @@ class SpaceSaving {
   void add_each(size_t n, HashOf&& hash_of, Equal&& equal, Absent&& absent) {
     uint64_t* counts = counts_.data();
     uint64_t* last = last_.data();
-    uint64_t reached = minimum_ + 1;
+    uint64_t next = minimum_ + 1;
     uint64_t total = total_;
     for (size_t i = 0; i < n; ++i) {
       const uint32_t position = table_.find_where(hash_of(i), [&](uint32_t p) { return equal(i, p); });
       ++total;
       if (position != Table::kNone) {
         last[position] = total;
-        if (++counts[position] == reached) [[unlikely]]
-          reached_.push_back(position);
+        reached_.add_if(++counts[position] == next, position);
       } else {
         total_ = total;
         absent(i);
         counts = counts_.data();
         last = last_.data();
-        reached = minimum_ + 1;
+        next = minimum_ + 1;
       }
     }
     total_ = total;
@@ -85,7 +86,7 @@ class SpaceSaving {
     const uint32_t fresh = table_.replace(victim, table_.hash_at(victim), key, hash);
     counts_[fresh] = minimum_ + 1;
     last_[fresh] = total_;
-    reached_.push_back(fresh);
+    reached_.add_if(true, fresh);
     return fresh;
   }
   const Table& table() const { return table_; }  // these four as in MisraGries
@@ -155,14 +156,40 @@ class SpaceSaving {
   static constexpr uint64_t kFree = UINT64_MAX;
   static constexpr uint64_t kNoPhase = UINT64_MAX - 1;
 
+  // Positions of items, each at most once, in an array that has room for all: whether one is added takes no branch.
+  class Positions {
+   public:
+    explicit Positions(size_t most) : all_(most + 1) {}
+    void add_if(bool wanted, uint32_t position) {
+      all_[size_] = position;
+      size_ += wanted;
+    }
+    uint32_t pop() { return all_[--size_]; }
+    void clear() { size_ = 0; }
+    size_t size() const { return size_; }
+    uint32_t operator[](size_t i) const { return all_[i]; }
+    std::vector<uint32_t>::iterator begin() { return all_.begin(); }
+    std::vector<uint32_t>::iterator end() { return all_.begin() + static_cast<ptrdiff_t>(size_); }
+    uint64_t bytes() const { return all_.capacity() * sizeof(uint32_t); }
+
+   private:
+    std::vector<uint32_t> all_;
+    size_t size_ = 0;
+  };
+
+  void grow(uint64_t room) {  // nothing is listed before all counters are used
+    regrow(table_, room, kFree, counts_, last_);
+    evict_ = Positions(table_.room());
+    reached_ = Positions(table_.room());
+  }
   void reserve(uint64_t n) {  // as in MisraGries
-    if (n > table_.room()) regrow(table_, n, kFree, counts_, last_);
+    if (n > table_.room()) grow(n);
   }
 
   template <class NewKey>
   uint32_t place(NewKey key, uint64_t hash, uint64_t count) {
     if (size_ > table_.room()) [[unlikely]]
-      regrow(table_, std::min(capacity_, 2 * table_.room()), kFree, counts_, last_);
+      grow(std::min(capacity_, 2 * table_.room()));
     const uint32_t position = table_.insert(key, hash);
     counts_[position] = count;
     last_[position] = total_;
@@ -171,9 +198,8 @@ class SpaceSaving {
 
   uint32_t most_recent_of_minimal() {
     for (;;) {
-      while (!evict_.empty()) {
-        const uint32_t position = evict_.back();
-        evict_.pop_back();
+      while (evict_.size() > 0) {
+        const uint32_t position = evict_.pop();
         fetch_later();
         if (counts_[position] == minimum_) return position;
       }
@@ -191,28 +217,34 @@ class SpaceSaving {
     table_.key(evict_[left - 8]).prefetch_apart();
   }
 
-  void begin_phase() {
-    const uint64_t previous = minimum_;
+  // Lists the items of the next smallest count. Nothing has a count below `minimum_` + 1, so if anything has that, it is
+  // the smallest; and what came to it during the phase that ends is in `reached_`.
+  [[gnu::noinline]] void begin_phase() {
     const uint64_t started = phase_start_;
-    minimum_ = *std::min_element(counts_.begin(), counts_.end());
     phase_start_ = total_;  // the event being processed is still unplaced, so everything tracked was seen before
-    // `reached_` lists all that came to previous+1 after `started`; without it everything is taken from the scan.
-    const bool in_sequence = previous != kNoPhase && minimum_ == previous + 1;
     evict_.clear();
-    for (uint32_t p = 0; p < table_.positions(); ++p)
-      if (counts_[p] == minimum_ && (!in_sequence || last_[p] < started)) evict_.push_back(p);
-    std::sort(evict_.begin(), evict_.end(), [this](uint32_t a, uint32_t b) { return last_[a] < last_[b]; });
-    if (in_sequence)
-      for (const uint32_t p : reached_)
-        if (counts_[p] == minimum_) evict_.push_back(p);
+    if (minimum_ != kNoPhase) {
+      ++minimum_;
+      list_minimal(started);
+      for (const uint32_t p : reached_) evict_.add_if(counts_[p] == minimum_, p);
+    }
+    if (evict_.size() == 0) {
+      minimum_ = *std::min_element(counts_.begin(), counts_.end());
+      list_minimal(UINT64_MAX);
+    }
     reached_.clear();
+  }
+  // Those last seen before a time, oldest first.
+  void list_minimal(uint64_t before) {
+    for (uint32_t p = 0; p < table_.positions(); ++p) evict_.add_if(counts_[p] == minimum_ && last_[p] < before, p);
+    std::sort(evict_.begin(), evict_.end(), [this](uint32_t a, uint32_t b) { return last_[a] < last_[b]; });
   }
 
   Table table_;
   LineVector<uint64_t> counts_;
-  LineVector<uint64_t> last_;     // position in the stream of the latest occurrence, from 1
-  std::vector<uint32_t> evict_;    // candidates of count minimum_, most recently seen at the back
-  std::vector<uint32_t> reached_;  // what came to minimum_+1 during this phase, in order of time
+  LineVector<uint64_t> last_;  // position in the stream of the latest occurrence, from 1
+  Positions evict_;            // candidates of count minimum_, most recently seen at the back
+  Positions reached_;          // what came to minimum_+1 during this phase, in order of time
   uint32_t evicted_ = Table::kNone;
   uint64_t capacity_;
   uint64_t size_ = 0;
