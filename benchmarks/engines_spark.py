@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,11 +26,13 @@ import discreet as dc
 class Memory:
     """The largest resident memory, sampled ten times a second, in bytes.
 
-    `peak` is that of this process and all below it, `task` that of one Python worker of Spark alone.
+    `peak` is that of this process and all below it, `task` that of one Python worker of Spark alone; `cpu` are the
+    seconds that looking took, which are none of Spark's.
     """
 
     def __init__(self) -> None:
         self.peak = self.task = 0
+        self.cpu = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -46,6 +49,7 @@ class Memory:
             found = family()
             self.peak = max(self.peak, sum(process.bytes for process in found))
             self.task = max([self.task, *(process.bytes for process in found if process.is_worker)])
+            self.cpu = time.thread_time()
 
 
 class Process(NamedTuple):

@@ -94,7 +94,7 @@ def measure(given: argparse.Namespace) -> None:
                 with engines_spark.Memory() as memory:
                     found = run()
                 seconds = time.perf_counter() - start
-                cpu = sum(process.cpu for process in engines_spark.family()) - before[1]
+                cpu = sum(process.cpu for process in engines_spark.family()) - before[1] - memory.cpu
                 moved = engines_spark.shuffled(spark) - before[0]
                 truth = found if name.startswith("exact") else truth
                 error = np.mean([abs(found.get(item, 0) - count) / count for item, count in truth.items()])

@@ -211,6 +211,30 @@ def test_a_crowd_of_long_names_ends_before_its_rows_do(monkeypatch):
     assert all(len(people) % 2 == 0 for people in whose)  # two have one hash
 
 
+def test_a_person_whose_names_are_too_long_for_a_row_is_refused(spark, monkeypatch):
+    """Arrow and Spark end a row at 2 GiB: the driver says whose names are too many, and not whose they are."""
+    import pyarrow as pa
+
+    from discreet.engines import _spark_people_tasks as tasks
+    from discreet.engines._spark_people import SparkPeople
+
+    table = pa.table({"h": [1] * 3, "u": [1] * 3, "i": [f"{i:04000}" for i in range(3)]})
+    (crowd,) = tasks.Crowds("error", True)(iter(table.to_batches()))
+    size = sum(len(column[0].as_py()) for column in crowd.columns)
+    monkeypatch.setattr(tasks, "_MOST_BYTES", size)
+    assert [*tasks.Crowds("error", True)(iter(table.to_batches()))] == [crowd]
+    monkeypatch.setattr(tasks, "_MOST_BYTES", size - 1)
+    (refused,) = tasks.Crowds("error", True)(iter(table.to_batches()))
+    (said,) = tasks.FindWeights(True, 7, 256, pa.large_string())(iter([refused]))
+    assert said.to_pydict() == {"item": [None], "weight": [1]}
+    rows = spark.createDataFrame([(1, "a")], "u long, i string")
+    for refusals, message in (((0,), "nulls"), ((1,), "2 GiB"), ((0, 1, 1), "2 GiB")):
+        with SparkPeople(rows, pa.large_string(), "error", rows=True) as people:
+            people._crowds = rows.mapInArrow(lambda _, given=refusals: map(tasks._refused, given), tasks.CROWD)
+            with pytest.raises(dc.DataError, match=message):
+                people.discovery_weights(256)
+
+
 def test_a_crowd_that_splits_a_person_is_noticed(monkeypatch):
     """The sabotaged twin: crowds that end after so many rows, whoever has them, give a person two vectors."""
     import pyarrow as pa
@@ -258,6 +282,15 @@ def test_people_are_as_many_as_spark_groups_there_are(spark):
     for user, people in {"number": 2, "short": 2, "time": 4, "local": 4, "pair": 3, "list": 3}.items():
         assert frame.groupBy(user).count().count() == people
         assert frame.select(dc.engines.spark._whose(frame, user).alias("u")).distinct().count() == people
+    bytes_of_texts = spark.sql(
+        "select struct(cast(a as string) as x, cast(b as string) as y, c) as pair, array(cast(a as string)) as list "
+        "from values (X'FF', X'61', X'00'), (X'FE', X'61', X'00'), (X'FF', X'61', X'00'), (X'FFFF', X'61', X'00'), "
+        "(X'EFBFBD', X'61', X'00'), (X'62', X'61', X'FF'), (X'62', X'61', X'FE'), (X'62', null, X'FE') as t(a, b, c)"
+    )
+    for user, people in {"pair": 7, "list": 5}.items():
+        assert bytes_of_texts.groupBy(user).count().count() == people
+        whose = bytes_of_texts.select(dc.engines.spark._whose(bytes_of_texts, user).alias("u"))
+        assert whose.distinct().count() == people
     written_in_two_ways = {
         "array(number)": "holds double",
         "struct(short)": "holds float",

@@ -73,8 +73,9 @@ class SparkPeople(People):
         look = tasks.FindWeights(self._rows, self._key, most_items, self._kind)
         found = self._crowds.mapInArrow(look, f"item {_spark_name(self._kind)}, weight long")
         table = found.groupBy("item").agg(F.sum("weight").alias("weight")).toArrow()
-        if table.column("item").null_count:
-            raise DataError('the columns of people and items have nulls; nulls="skip" leaves those rows out')
+        refused = table.filter(table.column("item").is_null()).column("weight")
+        if len(refused):
+            raise DataError(tasks.REFUSED[min(refused[0].as_py(), 1)])
         # In the order of the items, so that nothing depends on which task was done first.
         table = table.sort_by("item")
         self._names = table.column("item").combine_chunks().cast(self._kind)

@@ -19,12 +19,20 @@ from discreet.engines._spark_tasks import Batches, read_items, written
 from discreet.engines.numbers import Numbers
 from discreet.summaries.people import LENGTH, MOST_ROWS, Counts
 
-__all__ = ["CROWD", "Crowds", "FindLengths", "FindSums", "FindWeights"]
+__all__ = ["CROWD", "REFUSED", "Crowds", "FindLengths", "FindSums", "FindWeights"]
+
+REFUSED = (
+    'the columns of people and items have nulls; nulls="skip" leaves those rows out',
+    "the different items of one person take 2 GiB or more, which is more than Spark moves as one: leave items out that "
+    "are this person's own, or write them shorter",
+)
+"""What is wrong with rows that no crowd is made of. A crowd of a null in their place has this number for a weight."""
 
 CROWD = "users binary, items binary, times binary, names binary"
 _CROWD = pa.schema([(name, pa.binary()) for name in ("users", "items", "times", "names")])
 _ROWS = 1 << 19  # of a crowd, about; its names take most of the memory
 _BYTES = 1 << 28  # of its names, about: a crowd is one row, which Spark and Arrow end at 2^31
+_MOST_BYTES = (1 << 31) - (1 << 20)  # of a row
 
 Numbered = np.ndarray[Any, np.dtype[np.int32]]
 
@@ -47,7 +55,7 @@ class Crowds:
             if not len(hashes):
                 continue
             if self.nulls != "skip" and (batch.column(1).null_count or batch.column(2).null_count):
-                yield _row(pa.nulls(1))  # a crowd with an item that is null, which the driver refuses
+                yield _refused(0)
                 for _ in batches:  # Spark waits until they are taken
                     pass
                 return
@@ -99,12 +107,17 @@ class _Crowd:
         pairs, times = self._compact()
         names = self._items.values(np.arange(int((pairs & 0xFFFFFFFF).max(initial=-1)) + 1))
         users, items = (pairs >> 32).astype("<i4").tobytes(), pairs.astype("<i4").tobytes()
-        return _row(names, users, items, times.astype("<i8").tobytes() if self._rows else b"")
+        columns = (users, items, times.astype("<i8").tobytes() if self._rows else b"", written(names))
+        return _refused(1) if sum(map(len, columns)) > _MOST_BYTES else _row(*columns)
 
 
-def _row(names: pa.Array, users: bytes = b"", items: bytes = b"", times: bytes = b"") -> pa.RecordBatch:
-    columns = (users, items, times, written(names))
+def _row(*columns: bytes) -> pa.RecordBatch:
     return pa.record_batch([pa.array([column], pa.binary()) for column in columns], schema=_CROWD)
+
+
+def _refused(reason: int) -> pa.RecordBatch:
+    """A crowd of a null, for the driver to refuse; as many as the number of the reason, and one."""
+    return _row(b"", b"", b"", written(pa.nulls(reason + 1)))
 
 
 def _looks(batches: Batches, rows: bool) -> Iterator[tuple[_native.Pairs, pa.Array]]:
@@ -135,7 +148,8 @@ class FindWeights:
     def __call__(self, batches: Batches) -> Batches:
         for pairs, names in _looks(batches, self.rows):
             if names.null_count:
-                yield pa.record_batch([pa.nulls(1, self.kind), pa.array([0])], names=["item", "weight"])
+                reason = pa.array([len(names) - 1])
+                yield pa.record_batch([pa.nulls(1, self.kind), reason], names=["item", "weight"])
                 continue
             numbers = Numbers("items", seed=self.key)
             numbers.numbers(names)

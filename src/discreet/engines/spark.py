@@ -508,7 +508,12 @@ def _whose(dataframe: Any, user: str) -> Any:
     if isinstance(kind, (T.StringType, T.BinaryType, *_WHOLE)):
         return column
     value = F.when(column == 0, F.lit(0.0)).otherwise(column) if isinstance(kind, _FRACTIONS) else column
-    return F.when(column.isNotNull(), F.to_json(F.struct(value.alias("u")), _AS_JSON))
+    whose = F.to_json(F.struct(value.alias("u")), _AS_JSON)
+    if any(isinstance(inner, T.StringType) for inner in _inside(kind)):
+        # JSON writes all bytes that are no Unicode as one letter: they follow it as they are.
+        plain = F.struct(value).cast("string")
+        whose = F.when(F.is_valid_utf8(plain), whose).otherwise(F.concat(whose, plain)).cast("binary")
+    return F.when(column.isNotNull(), whose)
 
 
 def _inside(kind: Any) -> Iterator[Any]:
