@@ -104,7 +104,7 @@ def taken(items: pa.Array | _native.PlainItems, places: npt.NDArray[np.int64] | 
     if isinstance(items, _native.PlainItems):
         return items.at(places)
     if items.null_count or items.type not in plain_types():
-        return items.take(pa.array(places))
+        return items.take(pa.array(np.asarray(places, np.int64)))  # also of none there is a type
     if pa.types.is_integer(items.type):
         parts = [pa.py_buffer(np.ascontiguousarray(np.asarray(items)[np.asarray(places)]))]
     else:
