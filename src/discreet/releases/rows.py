@@ -39,6 +39,10 @@ class PlainRows:
     def __init__(self, items: _native.PlainItems, counts: memoryview) -> None:
         self.items, self.counts = items, counts
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        items = self.items
+        return _plain_rows, (items.kind, items.values, items.offsets, bytes(self.counts))
+
     @property
     def item_column(self) -> pa.Array:
         """The items as one column of Arrow."""
@@ -61,6 +65,10 @@ class PlainRows:
         if isinstance(rows, slice):
             rows = memoryview(array("q", range(*rows.indices(len(self.counts)))))
         return PlainRows(self.items.at(rows), _native.numbers_at(self.counts, rows))
+
+
+def _plain_rows(kind: str, values: bytes, offsets: bytes, counts: bytes) -> PlainRows:
+    return PlainRows(_native.PlainItems(kind, values, offsets), memoryview(counts).cast("q"))
 
 
 class ArrayRows:

@@ -54,6 +54,9 @@ class RawCounts:
     def __len__(self) -> int:
         return len(self.held_counts)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RawCounts, (self.items, self.counts)
+
     def __repr__(self) -> str:
         return "RawCounts(NOT PRIVATE)"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from fractions import Fraction
@@ -94,6 +96,22 @@ def test_both_say_the_same(data, kind, model, k):
     assert one.first(k).to_payload() == other.first(k).to_payload() == one.head(k).to_payload()
     names = pa.array([f"name {place}" for place in range(len(items))], pa.large_string())
     assert one.with_items(names).to_payload() == other.with_items(names).to_payload()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_and_pickles_say_the_same(kind):
+    items = {"string": ["a", "ö"], "binary": [b"a", b"\xff"]}.get(kind, [1, 2])
+    one, other = both(items, kind, [30, 40])
+    for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one), copy.copy(one)):
+        assert isinstance(again._rows, PlainRows)
+        same(again, other)
+
+
+def test_counters_of_a_summary_are_pickled():
+    sketch = dc.MisraGries(4, seed=1)
+    sketch.update(["a", "b", "a"])
+    raw = sketch.not_private_counts()
+    assert pickle.loads(pickle.dumps(raw)).to_dict() == copy.deepcopy(raw).to_dict() == {"a": 2, "b": 1}
 
 
 def test_counts_at_the_ends_of_their_range():
