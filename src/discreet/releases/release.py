@@ -8,7 +8,6 @@ import math
 import os
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -60,8 +59,7 @@ class Row(NamedTuple):
     upper: float
 
 
-@dataclass(frozen=True)
-class _Stated:
+class _Stated(NamedTuple):
     """The intervals of a release that was written without the laws they follow from."""
 
     confidence: float
