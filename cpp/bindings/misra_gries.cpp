@@ -88,6 +88,7 @@ void bind_misra_gries(nb::module_& m) {
            nb::arg("capacity"), nb::arg("max_key_bytes"), nb::arg("seed"))
       .def("update", &update_items<Sketch>, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
       .def("checked", &checked_batch<Sketch>, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
+      .def("hash_made", &hash_made<Sketch>, nb::arg("made"))
       .def("update_counts", &update_counts, nb::arg("data"), nb::arg("weights"))
       .def("merge",
            [](Sketch& self, const Sketch& other) {

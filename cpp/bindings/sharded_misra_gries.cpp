@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <utility>
 
 #include "misra_gries_state.hpp"
 
@@ -108,7 +109,7 @@ template <class Key>
 void count_here(ShardedMisraGries<Key>& kernel, const ShardedChunk& chunk) {
   std::vector<Lane<Key>> lanes(kernel.shards().size());
   split(chunk, 0, chunk.column.length, kernel.seed(), lanes);
-  for (size_t s = 0; s < lanes.size(); ++s) add_lane(kernel.shards()[s], lanes[s]);
+  for (size_t s = 0; s < lanes.size(); ++s) add_lane(kernel.shards()[s], lanes[s], chunk.column, 0);
 }
 
 // Whether a dictionary column is counted by its codes: its values are strings, and not more of them than rows.
@@ -125,11 +126,11 @@ void fill(Sketch& self, ColumnSource& source, bool skip_nulls, BadItems bad) {
     Threads threads;  // gone before anything is undone
     Column chunk, following;
     bool more = source.next(chunk);
-    while (more) {
-      more = source.next(following);
+    const bool alone = more && !source.next(following);
+    for (bool first = true; more; first = false) {
       // One small chunk is checked completely before it changes anything. More than that needs a copy to go back to, and
       // then the threads check the rows that they split.
-      const bool small = !more && !made.has_copy() && chunk.length <= kSlice;
+      const bool small = alone && chunk.length <= kSlice;
       const KeyKind given = chunk.key_kind();
       const bool mixed = made.kind() != KeyKind::none && given != made.kind();  // then combined_kind() reads the rows
       const bool codes = by_codes(chunk) && chunk.length > kFewRows;
@@ -162,8 +163,8 @@ void fill(Sketch& self, ColumnSource& source, bool skip_nulls, BadItems bad) {
         });
       }
       interrupt();
-      chunk = std::move(following);
-      following = Column();
+      chunk = std::exchange(following, Column());
+      more = first ? !alone : source.next(chunk);
     }
     threads.finish(interrupt);
   });
@@ -207,6 +208,7 @@ void bind_sharded_misra_gries(nb::module_& m) {
            nb::arg("capacity"), nb::arg("shards"), nb::arg("max_key_bytes"), nb::arg("seed"))
       .def("update", &update, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
       .def("checked", &checked_batch<Sketch>, nb::arg("data"), nb::arg("skip_nulls"), nb::arg("bad_items"))
+      .def("hash_made", &hash_made<Sketch>, nb::arg("made"))
       .def("update_batches", &update_batches, nb::arg("batches"), nb::arg("skip_nulls"), nb::arg("bad_items"))
       .def("merge",
            [](Sketch& self, const Sketch& other) {

@@ -406,6 +406,13 @@ CheckedBatch checked_batch(const S& self, nb::handle data, bool skip_nulls, BadI
   return batch;
 }
 
+// The part of it that takes long, for a column that native code has made and that nobody else has yet.
+template <class S>
+void hash_made(const S& self, MadeColumn& made) {
+  nb::gil_scoped_release release;
+  keep_hashes(made.column, self.family.seed);
+}
+
 // Calls f(key) with the item as a key of the summary's kind; nothing happens for a summary without keys.
 template <class S, class F>
 void with_item(const S& self, nb::handle item, F&& f) {

@@ -638,7 +638,7 @@ inline void keep_hashes(Column& column, const HashKey& seed) {
     column.dictionary = std::move(values);
     return;
   }
-  if (column.kind == KeyKind::none || is_integer(column.kind)) return;
+  if (column.kind == KeyKind::none || is_integer(column.kind) || column.known_hashes(seed)) return;
   auto own = std::make_shared<std::pair<std::shared_ptr<void>, std::vector<uint64_t>>>(column.owner,
                                                                                       code_hashes(column, seed));
   column.hashes = own->second.data();

@@ -84,6 +84,11 @@ struct ShardedChunk {
   uint64_t open = 0;             // slices that are not yet counted
 
   bool coded() const { return !shards.empty(); }
+  // About how long its texts are, where they lie in a row.
+  int64_t bytes() const {
+    if (column.length == 0 || column.dictionary || column.layout != Layout::offsets32) return 0;
+    return bytes_at(column, column.length - 1).data() - bytes_at(column, 0).data();
+  }
   // Codes in place of keys from now on.
   void use_codes(const HashKey& seed, uint32_t count) {
     const Column& dictionary = *column.dictionary;
@@ -106,16 +111,22 @@ inline void check_codes(const Column& rows, const Checks& checks) {
   });
 }
 
-// What one shard gets of a slice: keys with their hashes or, of a dictionary of strings, codes.
+// What one shard gets of a slice: keys with their hashes, or numbers in their place.
 template <class Key>
 struct Hashed {
   Key key;
   uint64_t hash = 0;
 };
+enum class LaneOf : uint8_t {
+  keys,
+  rows,   // of texts or bytes whose hashes are kept with them, counted from the first of the slice
+  codes,  // of a dictionary of strings
+};
 template <class Key>
 struct Lane {
-  WipedVector<Hashed<Key>> items;
-  WipedVector<uint32_t> codes;
+  LaneOf content = LaneOf::keys;
+  WipedVector<Hashed<Key>> keys;
+  WipedVector<uint32_t> numbers;
   size_t size = 0;
 };
 
@@ -123,12 +134,16 @@ struct Lane {
 template <class Key, class Value>
 class LaneWriter {
  public:
-  LaneWriter(std::vector<Lane<Key>>& lanes, WipedVector<Value> Lane<Key>::*content) : lanes_(lanes), content_(content) {
-    for (Lane<Key>& lane : lanes) lane.size = 0;
+  LaneWriter(std::vector<Lane<Key>>& lanes, WipedVector<Value> Lane<Key>::*values, LaneOf content)
+      : lanes_(lanes), values_(values) {
+    for (Lane<Key>& lane : lanes) {
+      lane.content = content;
+      lane.size = 0;
+    }
   }
   void reserve() {
     for (size_t s = 0; s < lanes_.size(); ++s) {
-      auto& values = lanes_[s].*content_;
+      auto& values = lanes_[s].*values_;
       if (ends_[s]) lanes_[s].size = static_cast<size_t>(ends_[s] - values.data());
       if (values.size() < lanes_[s].size + kBlock) values.resize(2 * (lanes_[s].size + kBlock));
       ends_[s] = values.data() + lanes_[s].size;
@@ -136,12 +151,12 @@ class LaneWriter {
   }
   void put(uint32_t shard, const Value& value) { *ends_[shard]++ = value; }
   void finish() {
-    for (size_t s = 0; s < lanes_.size(); ++s) lanes_[s].size = static_cast<size_t>(ends_[s] - (lanes_[s].*content_).data());
+    for (size_t s = 0; s < lanes_.size(); ++s) lanes_[s].size = static_cast<size_t>(ends_[s] - (lanes_[s].*values_).data());
   }
 
  private:
   std::vector<Lane<Key>>& lanes_;
-  WipedVector<Value> Lane<Key>::*content_;
+  WipedVector<Value> Lane<Key>::*values_;
   Value* ends_[kMaxShards] = {};
 };
 
@@ -165,7 +180,7 @@ void split(const ShardedChunk& chunk, int64_t begin, int64_t end, const HashKey&
     writer.finish();
   };
   if (chunk.coded()) {
-    LaneWriter<Key, uint32_t> writer(lanes, &Lane<Key>::codes);
+    LaneWriter<Key, uint32_t> writer(lanes, &Lane<Key>::numbers, LaneOf::codes);
     with_integers(column, [&](auto codes) {
       each_row(writer, [&](int64_t row) {
         const uint32_t code = static_cast<uint32_t>(codes[row]);
@@ -175,7 +190,16 @@ void split(const ShardedChunk& chunk, int64_t begin, int64_t end, const HashKey&
     });
     return;
   }
-  LaneWriter<Key, Hashed<Key>> writer(lanes, &Lane<Key>::items);
+  if constexpr (std::is_same_v<Key, StrKey>) {
+    const uint64_t* const hashes = column.dictionary || column.validity || column.tags ? nullptr : column.known_hashes(seed);
+    if (hashes) {
+      LaneWriter<Key, uint32_t> writer(lanes, &Lane<Key>::numbers, LaneOf::rows);
+      const int64_t first = begin;
+      each_row(writer, [&](int64_t row) { writer.put(shard_of(hashes[row], shards), static_cast<uint32_t>(row - first)); });
+      return;
+    }
+  }
+  LaneWriter<Key, Hashed<Key>> writer(lanes, &Lane<Key>::keys, LaneOf::keys);
   if (column.dictionary) {
     const Column& dictionary = *column.dictionary;
     each_row(writer, [&](int64_t row) {
@@ -194,10 +218,33 @@ void split(const ShardedChunk& chunk, int64_t begin, int64_t end, const HashKey&
   writer.finish();
 }
 
-// Counts a lane of keys.
+inline void add_rows(MisraGries<StrKey>& shard, const Lane<StrKey>& lane, const Column& column, int64_t first) {
+  const uint32_t* const rows = lane.numbers.data();
+  const uint64_t* const known = column.known_hashes(shard.seed()) + first;
+  const Tag tag = column.tag(0);
+  with_bytes(column, [&](auto bytes_of) {
+    StrKey keys[kBlock];
+    uint64_t hashes[kBlock];
+    for (size_t begin = 0, n; begin < lane.size; begin += n) {
+      n = std::min(kBlock, lane.size - begin);
+      for (size_t i = 0; i < n; ++i) {
+        const uint32_t row = rows[begin + i];
+        const std::string_view bytes = bytes_of(first + row);
+        keys[i] = {bytes.data(), static_cast<uint32_t>(bytes.size()), tag};
+        hashes[i] = known[row];
+      }
+      shard.add_block(keys, hashes, n);
+    }
+  });
+}
+
+// Counts a lane of keys, or of rows of a column from `first` on.
 template <class Key>
-void add_lane(MisraGries<Key>& shard, const Lane<Key>& lane) {
-  const Hashed<Key>* items = lane.items.data();
+void add_lane(MisraGries<Key>& shard, const Lane<Key>& lane, const Column& column, int64_t first) {
+  if constexpr (std::is_same_v<Key, StrKey>) {
+    if (lane.content == LaneOf::rows) return add_rows(shard, lane, column, first);
+  }
+  const Hashed<Key>* items = lane.keys.data();
   shard.add_each(
       lane.size, [&](size_t i) { return items[i].hash; },
       [&](size_t i, uint32_t p) { return shard.table().key(p).equals(items[i].key, items[i].hash); },
@@ -228,9 +275,10 @@ class ShardThreads {
   template <class Wait>
   void push(ShardedChunk chunk, Wait&& wait) {
     if (chunk.column.length == 0) return;
-    until([this] { return waiting_rows_ < enough(); }, wait);
+    until([this] { return !enough(); }, wait);
     const std::lock_guard lock(mutex_);
     waiting_rows_ += chunk.column.length;
+    waiting_bytes_ += chunk.bytes();
     chunks_.push_back(std::make_unique<ShardedChunk>(std::move(chunk)));
     changed_.notify_all();
   }
@@ -249,10 +297,11 @@ class ShardThreads {
     std::vector<Lane<Key>> lanes;
   };
 
+  static constexpr int64_t kEnoughBytes = 4 << 20;
   // Many rows for a lock, few enough for the second-level cache.
   int64_t slice_rows() const { return std::clamp<int64_t>(8192 * static_cast<int64_t>(shards_.size()), 16384, 65536); }
-  // Rows that wait to be split before the next chunk is taken: more would only take memory.
-  int64_t enough() const { return 4 * slice_rows(); }
+  // Whether so much waits to be split that more would only take memory.
+  bool enough() const { return waiting_rows_ >= 4 * slice_rows() || waiting_bytes_ >= kEnoughBytes; }
   Slice& slice(uint64_t number) { return slices_[number % slices_.size()]; }
 
   template <class Done, class Wait>
@@ -326,15 +375,15 @@ class ShardThreads {
 
   void count(const Slice& part, size_t shard) {
     const Lane<Key>& lane = part.lanes[shard];
-    if (!part.chunk->coded()) {
-      add_lane(shards_[shard], lane);
+    if (lane.content != LaneOf::codes) {
+      add_lane(shards_[shard], lane, part.chunk->column, part.begin);
       return;
     }
     if constexpr (std::is_same_v<Key, StrKey>) {
       auto& feed = feeds_[shard];
       if (!feed)
         feed = std::make_unique<DictionaryFeed<MisraGries<Key>>>(shards_[shard], part.chunk->column, part.chunk->hashes);
-      feed->feed(lane.codes.data(), lane.size);
+      feed->feed(lane.numbers.data(), lane.size);
       if (part.end == part.chunk->column.length) {
         feed->settle();
         feed.reset();
@@ -353,9 +402,10 @@ class ShardThreads {
     part.left = shards_.size();
     part.chunk->next = part.end;
     ++part.chunk->open;
-    const bool were_enough = waiting_rows_ >= enough();
+    const bool were_enough = enough();
     waiting_rows_ -= part.end - part.begin;
-    if (were_enough && waiting_rows_ < enough()) progress_.notify_all();
+    if (part.end == part.chunk->column.length) waiting_bytes_ -= part.chunk->bytes();
+    if (were_enough && !enough()) progress_.notify_all();
     ++claimed_;
     lock.unlock();
     bool ready = false;
@@ -399,6 +449,7 @@ class ShardThreads {
   std::condition_variable progress_;  // for the caller: chunks are wanted, or all is counted, or something failed
   std::deque<std::unique_ptr<ShardedChunk>> chunks_;
   int64_t waiting_rows_ = 0;      // of no slice yet
+  int64_t waiting_bytes_ = 0;     // of chunks that have such rows
   uint64_t claimed_ = 0;          // slices that were made; slice n lives at n modulo the number of places
   uint64_t done_ = 0;             // slices that every shard has counted
   std::vector<uint64_t> next_;    // by shard: the slice it counts next

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from discreet.noise import RandomSource
     from discreet.privacy.ledger import Account
     from discreet.releases.release import Release
+    from discreet.summaries import Summary
 
 __all__ = ["top_k_of_files"]
 
@@ -38,7 +39,7 @@ def top_k_of_files(
     nulls: str = "error",
     mechanism: str | Mechanism | type[Mechanism] = "auto",
     workers: int | None = None,
-    ahead: Callable[[Iterator[Any]], Iterator[Any]] | None = None,
+    ahead: Callable[[Iterator[Any], Summary, Callable[[Any], Any]], Iterator[Any]] | None = None,
     when_read: Callable[[], None] = lambda: None,
     ledger: Account | None = None,
     charge_id: str | None = None,
@@ -68,7 +69,7 @@ def top_k_of_files(
         nulls: As the batches were read.
         mechanism: As in `top_k`; one of your own for `users` takes a sample of `max_items` items of each.
         workers: As in `top_k`.
-        ahead: Reads batches of rows while others are counted, as `engines.ahead.read_ahead` does.
+        ahead: Reads batches of rows while others are counted, as `engines.ahead.files_ahead` does.
         when_read: Called when all is read and nothing is charged yet.
         ledger: As in `top_k`.
         charge_id: As in `top_k`.

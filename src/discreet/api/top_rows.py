@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.api.choosing import empty_summary, prepare
@@ -31,7 +32,7 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.releases.asked import now
 from discreet.releases.release import Release
-from discreet.summaries import ShardedMisraGries, UserMisraGries
+from discreet.summaries import ShardedMisraGries, Summary, UserMisraGries
 
 if TYPE_CHECKING:
     from discreet.events.times import Every
@@ -263,14 +264,15 @@ def release_of_rows(
     items_in_all: int | None = None,
     said: Mapping[str, Any] | None = None,
     room: int = 0,
-    ahead: Callable[[Iterator[Any]], Iterator[Any]] | None = None,
+    ahead: Callable[[Iterator[Any], Summary, Callable[[Any], Any]], Iterator[Any]] | None = None,
     when_read: Callable[[], None] = lambda: None,
 ) -> Release:
     """`top_k` of batches of items, or `grouped` of lists: checked, read, charged, drawn.
 
     `form` makes the columns of the release of what stood for the items, see `Prepared.paid`; `items_in_all` is how many
     may be listed in all groups together, for which counters are provided; `said` is what else the release tells.
-    `ahead` reads batches while others are counted, and `when_read` is called after the last.
+    `ahead` reads batches while others are counted (`engines.ahead.files_ahead`), and `when_read` is called after the
+    last.
     """
     strict, began = None if bad_items == "skip" else bad_items, time or now()
     listed = items_in_all or k
@@ -285,7 +287,7 @@ def release_of_rows(
         batches = _flat(batches, unit.limit, nulls)
     if ahead is not None:
         # What can be done before counting is done by the threads that read.
-        batches = ahead(summary.checked(batch, nulls=nulls, bad_items=bad_items) for batch in batches)
+        batches = ahead(batches, summary, partial(summary.checked, nulls=nulls, bad_items=bad_items))
     if isinstance(summary, ShardedMisraGries):
         summary.update_batches(batches, nulls=nulls, bad_items=bad_items)
     else:

@@ -181,9 +181,9 @@ def top(
         if not people and stream.bytes_total is not None:
             # Files are read while what was read is counted. (People have threads of their own; where bytes are waited
             # for, on a terminal or a pipe, the main thread waits, which hears of signals.)
-            from discreet.engines.ahead import in_order, read_ahead
+            from discreet.engines.ahead import files_ahead
 
-            stream.side_by_side, ahead = in_order, read_ahead
+            ahead = files_ahead(stream)
 
         return top_k_of_files(
             coming if listed is None else _within(listed, coming),

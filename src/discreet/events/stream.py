@@ -54,10 +54,12 @@ class ItemBatches:
             other, when the next is asked for; `engines.ahead.in_order` has threads for it.
         allow_made: Whether batches may be a `MadeBatch` each where items are read from one column alone, for
             summaries that take their columns. They say nothing of `OF_KINDS`.
+        when_made: Called with every column that was made, by the thread that made it.
     """
 
     side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]]
     allow_made: bool
+    when_made: Callable[[_native.MadeColumn], object]
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class ItemBatches:
         grouping: Mapping[str, Any] | None = None,
     ) -> None:
         self.files = files
-        self.side_by_side, self.allow_made = _one_by_one, False
+        self.side_by_side, self.allow_made, self.when_made = _one_by_one, False, lambda made: None
         self._dialect, self._query, self._as_read = dialect, query, False
         self._column = column
         others = {"user": user_column, "value": value_column}
@@ -163,8 +165,25 @@ class ItemBatches:
         return self._text(source, format)
 
     def _decoded(self, pages: ColumnPages) -> Iterator[Any]:
-        with closing(self.side_by_side(pages.tasks())) as columns_of_pages:
+        with closing(self._done(pages.tasks())) as columns_of_pages:
             yield from columns_of_pages
+
+    def _done(self, tasks: Iterator[Callable[[], Any]]) -> Generator[Any, None, None]:
+        """What the tasks return."""
+        return self.side_by_side(partial(self._do, task) for task in tasks)
+
+    def _do(self, task: Callable[[], Any]) -> Any:
+        done = task()
+        made = done.found if isinstance(done, _Block) else done
+        if isinstance(made, _native.MadeColumn):
+            self.when_made(made)
+        return done
+
+    @property
+    def all_made(self) -> bool:
+        """Whether every batch is a `MadeBatch`, but for rows that are written in some rare way."""
+        read = self.allow_made and self._one_column and not isinstance(self._query, Whole)
+        return read and not self._of_kinds  # whose rows may be numbers
 
     @property
     def _one_column(self) -> bool:
@@ -231,7 +250,7 @@ class ItemBatches:
 
     def _text(self, source: ByteSource, format: str) -> Iterator[tuple[pa.Array, ...]]:
         """The wanted columns of a text format, block by block."""
-        with closing(self.side_by_side(self._blocks(source, format))) as blocks:
+        with closing(self._done(self._blocks(source, format))) as blocks:
             yield from self._of_blocks(blocks, source.name)
 
     def _of_blocks(self, blocks: Iterable[_Block], name: str) -> Iterator[Any]:

@@ -16,6 +16,8 @@ from discreet.privacy.estimate import Estimate
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from discreet._native import MadeColumn
+
 __all__ = ["DEFAULT_MAX_KEY_BYTES", "MAX_CAPACITY", "Item", "RawCounts", "Summary"]
 
 Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
@@ -134,6 +136,11 @@ class Summary:
         if not hasattr(self._native, "checked"):
             return data
         return self._native.checked(prepare_column(data), skip_nulls(nulls), bad_items_rule(bad_items))
+
+    def hash_made(self, made: MadeColumn) -> None:
+        """Keep the hashes of its items with a column, for who counts it: any thread may do so that has it alone."""
+        if hasattr(self._native, "hash_made"):
+            self._native.hash_made(made)
 
     def merge(self, other: Self) -> None:
         """Add another summary of the same kind and size; `other` stays as it is.

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.engines.ahead import in_order, read_ahead
+from discreet.engines.ahead import files_ahead, in_order, read_ahead
 from discreet.events import parquet
 from discreet.events.stream import open_stream
 from discreet.noise import seeded_source
@@ -99,8 +99,8 @@ def test_the_release_does_not_depend_on_how_rows_are_stored(tmp_path, monkeypatc
         for rows, made in ((64, False), (PLAIN_ROWS, False), (64, True)):
             monkeypatch.setattr(parquet, "PLAIN_ROWS", rows)
             summary, stream = empty(), open_stream(paths, column="item", joint=True)
-            stream.allow_made, stream.side_by_side = made, in_order
-            batches = (batch.column("item") for batch in read_ahead(stream))
+            stream.allow_made, ahead = made, files_ahead(stream)
+            batches = ahead((batch.column("item") for batch in stream), summary, summary.checked)
             if isinstance(summary, ShardedMisraGries):
                 summary.update_batches(batches)
             else:

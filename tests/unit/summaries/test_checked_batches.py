@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
+from discreet.events.stream import open_stream
 from discreet.summaries import CountMin, MisraGries, ShardedMisraGries
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -52,6 +54,45 @@ def test_the_state_is_the_same(name, shards):
     if shards > 1:
         batches.update_batches([batch, ahead.checked(column, nulls="skip")], nulls="skip")
         assert state(batches) == state(plain)
+
+
+@pytest.mark.parametrize("length", [1, 400])
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_a_batch_of_several_slices(shards, length):
+    """More rows than threads take at a time, from the middle of a column; long ones in more bytes than wait for them."""
+    numbers = np.random.default_rng(2).zipf(1.2, 70_000) % 999
+    column = pa.array([f"{number:>{length}}" for number in numbers.tolist()]).slice(777)
+    plain, ahead = empty(shards), empty(shards)
+    for _ in range(2):
+        plain.update(column)
+        ahead.update(ahead.checked(column))
+    assert state(ahead) == state(plain)
+
+
+def made(tmp_path, texts, **options):
+    """Columns that native code has made, of a file."""
+    pq.write_table(pa.table({"item": texts}), tmp_path / "rows.parquet", **options)
+    stream = open_stream([tmp_path / "rows.parquet"], column="item", joint=True)
+    stream.allow_made = True
+    assert stream.all_made
+    return [batch.column("item") for batch in stream]
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("encoded", [True, False])
+def test_hashes_that_were_made_with_a_column(tmp_path, encoded, shards, seed):
+    """Those under another seed are not used."""
+    other = MisraGries(40, seed=seed)
+    plain, ahead = empty(shards), empty(shards)
+    for column in made(tmp_path, COLUMNS["text"], use_dictionary=encoded):
+        plain.update(column)
+    for column in made(tmp_path, COLUMNS["text"], use_dictionary=encoded):
+        other.hash_made(column)
+        ahead.hash_made(column)
+        ahead.update(ahead.checked(column))
+    assert state(ahead) == state(plain)
+    CountMin(10, 2).hash_made(column)  # which has another way to hash, and nothing to do here
 
 
 def test_another_seed_and_a_summary_of_several_kinds():
