@@ -3,10 +3,10 @@
 // The shard is a function of the item's hash under the summary's seed, so one event touches one shard and no other. A
 // shard holds exactly what a sketch of its own would hold of the events of its items, in the order of the stream.
 //
-// A stream goes through three steps that overlap. The caller reads chunks. A slice of a chunk is checked, hashed and
-// split into one lane a shard: hashing is what costs most, and it is done once. Lanes are counted by their shard, slice
-// after slice. A thread counts the shard of its own number before it splits: when a frequent item keeps one shard busy,
-// the other threads split slices meanwhile.
+// A stream goes through three steps that overlap. The caller reads chunks. A slice of a chunk is checked and hashed, if
+// whoever read it has not, and split into one lane a shard: hashing is what costs most, and it is done once. Lanes are
+// counted by their shard, slice after slice. A thread counts the shard of its own number before it splits: when a frequent
+// item keeps one shard busy, the other threads split slices meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -298,8 +298,10 @@ class ShardThreads {
   };
 
   static constexpr int64_t kEnoughBytes = 4 << 20;
-  // Many rows for a lock, few enough for the second-level cache.
-  int64_t slice_rows() const { return std::clamp<int64_t>(8192 * static_cast<int64_t>(shards_.size()), 16384, 65536); }
+  static constexpr int64_t kMostRows = 65536;
+  // Many rows for a lock, few enough for the second-level cache: lanes of keys are longer than those of rows.
+  int64_t slice_rows() const { return std::clamp<int64_t>(8192 * static_cast<int64_t>(shards_.size()), 16384, kMostRows); }
+  int64_t slice_rows(const ShardedChunk& chunk) const { return chunk.column.hashes ? kMostRows : slice_rows(); }
   // Whether so much waits to be split that more would only take memory.
   bool enough() const { return waiting_rows_ >= 4 * slice_rows() || waiting_bytes_ >= kEnoughBytes; }
   Slice& slice(uint64_t number) { return slices_[number % slices_.size()]; }
@@ -398,7 +400,7 @@ class ShardThreads {
     const auto found = std::find_if(chunks_.begin(), chunks_.end(), [](auto& c) { return c->next < c->column.length; });
     part.chunk = found->get();
     part.begin = part.chunk->next;
-    part.end = std::min(part.chunk->column.length, part.begin + slice_rows());
+    part.end = std::min(part.chunk->column.length, part.begin + slice_rows(*part.chunk));
     part.left = shards_.size();
     part.chunk->next = part.end;
     ++part.chunk->open;

@@ -59,7 +59,7 @@ def test_the_state_is_the_same(name, shards):
 @pytest.mark.parametrize("length", [1, 400])
 @pytest.mark.parametrize("shards", [1, 2, 5])
 def test_a_batch_of_several_slices(shards, length):
-    """More rows than threads take at a time, from the middle of a column; long ones in more bytes than wait for them."""
+    """More rows than threads take at a time, from the middle of a column; long ones are more bytes than may wait."""
     numbers = np.random.default_rng(2).zipf(1.2, 70_000) % 999
     column = pa.array([f"{number:>{length}}" for number in numbers.tolist()]).slice(777)
     plain, ahead = empty(shards), empty(shards)
