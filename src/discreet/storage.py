@@ -15,10 +15,12 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from discreet.errors import CorruptStateError, DiscreetError, ParameterError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["MAGIC", "AtomicFile", "StateFile", "locked", "open_state", "seal_state"]
 
@@ -195,6 +197,8 @@ def locked(state: Path, *, wait_seconds: float = 0.0) -> Iterator[StateFile]:
     A link is followed to the file that it leads to, there or not yet. If another process has the state, this one waits
     for it up to `wait_seconds`, and is refused then.
     """
+    from pathlib import Path
+
     path = Path(os.path.realpath(state))
     until = time.monotonic() + wait_seconds
     with ExitStack() as stack:
@@ -253,6 +257,7 @@ class AtomicFile:
     _left: ClassVar[set[Path]] = set()  # under temporary names, in this process
 
     def __init__(self, path: Path) -> None:
+        from pathlib import Path
         from tempfile import gettempdir
 
         self.path = path

@@ -665,7 +665,7 @@ except SystemExit:
     pass
 heavy = {{"scipy", "dp_accounting", "matplotlib", "pandas", "polars", "duckdb", "sqlite3", "rich", "pydantic", "typer"}}
 heavy |= {{"pyarrow.compute", "pyarrow.dataset", "pyarrow.csv", "pyarrow.json", "pyarrow.parquet", "numpy.ma"}}
-heavy |= {{"numpy", "pyarrow"}}
+heavy |= {{"numpy", "pyarrow", "pathlib", "ipaddress"}}
 heavy |= {{"asyncio", "hashlib", "secrets", "zoneinfo", "hmac", "http", "xml", "unittest", "multiprocessing"}}
 heavy |= {{"shutil", "zipfile", "bz2", "lzma", "glob", "concurrent", "subprocess", "tempfile", "logging"}}
 allowed = {OWN_OF_TOP!r}

@@ -17,7 +17,6 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +25,8 @@ from discreet.cli.output import batches, be_quiet, note, note_left_out, remark
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from discreet.engines.sql import Query, WholeQuery
     from discreet.events.stream import ItemBatches
     from discreet.events.text import Dialect
@@ -35,7 +36,18 @@ if TYPE_CHECKING:
 LOCK_WAIT_SECONDS = 60.0  # for a state that another command is changing; it takes as long as that reads
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-PATH = click.Path(path_type=Path)
+
+
+class _PathLater(click.Path):
+    """A path of `pathlib`, which takes longer to load than most commands need for a file: when there is one."""
+
+    def coerce_path_result(self, value: Any) -> Path:
+        from pathlib import Path
+
+        return Path(value)
+
+
+PATH = _PathLater()
 
 
 def option(names: str, help: str, type: Any = None, **how: Any) -> click.Option:

@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import DiscreetError, ParameterError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from discreet.events.stream import ItemBatches
 
 __all__ = [

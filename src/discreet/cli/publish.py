@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,6 +26,8 @@ from discreet.errors import DiscreetError, ParameterError
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from discreet.central.chosen_distinct import ChosenDistinctRelease
     from discreet.central.count_release import CountRelease
     from discreet.cli.options import Paying

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,8 @@ from discreet.errors import ParameterError
 from discreet.privacy.unit import User
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from discreet.privacy.budget import Budget
     from discreet.releases.release import Release
 

@@ -7,7 +7,6 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 from discreet import summaries
 from discreet.errors import ParameterError
@@ -61,8 +60,8 @@ class Memory:
 def _memory_of_machine() -> int:
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):
-            sizes.append(int(Path(limit).read_text()))
+        with suppress(OSError, ValueError), open(limit, encoding="ascii") as file:
+            sizes.append(int(file.read()))
     return min(sizes)
 
 
