@@ -51,6 +51,11 @@ class RowShards:
         """As in `ShardedMisraGries`."""
         return [part.not_private_offset for part in self._parts]
 
+    @property
+    def not_private_sizes(self) -> list[int]:
+        """As in `ShardedMisraGries`."""
+        return [len(part) for part in self._parts]
+
     def not_private_shards(self) -> list[RawCounts]:
         """As in `ShardedMisraGries`."""
         return [part.not_private_counts() for part in self._parts]

@@ -92,9 +92,9 @@ class Drawn(NamedTuple):
 
     raw: RawCounts
     noisy: Counts | memoryview
-    keep: np.ndarray[Any, np.dtype[np.bool_]] | memoryview
+    keep: np.ndarray[Any, np.dtype[np.bool_]] | memoryview[Any]
     offset: int | None = None
-    shards: np.ndarray[Any, np.dtype[np.int32]] | None = None
+    shards: memoryview | None = None
     shard_offsets: Sequence[int] | None = None
     error_model: ErrorModel | None = None
 
@@ -210,7 +210,7 @@ class Mechanism(abc.ABC):
             drawn.error_model or self._error_model_of(len(places)),
             threshold=self.threshold,
             offset=drawn.offset,
-            shards=None if shards is None else shards[np.asarray(places)],
+            shards=None if shards is None else _native.numbers_at(shards, places),
             shard_offsets=drawn.shard_offsets,
         )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from discreet._later import np
 from discreet.central._base import Drawn, Mechanism
 from discreet.central.offset_release import OffsetRelease
 from discreet.errors import ParameterError
@@ -87,16 +87,17 @@ class ShardedOffsetRelease(Mechanism):
             raise ParameterError(f"made for {self.shards} shards, the summary has {summary.shards}")
 
     def draw(self, summary: ShardedMisraGries, source: RandomSource) -> Drawn:
-        parts = summary.not_private_shards()
-        scale, threshold = self.scale, self.threshold
-        drawn = [
-            offset_draw(part.counts, alpha, scale, threshold, source)
-            for part, alpha in zip(parts, summary.not_private_offsets, strict=True)
-        ]
+        raw = summary.not_private_counts()
+        drawn, shards, counters, first = [], array("q"), raw.held_counts, 0
+        for shard, (size, alpha) in enumerate(zip(summary.not_private_sizes, summary.not_private_offsets, strict=True)):
+            part = counters[first : first + size]
+            drawn.append(offset_draw(part, alpha, self.scale, self.threshold, source))
+            shards.extend([shard] * size)
+            first += size
         return Drawn(
-            summary.not_private_counts(),
-            np.concatenate([noisy for _, noisy, _ in drawn]),
-            np.concatenate([kept for _, _, kept in drawn]),
-            shards=np.repeat(np.arange(self.shards, dtype=np.int32), [len(part) for part in parts]),
+            raw,
+            memoryview(b"".join(noisy for _, noisy, _ in drawn)).cast("q"),
+            memoryview(b"".join(kept for _, _, kept in drawn)).cast("?"),
+            shards=memoryview(shards),
             shard_offsets=[a0 for a0, _, _ in drawn],
         )

@@ -415,12 +415,10 @@ class Withheld:
     def _starts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         return np.cumsum([0, *(len(part) for part in self.counts)])
 
-    def not_private_shards(self) -> list[RawCounts]:
-        """The counters of each sketch, with positions for items. Not private."""
-        return [
-            RawCounts(pa.array(np.arange(first, first + len(part), dtype=np.int64)), part)
-            for first, part in zip(self._starts.tolist(), self.counts, strict=False)
-        ]
+    @property
+    def not_private_sizes(self) -> list[int]:
+        """How many counters each sketch has. Not private."""
+        return [len(part) for part in self.counts]
 
     def not_private_counts(self) -> RawCounts:
         """All counters, with positions for items. Not private."""

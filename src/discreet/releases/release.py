@@ -110,7 +110,7 @@ class Release:
         *,
         threshold: int | float | None = None,
         offset: int | None = None,
-        shards: npt.NDArray[np.int32] | None = None,
+        shards: npt.NDArray[np.int32] | memoryview | None = None,
         shard_offsets: Sequence[int] | None = None,
         total: int | None = None,
         total_noise: Noise | None = None,
@@ -126,8 +126,8 @@ class Release:
         if (shards is None) != (shard_offsets is None) or (shards is not None and offset is not None):
             raise ParameterError("a release in shards has the shard of every item and an offset for every shard")
         if shards is not None and shard_offsets is not None:
-            shards = np.asarray(shards, dtype=np.int32)
-            if len(shards) != len(counts) or not np.all((shards >= 0) & (shards < len(shard_offsets))):
+            shards = _integers(shards)
+            if len(shards) != len(counts) or not all(0 <= shard < len(shard_offsets) for shard in set(shards.tolist())):
                 raise ParameterError("every item must belong to one of the shards")
         if (total is None) != (total_noise is None):
             raise ParameterError("a total needs the law of its noise, and only a total has one")
@@ -144,9 +144,7 @@ class Release:
         self.error_model = error_model
         self.threshold = threshold
         self.offset = offset
-        self.shards = None if shards is None else shards[np.asarray(order)]
-        if self.shards is not None:
-            self.shards.setflags(write=False)
+        self._shards = None if shards is None else _native.numbers_at(shards, order)
         self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
         self.total = total
         self.total_noise = total_noise
@@ -175,6 +173,15 @@ class Release:
         counts = np.asarray(self._rows.counts)
         counts.setflags(write=False)
         return counts
+
+    @property
+    def shards(self) -> npt.NDArray[np.int32] | None:
+        """The shard of each item."""
+        if self._shards is None:
+            return None
+        shards = np.asarray(self._shards).astype(np.int32)
+        shards.setflags(write=False)
+        return shards
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -249,8 +256,8 @@ class Release:
     @property
     def offsets(self) -> Counts | None:
         """Of an offset release: the offset that belongs to each item. It is listed iff count - offset >= threshold."""
-        if self.shards is not None:
-            offsets: Counts = np.array(self.shard_offsets, dtype=np.int64)[self.shards]
+        if self._shards is not None:
+            offsets: Counts = np.array(self.shard_offsets, dtype=np.int64)[np.asarray(self._shards)]
             return offsets
         return None if self.offset is None else np.full(len(self), self.offset, dtype=np.int64)
 
@@ -305,11 +312,11 @@ class Release:
         if self._stated is not None:
             stated = self._stated
             part._stated = _Stated(stated.confidence, stated.lower[rows], stated.upper[rows])
-        for name in ("shards", "steps"):
-            column = getattr(self, name)
-            if column is not None:
-                setattr(part, name, column[rows])
-                getattr(part, name).setflags(write=False)
+        if self._shards is not None:
+            part._shards = self._shards[rows] if isinstance(rows, slice) else _native.numbers_at(self._shards, rows)
+        if self.steps is not None:
+            part.steps = self.steps[rows]
+            part.steps.setflags(write=False)
         return part
 
     def bounds(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -330,11 +337,11 @@ class Release:
             return np.zeros(len(self)), np.full(len(self), math.inf)
         below: Any
         above: Any
-        if self.shards is not None and self.shard_offsets is not None:
+        if self._shards is not None and self.shard_offsets is not None:
             # The law of the offsets' noise counts all of them, so that they hold at once.
             needed = {offset: self.error_model.distances(confidence, offset) for offset in {*self.shard_offsets}}
-            sides = np.array([needed[offset] for offset in self.shard_offsets]).reshape(-1, 2)
-            below, above = np.ascontiguousarray(sides[self.shards].T)
+            of_shards = [needed[offset] for offset in self.shard_offsets]
+            below, above = (array("d", [of_shards[shard][side] for shard in self._shards.tolist()]) for side in (0, 1))
         else:
             below, above = (array("d", [side]) for side in self.error_model.distances(confidence, self.offset))
         if self.steps is not None:
@@ -462,8 +469,8 @@ class Release:
     def described(self, confidence: float = 0.95) -> dict[str, Any]:
         """The same without the laws of the noise: what a tick of many says."""
         columns = self.columns(confidence)
-        if self.shards is not None:
-            columns["shard"] = self.shards.tolist()
+        if self._shards is not None:
+            columns["shard"] = self._shards.tolist()
         out: dict[str, Any] = {
             "guarantee": self.guarantee.to_dict(),
             "threshold": self.threshold,
@@ -565,9 +572,9 @@ class Release:
         }
         if kind == "mixed":
             fields["item_kinds"] = told["kinds"]
-        if self.shards is not None and self.shard_offsets is not None:
+        if self._shards is not None and self.shard_offsets is not None:
             fields["version"] = SHARDED_VERSION
-            fields |= {"shards": self.shards.tolist(), "shard_offsets": list(self.shard_offsets)}
+            fields |= {"shards": self._shards.tolist(), "shard_offsets": list(self.shard_offsets)}
         if self.counted != "events":
             fields["version"] = PEOPLE_VERSION
             fields |= {
@@ -712,6 +719,11 @@ def _items_read(read: dict[str, Any], rows: list[dict[str, Any]]) -> list[Any]:
     named = [told["name"] for told in read["item_columns"]]
     names = ["item"] if len(named) == 1 else free_names(named)
     return [[row[name] for name in names] for row in rows]
+
+
+def _integers(numbers: npt.ArrayLike | memoryview) -> memoryview:
+    """Whole numbers in plain memory."""
+    return numbers if isinstance(numbers, memoryview) else np.array(numbers, np.int64).data
 
 
 def _as_tuple(group: Any) -> tuple[Any, ...]:

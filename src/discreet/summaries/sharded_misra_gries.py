@@ -72,10 +72,15 @@ class ShardedMisraGries(Summary):
         """Of every shard: how often all its counters were decremented. Not private."""
         return [int(alpha) for alpha in self._native.decrements]
 
+    @property
+    def not_private_sizes(self) -> list[int]:
+        """Of every shard: how many of the counters, which come shard after shard, are its own. Not private."""
+        return list(self._native.sizes)
+
     def not_private_shards(self) -> list[RawCounts]:
         """The stored items and counters of every shard. Not private."""
         raw, out, first = self.not_private_counts(), [], 0
-        for size in self._native.sizes:
+        for size in self.not_private_sizes:
             out.append(RawCounts(raw.items.slice(first, size), raw.counts[first : first + size]))
             first += size
         return out
@@ -91,8 +96,8 @@ class ShardedMisraGries(Summary):
 
 def _kept(column: Any) -> Any:
     """The column in memory of its own. That of an Arrow array may belong to anyone, a NumPy array for example."""
-    if isinstance(column, _native.MadeColumn):
-        return column
+    if isinstance(column, (_native.MadeColumn, _native.CheckedBatch)):
+        return column  # nobody else has it
     import numpy as np
 
     if isinstance(column, (np.ndarray, memoryview, array)):

@@ -109,7 +109,7 @@ def test_every_read_is_of_one_state(name, monkeypatch):
         for read in ("not_private_counts", "not_private_shards", "not_private_cells", "places"):
             if read in vars(cls):
                 monkeypatch.setattr(cls, read, _followed(vars(cls)[read], arrive))
-        for read in ("not_private_offset", "not_private_offsets", "total"):
+        for read in ("not_private_offset", "not_private_offsets", "not_private_sizes", "total"):
             if read in vars(cls):
                 found = _followed(vars(cls)[read].fget, arrive)
                 monkeypatch.setattr(cls, read, property(found))
