@@ -57,7 +57,7 @@ sanitize: build/checked/.built
 		tests/unit/multiparty/test_fuzzed_messages.py tests/unit/multiparty/test_hostile_messages.py \
 		tests/unit/events/test_records.py tests/unit/pan/test_kernel.py tests/faults/test_malformed_arrow.py \
 		tests/unit/summaries/test_checked_batches.py tests/unit/releases/test_release_order.py \
-		tests/unit/releases/test_plain_rows.py \
+		tests/unit/releases/test_plain_rows.py tests/unit/events/test_text_items.py \
 		tests/unit/continual/test_people_over_time.py
 
 # A minute of mutated input for every decoder: those of the kernels by libFuzzer, which comes with Clang, those of all

@@ -109,7 +109,8 @@ inline bool mark_bits(const char* p, size_t words, CellMarks marks, MarkBits* ou
 // The delimiters and newlines of a text that are between cells: a bit for each of its bytes.
 //
 // They are found without going from cell to cell where a text is regular: a quote opens a cell at its start or is one of
-// two in a row, nothing comes after the quote that closes a cell, and carriage returns end lines.
+// two in a row, nothing comes after the quote that closes a cell, and carriage returns end lines. (With white space for a
+// quote no text is: a line may be blank before it is quoted.)
 struct CellEnds {
   std::shared_ptr<char> memory;
   size_t last = 0;       // after the last record that ends
@@ -132,7 +133,7 @@ inline CellEnds cell_ends(std::string_view text, CellMarks marks, PageMemory& ho
 #endif
   MarkBits found[kWords];
   char rest[64] = {};
-  uint64_t bad = 0, returns = 0, doubled = 0;
+  uint64_t bad = is_space(marks.quote), returns = 0, doubled = 0;
   uint64_t inside_before = 0;                                    // all bits of it
   uint64_t may_open = 1, closed_before = 0, return_before = 0;  // the bit before the first
   for (size_t at = 0; at < text.size(); at += 64) {
@@ -179,8 +180,6 @@ inline CellEnds cell_ends(std::string_view text, CellMarks marks, PageMemory& ho
 namespace text_items {
 
 inline constexpr uint32_t kLongestItem = 4096;
-
-inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 inline void set_texts(Column& column, const char* bytes, const int32_t* offsets, int64_t count, int32_t gap) {
   column.kind = KeyKind::string;

@@ -130,11 +130,13 @@ inline size_t newlines(std::string_view text) {
   return count + static_cast<size_t>(std::count(at, end, '\n'));
 }
 
+inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
 // Where a blank record (white space alone) ends, or `at` if it is not blank.
 inline const char* after_blank(const char* at, const char* end) {
   for (const char* c = at; c != end; ++c) {
     if (*c == '\n') return c + 1;
-    if (*c != ' ' && (*c < '\t' || *c > '\r')) return at;
+    if (!is_space(*c)) return at;
   }
   return end;
 }

@@ -104,8 +104,9 @@ class Rows:
         return Rows(kinds, self.ends[:record], [column[:count] for column in self.columns])
 
     def troubles(self) -> dict[int, int]:
-        """How many records are bad, by their kind. NOT PRIVATE."""
-        return {kind: count for kind, count in enumerate(np.bincount(self.kinds).tolist()) if kind > BLANK and count}
+        """How many records are bad, by their kind: that of the first of them first. NOT PRIVATE."""
+        found = {kind: count for kind, count in enumerate(np.bincount(self.kinds).tolist()) if kind > BLANK and count}
+        return dict(sorted(found.items(), key=lambda each: int(np.argmax(self.kinds == each[0]))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,15 @@ def test_well_written_texts_are_made_by_native_code(tmp_path: Path) -> None:
         assert _same(path) == 1, name
 
 
+@pytest.mark.parametrize("quote", [" ", "\t", "\x0b"])
+def test_a_line_of_white_space_is_blank_also_where_that_quotes(tmp_path: Path, quote: str) -> None:
+    path = tmp_path / "blank.csv"
+    path.write_text(f"item,n\n{quote}\n{quote},1\na,2\n")
+    _in_all_ways(path, column="item", dialect=Dialect(quote=quote))
+    path.write_text(f"item,n\n{quote}a{quote},1\n{quote}b,c{quote},2\n\n")
+    assert _read(path, True, column="item", dialect=Dialect(quote=quote))[0][0] == [b"a", b"b,c"]
+
+
 def test_columns_of_web_logs(tmp_path: Path) -> None:
     line = '10.0.0.{} - - [10/Oct/2000:13:55:36 -0700] "GET /{} HTTP/1.1" 200 {} "-" "agent {}"'
     lines = [line.format(i % 7, i % 11, i, i % 3) for i in range(500)]
@@ -173,6 +182,16 @@ def test_a_line_of_a_bad_row_is_counted_over_all_blocks(tmp_path: Path, monkeypa
     assert (bad, many > 3) == (1, True)
     assert str(first).startswith("line 164:")
     _in_all_ways(path, column="item")
+
+
+def test_the_first_of_bad_rows_is_that_of_the_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_bytes(b'item,n\na,1\n\xff,2\nb,3\n"c"\rd,4\nno other cell')
+    for made in (False, True):
+        (_, bad, first, _), _ = _read(path, made, column="item", bad_rows="skip")
+        assert (bad, str(first)[:7]) == (3, "line 3:")
+        (_, _, _, error), _ = _read(path, made, column="item")
+        assert str(error).endswith("(line 3)")
 
 
 def test_another_kind_of_items_than_in_the_file_before_is_refused(tmp_path: Path) -> None:
