@@ -20,8 +20,10 @@ class NumbersView : public nb::object {
 // So many numbers of a format of Python's `struct`, yet to be written, and where.
 template <class T>
 NumbersView unwritten_numbers(size_t size, const char* format, T*& data) {
-  const nb::object bytes = nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size * sizeof(T))));
-  if (!bytes.is_valid()) nb::raise_python_error();
+  // Grown from nothing: where memory is lacking, CPython destroys a bytearray of that size before it has set all of it.
+  const nb::object bytes = nb::steal(PyByteArray_FromStringAndSize(nullptr, 0));
+  if (!bytes.is_valid() || PyByteArray_Resize(bytes.ptr(), static_cast<Py_ssize_t>(size * sizeof(T))) < 0)
+    nb::raise_python_error();
   data = reinterpret_cast<T*>(PyByteArray_AS_STRING(bytes.ptr()));
   const nb::object view = nb::steal(PyMemoryView_FromObject(bytes.ptr()));
   if (!view.is_valid()) nb::raise_python_error();

@@ -292,3 +292,24 @@ def test_threads_share_one_seeded_stream_without_loss():
 def test_repr_says_what_it_is():
     assert "tests and audits only" in repr(seeded_source(1))
     assert "system" in repr(system_source())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on memory are those of Linux")
+def test_more_draws_than_memory_are_refused_without_a_word():
+    program = """
+import resource
+from discreet.noise import seeded_source
+
+resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
+source = seeded_source(1)
+for _ in range(10):
+    views = [memoryview(bytearray(8)) for _ in range(100)]  # whose memory is used again
+    del views
+    try:
+        source.discrete_laplace(1, 2**32)
+    except MemoryError:
+        continue
+    raise SystemExit("so much memory is not there")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
