@@ -114,7 +114,7 @@ inline bool mark_bits(const char* p, size_t words, CellMarks marks, MarkBits* ou
 struct CellEnds {
   std::shared_ptr<char> memory;
   size_t last = 0;       // after the last record that ends
-  bool regular = true;
+  bool regular = false;  // and known
   bool open = false;     // it ends inside of quotes
   bool returns = false;  // there are carriage returns outside of them
   bool doubled = false;  // two quotes in a row stand for one

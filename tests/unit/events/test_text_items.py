@@ -230,6 +230,15 @@ def test_memory_of_a_block_is_used_again_when_nobody_holds_it() -> None:
         third.cut(100, True, ord(","), 0)
 
 
+def test_cells_of_a_block_that_was_cut_into_lines() -> None:
+    block = _native.TextBlock(100)
+    block.room()[:8] = b"a,1\nb,2\n"
+    block.cut(8, True, 0, 0)
+    items = block.delimited_items(ord(","), [0, -1], ord('"'), False)
+    assert items is not None
+    assert items[0].to_list() == [b"a", b"b"]
+
+
 AFTER_READING = """
 import sys
 from discreet.engines.ahead import in_order, read_ahead
