@@ -144,7 +144,7 @@ class Release:
         self.error_model = error_model
         self.threshold = threshold
         self.offset = offset
-        self._shards = None if shards is None else _native.numbers_at(shards, order)
+        self._shards = None if shards is None else _numbers_at(shards, order)
         self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
         self.total = total
         self.total_noise = total_noise
@@ -313,7 +313,7 @@ class Release:
             stated = self._stated
             part._stated = _Stated(stated.confidence, stated.lower[rows], stated.upper[rows])
         if self._shards is not None:
-            part._shards = self._shards[rows] if isinstance(rows, slice) else _native.numbers_at(self._shards, rows)
+            part._shards = self._shards[rows] if isinstance(rows, slice) else _numbers_at(self._shards, rows)
         if self.steps is not None:
             part.steps = self.steps[rows]
             part.steps.setflags(write=False)
@@ -724,6 +724,11 @@ def _items_read(read: dict[str, Any], rows: list[dict[str, Any]]) -> list[Any]:
 def _integers(numbers: npt.ArrayLike | memoryview) -> memoryview:
     """Whole numbers in plain memory."""
     return numbers if isinstance(numbers, memoryview) else np.array(numbers, np.int64).data
+
+
+def _numbers_at(numbers: Any, places: Any) -> array[int]:
+    """The numbers at these places in an array that, other than a view of memory, is copied and pickled."""
+    return array("q", bytes(_native.numbers_at(numbers, places)))
 
 
 def _as_tuple(group: Any) -> tuple[Any, ...]:

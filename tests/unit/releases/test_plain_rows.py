@@ -107,6 +107,18 @@ def test_copies_and_pickles_say_the_same(kind):
         same(again, other)
 
 
+@pytest.mark.parametrize("k", [0, 2, 5])
+def test_releases_in_shards_are_copied_and_pickled(k):
+    sketch = dc.ShardedMisraGries(8, 2, seed=5)
+    sketch.update([f"text {i % 5}" for i in range(5000)])
+    one = dc.release(sketch, dc.Budget(1.0, 1e-6), source=seeded_source(1)).head(k)
+    assert len(one) == k
+    for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one), copy.copy(one)):
+        same(again, one)
+        assert again.shards.tolist() == one.shards.tolist()
+        same(again.with_items(one.item_column), one)
+
+
 def test_counters_of_a_summary_are_pickled():
     sketch = dc.MisraGries(4, seed=1)
     sketch.update(["a", "b", "a"])
