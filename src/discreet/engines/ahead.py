@@ -6,6 +6,7 @@ they happened, and whoever counts sees the rows as one thread would have read th
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections import deque
@@ -67,25 +68,29 @@ def in_order(tasks: Iterable[Callable[[], T]], helpers: int | None = None) -> Ge
     """
     many = min(available_cores(), _MOST) - 1 if helpers is None else helpers
     work = _Work(iter(tasks), many + _WAITING)
-    threads: list[threading.Thread] = []
     try:
-        for _ in range(many):
-            thread = threading.Thread(target=work.help, name="read ahead", daemon=True)
-            thread.start()
-            threads.append(thread)
+        work.start(many)
         while (done := work.next()) is not None:
             if done.error is not None:
                 raise done.error
             yield done.result.pop()  # nothing here holds it while it is counted
     finally:
-        work.stop()
-        for thread in threads:
-            thread.join(_PATIENCE)
+        work.end()
 
 
 def _already(batch: T) -> Callable[[], T]:
     held = [batch]
     return held.pop
+
+
+_unended: set[_Work[Any]] = set()
+
+
+@atexit.register
+def _end_all() -> None:
+    """End what an interrupt left, whose frames are held: no thread in native code may meet the end of Python."""
+    for work in list(_unended):
+        work.end()
 
 
 class _Slot(Generic[T]):
@@ -103,6 +108,7 @@ class _Work(Generic[T]):
     def __init__(self, tasks: Iterator[Callable[[], T]], room: int) -> None:
         self._tasks, self._room = tasks, room
         self._changed = threading.Condition()
+        self._threads: list[threading.Thread] = []
         self._slots: deque[_Slot[T]] = deque()
         self._asking = False  # a thread is in the iterator, where one at a time may be
         self._over = False  # there is nothing more to ask for
@@ -130,10 +136,22 @@ class _Work(Generic[T]):
                 self._asking = True
             self._do_one()
 
-    def stop(self) -> None:
+    def start(self, helpers: int) -> None:
+        """So many threads begin to help."""
+        _unended.add(self)
+        for _ in range(helpers):
+            self._threads.append(threading.Thread(target=self.help, name="read ahead", daemon=True))
+            self._threads[-1].start()
+
+    def end(self) -> None:
+        """The threads stop after what they are doing, and are waited for a little."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(_PATIENCE)
+        _unended.discard(self)
 
     @property
     def _first_is_done(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -164,3 +166,28 @@ def test_an_error_of_a_task_comes_in_its_place(helpers):
         next(results)
     assert next(results, None) is None
     assert not readers()
+
+
+def test_threads_in_native_code_are_over_before_python_is():
+    """A generator that nobody closes, as after an interrupt: its frames are held until the very end."""
+    script = """
+import sys, time
+import numpy as np
+import discreet as dc
+from discreet.engines.ahead import in_order
+
+summary, column = dc.MisraGries(16), np.arange(50_000)
+
+
+def busy(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        summary.checked(column)
+
+
+results = in_order(((lambda n=n: busy(n / 10)) for n in range(8)), helpers=4)
+next(results)
+sys.exit(3)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (3, "")
