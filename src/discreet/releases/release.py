@@ -80,12 +80,10 @@ class Release:
     with bars.
 
     Attributes:
-        counts: The noisy counts, int64, read-only.
         guarantee: What the release promises.
         threshold: The mechanism's cut. For the offset release an item is published iff count - offset >= threshold.
         offset: The noisy offset that the offset release publishes; None for the others, and where every shard has its
             own (see `offsets`).
-        shards: For a release in shards: which one each item belongs to, int32, read-only. Otherwise None.
         shard_offsets: For a release in shards: the noisy offset of each. Otherwise None.
         total: The noisy length of the stream, when a share of the budget was spent on it; otherwise None.
         steps: Where items have noise of different sizes: how much of each item's count one unit of the noise is,
@@ -169,14 +167,14 @@ class Release:
 
     @property
     def counts(self) -> Counts:
-        """The noisy counts."""
+        """The noisy counts, int64, read-only."""
         counts = np.asarray(self._rows.counts)
         counts.setflags(write=False)
         return counts
 
     @property
     def shards(self) -> npt.NDArray[np.int32] | None:
-        """The shard of each item."""
+        """For a release in shards: which one each item belongs to, int32, read-only. Otherwise None."""
         if self._shards is None:
             return None
         shards = np.asarray(self._shards).astype(np.int32)
