@@ -23,7 +23,7 @@ void look_at(const discreet::MadeColumn& made, bool text) {
   for (int64_t i = 0; i < rows.length; ++i) {
     const auto item =
         rows.dictionary ? bytes_at(*rows.dictionary, static_cast<int64_t>(integer_at(rows, i))) : bytes_at(rows, i);
-    if (item.size() > discreet::ParquetItems::kLongestItem || (text && !discreet::is_utf8(item))) std::abort();
+    if (item.size() > discreet::kLongestItem || (text && !discreet::is_utf8(item))) std::abort();
   }
 }
 

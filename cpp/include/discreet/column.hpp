@@ -70,6 +70,9 @@ struct Column {
   KeyKind key_kind() const { return dictionary ? dictionary->kind : kind; }
 };
 
+// The most bytes of an item in a column that native code makes.
+inline constexpr uint32_t kLongestItem = 4096;
+
 // A column that native code has read and checked, and how many rows there were beside its items: nulls, and rows that cannot
 // be items.
 struct MadeColumn {

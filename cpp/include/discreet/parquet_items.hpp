@@ -32,7 +32,6 @@ class RandomAccess {
 
 class ParquetItems {
  public:
-  static constexpr uint32_t kLongestItem = 4096;
   // Larger ones are left to a reader that goes through them in pieces.
   static constexpr int64_t kLargestPage = 1 << 25, kMostRows = 1 << 23;
 

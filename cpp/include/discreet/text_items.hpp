@@ -179,8 +179,6 @@ inline CellEnds cell_ends(std::string_view text, CellMarks marks, PageMemory& ho
 
 namespace text_items {
 
-inline constexpr uint32_t kLongestItem = 4096;
-
 inline void set_texts(Column& column, const char* bytes, const int32_t* offsets, int64_t count, int32_t gap) {
   column.kind = KeyKind::string;
   column.layout = Layout::offsets32;
