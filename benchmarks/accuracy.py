@@ -25,24 +25,21 @@ import numpy as np
 
 import discreet as dc
 from discreet.central import (
-    ChanMisraGries,
     MergedRelease,
     OffsetRelease,
-    PrivateMisraGries,
-    PrivateSpaceSaving,
     ReducedMisraGries,
     StabilityHistogram,
     SummedRelease,
-    TextbookMisraGries,
     UserRelease,
     merge_releases,
 )
 from discreet.central._sparse_histogram import gshm_calibration
-from discreet.central.private_misra_gries import pmg_paper_threshold
 from discreet.central.stability import stability_threshold
 from discreet.noise import seeded_source
 from discreet.privacy.calibration.correlated import correlated_calibration
 from discreet.privacy.calibration.offset import offset_threshold
+from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
+from discreet.published.private_misra_gries import pmg_paper_threshold
 from discreet.releases.release import Release
 
 DOMAIN = 1_000_000

@@ -9,10 +9,10 @@ import numpy as np
 from shared import Figure, settings
 
 from discreet.central._sparse_histogram import gshm_calibration
-from discreet.central.private_misra_gries import pmg_paper_threshold
 from discreet.central.stability import stability_threshold
 from discreet.privacy.calibration.correlated import correlated_calibration
 from discreet.privacy.calibration.offset import offset_threshold
+from discreet.published.private_misra_gries import pmg_paper_threshold
 
 chosen = settings(__doc__)
 figure = Figure("lt_cuts", "[LT] the count that an item needs", chosen, columns=2)

@@ -8,8 +8,9 @@ import numpy as np
 from shared import Figure, settings, zipf
 
 import discreet as dc
-from discreet.central import ChanMisraGries, OffsetRelease, PrivateMisraGries, StabilityHistogram
+from discreet.central import OffsetRelease, StabilityHistogram
 from discreet.noise import seeded_source
+from discreet.published import ChanMisraGries, PrivateMisraGries
 
 chosen = settings(__doc__)
 runs, length = chosen.choose(20, 5), chosen.choose(10**7, 10**6)

@@ -11,7 +11,7 @@ from shared import Figure, settings
 
 import discreet as dc
 from discreet.noise import seeded_source
-from discreet.pan import InnerProductCounter
+from discreet.published import InnerProductCounter
 
 chosen = settings(__doc__)
 m, n, runs = 10, 400, chosen.choose(400, 60)

@@ -15,14 +15,9 @@ import numpy as np
 from shared import Counts, Figure, Panel
 
 import discreet as dc
-from discreet.central import (
-    CountMinHeavyHitters,
-    CountSketchHeavyHitters,
-    OffsetRelease,
-    PrivateMisraGries,
-    PrivateSpaceSaving,
-)
+from discreet.central import CountMinHeavyHitters, CountSketchHeavyHitters, OffsetRelease
 from discreet.noise import seeded_source
+from discreet.published import PrivateMisraGries, PrivateSpaceSaving
 
 DELTA = 0.001
 METHODS = ("SpaceSaving", "MisraGries", "CountMin", "CountSketch", "ours")

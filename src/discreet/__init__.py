@@ -12,7 +12,7 @@ from discreet._version import __version__
 
 TYPE_CHECKING = False  # as typing's; loading typing takes longer than all that is needed here
 if TYPE_CHECKING:
-    from discreet import audit, central, continual, engines, multiparty, pan, privacy
+    from discreet import audit, central, continual, engines, multiparty, pan, privacy, published
     from discreet.api import (
         PeoplePlan,
         Plan,
@@ -92,7 +92,8 @@ _WHERE = {
         ],
         "errors",
     ),
-    **dict.fromkeys(["audit", "central", "continual", "engines", "multiparty", "pan", "privacy"]),  # packages
+    # packages
+    **dict.fromkeys(["audit", "central", "continual", "engines", "multiparty", "pan", "privacy", "published"]),
 }
 
 __all__ = [
@@ -143,6 +144,7 @@ __all__ = [
     "plan_people",
     "plan_questions",
     "privacy",
+    "published",
     "quantiles",
     "release",
     "top_k",

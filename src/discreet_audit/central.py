@@ -7,20 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.central import (
-    ChanMisraGries,
     CountMinHeavyHitters,
     CountSketchHeavyHitters,
     MergedRelease,
     OffsetRelease,
-    PrivateMisraGries,
-    PrivateSpaceSaving,
     ReducedMisraGries,
     StabilityHistogram,
     SummedRelease,
-    TextbookMisraGries,
     UserRelease,
 )
 from discreet.privacy import Budget, User
+from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
 from discreet_audit.counters import CounterAudit
 from discreet_audit.entries import EntriesAudit
 from discreet_audit.linear import LinearAudit

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central import MergedRelease, OffsetRelease, PrivateSpaceSaving, TextbookMisraGries, UserRelease
-from discreet.central.private_space_saving import space_saving_paper_margin
+from discreet.central import MergedRelease, OffsetRelease, UserRelease
 from discreet.continual import one_shot
 from discreet.continual.seam import Tree
-from discreet.multiparty import MergedMisraGries, Separation, Stream
+from discreet.multiparty import Separation, Stream
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
 from discreet.privacy import Budget, User
+from discreet.published import MergedMisraGries, PrivateSpaceSaving, TextbookMisraGries
+from discreet.published.private_space_saving import space_saving_paper_margin
 from discreet_audit import literal_pan, literal_sketches
 from discreet_audit.continual_laws import above_threshold_losses, event_shift, sparse_rho, stop_is_beaten
 from discreet_audit.laws import NoiseLaw

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central import Mechanism, PrivateSpaceSaving, StabilityHistogram
+from discreet.central import Mechanism, StabilityHistogram
+from discreet.published import PrivateSpaceSaving
 from discreet.releases.release import Release
 from discreet.summaries import MisraGries
 from discreet_audit import structure as st

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.central import ChanMisraGries, ReducedMisraGries, SummedRelease
+from discreet.central import ReducedMisraGries, SummedRelease
+from discreet.published import ChanMisraGries
 from discreet.summaries import MisraGries
 from discreet_audit import structure as st
 from discreet_audit.counters import CounterAudit

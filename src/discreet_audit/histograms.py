@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from discreet.central import Mechanism, TrackedOracle
+from discreet.central import Mechanism
 from discreet.noise import system_source
 from discreet.privacy import User
 from discreet.privacy.calibration.zcdp import zcdp_epsilon
+from discreet.published import TrackedOracle
 from discreet.releases.release import Release
 from discreet_audit.exact import Published, published
 from discreet_audit.findings import Finding

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from discreet.noise import RandomSource
-from discreet.pan import InnerProductCounter
 from discreet.pan.responses import ONE, Response
 from discreet.privacy import Budget
+from discreet.published import InnerProductCounter
 from discreet_audit.exact import law_of, worst_pair
 from discreet_audit.findings import Finding
 from discreet_audit.registry import Effort, Twin, row

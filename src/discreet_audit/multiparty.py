@@ -10,19 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.multiparty import (
-    HadamardResponse,
-    IndependentSketches,
-    LocalHashing,
-    LocalSketch,
-    MergedMisraGries,
-    MergedSketch,
-    Protocol,
-    Separation,
-)
+from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Protocol, Separation
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget
+from discreet.published import MergedMisraGries, MergedSketch
 from discreet_audit import multiparty_laws as laws
 from discreet_audit.findings import Finding
 from discreet_audit.registry import Effort, Twin, row

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.multiparty import MergedMisraGriesStream
 from discreet.multiparty.seam import Packet
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
+from discreet.published import MergedMisraGriesStream
 from discreet_audit.exact import OutputLaw, law_of, ratio_loss, worst_pair
 from discreet_audit.findings import Finding
 from discreet_audit.multiparty import OnlyThere

@@ -25,8 +25,6 @@ from discreet.multiparty import (
     HierarchicalStream,
     Hierarchy,
     IndependentSketches,
-    MergedMisraGriesStream,
-    MergedSketch,
     Stream,
     Strings,
 )
@@ -35,6 +33,7 @@ from discreet.multiparty.messages import pack_parts, unpack_parts
 from discreet.multiparty.seam import BlockStream, Packet, StreamParty
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy import Budget
+from discreet.published import MergedMisraGriesStream, MergedSketch
 from discreet_audit.exact import OutputLaw, ratio_loss, worst_pair
 from discreet_audit.findings import Finding
 from discreet_audit.multiparty import Speak, an_item_replaced, speaking

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central import OracleHeavyHitters, TrackedOracle
 from discreet.privacy import Budget
+from discreet.published import OracleHeavyHitters, TrackedOracle
 from discreet_audit.exact import neighbouring_streams
 from discreet_audit.findings import Finding
 from discreet_audit.histograms import CountOf, HistogramAudit, claim, items_of, several, shown_by

@@ -23,11 +23,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
-from discreet.central import Mechanism, OffsetRelease, PrivateSpaceSaving, StabilityHistogram
+from discreet.central import Mechanism, OffsetRelease, StabilityHistogram
 from discreet.noise import RandomSource, fresh_source, system_source
 from discreet.noise.places import noisy_places
 from discreet.pan.responses import ONE, Response, response_weights, square_threshold
 from discreet.privacy import Budget, Unit
+from discreet.published import PrivateSpaceSaving
 from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary, UserMisraGries
 from discreet_audit.findings import Finding
 from discreet_audit.registry import Effort, Twin, cases, row

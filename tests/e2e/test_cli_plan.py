@@ -15,6 +15,8 @@ def test_a_plan_for_a_length(discreet):
     plan = json.loads(discreet(*arguments, "--format", "json").stdout)
     assert plan == dc.plan(1_000_000, dc.Budget(1.0, 1e-9), capacity=4096).to_dict()
     assert {row["mechanism"]: row["threshold"] for row in plan["mechanisms"]}["offset"] == 25
+    compared = json.loads(discreet(*arguments, "--published", "--format", "json").stdout)
+    assert {row["mechanism"]: row["threshold"] for row in compared["mechanisms"]}["pmg"] == 25
 
 
 def test_a_plan_for_files_counts_their_rows(discreet, tmp_path):
@@ -40,6 +42,7 @@ def test_a_budget_that_nothing_takes_is_explained(discreet):
         ["--epsilon", "1"],
         ["--length", "10"],
         ["--length", "10", "x.txt", "--epsilon", "1"],
+        ["--published", "--questions", "--epsilon", "1"],
         ["--length", "-1", "--epsilon", "1", "--delta", "1e-9"],
         ["--length", "10", "--epsilon", "1", "--delta", "1e-9", "--max-items-per-user", "0"],
     ],

@@ -13,21 +13,18 @@ from tests.reference.sabotage import cut_one_lower, half_the_noise, sabotaged
 
 import discreet as dc
 from discreet.central import (
-    ChanMisraGries,
     MergedRelease,
     OffsetRelease,
-    PrivateMisraGries,
-    PrivateSpaceSaving,
     ReducedMisraGries,
     StabilityHistogram,
     SummedRelease,
-    TextbookMisraGries,
     UserRelease,
 )
-from discreet.central.private_space_saving import space_saving_delta, space_saving_noisy_delta
 from discreet.privacy.calibration.correlated import correlated_calibration
 from discreet.privacy.calibration.offset import offset_delta
 from discreet.privacy.calibration.zcdp import zcdp_delta
+from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
+from discreet.published.private_space_saving import space_saving_delta, space_saving_noisy_delta
 from discreet_audit.exact import (
     OutputLaw,
     divergence,

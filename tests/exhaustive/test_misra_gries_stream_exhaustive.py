@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.multiparty import MergedMisraGriesStream
+from discreet.published import MergedMisraGriesStream
 from discreet.summaries import MisraGries
 from discreet_audit.multiparty_counter_streams import CounterStreamAudit, block_message_loss
 from discreet_audit.multiparty_transcripts import stream_loss

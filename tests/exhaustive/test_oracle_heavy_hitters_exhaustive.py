@@ -12,7 +12,7 @@ from tests.reference.oracles import HashedRows, ListedCounts
 from tests.reference.sabotage import half_the_noise, sabotaged
 
 import discreet as dc
-from discreet.central import OracleHeavyHitters, TrackedOracle
+from discreet.published import OracleHeavyHitters, TrackedOracle
 from discreet_audit.exact import neighbouring_streams, worst_divergence
 
 ITEMS = range(4)

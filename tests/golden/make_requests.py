@@ -59,7 +59,10 @@ def protocols():
     most = {"IndependentSketches": 2**24, "Separation": 2**24, "MergedMisraGries": 2**40}  # the defaults of that time
     kinds = ("IndependentSketches", "Separation", "HadamardResponse", "LocalHashing", "MergedMisraGries")
     limits = [{"max_items": most[kind]} if kind in most else {} for kind in kinds]
-    return [getattr(dc.multiparty, kind)("golden", PURE, 4, **limit) for kind, limit in zip(kinds, limits, strict=True)]
+    homes = [dc.published if kind.startswith("Merged") else dc.multiparty for kind in kinds]
+    return [
+        getattr(home, kind)("golden", PURE, 4, **limit) for home, kind, limit in zip(homes, kinds, limits, strict=True)
+    ]
 
 
 def _pay_for_all(path):

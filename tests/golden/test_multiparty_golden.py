@@ -16,12 +16,11 @@ from discreet.multiparty import (
     IndependentSketches,
     LocalHashing,
     LocalSketch,
-    MergedMisraGries,
-    MergedSketch,
     Separation,
     protocol_from_dict,
 )
 from discreet.noise import seeded_source
+from discreet.published import MergedMisraGries, MergedSketch
 
 HERE = Path(__file__).parent / "multiparty"
 ROUND, BUDGET = "golden", Budget(2.0)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from discreet import Budget
-from discreet.multiparty import HierarchicalStream, MergedMisraGriesStream, Stream, protocol_from_dict
+from discreet.multiparty import HierarchicalStream, Stream, protocol_from_dict
 from discreet.noise import seeded_source
+from discreet.published import MergedMisraGriesStream
 
 HERE = Path(__file__).parent / "multiparty"
 ITEMS = [0, 1, None, 3, 0, 0, 2] * 4

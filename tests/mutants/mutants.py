@@ -211,7 +211,7 @@ PAN = in_package(
     ("intervals.py", "noise may fail with all of beta", "candidates = [(noise.bound(beta * float(w)),",
      "candidates = [(noise.bound(beta),", ("tests/unit/pan/test_intervals.py",)),
     ("inner_product.py", "vectors are not wiped", "            rows[...] = 0\n", "            pass\n",
-     ("tests/unit/pan/test_inner_product.py",)),
+     ("tests/unit/published/test_inner_product.py",)),
 )  # fmt: skip
 
 MULTIPARTY = in_package(
@@ -409,7 +409,7 @@ BREAKS = [
     audit_notices("src/discreet/multiparty/separation.py", "a message's width follows the true number of light items",
            "width = self.width(min(max(n - int(noisy.sum()), 0), n))",
            "width = self.width(n - int(_counts_of(heavy, found, counts).sum()))", "separation"),
-    audit_notices("src/discreet/multiparty/merged_misra_gries.py", "a message's counts are raised where the sketch is full",
+    audit_notices("src/discreet/published/merged_misra_gries.py", "a message's counts are raised where the sketch is full",
            "return write_counters(sent, self.cut)",
            "return write_counters((sent[0], sent[1] + (len(sketch.not_private_counts()) == self.capacity)), self.cut)",
            "mergedmisragries"),

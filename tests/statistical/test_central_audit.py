@@ -9,16 +9,9 @@ from tests.reference.sabotage import cut_one_lower, half_the_noise, sabotaged
 from tests.reference.sampled import divergence_lower_bound
 
 import discreet as dc
-from discreet.central import (
-    ChanMisraGries,
-    MergedRelease,
-    OffsetRelease,
-    PrivateMisraGries,
-    PrivateSpaceSaving,
-    ReducedMisraGries,
-    StabilityHistogram,
-)
+from discreet.central import MergedRelease, OffsetRelease, ReducedMisraGries, StabilityHistogram
 from discreet.noise import seeded_source
+from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving
 from discreet_audit.exact import published
 from discreet_audit.literal import length_of_the_data
 from discreet_audit.statistical import clopper_pearson

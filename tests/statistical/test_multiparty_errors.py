@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.multiparty import (
-    HadamardResponse,
-    IndependentSketches,
-    LocalHashing,
-    LocalSketch,
-    MergedSketch,
-    Separation,
-)
+from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Separation
 from discreet.noise import seeded_source
+from discreet.published import MergedSketch
 
 
 def squared_error(protocol, items, size):

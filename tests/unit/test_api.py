@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet import central
+from discreet import central, published
 from discreet.api import MECHANISMS
 from discreet.api.choosing import published_from
 from discreet.central import Mechanism, OffsetRelease
@@ -117,8 +117,8 @@ def streams():
         (merged, dc.Event(), central.MergedRelease),
         (merged, dc.User(2), central.MergedRelease),
         (users, dc.User(3), central.UserRelease),
-        (saving, dc.Event(), central.PrivateSpaceSaving),
-        (saving, dc.User(2), central.PrivateSpaceSaving),
+        (saving, dc.Event(), published.PrivateSpaceSaving),
+        (saving, dc.User(2), published.PrivateSpaceSaving),
         (streams, dc.Event(), central.SummedRelease),
         (count_min, dc.Event(), central.CountMinHeavyHitters),
         (count_sketch, dc.User(2), central.CountSketchHeavyHitters),
@@ -807,7 +807,7 @@ def test_memory_is_a_number_of_counters():
     assert plan.capacity == 2**18
     assert "256MB" in plan.capacity_because
     assert plan.row("offset").memory_bytes < 256e6 / 3
-    assert plan.row("space_saving").capacity in (2**17, 2**18)
+    assert dc.plan(10**9, BUDGET, memory="256MB", published=True).row("space_saving").capacity in (2**17, 2**18)
     assert plan.row("count_min").capacity == dc.plan(10**9, BUDGET).row("count_min").capacity  # its cells cost noise
     assert dc.plan(10**9, BUDGET, memory="2GB").capacity > plan.capacity
     top = dc.top_k(["a"] * 500, 5, BUDGET, memory="256MB", source=seeded_source(1))
@@ -851,6 +851,13 @@ def test_plan_formats():
     assert plan.to_arrow().num_rows == len(plan)
     assert "offset" in str(plan)
     assert "published from" in str(plan)
+
+
+def test_the_papers_own_mechanisms_are_planned_when_asked_for():
+    usual, all_of_them = dc.plan(10**6, BUDGET), dc.plan(10**6, BUDGET, published=True)
+    own = {"pmg", "textbook", "chan", "space_saving"}
+    assert {row.mechanism for row in all_of_them.rows} - {row.mechanism for row in usual.rows} == own
+    assert [row for row in all_of_them.rows if row.mechanism not in own] == list(usual.rows)
 
 
 def test_plan_says_what_does_not_apply():

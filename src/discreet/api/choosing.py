@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet import central
+from discreet import central, published
 from discreet.central import Mechanism
 from discreet.central.prepared import Prepared, split_off_total
 from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
@@ -31,29 +31,34 @@ from discreet.summaries import (
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["MECHANISMS", "choose", "empty_summary", "make", "prepare", "published_from", "sketch_shape"]
+__all__ = ["MECHANISMS", "PUBLISHED", "choose", "empty_summary", "make", "prepare", "published_from", "sketch_shape"]
+
+PUBLISHED = {
+    "pmg": "PrivateMisraGries",
+    "textbook": "TextbookMisraGries",
+    "chan": "ChanMisraGries",
+    "space_saving": "PrivateSpaceSaving",
+}
+"""Of the names, those that stand for a mechanism of `discreet.published`."""
 
 _CLASSES = {
     "offset": "OffsetRelease",
-    "pmg": "PrivateMisraGries",
-    "textbook": "TextbookMisraGries",
     "reduced": "ReducedMisraGries",
-    "chan": "ChanMisraGries",
     "merged": "MergedRelease",
     "summed": "SummedRelease",
     "user": "UserRelease",
-    "space_saving": "PrivateSpaceSaving",
     "stability": "StabilityHistogram",
     "count_min": "CountMinHeavyHitters",
     "count_sketch": "CountSketchHeavyHitters",
+    **PUBLISHED,
 }
 
 
 class _Mechanisms(Mapping[str, type[Mechanism]]):
-    """Classes of `discreet.central`, each loaded when it is asked for."""
+    """Classes of `discreet.central` and `discreet.published`, each loaded when it is asked for."""
 
     def __getitem__(self, name: str) -> type[Mechanism]:
-        mechanism: type[Mechanism] = getattr(central, _CLASSES[name])
+        mechanism: type[Mechanism] = getattr(published if name in PUBLISHED else central, _CLASSES[name])
         return mechanism
 
     def __iter__(self) -> Iterator[str]:
@@ -199,7 +204,7 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
             "them together adds no noise"
         )
     if isinstance(summary, SpaceSaving):
-        return central.PrivateSpaceSaving, (
+        return published.PrivateSpaceSaving, (
             "it is the one for SpaceSaving; unless stream_length is given, the length of the stream is private and a "
             "share of epsilon is spent on it"
         )
@@ -211,7 +216,7 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
         return central.CountSketchHeavyHitters, (
             "it is the one for CountSketch; unless stream_length is given, a share of epsilon is spent on the length"
         )
-    if isinstance(summary, central.TrackedOracle):
+    if isinstance(summary, published.TrackedOracle):
         raise IncompatibleSummaryError("an oracle that was brought is released by its OracleHeavyHitters")
     raise IncompatibleSummaryError(f"there is no release for {type(summary).__name__}")
 

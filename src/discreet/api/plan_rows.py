@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.api.choosing import MECHANISMS, make, sketch_shape
+from discreet.api.choosing import MECHANISMS, PUBLISHED, make, sketch_shape
 from discreet.central import Mechanism, OffsetRelease, StabilityHistogram
 from discreet.central.sizing import choose_capacity, frequency_published, summary_errors
 from discreet.errors import ParameterError
@@ -172,6 +172,7 @@ def plan(
     unit: Unit | None = None,
     confidence: float = 0.95,
     memory: str | None = None,
+    published: bool = False,
 ) -> Plan:
     """What each mechanism would publish and how well, from public numbers: no data is read, nothing is spent.
 
@@ -184,6 +185,7 @@ def plan(
         confidence: The probability with which errors and `published_from` hold.
         memory: In place of `capacity`, for mechanisms whose noise does not grow with the counters: as many as a size
             such as "256MB" has room for.
+        published: Also the papers' own mechanisms and their baselines (`discreet.published`), to compare with.
     """
     if capacity is not None and memory is not None:
         raise ParameterError("capacity is the number of counters, and memory decides it: give one of them")
@@ -202,6 +204,8 @@ def plan(
 
     rows, refused = [], {}
     for name, kind in MECHANISMS.items():
+        if name in PUBLISHED and not published:
+            continue
         size, _ = counters(kind)
         try:
             rows.append(_row(name, _planned(kind, budget, unit, size, length), length, size, confidence))

@@ -11,50 +11,37 @@ from discreet._names import on_first_use
 
 if TYPE_CHECKING:
     from discreet.central._base import Mechanism
-    from discreet.central.chan_misra_gries import ChanMisraGries
     from discreet.central.chosen_distinct import ChosenDistinctRelease
     from discreet.central.count_release import CountRelease
     from discreet.central.distinct_release import DistinctRelease
     from discreet.central.merged_release import MergedRelease
     from discreet.central.offset_release import OffsetRelease
-    from discreet.central.oracle_heavy_hitters import OracleHeavyHitters
-    from discreet.central.private_misra_gries import PrivateMisraGries
-    from discreet.central.private_space_saving import PrivateSpaceSaving
     from discreet.central.quantile_release import Grid, QuantileRelease
     from discreet.central.reduced_misra_gries import ReducedMisraGries
     from discreet.central.sharded_release import ShardedOffsetRelease
     from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
     from discreet.central.stability import StabilityHistogram
     from discreet.central.summed_release import SummedRelease
-    from discreet.central.textbook_misra_gries import TextbookMisraGries
     from discreet.central.universe_histogram import UniverseHistogram
     from discreet.central.untrusted_merge import merge_releases
     from discreet.central.user_release import UserRelease
     from discreet.events.universe import Universe
-    from discreet.summaries.tracked_oracle import FrequencyOracle, TrackedOracle
 
 _WHERE = {
-    "ChanMisraGries": "central.chan_misra_gries",
     "ChosenDistinctRelease": "central.chosen_distinct",
     "CountMinHeavyHitters": "central.sketch_heavy_hitters",
     "CountRelease": "central.count_release",
     "CountSketchHeavyHitters": "central.sketch_heavy_hitters",
     "DistinctRelease": "central.distinct_release",
-    "FrequencyOracle": "summaries.tracked_oracle",
     "Grid": "central.quantile_release",
     "Mechanism": "central._base",
     "MergedRelease": "central.merged_release",
     "OffsetRelease": "central.offset_release",
-    "OracleHeavyHitters": "central.oracle_heavy_hitters",
-    "PrivateMisraGries": "central.private_misra_gries",
-    "PrivateSpaceSaving": "central.private_space_saving",
     "QuantileRelease": "central.quantile_release",
     "ReducedMisraGries": "central.reduced_misra_gries",
     "ShardedOffsetRelease": "central.sharded_release",
     "StabilityHistogram": "central.stability",
     "SummedRelease": "central.summed_release",
-    "TextbookMisraGries": "central.textbook_misra_gries",
-    "TrackedOracle": "summaries.tracked_oracle",
     "Universe": "events.universe",
     "UniverseHistogram": "central.universe_histogram",
     "UserRelease": "central.user_release",
@@ -62,27 +49,20 @@ _WHERE = {
 }
 
 __all__ = [
-    "ChanMisraGries",
     "ChosenDistinctRelease",
     "CountMinHeavyHitters",
     "CountRelease",
     "CountSketchHeavyHitters",
     "DistinctRelease",
-    "FrequencyOracle",
     "Grid",
     "Mechanism",
     "MergedRelease",
     "OffsetRelease",
-    "OracleHeavyHitters",
-    "PrivateMisraGries",
-    "PrivateSpaceSaving",
     "QuantileRelease",
     "ReducedMisraGries",
     "ShardedOffsetRelease",
     "StabilityHistogram",
     "SummedRelease",
-    "TextbookMisraGries",
-    "TrackedOracle",
     "Universe",
     "UniverseHistogram",
     "UserRelease",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from discreet.pan import InnerProductCounter
+    from discreet.published import InnerProductCounter
     from discreet.storage import StateFile
 
 __all__ = ["command"]
@@ -94,7 +94,7 @@ def _run(
 
 def _counter(data: bytes | None, asked: dict[str, Any], paying: Paying) -> InnerProductCounter:
     """The counter of a state, or a new one, charged before anything is answered."""
-    from discreet.pan import InnerProductCounter
+    from discreet.published import InnerProductCounter
 
     if data is None:
         budget = options.budget_of(asked["epsilon"])

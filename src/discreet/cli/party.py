@@ -14,6 +14,9 @@ from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import LOCK_WAIT_SECONDS, Argument, Paying, Source, flag, option
 from discreet.cli.output import note, remark, table_width
 from discreet.errors import ParameterError
+
+# A round may be one of the papers' own protocols, and these are known once they are imported.
+from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch  # noqa: F401
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:

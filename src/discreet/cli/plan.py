@@ -31,6 +31,7 @@ __all__ = ["plan"]
     option("--items-per-person", "With --people: how many different items a person has, about.", float),
     flag("--questions", "What count, distinct, histogram and quantiles would be off by, with the budget alone."),
     option("--listed", "With --questions: how many items the list of a histogram has; 100 by default.", int),
+    flag("--published", "Show the papers' own mechanisms and their baselines, too."),
     option("--max-items-per-user", "Protect users with so many items instead of events.", int),
     options.confidence("Errors hold with this probability."),
 )
@@ -48,6 +49,7 @@ def plan(
     items_per_person: float | None,
     questions: bool,
     listed: int | None,
+    published: bool,
     max_items_per_user: int | None,
     confidence: float,
     as_json: bool,
@@ -58,6 +60,8 @@ def plan(
     """
     import discreet
 
+    if published and (questions or people is not None):
+        raise ParameterError("--published compares mechanisms for rows: give it with --length")
     if questions:
         if length is not None or files or capacity is not None or people is not None or items_per_person is not None:
             raise ParameterError("--questions goes with the budget, --listed and --max-items-per-user alone")
@@ -82,7 +86,9 @@ def plan(
     if length is None:
         length = sum(batch.num_rows for batch in batches(source.open(files)))
         note("the number of rows was counted exactly: keep this plan to yourself")
-    planned = discreet.plan(length, budget, capacity=capacity, k=k, unit=unit, confidence=confidence, memory=memory)
+    planned = discreet.plan(
+        length, budget, capacity=capacity, k=k, unit=unit, confidence=confidence, memory=memory, published=published
+    )
     print(json.dumps(planned.to_dict(), ensure_ascii=False) if as_json else planned)
     if not planned.rows:
         for name, reason in planned.not_applicable.items():

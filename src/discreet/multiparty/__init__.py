@@ -17,9 +17,6 @@ from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.independent_sketches import IndependentSketches
 from discreet.multiparty.local_hashing import LocalHashing
 from discreet.multiparty.local_sketch import LocalSketch
-from discreet.multiparty.merged_misra_gries import MergedMisraGries
-from discreet.multiparty.merged_misra_gries_stream import MergedMisraGriesStream
-from discreet.multiparty.merged_sketch import MergedSketch
 from discreet.multiparty.ordered import Strings
 from discreet.multiparty.separation import Separation
 from discreet.multiparty.stream import Stream
@@ -37,9 +34,6 @@ __all__ = [
     "Liars",
     "LocalHashing",
     "LocalSketch",
-    "MergedMisraGries",
-    "MergedMisraGriesStream",
-    "MergedSketch",
     "Party",
     "PlannedProtocol",
     "Protocol",

@@ -75,6 +75,7 @@ class Protocol:
     )
     unbiased: ClassVar[bool] = True
     needs_bounded: ClassVar[bool] = False
+    names_items: ClassVar[bool] = False  # messages name items, so that the heavy ones are found without levels
     items_at_once: ClassVar[int] = 2**14
     """How many items are estimated between two chances to interrupt."""
 
@@ -420,15 +421,19 @@ def known(kind: type[Protocol]) -> type[Protocol]:
 def known_protocol(name: str) -> type[Protocol]:
     """The class of a protocol by its name."""
     if name not in _KNOWN:
-        raise ParameterError(f"protocol must be one of {', '.join(sorted(_KNOWN))}, not {name!r}")
+        raise ParameterError(
+            f"protocol must be one of {', '.join(sorted(_KNOWN))}, not {name!r}; "
+            "those of discreet.published are known once they are imported"
+        )
     return _KNOWN[name]
 
 
 def protocol_from_dict(values: dict[str, Any]) -> Protocol:
     """The protocol that `to_dict` describes."""
     try:
-        kind = _KNOWN[values["protocol"]]
-        return kind(values["round_id"], Budget(values["epsilon"]), dict(values["universe"]), **values["parameters"])
+        return known_protocol(values["protocol"])(
+            values["round_id"], Budget(values["epsilon"]), dict(values["universe"]), **values["parameters"]
+        )
     except DiscreetError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -20,8 +20,6 @@ from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.independent_sketches import IndependentSketches
 from discreet.multiparty.local_hashing import LocalHashing
 from discreet.multiparty.local_sketch import LocalSketch
-from discreet.multiparty.merged_misra_gries import MergedMisraGries
-from discreet.multiparty.merged_sketch import MergedSketch
 from discreet.multiparty.ordered import levels_of
 from discreet.multiparty.separation import Separation
 from discreet.privacy import Budget, shuffled
@@ -158,7 +156,7 @@ def plan(
         whole_number("universe_size", universe_size, 1, 2**62),
         positive_number("zipf", zipf),
     )
-    rows = [*model.local(), *model.sketches(), *model.merged(), *model.separated(), *model.counters()]
+    rows = [*model.local(), *model.sketches(), *model.separated()]
     best: dict[type[Protocol], PlannedProtocol] = {}
     for row in sorted(rows, key=lambda row: (not row.fits, row.error)):
         best.setdefault(row.kind, row)
@@ -277,23 +275,6 @@ class _Model:
             own = {"items_per_column": self.items / width, "rows": rows, "max_items": self._most_items(width, rows)}
             yield self._row(IndependentSketches, variance, size(width), **own)
 
-    def merged(self) -> Iterator[PlannedProtocol]:
-        """The same sketch for everyone."""
-        counts = self.total * self.shares()
-        own = float((self.items**2 * self.shares() ** 2).sum() + self.items)
-        for rows in (3, 5):
-            noise = laplace_variance(2 * rows / self.epsilon)
-
-            def size(width: int, rows: int = rows, noise: float = noise) -> float:
-                return _ENVELOPE + rows * width * _bits(noise + own / width) / 8
-
-            width = self._largest(size)
-            squares = float((counts**2).sum() + self.total)
-            variance = _of_rows(rows, self.parties * noise, squares, counts, width)
-            yield self._row(
-                MergedSketch, variance, size(width), columns=width, rows=rows, max_items=self._most_items(0, 0)
-            )
-
     def separated(self) -> Iterator[PlannedProtocol]:
         """Heavy items apart."""
         counts = self.items * self.shares()
@@ -321,16 +302,6 @@ class _Model:
             own = {"items_per_column": max(light / width, self.items / MAX_CELLS), "separation_share": share}
             most = self._most_items(max(width, math.ceil(self.items / own["items_per_column"])), 1)
             yield self._row(Separation, variance, size(width), **own, max_items=most)
-
-    def counters(self) -> Iterator[PlannedProtocol]:
-        """Misra-Gries sketches: an item that is frequent loses n/(k+1) with every party."""
-        for capacity in (1, 2, 4, 8, 16, 32, 64, 128, 256):
-            made = MergedMisraGries("plan", Budget(self.epsilon), self.universe, capacity=capacity)
-            above = (self.items * self.shares() >= made.cut).sum()
-            size = 3 + _ENVELOPE + (1 + min(capacity, int(above))) * (math.log2(self.universe) + 8) / 8
-            bias = self.parties * min(self.items / (capacity + 1) + made.cut, self.items)
-            variance = self.parties * laplace_variance(made.scale)
-            yield self._row(MergedMisraGries, variance, size, bias, capacity=capacity, max_items=self._most_items(0, 0))
 
 
 def _bits(variance: float) -> float:

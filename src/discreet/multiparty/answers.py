@@ -13,7 +13,6 @@ from discreet.multiparty.aggregator import MOST_LISTED
 from discreet.multiparty.grid_hierarchy import GridHierarchy
 from discreet.multiparty.hierarchical_stream import HierarchicalStream
 from discreet.multiparty.hierarchy import Hierarchy
-from discreet.multiparty.merged_misra_gries_stream import MergedMisraGriesStream
 from discreet.privacy.checks import probability
 from discreet.releases.formats import intervals, paragraph, table_text
 
@@ -33,7 +32,7 @@ class Questions:
     Attributes:
         items: Estimate these items.
         top: The so many items with the largest estimates, of a bounded universe.
-        share: With levels, or of a `MergedMisraGriesStream`: all items that make up at least this share.
+        share: With levels, or of a stream whose blocks name items: all items that make up at least this share.
         quantiles: With levels: these quantiles.
         ranges: With levels: how many items are within these bounds, both included.
         time: Of a stream: at this step.
@@ -53,8 +52,8 @@ class Questions:
     def check(self, protocol: Protocol) -> None:
         """Refuse what the protocol cannot answer."""
         levels = isinstance(protocol, (Hierarchy, HierarchicalStream))
-        if self.share is not None and not (levels or isinstance(protocol, MergedMisraGriesStream)):
-            raise ParameterError("a share needs a round with levels, of one dimension, or a MergedMisraGriesStream")
+        if self.share is not None and not (levels or protocol.names_items):
+            raise ParameterError("a share needs a round with levels, of one dimension, or a stream that names items")
         if self.quantiles and not levels:
             raise ParameterError("quantiles need a round with levels, of one dimension")
         if self.ranges and not levels and not isinstance(protocol, GridHierarchy):
@@ -101,7 +100,7 @@ class Questions:
             asked = aggregator.at(self.time)
             found.update(_told(asked.estimate([])))
         if self.share is not None:
-            at = (self.time,) if isinstance(protocol, MergedMisraGriesStream) else ()
+            at = (self.time,) if protocol.names_items else ()
             hitters = asked.heavy_hitters(self.share, *at)
             if at:
                 found.update(_told(hitters.estimates))

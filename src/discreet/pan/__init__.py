@@ -10,7 +10,6 @@ from discreet.pan.density import Density
 from discreet.pan.distinct_count import DistinctCount
 from discreet.pan.heavy_fraction import HeavyFraction
 from discreet.pan.incidence import Incidence
-from discreet.pan.inner_product import InnerProductCounter
 from discreet.pan.modular_incidence import ModularEstimate, ModularIncidence
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "DistinctCount",
     "HeavyFraction",
     "Incidence",
-    "InnerProductCounter",
     "ModularEstimate",
     "ModularIncidence",
     "PanEstimate",

@@ -8,7 +8,7 @@ import dataclasses
 import pytest
 
 import discreet as dc
-from discreet import central
+from discreet import central, published
 from discreet.central import OffsetRelease
 from discreet_audit import check, registry, running
 from discreet_audit.findings import KINDS, AuditReport, Finding, TwinResult
@@ -43,17 +43,17 @@ def test_a_mechanism_of_ones_own():
     "mechanism",
     [
         OffsetRelease(dc.Budget(5.0, 1e-3), capacity=2),
-        central.PrivateMisraGries(dc.Budget(0.5, 1e-6), capacity=1),
+        published.PrivateMisraGries(dc.Budget(0.5, 1e-6), capacity=1),
         central.MergedRelease(dc.Budget(0.5, 1e-9), capacity=32, unit=dc.User(3)),
-        central.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=1, stream_length=50),
-        central.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=64, stream_length=10**6),
-        central.PrivateSpaceSaving(dc.Budget(0.5, 1e-6), capacity=4, stream_length=1000, unit=dc.User(3)),
-        central.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=1, stream_length="noisy", unit=dc.User(2)),
-        central.PrivateSpaceSaving(dc.Budget(1.0, 0.02), capacity=3, stream_length="noisy", unit=dc.User(2)),
-        central.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=2, stream_length="noisy", unit=dc.User(4)),
+        published.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=1, stream_length=50),
+        published.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=64, stream_length=10**6),
+        published.PrivateSpaceSaving(dc.Budget(0.5, 1e-6), capacity=4, stream_length=1000, unit=dc.User(3)),
+        published.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=1, stream_length="noisy", unit=dc.User(2)),
+        published.PrivateSpaceSaving(dc.Budget(1.0, 0.02), capacity=3, stream_length="noisy", unit=dc.User(2)),
+        published.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=2, stream_length="noisy", unit=dc.User(4)),
         central.ReducedMisraGries(dc.Budget(1.0, 1e-6), capacity=2, unit=dc.User(2)),
         central.ReducedMisraGries(dc.Budget(1.0), capacity=2, universe=["a", "b", "c"]),
-        central.ChanMisraGries(dc.Budget(1.0, 1e-6), capacity=64, unit=dc.User(2)),
+        published.ChanMisraGries(dc.Budget(1.0, 1e-6), capacity=64, unit=dc.User(2)),
     ],
     ids=lambda mechanism: f"{type(mechanism).__name__} {mechanism.guarantee.epsilon:g} {mechanism.capacity}",
 )

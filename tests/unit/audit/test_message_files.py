@@ -7,7 +7,8 @@ import pytest
 
 import discreet as dc
 from discreet.errors import DataError, ParameterError
-from discreet.multiparty import HadamardResponse, LocalHashing, LocalSketch, MergedSketch
+from discreet.multiparty import HadamardResponse, LocalHashing, LocalSketch
+from discreet.published import MergedSketch
 from discreet_audit.messages import audit_messages
 
 BUDGET, MANY = dc.Budget(1.0), 2500

@@ -9,16 +9,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.multiparty import (
-    HadamardResponse,
-    IndependentSketches,
-    LocalHashing,
-    LocalSketch,
-    MergedMisraGries,
-    MergedSketch,
-    Separation,
-)
+from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Separation
 from discreet.noise.places import places_above
+from discreet.published import MergedMisraGries, MergedSketch
 from discreet_audit import check, registry, running
 from discreet_audit.multiparty_laws import (
     SMALL_SEPARATION,

@@ -6,20 +6,17 @@ import pytest
 
 import discreet as dc
 from discreet.central import (
-    ChanMisraGries,
     MergedRelease,
     OffsetRelease,
-    PrivateMisraGries,
-    PrivateSpaceSaving,
     ReducedMisraGries,
     StabilityHistogram,
     SummedRelease,
-    TextbookMisraGries,
     Universe,
     UserRelease,
 )
 from discreet.central._base import per_event
 from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
 
 GOOD = dc.Budget(1.0, 1e-6)
 SKETCHES = [OffsetRelease, PrivateMisraGries, TextbookMisraGries, MergedRelease, ReducedMisraGries, ChanMisraGries]
@@ -133,7 +130,7 @@ def test_the_printed_thresholds_are_enough_for_integer_noise(epsilon, delta):
     "module", ["private_misra_gries.pmg_paper_threshold", "textbook_misra_gries.textbook_paper_threshold"]
 )
 def test_a_printed_threshold_that_is_too_small_is_refused(module, monkeypatch):
-    monkeypatch.setattr(f"discreet.central.{module}", lambda *parameters: 2)
+    monkeypatch.setattr(f"discreet.published.{module}", lambda *parameters: 2)
     kind = PrivateMisraGries if "pmg" in module else TextbookMisraGries
     with pytest.raises(ParameterError, match="too small"):
         kind(GOOD, 8, calibration="paper")

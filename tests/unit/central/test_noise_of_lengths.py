@@ -8,8 +8,9 @@ import pytest
 
 import discreet as dc
 from discreet import _native
-from discreet.central import CountSketchHeavyHitters, PrivateSpaceSaving
+from discreet.central import CountSketchHeavyHitters
 from discreet.noise import RandomSource
+from discreet.published import PrivateSpaceSaving
 
 BUDGET = dc.Budget(1.0, 1e-6)
 

@@ -6,10 +6,8 @@ import pytest
 
 import discreet as dc
 from discreet.central import (
-    ChanMisraGries,
     MergedRelease,
     OffsetRelease,
-    PrivateSpaceSaving,
     ReducedMisraGries,
     ShardedOffsetRelease,
     StabilityHistogram,
@@ -18,6 +16,7 @@ from discreet.central import (
     merge_releases,
 )
 from discreet.noise import seeded_source
+from discreet.published import ChanMisraGries, PrivateSpaceSaving
 
 BUDGET = dc.Budget(1.0, 1e-6)
 
@@ -93,8 +92,8 @@ FLAT = [
     ChanMisraGries(BUDGET, 4, dc.User(3)),
     StabilityHistogram(BUDGET, dc.User(3)),
     PrivateSpaceSaving(BUDGET, 4, dc.User(3), stream_length="noisy"),
-    dc.central.PrivateMisraGries(BUDGET, 4, dc.User(3)),
-    dc.central.TextbookMisraGries(BUDGET, 4, dc.User(3)),
+    dc.published.PrivateMisraGries(BUDGET, 4, dc.User(3)),
+    dc.published.TextbookMisraGries(BUDGET, 4, dc.User(3)),
     dc.central.CountMinHeavyHitters(BUDGET, 4, dc.User(3), width=64, depth=9),
     dc.central.CountSketchHeavyHitters(BUDGET, 4, dc.User(3), width=64, depth=9),
 ]

@@ -11,8 +11,6 @@ from discreet.central import (
     Mechanism,
     MergedRelease,
     OffsetRelease,
-    PrivateMisraGries,
-    PrivateSpaceSaving,
     ReducedMisraGries,
     ShardedOffsetRelease,
     StabilityHistogram,
@@ -20,6 +18,7 @@ from discreet.central import (
     UserRelease,
 )
 from discreet.noise import seeded_source
+from discreet.published import PrivateMisraGries, PrivateSpaceSaving
 
 BUDGET = dc.Budget(1.0, 1e-6)
 LITTLE_NOISE = dc.Budget(400.0, 1e-2)

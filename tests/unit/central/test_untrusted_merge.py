@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.central import OffsetRelease, PrivateMisraGries, StabilityHistogram, UserRelease, merge_releases
+from discreet.central import OffsetRelease, StabilityHistogram, UserRelease, merge_releases
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import seeded_source
+from discreet.published import PrivateMisraGries
 
 BUDGET = dc.Budget(1.0, 1e-4)
 

@@ -14,6 +14,7 @@ import pytest
 
 import discreet as dc
 from discreet import multiparty as mp
+from discreet import published
 from discreet.events.items import item_of, read
 
 BUDGET = dc.Budget(1.0, 1e-6)
@@ -231,9 +232,9 @@ ENTRIES = {
     "density": lambda data: dc.pan.Density(["a", "b"], budget=PURE).update(data),
     "words": encode(mp.LocalSketch("r", PURE, "strings", columns=3)),
     "independent": encode(mp.IndependentSketches("r", PURE, ["a", "b"], items_per_column=2.0)),
-    "merged": encode(mp.MergedSketch("r", PURE, "strings", columns=16)),
+    "merged": encode(published.MergedSketch("r", PURE, "strings", columns=16)),
     "separation": encode(mp.Separation("r", PURE, ["a", "b"], items_per_column=4.0, items_per_entry=3)),
-    "merged Misra-Gries": encode(mp.MergedMisraGries("r", PURE, ["a", "b"], capacity=3)),
+    "merged Misra-Gries": encode(published.MergedMisraGries("r", PURE, ["a", "b"], capacity=3)),
     "hierarchy": encode(mp.Hierarchy("r", PURE, mp.Strings("ab", 3))),
     "numbers": encode(mp.LocalHashing("r", PURE, "integers")),
     "listed": encode(mp.HadamardResponse("r", PURE, ["a", "b"])),

@@ -14,11 +14,10 @@ from discreet.multiparty import (
     IndependentSketches,
     LocalHashing,
     LocalSketch,
-    MergedMisraGries,
-    MergedSketch,
     Separation,
 )
 from discreet.noise import seeded_source
+from discreet.published import MergedMisraGries, MergedSketch
 from discreet.releases.simplex import on_simplex, within_simplex
 
 BUDGET = dc.Budget(1.0)

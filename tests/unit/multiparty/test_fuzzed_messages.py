@@ -10,18 +10,11 @@ import pytest
 
 import discreet as dc
 from discreet.errors import MessageError
-from discreet.multiparty import (
-    HadamardResponse,
-    IndependentSketches,
-    LocalHashing,
-    LocalSketch,
-    MergedMisraGries,
-    MergedSketch,
-    Separation,
-)
+from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Separation
 from discreet.multiparty._sketches import noise_reach
 from discreet.multiparty.messages import HEADER_BYTES, varint
 from discreet.noise import seeded_source
+from discreet.published import MergedMisraGries, MergedSketch
 
 BUDGET = dc.Budget(2.0)
 PROTOCOLS = [

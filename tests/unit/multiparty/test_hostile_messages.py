@@ -13,8 +13,6 @@ from discreet.multiparty import (
     IndependentSketches,
     LocalHashing,
     LocalSketch,
-    MergedMisraGries,
-    MergedSketch,
     Separation,
     Stream,
 )
@@ -22,6 +20,7 @@ from discreet.multiparty._sketches import noise_reach
 from discreet.multiparty.heard_numbers import HeardNumbers
 from discreet.multiparty.messages import Message
 from discreet.noise import seeded_source
+from discreet.published import MergedMisraGries, MergedSketch
 
 BUDGET = dc.Budget(1.0)
 LOCAL = [

@@ -18,8 +18,6 @@ from discreet.multiparty import (
     IndependentSketches,
     LocalHashing,
     LocalSketch,
-    MergedMisraGries,
-    MergedSketch,
     Separation,
     protocol_from_dict,
 )
@@ -27,6 +25,7 @@ from discreet.multiparty._entries import read_entries, write_entries
 from discreet.multiparty._local import LocalProtocol
 from discreet.multiparty.messages import Message, varint
 from discreet.noise import seeded_source
+from discreet.published import MergedMisraGries, MergedSketch
 
 BUDGET = dc.Budget(2.0)
 PROTOCOLS = {
@@ -180,7 +179,7 @@ def test_parameters_travel_as_json(make):
     assert len({protocol.digest, make(b=dc.Budget(1.0)).digest, make(u=39).digest}) == 3
     assert make("r2").digest == protocol.digest
     assert make("r2").round_digest != protocol.round_digest
-    with pytest.raises(ParameterError, match="description"):
+    with pytest.raises(ParameterError, match="protocol must be one of .*HadamardResponse.*discreet.published"):
         protocol_from_dict({"protocol": "Nothing"})
     with pytest.raises(ParameterError, match="description"):
         protocol_from_dict({**protocol.to_dict(), "parameters": {"nothing": 1}})

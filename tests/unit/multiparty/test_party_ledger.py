@@ -3,8 +3,9 @@
 import pytest
 
 import discreet as dc
-from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, MergedMisraGries
+from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches
 from discreet.noise import seeded_source
+from discreet.published import MergedMisraGries
 
 ROUNDS = [
     IndependentSketches("r", dc.Budget(1.0), 10),

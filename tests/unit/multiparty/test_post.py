@@ -13,7 +13,7 @@ BUDGET = dc.Budget(40.0)
 
 @pytest.fixture
 def protocol():
-    return dc.multiparty.MergedSketch("a", BUDGET, 100, columns=64)
+    return dc.published.MergedSketch("a", BUDGET, 100, columns=64)
 
 
 def test_what_can_be_heard_is_heard_and_the_rest_is_named(protocol, tmp_path):

@@ -21,7 +21,7 @@ MAKERS = {
     "incidence": lambda **o: PAN.Incidence(10, 1, **o),
     "primes": lambda **o: PAN.Incidence(10, 1, method="primes", max_count=8, primes=2, **o),
     "modular": lambda **o: PAN.ModularIncidence(10, 5, **o),
-    "products": lambda **o: PAN.InnerProductCounter(4, **o),
+    "products": lambda **o: dc.published.InnerProductCounter(4, **o),
 }
 TABLES = {name: make for name, make in MAKERS.items() if name != "products"}
 

@@ -6,14 +6,14 @@ import mpmath
 import pytest
 
 from discreet.central._entries import universe_cut
-from discreet.central.private_misra_gries import pmg_geometric_threshold, pmg_paper_threshold, pmg_threshold
 from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_threshold
 from discreet.central.stability import stability_delta, stability_threshold
-from discreet.central.textbook_misra_gries import textbook_paper_threshold, textbook_threshold
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.misra_gries import chan_threshold
 from discreet.privacy.calibration.offset import offset_delta, offset_threshold
 from discreet.privacy.calibration.tails import any_of_log_delta, log_sum_tail, log_tail
+from discreet.published.private_misra_gries import pmg_geometric_threshold, pmg_paper_threshold, pmg_threshold
+from discreet.published.textbook_misra_gries import textbook_paper_threshold, textbook_threshold
 
 EPSILONS = [0.1, 0.5, 1.0, 2.0]
 

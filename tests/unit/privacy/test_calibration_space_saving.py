@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 from discreet.central._entries import universe_cut
-from discreet.central.private_space_saving import (
+from discreet.central.reduced_misra_gries import reduced_threshold
+from discreet.central.stability import stability_threshold
+from discreet.privacy.calibration.misra_gries import chan_threshold
+from discreet.privacy.calibration.offset import offset_threshold
+from discreet.privacy.calibration.tails import log_any_shown, log_any_shown_each, log_below
+from discreet.published.private_space_saving import (
     space_saving_delta,
     space_saving_noisy_delta,
     space_saving_noisy_threshold,
     space_saving_paper_margin,
     space_saving_threshold,
 )
-from discreet.central.reduced_misra_gries import reduced_threshold
-from discreet.central.stability import stability_threshold
-from discreet.central.textbook_misra_gries import textbook_threshold
-from discreet.privacy.calibration.misra_gries import chan_threshold
-from discreet.privacy.calibration.offset import offset_threshold
-from discreet.privacy.calibration.tails import log_any_shown, log_any_shown_each, log_below
+from discreet.published.textbook_misra_gries import textbook_threshold
 
 
 def shown(rate, cuts, times=1):

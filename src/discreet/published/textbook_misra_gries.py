@@ -8,10 +8,10 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from discreet.central._base import items_of, per_event, positive
-from discreet.central._shared_noise import SharedNoiseRelease
 from discreet.privacy.calibration.safety import safe_ceil
 from discreet.privacy.calibration.tails import any_of_log_delta, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.published._shared_noise import SharedNoiseRelease
 from discreet.summaries import MisraGries, RawCounts
 
 __all__ = ["TextbookMisraGries"]

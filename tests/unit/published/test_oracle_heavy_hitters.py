@@ -12,8 +12,8 @@ import pytest
 from tests.reference.oracles import HashedRows, ListedCounts
 
 import discreet as dc
-from discreet.central import OracleHeavyHitters, TrackedOracle
 from discreet.noise import seeded_source
+from discreet.published import OracleHeavyHitters, TrackedOracle
 
 BUDGET = dc.Budget(1.0, 1e-6)
 

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.noise import seeded_source
-from discreet.pan import InnerProductCounter
+from discreet.published import InnerProductCounter
 from discreet.storage import open_state, seal_state
 
 V = np.array([1, 0, 1, 1, 0, 0])
@@ -125,7 +125,7 @@ def test_parameters_and_states_are_checked():
 
 def test_raw_vectors_and_votes_are_wiped(monkeypatch):
     """What was read of the participants is zeroed when an update ends, also one that is refused."""
-    from discreet.pan import inner_product
+    from discreet.published import inner_product
 
     read, handed = inner_product._bits_of, []
 

@@ -27,9 +27,9 @@ from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
+from discreet.published.tracked_oracle import FrequencyOracle, OracleStatement, TrackedOracle, guarded
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import Summary
-from discreet.summaries.tracked_oracle import FrequencyOracle, OracleStatement, TrackedOracle, guarded
 
 __all__ = ["OracleHeavyHitters"]
 

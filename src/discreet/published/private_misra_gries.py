@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import ClassVar
 
 from discreet.central._base import items_of
-from discreet.central._shared_noise import SharedNoiseRelease
 from discreet.privacy.calibration.offset import offset_threshold
 from discreet.privacy.calibration.safety import safe_ceil
 from discreet.privacy.checks import positive_number, probability
+from discreet.published._shared_noise import SharedNoiseRelease
 
 __all__ = ["PrivateMisraGries"]
 
