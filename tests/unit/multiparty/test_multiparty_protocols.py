@@ -179,7 +179,7 @@ def test_parameters_travel_as_json(make):
     assert len({protocol.digest, make(b=dc.Budget(1.0)).digest, make(u=39).digest}) == 3
     assert make("r2").digest == protocol.digest
     assert make("r2").round_digest != protocol.round_digest
-    with pytest.raises(ParameterError, match="protocol must be one of .*HadamardResponse.*discreet.published"):
+    with pytest.raises(ParameterError, match=r"protocol must be one of .*HadamardResponse.*discreet.published"):
         protocol_from_dict({"protocol": "Nothing"})
     with pytest.raises(ParameterError, match="description"):
         protocol_from_dict({**protocol.to_dict(), "parameters": {"nothing": 1}})
