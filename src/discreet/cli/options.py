@@ -509,6 +509,42 @@ paying_by_name = gathers(  # where a release can be had again by the name of its
 )
 
 
+_NOT_ASKED = {
+    *("files", "universe", "groups"),  # told apart
+    *("epsilon", "delta", "rho", "ledger", "account", "charge_id"),
+    *("output", "format", "plot", "explain", "skip_nulls"),
+}
+
+
+def question(
+    files: Sequence[str], universe: object = None, groups: object = None, leave_out: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What the command asks, as a charge id stands for it: its options as they were given, and digests of file names.
+
+    Args:
+        files: As they were named.
+        universe: What the option says, or what is in its file, JSON-ready.
+        groups: The same.
+        leave_out: Options that make no other answer.
+
+    Nothing where no ledger would hear of it.
+    """
+    context = click.get_current_context()
+    if context.params["ledger"] is None:
+        return {}
+    from discreet.privacy.question import question_of
+
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if name not in (*_NOT_ASKED, *leave_out) and value is not None and value is not False and value != ()
+    }
+    if context.params.get("skip_nulls"):
+        given["nulls"] = "skip"
+    told = {"universe": universe, "groups": groups, **given}
+    return question_of(str(context.info_name), **told, secret={"files": list(files)})
+
+
 # ---- what is printed -------------------------------------------------------------------------------------------------
 
 
