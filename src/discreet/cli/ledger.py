@@ -120,7 +120,7 @@ def export(opened: Ledger, account: str | None, output: Path | None) -> None:
 @ledger.command()
 @_opened
 @_account
-@options.takes(option("--charge-id", "The charge that paid for the release.", required=True))
+@options.takes(option("--charge-id", options.CHARGE_ID, required=True))
 @place
 def release(opened: Ledger, account: str | None, charge_id: str, place: Place) -> None:
     """Print a release that is stored, without its data.

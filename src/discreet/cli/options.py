@@ -497,6 +497,7 @@ class Paying:
 
 
 ACCOUNT = option("--account", "The account's name: it stands for a set of people, not for a data set.")
+CHARGE_ID = "Name the charge: repeating it returns the same release at no cost (of `pan`: an error)."
 LEDGER = option("--ledger", "The ledger that keeps the budget.", PATH)
 
 paying = gathers("paying", Paying, LEDGER, ACCOUNT)  # the account that pays
@@ -505,7 +506,7 @@ paying_by_name = gathers(  # where a release can be had again by the name of its
     Paying,
     LEDGER,
     ACCOUNT,
-    option("--charge-id", "Name the charge: repeating it returns the same release at no cost (of `pan`: an error)."),
+    option("--charge-id", CHARGE_ID),
 )
 
 
