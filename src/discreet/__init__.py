@@ -28,15 +28,18 @@ if TYPE_CHECKING:
     )
     from discreet.errors import (
         BudgetExceededError,
+        ChargeConflictError,
         CorruptStateError,
         DataError,
         DiscreetError,
         IncompatibleSummaryError,
+        LedgerBusyError,
         LedgerError,
         MessageError,
         NotPublishedError,
         OldStateError,
         ParameterError,
+        TryAgainError,
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
@@ -80,15 +83,18 @@ _WHERE = {
     **dict.fromkeys(
         [
             "BudgetExceededError",
+            "ChargeConflictError",
             "CorruptStateError",
             "DataError",
             "DiscreetError",
             "IncompatibleSummaryError",
+            "LedgerBusyError",
             "LedgerError",
             "MessageError",
             "NotPublishedError",
             "OldStateError",
             "ParameterError",
+            "TryAgainError",
         ],
         "errors",
     ),
@@ -100,6 +106,7 @@ __all__ = [
     "Account",
     "Budget",
     "BudgetExceededError",
+    "ChargeConflictError",
     "CorruptStateError",
     "CountMin",
     "CountSketch",
@@ -113,6 +120,7 @@ __all__ = [
     "Histogram",
     "IncompatibleSummaryError",
     "Ledger",
+    "LedgerBusyError",
     "LedgerError",
     "MessageError",
     "MisraGries",
@@ -126,6 +134,7 @@ __all__ = [
     "Replace",
     "ShardedMisraGries",
     "SpaceSaving",
+    "TryAgainError",
     "Unit",
     "User",
     "UserMisraGries",

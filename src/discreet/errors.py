@@ -8,8 +8,11 @@ DiscreetError
 ├── BudgetExceededError              the ledger refuses a charge
 ├── IncompatibleSummaryError         summaries that cannot be merged, or a summary a mechanism's proof does not cover
 ├── CorruptStateError                bytes that are not a state this version can read
-└── LedgerError                      the ledger itself cannot be read or written
-    └── OldStateError                a state that is behind what the ledger knows to be published
+├── LedgerError                      the ledger itself cannot be read or written
+│   ├── ChargeConflictError          the charge id stands for another request, or the account for another unit
+│   └── OldStateError                a state that is behind what the ledger knows to be published
+└── TryAgainError                    somebody else is using it, or a disk is full: the same may work later
+    └── LedgerBusyError (LedgerError)    of the ledger
 
 Messages say what was given and what is allowed. They never contain items or true counts.
 """
@@ -20,15 +23,18 @@ from typing import Any
 
 __all__ = [
     "BudgetExceededError",
+    "ChargeConflictError",
     "CorruptStateError",
     "DataError",
     "DiscreetError",
     "IncompatibleSummaryError",
+    "LedgerBusyError",
     "LedgerError",
     "MessageError",
     "NotPublishedError",
     "OldStateError",
     "ParameterError",
+    "TryAgainError",
 ]
 
 
@@ -97,6 +103,29 @@ class CorruptStateError(DiscreetError):
 
 class LedgerError(DiscreetError):
     """The ledger cannot be read or written, or was asked for something that does not exist."""
+
+
+class TryAgainError(DiscreetError):
+    """Another process is using a file, or a disk is full. Nothing is wrong with what was asked: try it again later."""
+
+
+class LedgerBusyError(LedgerError, TryAgainError):
+    """The ledger was locked by other processes for too long, or its disk is full. Nothing was charged by this call."""
+
+
+class ChargeConflictError(LedgerError):
+    """What was asked contradicts what the ledger holds, and always will. Nothing was charged.
+
+    Either the charge id was used for another request, or the account adds up another unit. ``differences`` maps the
+    names of parameters that differ to what they were and what they are now (None: not given).
+    """
+
+    def __init__(self, message: str, differences: dict[str, tuple[Any, Any]] | None = None) -> None:
+        super().__init__(message)
+        self.differences = differences or {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (str(self), self.differences))
 
 
 class OldStateError(LedgerError):

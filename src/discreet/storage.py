@@ -17,14 +17,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, ClassVar
 
-from discreet.errors import CorruptStateError, DiscreetError, ParameterError
+from discreet.errors import CorruptStateError, DiscreetError, ParameterError, TryAgainError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["MAGIC", "AtomicFile", "StateFile", "locked", "open_state", "seal_state"]
+__all__ = ["MAGIC", "NO_ROOM", "AtomicFile", "StateFile", "locked", "open_state", "seal_state", "write_error"]
 
 MAGIC = b"DSCREET1"  # how every envelope begins
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)  # of errors in writing: there may be room later
 _POLL_SECONDS = 0.02
 
 
@@ -93,7 +94,7 @@ class StateFile:
         except OSError as error:
             with suppress(OSError):
                 os.unlink(self._temporary, dir_fd=self._directory)
-            raise DiscreetError(f"the state {str(self.path)!r} cannot be written: {error.strerror}") from error
+            raise write_error(f"the state {str(self.path)!r}", error) from error
         old, self._file = self._file, new
         if old is not None:
             if erase:
@@ -216,7 +217,7 @@ def locked(state: Path, *, wait_seconds: float = 0.0) -> Iterator[StateFile]:
                     os.close(lock)
                 if time.monotonic() >= until:
                     waited = f", for {wait_seconds:g} s and longer" if wait_seconds else ""
-                    raise DiscreetError(f"another process is using the state {str(state)!r}{waited}")
+                    raise TryAgainError(f"another process is using the state {str(state)!r}{waited}")
                 time.sleep(_POLL_SECONDS)
         except OSError as error:
             raise ParameterError(f"the state {str(state)!r} cannot be written: {error.strerror}") from error
@@ -246,12 +247,22 @@ def _overwrite(file: int) -> None:
     os.fsync(file)
 
 
+def write_error(what: str, error: OSError) -> DiscreetError:
+    """What cannot be written, and why: a TryAgainError where there may be room later."""
+    kind = TryAgainError if error.errno in NO_ROOM else DiscreetError
+    return kind(f"{what} cannot be written: {error.strerror or error}")
+
+
 class AtomicFile:
     """A file that appears under its name only when it is complete; until then an older one stays as it was.
 
     It is made beside its final name when this is constructed, so that a directory that does not exist or cannot be
     written is noticed before a budget is spent. A link stays a link: the file it leads to is replaced. What is not a
     file (a terminal, a pipe, /dev/stdout) is written as it is.
+
+    Until then it has a name that no pattern for data matches, `.discreet-<hex>.tmp`, and is for its owner alone. A kill
+    leaves it there. Whoever makes one holds a lock on it for as long as it lives, so the next one to write into the
+    folder can tell which files were left, and removes them.
     """
 
     _left: ClassVar[set[Path]] = set()  # under temporary names, in this process
@@ -268,12 +279,14 @@ class AtomicFile:
         try:
             if not os.access(self._final, os.W_OK) and self._final.exists():
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            # The suffix stays: libraries that write into the file go by it.
             folder = self._final.parent if self._replaces else Path(gettempdir())
-            self.temporary = folder / f".{path.stem}.{os.urandom(8).hex()}{path.suffix}"
-            # Known before it is there: an interrupt may come at any moment.
-            self._left.add(self.temporary)
-            os.close(os.open(self.temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+            _remove_abandoned(folder)
+            self._lock = -1
+            while self._lock < 0:
+                self.temporary = folder / f"{_TEMPORARY}{os.urandom(8).hex()}{_ENDING}"
+                # Known before it is there: an interrupt may come at any moment.
+                self._left.add(self.temporary)
+                self._lock = _made_and_locked(self.temporary)
         except OSError as error:
             raise self._error(error) from error
 
@@ -284,6 +297,9 @@ class AtomicFile:
         with suppress(FileNotFoundError):
             self.temporary.unlink()
         self._left.discard(self.temporary)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     @classmethod
     def remove_left(cls) -> None:
@@ -308,12 +324,55 @@ class AtomicFile:
                 return
             with open(self.temporary, "rb+") as file:
                 os.fsync(file.fileno())
-            mask = os.umask(0)
+            mask = os.umask(0o077)  # the only way to read it; what other threads make meanwhile is not for others
             os.umask(mask)
-            self.temporary.chmod(0o666 & ~mask)  # temporary files are made for their owner alone
+            self.temporary.chmod(0o666 & ~mask)  # complete, and about to be published
             os.replace(self.temporary, self._final)
         except OSError as error:
             raise self._error(error) from error
 
     def _error(self, error: OSError) -> DiscreetError:
-        return DiscreetError(f"the output {str(self.path)!r} cannot be written: {error.strerror or error}")
+        return write_error(f"the output {str(self.path)!r}", error)
+
+
+_TEMPORARY, _ENDING = ".discreet-", ".tmp"
+
+
+def _made_and_locked(path: Path) -> int:
+    """A new file that is open and locked; -1 if somebody took it for one that was left, before it was locked."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(path, flags, 0o600)
+    try:
+        with suppress(OSError):  # a file system without locks: nobody else gets one there, either
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file).st_nlink:
+            return file
+    except BaseException:
+        os.close(file)
+        raise
+    os.close(file)
+    return -1
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove our temporary files that no living process has locked: what was killed left them."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            hexadecimal = entry.name.removeprefix(_TEMPORARY).removesuffix(_ENDING)
+            if entry.name == f"{_TEMPORARY}{hexadecimal}{_ENDING}" and len(hexadecimal) == 16:
+                with suppress(OSError):  # in use, gone meanwhile, or of another user
+                    _remove_if_abandoned(entry.path)
+
+
+def _remove_if_abandoned(path: str) -> None:
+    file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            return
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        now = os.lstat(path)  # a lock on a file that meanwhile has another name says nothing of this one
+        if (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino):
+            os.unlink(path)
+    finally:
+        os.close(file)

@@ -107,9 +107,29 @@ def prepare(
         lists = parts_per_user if made is None else getattr(made, "parts_per_user", None)
         rest, total_noise = split_off_total(budget, total_share, unit, lists or 1)
     chosen, because, length = choose(summary, rest, mechanism, unit, stream_length, parts_per_user, needs_no_length)
-    prepared = Prepared(chosen, budget, because, total_share, total_noise, ledger, charge_id, source, length)
+    prepared = Prepared(
+        chosen, budget, because, total_share, total_noise, ledger, charge_id, source, length,
+        bounded=_bounds_people(summary) and getattr(chosen, "parts_per_user", None) == 1,
+    )  # fmt: skip
     chosen.check(summary)
     return prepared
+
+
+def mechanism_told(mechanism: str | Mechanism | type[Mechanism]) -> object:
+    """A mechanism as it was given, JSON-ready: the same for equal ones, in any process."""
+    if isinstance(mechanism, type):
+        return mechanism.__name__
+    if not isinstance(mechanism, Mechanism) or not dataclasses.is_dataclass(mechanism):
+        return mechanism
+    values = {each.name: getattr(mechanism, each.name) for each in dataclasses.fields(mechanism) if each.init}
+    told = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in values.items()}
+    return {"class": type(mechanism).__name__, **told}
+
+
+def _bounds_people(summary: Summary | Sequence[Summary]) -> bool:
+    """Whether users' sets are in it, and of whoever has more items a sample."""
+    parts = summary if isinstance(summary, (list, tuple)) else (summary,)
+    return all(isinstance(part, UserMisraGries) and part.samples for part in parts)
 
 
 def choose(

@@ -16,8 +16,9 @@ from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import batches_of, library, only_column, says_lists, skip_nulls
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Event, Guarantee, User
+from discreet.privacy.question import question_of
 from discreet.releases.asked import Asked, now
-from discreet.releases.paying import Bill, check_payer, pay_and_draw
+from discreet.releases.paying import Bill, check_payer, pay_and_draw, stored_answer, stored_release
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "distinct",
     "distinct_mechanism",
     "distinct_values",
+    "estimate_from_payload",
     "histogram",
     "histogram_of_columns",
     "histogram_of_people",
@@ -80,11 +82,17 @@ def count(
         budget, User() if people else Event(), "people" if people else "rows", confidence=confidence
     )
     check_payer(ledger, charge_id, source)
+    question = question_of(
+        "count", user=user, where=where, nulls=nulls, confidence=confidence, secret={"request": request}
+    )
+    stored = stored_answer(ledger, charge_id, budget, question, estimate_from_payload)
+    if stored is not None:
+        return stored
     table = rows_where(table, where)
     found = _rows(table) if user is None else _different(table, user, nulls)
     asked = {"user": user, "nulls": nulls, "request": request, **asked_where(where)}
     told = Asked.of(began, columns={"user": user}, nulls=nulls, query=where)
-    return pay_for_count(mechanism, found, asked, ledger, charge_id, source, told=told)[0]
+    return pay_for_count(mechanism, found, asked, ledger, charge_id, source, told=told, question=question)[0]
 
 
 def distinct(
@@ -134,6 +142,13 @@ def distinct(
         raise ParameterError(f"column must be the name of a column, not {type(column).__name__}")
     mechanism = distinct_mechanism(budget, column, user, max_items, confidence)
     check_payer(ledger, charge_id, source)
+    question = question_of(
+        "distinct", column=column, user=user, max_items=max_items, where=where, nulls=nulls, confidence=confidence,
+        secret={"request": request},
+    )  # fmt: skip
+    stored = stored_answer(ledger, charge_id, budget, question, estimate_from_payload)
+    if stored is not None:
+        return stored
     table = rows_where(table, where)
     if user is None or user == column:
         found = _different(table, column, nulls)
@@ -143,7 +158,7 @@ def distinct(
         found = distinct_values(mechanism, columns_of_table(table, column, user)[0], nulls)
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
     told = Asked.of(began, columns={"item": column, "user": user}, nulls=nulls, max_items=max_items, query=where)
-    return pay_for_count(mechanism, found, asked, ledger, charge_id, source, told=told)[0]
+    return pay_for_count(mechanism, found, asked, ledger, charge_id, source, told=told, question=question)[0]
 
 
 def histogram(
@@ -186,6 +201,14 @@ def histogram(
     """
     skip_nulls(nulls)
     prepared = histogram_prepared(budget, universe, user is not None, max_items, ledger, charge_id, source)
+    question = question_of(
+        "histogram", column=column, universe=prepared.mechanism.universe.to_dict(), user=user, max_items=max_items,
+        where=where, nulls=nulls, secret={"request": request},
+    )  # fmt: skip
+    stored = stored_release(ledger, charge_id, budget, question)
+    if stored is not None:
+        return stored
+    prepared = dataclasses.replace(prepared, question=question)
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
     told = {"columns": {"item": column, "user": user}, "nulls": nulls, "max_items": max_items, "query": where}
     table = rows_where(table, where)
@@ -242,6 +265,7 @@ def pay_for_count(
     source: RandomSource | None = None,
     *,
     told: Asked,
+    question: Mapping[str, object],
     lists: bool = False,
 ) -> tuple[Estimate, str | None]:
     """Charge, draw, store: the count, which says what was `told` of the question, and how it was paid.
@@ -256,14 +280,14 @@ def pay_for_count(
         return dataclasses.replace(found_out, guarantee=promised, asked=told.to_dict())
 
     asked = {**request, "confidence": mechanism.confidence}
-    bill = Bill(mechanism.budget, mechanism.name, mechanism.unit, asked)
+    bill = Bill(mechanism.budget, mechanism.name, mechanism.unit, asked, question=question)
     return pay_and_draw(
         ledger,
         charge_id,
         bill,
         drawn,
         to_payload=_to_payload,
-        from_payload=_from_payload,
+        from_payload=estimate_from_payload,
     )
 
 
@@ -428,7 +452,8 @@ def _to_payload(estimate: Estimate) -> bytes:
     return json.dumps({"release": "estimate", "version": 1, **fields, **told}, allow_nan=False).encode()
 
 
-def _from_payload(payload: bytes) -> Estimate:
+def estimate_from_payload(payload: bytes) -> Estimate:
+    """A count that a ledger stores."""
     try:
         fields = json.loads(payload)
         if fields["release"] != "estimate" or fields["version"] != 1:

@@ -11,8 +11,9 @@ from discreet.errors import ParameterError
 from discreet.events.items import skip_nulls
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, User
+from discreet.privacy.question import question_of
 from discreet.releases.asked import Asked, now
-from discreet.releases.paying import Bill, check_payer, pay_and_draw
+from discreet.releases.paying import Bill, check_payer, pay_and_draw, stored_answer
 from discreet.releases.quantiles import Quantiles
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from discreet.engines.amounts import Amounts
     from discreet.privacy.ledger import Account
 
-__all__ = ["pay_for_quantiles", "quantile_mechanism", "quantiles"]
+__all__ = ["asked_of_quantiles", "pay_for_quantiles", "quantile_mechanism", "quantiles"]
 
 
 def quantiles(
@@ -77,6 +78,13 @@ def quantiles(
     people, began = user is not None, now()
     mechanism = quantile_mechanism(budget, quantiles, range, people, max_rows, scale, bins, confidence)
     check_payer(ledger, charge_id, source)
+    question = question_of(
+        "quantiles", column=column, where=where, user=user, nulls=nulls, **asked_of_quantiles(mechanism),
+        secret={"request": request},
+    )  # fmt: skip
+    stored = stored_answer(ledger, charge_id, budget, question, Quantiles.from_payload)
+    if stored is not None:
+        return dataclasses.replace(stored, payment="replayed")
     from discreet.engines.amounts import Amounts, amounts_of_table
 
     if where is not None and column is None:
@@ -84,7 +92,7 @@ def quantiles(
     found = Amounts(amounts_of_table(rows_where(table, where), column, user), mechanism.grid.places, nulls, people)
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
     told = Asked.of(began, columns={"value": column, "user": user}, nulls=nulls, max_rows=max_rows, query=where)
-    return pay_for_quantiles(mechanism, found, asked, ledger, charge_id, source, told=told)
+    return pay_for_quantiles(mechanism, found, asked, ledger, charge_id, source, told=told, question=question)
 
 
 def quantile_mechanism(
@@ -106,6 +114,17 @@ def quantile_mechanism(
     return QuantileRelease(budget, grid, quantiles, User() if people else Event(), max_rows, confidence)  # type: ignore[arg-type]
 
 
+def asked_of_quantiles(mechanism: QuantileRelease) -> dict[str, object]:
+    """What is public of quantiles and makes them others."""
+    grid = mechanism.grid
+    return {
+        "quantiles": list(mechanism.quantiles),
+        "confidence": mechanism.confidence,
+        "grid": [grid.low, grid.high, grid.bins, grid.scale],
+        "max_rows": mechanism.max_rows,
+    }
+
+
 def pay_for_quantiles(
     mechanism: QuantileRelease,
     found: Amounts,
@@ -116,17 +135,11 @@ def pay_for_quantiles(
     when_read: Callable[[], None] = lambda: None,
     *,
     told: Asked,
+    question: Mapping[str, object],
 ) -> Quantiles:
     """Charge, draw, store: the quantiles, which say what was `told` of the question, and how they were paid."""
-    grid = mechanism.grid
-    asked = {
-        **request,
-        "quantiles": list(mechanism.quantiles),
-        "confidence": mechanism.confidence,
-        "grid": [grid.low, grid.high, grid.bins, grid.scale],
-        "max_rows": mechanism.max_rows,
-    }
-    bill = Bill(mechanism.budget, mechanism.name, mechanism.unit, asked)
+    asked = {**request, **asked_of_quantiles(mechanism)}
+    bill = Bill(mechanism.budget, mechanism.name, mechanism.unit, asked, question=question)
     counts = mechanism.counts(found.places, found.people)
     when_read()
     drawn, payment = pay_and_draw(

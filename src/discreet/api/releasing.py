@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from discreet.api.choosing import prepare
+from discreet.api.choosing import mechanism_told, prepare
 from discreet.central import Mechanism
 from discreet.central._base import snapshot
 from discreet.errors import ParameterError
@@ -80,7 +81,14 @@ def release(
         ledger=ledger, charge_id=charge_id, source=source,
     )  # fmt: skip
     asked = asked_of_summary(summary, stream_length, request, parts_per_user)
-    return prepared.release(summary, asked, parts_per_user=parts_per_user)
+    from discreet.privacy.question import question_of
+
+    question = question_of(
+        "release", summary=asked["summary"], mechanism=mechanism_told(mechanism),
+        unit=prepared.mechanism.unit.to_dict(), total_share=total_share, stream_length=stream_length,
+        parts_per_user=parts_per_user, secret={"request": request},
+    )  # fmt: skip
+    return dataclasses.replace(prepared, question=question).release(summary, asked, parts_per_user=parts_per_user)
 
 
 def asked_of_summary(

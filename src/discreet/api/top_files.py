@@ -45,6 +45,7 @@ def top_k_of_files(
     charge_id: str | None = None,
     columns: Mapping[str, Any] | None = None,
     request: str | None = None,
+    question: Mapping[str, object] | None = None,
     unit: Unit | None = None,
     keys: Keys | None = None,
     assumed: Sequence[str] = (),
@@ -75,6 +76,7 @@ def top_k_of_files(
         charge_id: As in `top_k`.
         columns: The names that the columns have in the files, for what the release says of itself.
         request: As in `top_k`.
+        question: What was asked, see `privacy.question`. Whoever asks has looked for what is stored under it.
         unit: For rows, as in `top_k`.
         keys: What made the items of the batches, where they are made of several columns.
         query: What chose the rows, for what the release says of itself.
@@ -101,7 +103,7 @@ def top_k_of_files(
         within = None if value_range is None else ValueRange(*value_range)
         prepared = prepare_people(
             k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id,
-            source=source, groups=1 if keys is None or not keys.by else keys.many_groups,
+            source=source, groups=1 if keys is None or not keys.by else keys.many_groups, question=question,
         )  # fmt: skip
         given = {name: sketch.get(name) for name in ("capacity", "total_share", "stream_length")}
         refuse_for_people(unit=unit, **given)
@@ -135,7 +137,7 @@ def top_k_of_files(
         _columns(batches, users, max_items), whole_number("k", k), as_budget(budget), unit,
         grouped=max_items is not None, mechanism=mechanism,
         nulls=nulls, workers=workers, memory=memory, ledger=ledger, charge_id=charge_id, columns=columns,
-        request=request, source=source, time=time, form=form,
+        request=request, question=question, source=source, time=time, form=form,
         items_in_all=None if keys is None else keys.items_in_all(k), said=said, room=room,
         ahead=ahead, when_read=when_read, **sketch,
     )  # fmt: skip

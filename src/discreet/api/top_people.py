@@ -48,6 +48,7 @@ def top_k_of_people(
     columns: Mapping[str, Any] | None = None,
     time: str | None = None,
     query: str | None = None,
+    question: Mapping[str, object] | None = None,
 ) -> Release:
     """What people of a table have; see `top_k`. Of `lists` nothing says whose they are: each is a person.
 
@@ -56,7 +57,7 @@ def top_k_of_people(
     within = range_of_values(values, value_range)
     prepared = prepare_people(
         k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id,
-        source=source,
+        source=source, question=question,
     )  # fmt: skip
     from discreet.engines.people import people_of_table
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from discreet.api.choosing import empty_summary, prepare
+from discreet.api.choosing import empty_summary, mechanism_told, prepare
 from discreet.api.filtering import rows_where
 from discreet.api.releasing import asked_of_summary, asked_of_top
 from discreet.api.top_people import range_of_values, refuse_for_people, top_k_of_people
@@ -31,6 +32,7 @@ from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.releases.asked import now
+from discreet.releases.paying import check_payer, stored_release
 from discreet.releases.release import Release
 from discreet.summaries import ShardedMisraGries, Summary, UserMisraGries
 
@@ -167,6 +169,21 @@ def top_k(
     skip_nulls(nulls)
     bad_items_rule(bad_items)
     strict = None if bad_items == "skip" else bad_items
+    check_payer(ledger, charge_id, source)
+    from discreet.privacy.question import question_of
+
+    of_people = user is not None or unit == User()  # the same with any memory and any number of threads
+    question = question_of(
+        "top", k=k, column=column, user=user, where=where, by=by, groups=groups, every=every, time=time, zone=zone,
+        max_items=max_items, count=count, values=values, value_range=value_range,
+        unit=None if unit is None else unit.to_dict(), capacity=capacity, mechanism=mechanism_told(mechanism),
+        nulls=nulls, bad_items=bad_items, total_share=total_share, stream_length=stream_length, grouped=grouped,
+        memory=None if of_people else memory, workers=None if of_people else workers, columns=columns,
+        secret={"request": request},
+    )  # fmt: skip
+    stored = stored_release(ledger, charge_id, budget, question)
+    if stored is not None:
+        return stored.head(k)
     began = now()  # a table may be read when its columns are looked at
     if where is not None:
         data, request = rows_where(data, where), json.dumps([request, where])
@@ -184,7 +201,7 @@ def top_k(
             value_range=value_range, memory=memory, unit=unit, capacity=capacity, mechanism=mechanism, nulls=nulls,
             bad_items=bad_items,
             ledger=ledger, charge_id=charge_id, total_share=total_share, stream_length=stream_length, grouped=grouped,
-            workers=workers, request=request, source=source, time=began, query=where,
+            workers=workers, request=request, question=question, source=source, time=began, query=where,
             columns={
                 "item": list(names) if names[1:] else column, "by": list(grouping[0]) or None, "user": user,
                 "value": values, **(columns or {})
@@ -201,7 +218,8 @@ def top_k(
         return top_k_of_people(
             data, k, budget, column=column, user=user, max_items=max_items, count=count, values=values,
             value_range=value_range, nulls=nulls, memory=memory, workers=workers,
-            ledger=ledger, charge_id=charge_id, request=request, source=source, time=began, query=where,
+            ledger=ledger, charge_id=charge_id, request=request, question=question, source=source, time=began,
+            query=where,
         )  # fmt: skip
     for_people = max_items is not None or count != "users"
     if values is not None or value_range is not None or (for_people and (unit != User() or mechanism != "auto")):
@@ -228,13 +246,13 @@ def top_k(
             table, k, budget, column="item", user=persons, max_items=max_items, count=count, nulls=nulls, memory=memory,
             workers=workers, ledger=ledger, charge_id=charge_id,
             request=asked_of_top(k, nulls, request, column=column), source=source, lists=True, columns=told,
-            time=began, query=where,
+            question=question, time=began, query=where,
         )  # fmt: skip
     return release_of_rows(
         batches_of(data, grouped), k, budget, unit, grouped=grouped, capacity=capacity, mechanism=mechanism,
         nulls=nulls, bad_items=bad_items, ledger=ledger, charge_id=charge_id, total_share=total_share,
         stream_length=stream_length, workers=workers, memory=memory, columns=told, column=column, request=request,
-        source=source, time=began, said={"query": where},
+        question=question, source=source, time=began, said={"query": where},
     )  # fmt: skip
 
 
@@ -258,6 +276,7 @@ def release_of_rows(
     columns: Mapping[str, Any] | None = None,
     column: str | None = None,
     request: str | None = None,
+    question: Mapping[str, object] | None = None,
     source: RandomSource | None = None,
     time: str | None = None,
     form: Callable[[Release], Release] | None = None,
@@ -282,6 +301,8 @@ def release_of_rows(
         summary, budget, mechanism, unit, total_share, stream_length,
         ledger=ledger, charge_id=charge_id, source=source, needs_no_length=True,
     )  # fmt: skip
+    # Of whoever has a longer list a sample counts.
+    prepared = replace(prepared, bounded=prepared.bounded or grouped, question=question)
     if grouped and not isinstance(summary, UserMisraGries):
         assert isinstance(unit, User)
         batches = _flat(batches, unit.limit, nulls)

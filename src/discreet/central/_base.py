@@ -147,6 +147,11 @@ class Mechanism(abc.ABC):
         return ()
 
     @property
+    def hides(self) -> Unit:
+        """The unit that an account adds up: the mechanism's, or `User()` where it bounds a person's part by itself."""
+        return self.unit
+
+    @property
     def _assumed_of_users(self) -> tuple[str, ...]:
         """What nothing in a summary of rows can check: whose they are."""
         m = items_of(self.unit)

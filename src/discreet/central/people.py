@@ -99,6 +99,11 @@ class PeopleRelease(Mechanism):
         if not isinstance(self.unit, User):
             raise ParameterError(f"{self.name} protects dc.User(); got {type(self.unit).__name__}")
 
+    @property
+    def hides(self) -> Unit:
+        """A person with all of their rows: `User(m)` says how much counts of whoever has more, not who is hidden."""
+        return User()
+
     @cached_property
     def calibration(self) -> Calibration:
         """Noise and cuts."""

@@ -45,6 +45,9 @@ class Prepared:
         source: For tests and audits only.
         stream_length: The public length that the mechanism was made with, if it takes one.
         described: What the ledger writes down, where the mechanism's name does not say it all.
+        bounded: Whether at most m items of a person reach the mechanism for `User(m)`, however many they have: then
+            all of a person is hidden, and the account adds it up as such.
+        question: What was asked, as a charge id stands for it: see `privacy.question`.
         time: When it was asked for. Reading comes later, and how long it takes depends on the data.
     """
 
@@ -58,6 +61,8 @@ class Prepared:
     source: RandomSource | None = None
     stream_length: int | None = None
     described: str = ""
+    bounded: bool = False
+    question: Mapping[str, object] | None = None
     time: str = field(default_factory=now)
 
     def __post_init__(self) -> None:
@@ -99,7 +104,8 @@ class Prepared:
 
         `form` puts what was drawn into the columns that were asked for: a function of the release alone.
         """
-        bill = Bill(self.budget, self.description + also, self.mechanism.unit, request)
+        hides = User() if self.bounded else self.mechanism.hides
+        bill = Bill(self.budget, self.description + also, self.mechanism.unit, request, hides, self.question)
         capacity = getattr(self.mechanism, "capacity", None)
         chosen = {"capacity": capacity, "stream_length": self.stream_length, "total_share": self.total_share}
         told: dict[str, Any] = {"time": self.time, **chosen, **asked}
@@ -172,6 +178,7 @@ def prepare_people(
     ledger: Account | None = None,
     charge_id: str | None = None,
     source: RandomSource | None = None,
+    question: Mapping[str, object] | None = None,
 ) -> Prepared:
     """A release that hides people: counts of "users" who have an item, or of their "rows", or sums of values.
 
@@ -196,4 +203,6 @@ def prepare_people(
         of = f"sums of values from {float(values.low)!r} to {float(values.high)!r}"
     of_groups = "" if groups == 1 else f" in each of {groups} groups" if groups else " in each group"
     described = f"{mechanism.name}, {of}, k={k}{of_groups}"
-    return Prepared(mechanism, budget, ledger=ledger, charge_id=charge_id, source=source, described=described)
+    return Prepared(
+        mechanism, budget, ledger=ledger, charge_id=charge_id, source=source, described=described, question=question
+    )

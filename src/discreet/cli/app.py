@@ -21,13 +21,14 @@ from discreet.cli.interrupts import (
     what_happened,
 )
 from discreet.cli.output import drop_standard_output, note
-from discreet.storage import AtomicFile
+from discreet.storage import NO_ROOM, AtomicFile
 
 __all__ = ["app", "main"]
 
 EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or written, or an audit failed; 2 wrong
-usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be read; 130 interrupted (143 by
-SIGTERM), nothing was released."""
+usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be read; 5 a ledger or a state is in use,
+or a disk is full: try again; 6 the charge id or the account stands for something else: trying again does not help; 130
+interrupted (143 by SIGTERM), nothing was released."""
 
 _COMMANDS = (
     "top",
@@ -121,6 +122,10 @@ def _run() -> int:
         return _fail(4, str(error))
     except (errors.ParameterError, errors.IncompatibleSummaryError) as error:
         return _fail(2, str(error))
+    except errors.TryAgainError as error:
+        return _fail(5, str(error))
+    except errors.ChargeConflictError as error:
+        return _fail(6, str(error))
     except errors.DiscreetError as error:
         return _fail(1, str(error))
     except BrokenPipeError:
@@ -131,7 +136,7 @@ def _run() -> int:
         if error.errno not in _CANNOT_WRITE:
             return _bug(error)
         drop_standard_output()
-        return _fail(1, f"an output cannot be written: {error.strerror}")
+        return _fail(5 if error.errno in NO_ROOM else 1, f"an output cannot be written: {error.strerror}")
     except Exception as error:
         return _bug(error)
     finally:

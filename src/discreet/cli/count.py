@@ -10,7 +10,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying, Source
 from discreet.cli.output import batches, note_left_out
-from discreet.cli.publish import Place, answer_place, publish_count
+from discreet.cli.publish import Place, answer_place, publish_count, publish_count_again
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -49,6 +49,9 @@ def count(
         raise ParameterError("people are counted by --user-column alone, rows by --column: give one of them")
     unit, what = (User(), "people") if people else (Event(), "rows")
     mechanism = CountRelease(budget, unit, what, place.confidence)
+    question = options.question(files)
+    if publish_count_again(what, place, paying, budget, question, files):
+        return
     stream = (source if user_column is None else replace(source, columns=(user_column,))).open(files)
     any_column = None if people or source.column is not None else _any_column(source, stream.files)
     if any_column is not None:
@@ -66,7 +69,7 @@ def count(
         return different_items((batch.column("item") for batch in batches(stream)), source.nulls)
 
     asked = {"files": list(files), **source.asked, "user": user_column}
-    publish_count(what, place, paying, mechanism, read, asked, source.told(user=user_column))
+    publish_count(what, place, paying, mechanism, read, asked, source.told(user=user_column), question)
 
 
 def _any_column(source: Source, files: list[str]) -> str | None:

@@ -9,7 +9,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, option
 from discreet.cli.output import batches
-from discreet.cli.publish import Place, answer_place, publish_count
+from discreet.cli.publish import Place, answer_place, publish_count, publish_count_again
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -51,6 +51,9 @@ def distinct(
 
     whose = "line" if source.lists and user_column is None else user_column
     mechanism = distinct_mechanism(budget, source.column, whose, max_items_per_user, place.confidence)
+    question = options.question(files)
+    if publish_count_again(mechanism.counted, place, paying, budget, question, files):
+        return
     pairs = whose is not None and whose != source.column
     lists = True if source.lists else None
     stream = source.open(files, joint=True, user_column=user_column if pairs else None, lists=lists)
@@ -64,4 +67,4 @@ def distinct(
 
     asked = {"files": list(files), **source.asked, "user": user_column}
     told = source.told(user=user_column, max_items=max_items_per_user)
-    publish_count(mechanism.counted, place, paying, mechanism, read, asked, told, source.lists)
+    publish_count(mechanism.counted, place, paying, mechanism, read, asked, told, question, source.lists)

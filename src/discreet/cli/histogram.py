@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, option
 from discreet.cli.output import batches
-from discreet.cli.publish import Place, place, publish
+from discreet.cli.publish import Place, place, publish, publish_again, replayed_release
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ def histogram(
     if paying.payer is not None and paying.given_id is None:
         paying.payer.check(budget)  # before reading, which may take long
     prepared = histogram_prepared(budget, listed, people, max_items_per_user, paying.payer, paying.charge_id)
+    question = options.question(files, universe=listed.to_dict(), leave_out=("confidence",))
+    if publish_again(place, paying, budget, question, replayed_release, files, lambda release: release.notes()):
+        return
+    prepared = replace(prepared, question=question)
     stream = source.open(files, user_column=user_column, lists=True if source.lists else None)
     place.check([*stream.files, paying.ledger])
     asked = {"files": list(files), **source.asked, "user": user_column}

@@ -1,4 +1,4 @@
-"""`discreet ledger`: grants, balances, history, verification and backups."""
+"""`discreet ledger`: grants, balances, history, stored releases, verification and backups."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import flag, option
 from discreet.cli.output import note, print_table
+from discreet.cli.publish import Place, place, publish_stored
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -114,6 +115,21 @@ def export(opened: Ledger, account: str | None, output: Path | None) -> None:
     else:
         with AtomicFile(output) as file:
             file.write(data)
+
+
+@ledger.command()
+@_opened
+@_account
+@options.takes(option("--charge-id", options.CHARGE_ID, required=True))
+@place
+def release(opened: Ledger, account: str | None, charge_id: str, place: Place) -> None:
+    """Print a release that is stored, without its data.
+
+    What was published under the charge id, at no cost. The command that made it does the same if it is repeated with
+    --charge-id, also when its files are gone.
+    """
+    charge, payload = opened.published(charge_id, _known(opened, account))
+    publish_stored(place, charge, payload, opened.path)
 
 
 @ledger.command()

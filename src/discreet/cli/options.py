@@ -497,6 +497,7 @@ class Paying:
 
 
 ACCOUNT = option("--account", "The account's name: it stands for a set of people, not for a data set.")
+CHARGE_ID = "Name the charge: repeating it returns the same release at no cost (of `pan`: an error)."
 LEDGER = option("--ledger", "The ledger that keeps the budget.", PATH)
 
 paying = gathers("paying", Paying, LEDGER, ACCOUNT)  # the account that pays
@@ -505,8 +506,44 @@ paying_by_name = gathers(  # where a release can be had again by the name of its
     Paying,
     LEDGER,
     ACCOUNT,
-    option("--charge-id", "Name the charge: repeating it returns the same release at no cost (of `pan`: an error)."),
+    option("--charge-id", CHARGE_ID),
 )
+
+
+_NOT_ASKED = {
+    *("files", "universe", "groups"),  # told apart
+    *("epsilon", "delta", "rho", "ledger", "account", "charge_id"),
+    *("output", "format", "plot", "explain", "skip_nulls"),
+}
+
+
+def question(
+    files: Sequence[str], universe: object = None, groups: object = None, leave_out: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What the command asks, as a charge id stands for it: its options as they were given, and digests of file names.
+
+    Args:
+        files: As they were named.
+        universe: What the option says, or what is in its file, JSON-ready.
+        groups: The same.
+        leave_out: Options that make no other answer.
+
+    Nothing where no ledger would hear of it.
+    """
+    context = click.get_current_context()
+    if context.params["ledger"] is None:
+        return {}
+    from discreet.privacy.question import question_of
+
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if name not in (*_NOT_ASKED, *leave_out) and value is not None and value is not False and value != ()
+    }
+    if context.params.get("skip_nulls"):
+        given["nulls"] = "skip"
+    told = {"universe": universe, "groups": groups, **given}
+    return question_of(str(context.info_name), **told, secret={"files": list(files)})
 
 
 # ---- what is printed -------------------------------------------------------------------------------------------------

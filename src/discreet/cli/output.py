@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from discreet.errors import DiscreetError, ParameterError
+from discreet.errors import ParameterError
+from discreet.storage import write_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +115,7 @@ def write_standard_output(data: bytes) -> None:
         raise  # whoever reads has had enough, which is no error
     except OSError as error:
         drop_standard_output()
-        raise DiscreetError(f"standard output cannot be written: {error.strerror}") from error
+        raise write_error("standard output", error) from error
 
 
 def by_ending(path: Path, known: Mapping[str, T], option: str) -> T:

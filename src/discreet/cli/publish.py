@@ -6,9 +6,9 @@ import functools
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +22,7 @@ from discreet.cli.output import (
     table_width,
     write_standard_output,
 )
-from discreet.errors import DiscreetError, ParameterError
+from discreet.errors import DiscreetError, ParameterError, TryAgainError
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -33,8 +33,23 @@ if TYPE_CHECKING:
     from discreet.cli.options import Paying
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
+    from discreet.privacy.ledger_store import LedgerEvent
+    from discreet.releases.quantiles import Quantiles
+    from discreet.releases.release import Release
 
-__all__ = ["Place", "answer_place", "place", "publish", "publish_count"]
+__all__ = [
+    "QUANTILE_FORMATS",
+    "Place",
+    "answer_place",
+    "place",
+    "publish",
+    "publish_again",
+    "publish_count",
+    "publish_count_again",
+    "publish_stored",
+    "replayed_quantiles",
+    "replayed_release",
+]
 
 _ENDINGS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table", "": "table"}
 _ENDINGS_OF_NUMBERS = {ending: format for ending, format in _ENDINGS.items() if format != "parquet"}
@@ -147,9 +162,39 @@ def publish(
             written = write[format](release, place.confidence, table_width() if is_text else None)
             _write(written, target, remarks(release), is_text)
             if picture is not None:
-                picture.fill(lambda file: release.plot(file, confidence=place.confidence))
+                drawing, kind = release.plot(confidence=place.confidence), picture.path.suffix.lower()[1:]
+                picture.fill(lambda file: drawing.savefig(file, dpi=150, format=kind))
             if place.explain:
                 _explain(release, is_text)
+
+
+def publish_again(
+    place: Place,
+    paying: Paying,
+    budget: Budget,
+    question: Mapping[str, object],
+    from_payload: Callable[[bytes], Any],
+    files: Sequence[str] = (),
+    remarks: Callable[[Any], list[str]] = lambda answer: [],
+    formats: Mapping[str, Callable[[Any, float, int | None], str | bytes]] | None = None,
+) -> bool:
+    """Publish what is stored under the charge id that was given, if the same was asked. Nothing is read for it.
+
+    `files` are not read, and must not be overwritten; the others are as for `publish` and `stored_answer`.
+    """
+    if paying.payer is None or paying.given_id is None:
+        return False
+    from discreet.releases.paying import stored_answer
+
+    answer = stored_answer(paying.payer, paying.given_id, budget, question, from_payload)
+    if answer is None:
+        return False
+    import glob
+
+    named = [path for pattern in files for path in (pattern, *glob.glob(pattern, recursive=True))]
+    place.check([*named, paying.ledger])
+    publish(place, paying, budget, lambda reading_is_over: answer, remarks, formats)
+    return True
 
 
 def _tell_charge_id(charge_id: str | None) -> None:
@@ -166,6 +211,7 @@ def publish_count(
     read: Callable[[], Any],
     request: dict[str, object],
     told: Mapping[str, Any],
+    question: Mapping[str, object],
     lists: bool = False,
 ) -> None:
     """Read, pay for a count, draw it and publish it.
@@ -178,6 +224,7 @@ def publish_count(
         read: Counts. Nothing is charged before it has returned.
         request: What was asked for, for the ledger.
         told: The same, for the answer: see `Source.told`.
+        question: The same, as the charge id stands for it: see `options.question`.
         lists: Whether people come as lists.
     """
     from discreet.api.counting import pay_for_count
@@ -190,10 +237,103 @@ def publish_count(
     def draw(reading_is_over: Callable[[], None]) -> _PublishedCount:
         found = read()
         reading_is_over()
-        paid = pay_for_count(mechanism, found, request, paying.payer, paying.charge_id, told=asked, lists=lists)
+        paid = pay_for_count(
+            mechanism, found, request, paying.payer, paying.charge_id, told=asked, question=question, lists=lists
+        )
         return _PublishedCount(what, *paid)
 
     publish(place, paying, mechanism.budget, draw, formats=_COUNT_FORMATS)
+
+
+def replayed_release(payload: bytes) -> Release:
+    """A release that is stored in a ledger, at most as many items as were asked for."""
+    from discreet.releases.release import Release
+
+    release = Release.from_payload(payload)
+    if release.asked is not None and release.asked.k is not None:
+        release = release.head(release.asked.k)
+    release.payment = "replayed"
+    return release
+
+
+def publish_count_again(
+    what: str,
+    place: Place,
+    paying: Paying,
+    budget: Budget,
+    question: Mapping[str, object],
+    files: Sequence[str] = (),
+) -> bool:
+    """`publish_again` of a count."""
+    from discreet.api.counting import estimate_from_payload
+
+    def from_payload(payload: bytes) -> _PublishedCount:
+        return _PublishedCount(what, estimate_from_payload(payload), "replayed")
+
+    return publish_again(place, paying, budget, question, from_payload, files, formats=_COUNT_FORMATS)
+
+
+def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Path) -> None:
+    """Publish what a ledger stores, whatever was asked for: a release, a count or quantiles."""
+    from discreet.privacy.budget import Budget
+
+    place.check([ledger])
+    kind = _kind_stored(payload)
+    formats: Mapping[str, Callable[[Any, float, int | None], str | bytes]] | None = None
+    answer: Any
+    if kind == "histogram":
+        answer = replayed_release(payload)
+    elif kind == "estimate":
+        from discreet.api.counting import estimate_from_payload
+
+        # Its interval was made with the confidence that was asked for.
+        place = replace(place, confidence=charge.details.get("question", {}).get("confidence", place.confidence))
+        what = _COUNTED.get(charge.details["mechanism"], "values")
+        answer, formats = _PublishedCount(what, estimate_from_payload(payload), "replayed"), _COUNT_FORMATS
+    elif kind == "quantiles":
+        answer, formats = replayed_quantiles(payload), QUANTILE_FORMATS
+    else:
+        raise ParameterError(
+            f"charge {charge.charge_id!r} paid for no single release: a stream, a state or a message. `discreet ledger "
+            "export` has what it published"
+        )
+    if formats is not None and (place.written_as not in formats or place.plot is not None):
+        raise ParameterError("a count and quantiles are written as table, json or csv, and not drawn")
+
+    def remarks(answer: Any) -> list[str]:
+        return answer.notes() if kind == "histogram" else []
+
+    publish(
+        place,
+        options.Paying(None, None),
+        Budget.from_dict(charge.details["budget"]),
+        lambda _: answer,
+        remarks,
+        formats,
+    )
+
+
+def _kind_stored(payload: bytes) -> object:
+    try:
+        stored = json.loads(payload)
+    except ValueError:
+        return None
+    return stored.get("release") if isinstance(stored, dict) else None
+
+
+def replayed_quantiles(payload: bytes) -> Quantiles:
+    """Quantiles that are stored in a ledger."""
+    from discreet.releases.quantiles import Quantiles
+
+    return replace(Quantiles.from_payload(payload), payment="replayed")
+
+
+QUANTILE_FORMATS: Mapping[str, Callable[[Any, float, int | None], str | bytes]] = {
+    "table": lambda answer, confidence, width: answer.to_table(width),
+    "json": lambda answer, confidence, width: answer.to_json() + "\n",
+    "csv": lambda answer, confidence, width: answer.to_csv(),
+}
+_COUNTED = {f"noisy count of {what}": what for what in ("rows", "people")}  # by the name of `CountRelease`
 
 
 @dataclass(frozen=True)
@@ -256,7 +396,8 @@ def _kept_for_later(charge_id: str | None) -> Iterator[None]:
         if charge_id is None:
             raise
         again = f"it is charged and kept in the ledger: the same command with --charge-id {charge_id} gives it again"
-        raise DiscreetError(f"{error}; {again}") from error
+        kind = TryAgainError if isinstance(error, TryAgainError) else DiscreetError
+        raise kind(f"{error}; {again}") from error
 
 
 def _picture(path: Path) -> AtomicFile:

@@ -11,7 +11,14 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, choice, option
 from discreet.cli.output import batches
-from discreet.cli.publish import Place, answer_place, publish
+from discreet.cli.publish import (
+    QUANTILE_FORMATS,
+    Place,
+    answer_place,
+    publish,
+    publish_again,
+    replayed_quantiles,
+)
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -91,6 +98,9 @@ def quantiles(
     if people and source.column is None:
         raise ParameterError("--user-column needs --column, the column of the numbers")
     mechanism = quantile_mechanism(budget, quantile, range, people, max_rows_per_user, scale, bins, place.confidence)
+    question = options.question(files)
+    if publish_again(place, paying, budget, question, replayed_quantiles, files, formats=QUANTILE_FORMATS):
+        return
     payer = paying.payer
     if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
@@ -107,21 +117,8 @@ def quantiles(
 
         columns = ((batch.column("item") if people else None, batch.column("value")) for batch in batches(stream))
         found = Amounts(columns, mechanism.grid.places, source.nulls, people)
-        return pay_for_quantiles(mechanism, found, asked, payer, paying.charge_id, when_read=reading_is_over, told=told)
+        return pay_for_quantiles(
+            mechanism, found, asked, payer, paying.charge_id, when_read=reading_is_over, told=told, question=question
+        )
 
-    publish(place, paying, budget, draw, formats=_FORMATS)
-
-
-def _table(answer: Quantiles, confidence: float, width: int | None) -> str:
-    return answer.to_table(width)
-
-
-def _json(answer: Quantiles, confidence: float, width: int | None) -> str:
-    return answer.to_json() + "\n"
-
-
-def _csv(answer: Quantiles, confidence: float, width: int | None) -> str:
-    return answer.to_csv()
-
-
-_FORMATS = {"table": _table, "json": _json, "csv": _csv}
+    publish(place, paying, budget, draw, formats=QUANTILE_FORMATS)

@@ -12,7 +12,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, choice, option
 from discreet.cli.output import batches
-from discreet.cli.publish import Place, place, publish
+from discreet.cli.publish import Place, place, publish, publish_again, replayed_release
 from discreet.errors import ParameterError
 from discreet.privacy.unit import User
 
@@ -152,16 +152,26 @@ def top(
         if len(source.columns) > 1 or by or every is not None:
             raise ParameterError("--universe lists the items of one column: it goes with one --column and no groups")
         listed, sketch["mechanism"] = _over_a_universe(universe, budget, k, sketch["capacity"])
+    grouping = _grouping(by, groups, every, time_column, zone)
+    question = options.question(
+        files,
+        universe=None if listed is None else listed.to_dict(),
+        groups=grouping.get("groups"),
+        leave_out=("confidence", "memory", "workers") if people else ("confidence",),
+    )
+
+    def remarks(release: Release) -> list[str]:
+        return [*_remarks(release, k, unit is not None), *source.remarks]
+
+    if publish_again(place, paying, budget, question, replayed_release, files, remarks):
+        return
     payer = paying.payer
     if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
     lists = persons or (max_items_per_user is not None and user_column is None)
     if lists and (len(source.columns) > 1 or by or every is not None):
         raise ParameterError("columns of items and groups hold one a row: lists of items come in one --column, alone")
-    stream = source.open(
-        files, joint=True, user_column=user_column, value_column=value_column, lists=lists,
-        **_grouping(by, groups, every, time_column, zone),
-    )  # fmt: skip
+    stream = source.open(files, joint=True, user_column=user_column, value_column=value_column, lists=lists, **grouping)
     place.check([*stream.files, paying.ledger, groups])
     column = list(source.columns) if len(source.columns) > 1 else source.column
     asked = [list(files), column, user_column, source.input_format, source.nulls, source.bad_rows]
@@ -203,6 +213,7 @@ def top(
             charge_id=paying.charge_id,
             columns={"item": column, "by": list(grouped) or None, "user": user_column, "value": value_column},
             request=request,
+            question=question,
             keys=stream.keys,
             assumed=source.assumed,
             query=None if source.query is None else source.query.text,
@@ -210,7 +221,7 @@ def top(
             **sketch,
         )
 
-    publish(place, paying, budget, draw, lambda release: [*_remarks(release, k, unit is not None), *source.remarks])
+    publish(place, paying, budget, draw, remarks)
 
 
 def _over_a_universe(universe: str, budget: Budget, k: int, capacity: int | None) -> tuple[Any, Any]:

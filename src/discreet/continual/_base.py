@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from discreet.continual._state import load_state
 from discreet.errors import CorruptStateError, LedgerError, OldStateError, ParameterError
 from discreet.noise import RandomSource, system_source
-from discreet.privacy import Budget, Event, Guarantee, Unit
+from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import new_charge_id
@@ -221,7 +221,9 @@ class Continual(abc.ABC):
         """Charge the whole horizon, once. On disk before the first noise is drawn."""
         if self._ledger is not None and not self._charged:
             # The token says whose releases the charge pays for: this object's, and those of the states saved from it.
-            bill = Bill(self.budget, self.mechanism_name, self.unit)
+            # Of a person the first items count and no others, so that all of them is hidden: `User()`.
+            hides = User() if isinstance(self.unit, User) else self.unit
+            bill = Bill(self.budget, self.mechanism_name, self.unit, hides=hides)
             begins = begin(self._ledger, self._charge_id, bill, self._token.encode(), what="continual release")
             if begins and self._steps.charge_id == self._charge_id:
                 self._steps = Steps(self._charge_id)  # the ticks so far were paid elsewhere

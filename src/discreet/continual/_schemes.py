@@ -33,6 +33,7 @@ class Scheme(abc.ABC):
 
     threshold: int | None = None
     complete: bool = True  # whether a published count lacks nothing but noise
+    cut_alone: bool = False  # whether an item is listed exactly if its noisy count of this tick passes the threshold
 
     @abc.abstractmethod
     def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published: ...
@@ -106,6 +107,7 @@ class Hidden(Factored):
             self.sigma = max(self.sigma, Fraction(1))
         self._delta = delta / most
         self._keep = keep
+        self.cut_alone = not keep
         self.shown = np.zeros(0, np.int64)
 
     def cut(self, tick: int) -> int:

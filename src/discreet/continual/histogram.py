@@ -27,7 +27,7 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.checks import whole_number
-from discreet.releases.error_model import ErrorModel
+from discreet.releases.error_model import MOST_ITEMS, ErrorModel
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ MECHANISMS = {
 _NUMBERS = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
 # The nodes of the others may hold a person more than once.
 OF_PEOPLE = ("factorised", "tree")
-_MOST_ITEMS = 2**63
 _UNKNOWN = "a histogram of items that are not known in advance"
 # What a run of AboveThreshold costs ("sparse"), in units of 1/(2 tau_1^2): now, and in states that do not say.
 _RUN_COST, _FORMER_RUN_COST = 0.25, 1.0
@@ -309,6 +308,22 @@ class Histogram(ListedOverTime):
         """The standard deviation of a published count at tick t."""
         return self._scheme.error(whole_number("t", t, 1, self.horizon))
 
+    def error_model(self, t: int, passed: int = 1) -> ErrorModel:
+        """How far the counts of tick t may lie from the truth, all of them at once.
+
+        Where a cut alone decides what is listed, the noises that count are those of the items that `passed` it, which
+        is as private as the release (docs/privacy/continual.md, "Intervals of what is listed"). Else those of all items
+        there may be.
+        """
+        listed = self._domain is None and self._scheme.cut_alone
+        draws = len(self._items) if self._domain is not None else passed if listed else MOST_ITEMS
+        return ErrorModel(
+            self._scheme.noise(whole_number("t", t, 1, self.horizon), max(draws, 1)),
+            summary_below=0.0 if self._scheme.complete else math.inf,
+            lowest=0 if self._domain is not None or self.max_weight > 1 else 1,  # weights may be 0
+            of_published=listed,
+        )
+
     @property
     def assumptions(self) -> tuple[str, ...]:
         if self._people is None:
@@ -431,18 +446,11 @@ class Histogram(ListedOverTime):
             items = self._domain.take(pa.array(where))
         else:
             items = items_array(self._items[position] for position in where)
-        draws = len(self._items) if self._domain is not None else _MOST_ITEMS
-        law = self._scheme.noise(self.tick, max(draws, 1))
-        model = ErrorModel(
-            law,
-            summary_below=0.0 if self._scheme.complete else math.inf,
-            lowest=0 if self._domain is not None or self.max_weight > 1 else 1,  # weights may be 0
-        )
         result = Release(
             items,
             noisy,
             self.guarantee,
-            model,
+            self.error_model(self.tick, len(where)),
             threshold=self._scheme.threshold,
             counted="people" if self._people is not None else "weights" if self.max_weight > 1 else "events",
         )

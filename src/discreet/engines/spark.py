@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,8 @@ from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
-from discreet.releases.paying import is_stored
+from discreet.privacy.question import question_of
+from discreet.releases.paying import check_payer, is_stored, stored_release
 from discreet.releases.release import Release
 from discreet.summaries import RawCounts
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES
@@ -122,18 +123,29 @@ def top_k(
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
     k = whole_number("k", k)
+    check_payer(ledger, charge_id, source)
+    question = question_of(
+        "top on Spark", column=column, k=k, plan=plan, unit=None if unit is None else unit.to_dict(), user=user,
+        max_items=max_items, count=count, user_column=user_column, capacity=capacity, memory=memory,
+        partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
+    )  # fmt: skip
+    stored = stored_release(ledger, charge_id, budget, question)
+    if stored is not None:
+        return stored.head(k)
     if user is not None:
         others = (unit, user_column, capacity, memory, partitions, stream_length)
         if plan != "auto" or any(value is not None for value in others):
             raise ParameterError("user protects people by itself: leave plan, unit and the options of sketches out")
-        return _top_k_of_people(dataframe, column, user, k, budget, max_items, count, nulls, ledger, charge_id, source)
+        return _top_k_of_people(
+            dataframe, column, user, k, budget, max_items, count, nulls, ledger, charge_id, source, question
+        )
     if max_items is not None or count != "users":
         raise ParameterError("max_items and count are for people: give user, the column that says whose row it is")
     request = _Request.checked(
         dataframe, column, k, budget, plan, unit, user_column=user_column, capacity=capacity, memory=memory,
         partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
     )  # fmt: skip
-    return request.run(ledger, charge_id, source, k).head(k)
+    return request.run(ledger, charge_id, source, k, question).head(k)
 
 
 def _top_k_of_people(
@@ -148,14 +160,16 @@ def _top_k_of_people(
     ledger: Account | None,
     charge_id: str | None,
     source: RandomSource | None,
+    question: Mapping[str, object],
 ) -> Release:
     from discreet.engines._spark_people import SparkPeople
 
     if not (hasattr(dataframe, "mapInArrow") and hasattr(dataframe, "schema")):
         raise ParameterError(f"dataframe must be a Spark DataFrame, not {type(dataframe).__name__}")
     prepared = prepare_people(
-        k, budget, max_items=max_items, count=count, ledger=ledger, charge_id=charge_id, source=source
-    )
+        k, budget, max_items=max_items, count=count, ledger=ledger, charge_id=charge_id, source=source,
+        question=question,
+    )  # fmt: skip
     kind, nested = item_type(dataframe, column)
     if nested:
         raise ParameterError("a column of arrays has one row a person: explode it, with a column that names the person")
@@ -271,9 +285,20 @@ class _Request:
             )
         return cls(dataframe, column, kind, nested, budget, unit, user_column, nulls, chosen, sizes)
 
-    def run(self, ledger: Account | None, charge_id: str | None, source: RandomSource | None, k: int | None) -> Release:
+    def run(
+        self,
+        ledger: Account | None,
+        charge_id: str | None,
+        source: RandomSource | None,
+        k: int | None,
+        question: Mapping[str, object] | None = None,
+    ) -> Release:
         """Read, charge, draw, fetch the names, store, return."""
-        prepared = Prepared(self.plan.mechanism, self.budget, ledger=ledger, charge_id=charge_id, source=source)
+        prepared = Prepared(
+            self.plan.mechanism, self.budget, ledger=ledger, charge_id=charge_id, source=source,
+            bounded=self.user_column is not None or (self.nested and isinstance(self.plan.mechanism, UserRelease)),
+            question=question,
+        )  # fmt: skip
         also = ", on Spark" if k is None else f", on Spark, the {k} largest"
         if is_stored(ledger, charge_id):
             return prepared.paid(_never, self._asked(), also)

@@ -15,16 +15,18 @@ import dataclasses
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from discreet.errors import BudgetExceededError, LedgerError, ParameterError
+from discreet.errors import BudgetExceededError, ChargeConflictError, LedgerError, ParameterError
 from discreet.privacy.accounting import is_loaded, load
 from discreet.privacy.balance import Amount, Balance, Limit, Statement
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.ledger_store import ChargeEvents, EventLog, LedgerEvent, LogReader
-from discreet.privacy.unit import Event, Unit
+from discreet.privacy.question import differing_parameters, told_differences
+from discreet.privacy.unit import Event, Unit, unit_from_dict
 
 __all__ = [
     "Account",
@@ -39,6 +41,8 @@ __all__ = [
 
 # So many ids does a refusal name.
 _MOST_IDS = 100
+
+_AS_BEFORE = "Ask as before, or give the new request a charge id of its own, which is charged anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,11 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({str(self._log.path)!r})"
+
+    @property
+    def path(self) -> Path:
+        """Where it is kept."""
+        return self._log.path
 
     def grant(self, account: str, budget: Budget, *, adaptive: bool | None = None) -> None:
         """Set the total budget of an account; make the account if it is new.
@@ -163,6 +172,20 @@ class Ledger:
         """
         return self._log.backup(path)
 
+    def published(self, charge_id: str, account: str | None = None) -> tuple[LedgerEvent, bytes]:
+        """The charge of this id, and the release that is stored under it; `account` where several have the id."""
+        _check_name("charge_id", charge_id)
+        with self._log.reading() as log:
+            names = [name for name in log.accounts() if account in (None, name)]
+            found = [events for name in names if (events := log.charge(name, charge_id)).charge is not None]
+            if len(found) > 1:
+                raise LedgerError(f"several accounts have a charge {charge_id!r}; say which")
+            if not found or found[0].charge is None:
+                raise LedgerError(f"there is no charge {charge_id!r}{'' if account is None else f' of {account!r}'}")
+            if found[0].release is None:
+                raise LedgerError(f"charge {charge_id!r} has no release: it was not published, or not stored here")
+            return found[0].charge, log.payload(found[0].release)
+
     def release_payload(self, event: LedgerEvent) -> bytes:
         """What an event of kind "release" or "step" stored: that which was published."""
         if event.kind not in ("release", "step"):
@@ -244,14 +267,38 @@ class Account:
         *,
         mechanism: str = "",
         unit: Unit | None = None,
+        hides: Unit | None = None,
         request: str | None = None,
+        question: Mapping[str, Any] | None = None,
     ) -> Payment:
-        """`begin`, which also says whether the account was charged now."""
-        details = _charge_details(charge_id, budget, mechanism, unit, stores_release=True)
+        """`begin`, which also says whether the account was charged now.
+
+        `hides` is what the account adds up, where that is more than the `unit` that was asked for: see `Unit.covers`.
+        `question` has the public parameters of the request by their names, JSON-ready: what `stored` compares with.
+        """
+        details = _charge_details(charge_id, budget, mechanism, hides or unit, stores_release=True)
+        if hides is not None and hides != unit and unit is not None:
+            details["asked_unit"] = _unit_details(unit)
         if request is not None:
             _check_name("request", request)
             details["request"] = request
+        if question is not None:
+            details["question"] = dict(question)
         return self._charge(charge_id, budget, details)
+
+    def stored(self, charge_id: str, budget: Budget, question: Mapping[str, Any]) -> bytes | None:
+        """The release that is stored under an id for this question, which no data has to be read for.
+
+        None: nothing is stored, or a charge without a question (of an earlier version), of which only `pay` can tell
+        whether it is the same. A ChargeConflictError says what differs.
+        """
+        with self._log.reading() as log:
+            events = log.charge(self.name, charge_id)
+            if events.charge is None or "question" not in events.charge.details:
+                return None
+            asked = {"budget": as_budget(budget).to_dict(), "question": dict(question)}
+            self._check_same(charge_id, events.charge.details, asked)
+            return None if events.release is None else log.payload(events.release)
 
     def is_stored(self, charge_id: str) -> bool:
         """Whether a release is stored under this id."""
@@ -365,11 +412,7 @@ class Account:
             if events.charge is not None:
                 self._check_repeated(charge_id, events.charge.details, details)
                 return Payment(None if events.release is None else log.payload(events.release), charged=False)
-            if balance.unit is not None and balance.unit != details["unit"]:
-                raise LedgerError(
-                    f"account {self.name!r} has charges for the unit {balance.unit}, which do not compose "
-                    f"with one for {details['unit']}: use another account"
-                )
+            self._check_unit(balance, unit_from_dict(details["unit"]))
             plainly = balance.pays_by_sums(budget)
             if wait := not plainly and not is_loaded():
                 fits = False
@@ -383,17 +426,46 @@ class Account:
             raise self._refusal(balance, budget, charges)
         return Payment(None, charged=True)
 
+    def _check_unit(self, balance: Balance, unit: Unit) -> None:
+        if balance.unit is None or unit.covers(before := unit_from_dict(balance.unit)):
+            return
+        raise ChargeConflictError(
+            f"account {self.name!r} adds up releases that hide {before.describe()}. This one hides {unit.describe()}, "
+            f"which does not add up with them to one promise. Ask for a release that hides the same. Charge another "
+            "account only if it stands for other people: about the same people two accounts reveal what both grants "
+            "allow together, and neither of them counts that",
+            {"unit": (balance.unit, _unit_details(unit))},
+        )
+
     def _check_repeated(self, charge_id: str, earlier: dict[str, Any], asked: dict[str, Any]) -> None:
         if not asked["stores_release"]:
             raise LedgerError(f"account {self.name!r} already has a charge with the id {charge_id!r}")
-        if any(earlier[name] != asked[name] for name in ("budget", "mechanism", "unit", "stores_release")):
-            raise LedgerError(
-                f"charge {charge_id!r} of account {self.name!r} was made with another budget, mechanism or unit"
+        if "question" in earlier and "question" in asked:
+            self._check_same(charge_id, earlier, asked)
+        before, now = ({**each, "unit": each.get("asked_unit", each["unit"])} for each in (earlier, asked))
+        names = ("budget", "mechanism", "unit", "stores_release")
+        differing = differing_parameters(*({name: each[name] for name in names} for each in (before, now)))
+        if differing:
+            raise ChargeConflictError(
+                f"charge {charge_id!r} of account {self.name!r} was made with another budget, mechanism or unit: "
+                f"{told_differences(differing)}. {_AS_BEFORE}",
+                differing,
             )
         if "request" in earlier and earlier["request"] != asked.get("request"):
-            raise LedgerError(
+            raise ChargeConflictError(
                 f"charge {charge_id!r} of account {self.name!r} was made for another request (other files, columns or "
-                "parameters): its release is not the one asked for. Ask as before, or use another charge id"
+                f"parameters): its release is not the one asked for. {_AS_BEFORE}"
+            )
+
+    def _check_same(self, charge_id: str, earlier: dict[str, Any], asked: dict[str, Any]) -> None:
+        """Refuse a question or a budget other than that of the charge, and say what differs."""
+        before, now = ({"budget": each["budget"], **each["question"]} for each in (earlier, asked))
+        differing = differing_parameters(before, now)
+        if differing:
+            raise ChargeConflictError(
+                f"charge {charge_id!r} of account {self.name!r} was made for another request: "
+                f"{told_differences(differing)}. {_AS_BEFORE}",
+                differing,
             )
 
     def _refusal(self, balance: Balance, requested: Budget, charges: tuple[str, ...]) -> BudgetExceededError:
@@ -421,9 +493,13 @@ def _charge_details(
     return {
         "budget": budget.to_dict(),
         "mechanism": mechanism,
-        "unit": {"name": type(unit).__name__, **dataclasses.asdict(unit)},
+        "unit": _unit_details(unit),
         "stores_release": stores_release,
     }
+
+
+def _unit_details(unit: Unit) -> dict[str, Any]:
+    return {"name": type(unit).__name__, **dataclasses.asdict(unit)}
 
 
 def _check_name(what: str, name: object) -> None:

@@ -40,7 +40,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-from discreet.errors import LedgerError
+from discreet.errors import LedgerBusyError, LedgerError
 from discreet.privacy.balance import Balance
 
 __all__ = ["ChargeEvents", "EventLog", "LedgerEvent", "LogReader", "LogWriter", "one_connection"]
@@ -645,8 +645,11 @@ class EventLog:
             raise LedgerError(f"{self.path} is not a ledger, or it is damaged") from error
         except sqlite3.Error as error:
             if _is_busy(error):
-                message = f"the ledger {self.path} was locked by another process for more than {self.timeout:g} s"
-            elif isinstance(error, sqlite3.OperationalError):
+                waited = f"the ledger {self.path} was locked by another process for more than {self.timeout:g} s"
+                raise LedgerBusyError(waited) from error
+            if _is_full(error):
+                raise LedgerBusyError(f"the ledger {self.path} cannot be written: its disk is full") from error
+            if isinstance(error, sqlite3.OperationalError):
                 message = f"the ledger {self.path} cannot be read or written: {error}"
             else:
                 message = f"{self.path} is not a ledger, or it is damaged: {error}"
@@ -678,6 +681,10 @@ def _sync_directory(path: Path) -> None:
 def _is_busy(error: sqlite3.Error) -> bool:
     """Whether others are in the way; "locking protocol" is what many who open a write-ahead log at once may get."""
     return isinstance(error, sqlite3.OperationalError) and any(word in str(error) for word in ("locked", "locking"))
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and "is full" in str(error)
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:

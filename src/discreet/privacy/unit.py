@@ -19,6 +19,13 @@ class Unit:
         """The relation in plain words."""
         raise ParameterError("use Event(), User(max_items), Element() or Replace(), not the bare Unit")
 
+    def covers(self, other: Unit) -> bool:
+        """Whether a guarantee for this unit is one for the other, too: the neighbours of the other are neighbours here.
+
+        Charges for both then add up to a guarantee for the other. The argument: docs/privacy/units.md.
+        """
+        return self == other
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
         return {"name": type(self).__name__, "description": self.describe(), **asdict(self)}
@@ -44,6 +51,10 @@ class User(Unit):
     def __post_init__(self) -> None:
         if self.max_items is not None:
             whole_number("max_items", self.max_items)
+
+    def covers(self, other: Unit) -> bool:
+        """The same, or people with any number of items: somebody with at most m is one of them."""
+        return self == other or (self.max_items is None and isinstance(other, User))
 
     @property
     def limit(self) -> int:

@@ -142,6 +142,12 @@ class ErrorModel:
             return self
         return replace(self, noise=replace(self.noise, draws=MOST_ITEMS), of_published=False)
 
+    def of_at_least(self, items: int) -> ErrorModel:
+        """The same where at least so many items passed the cut: intervals that do not change while fewer do."""
+        if not self.of_published or self.noise.draws >= items:
+            return self
+        return replace(self, noise=replace(self.noise, draws=items))
+
     @property
     def random_parts(self) -> int:
         """Among how many a chance of failing is divided: each noise, and the seed of a linear sketch."""

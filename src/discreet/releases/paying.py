@@ -22,7 +22,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import RandomSource
@@ -32,7 +32,16 @@ from discreet.releases.release import Release
 if TYPE_CHECKING:  # what nobody pays for needs no ledger
     from discreet.privacy.ledger import Account
 
-__all__ = ["Bill", "begin", "check_payer", "is_stored", "pay_and_draw", "pay_for_release"]
+__all__ = [
+    "Bill",
+    "begin",
+    "check_payer",
+    "is_stored",
+    "pay_and_draw",
+    "pay_for_release",
+    "stored_answer",
+    "stored_release",
+]
 
 T = TypeVar("T")
 
@@ -44,16 +53,22 @@ class Bill:
     Attributes:
         budget: What it costs.
         description: The mechanism in words, as the ledger's history shows it.
-        unit: Whose presence is hidden. An account pays for one unit.
+        unit: Whose presence was asked to be hidden.
         request: Everything else that is public, was asked for and makes the result another one: parameters, names of
             files and columns. The ledger keeps its digest, so that nobody gets the release of other data under a
             charge id. It must hold nothing of the data. None: the id alone says it, as that of a round and a party.
+        hides: What the account adds up, where that is more than `unit`: all of a person, where `User(m)` bounds what
+            counts of them.
+        question: The parameters as they were given, by their names: see `privacy.question`. With it a release is had
+            again before anything is read, and a refusal says what differs.
     """
 
     budget: Budget
     description: str
     unit: Unit
     request: Mapping[str, object] | None = None
+    hides: Unit | None = None
+    question: Mapping[str, object] | None = None
 
     @property
     def digest(self) -> str | None:
@@ -63,6 +78,35 @@ class Bill:
         import hashlib
 
         return hashlib.sha256(json.dumps(self.request, sort_keys=True, default=repr).encode()).hexdigest()
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What `Account.pay` writes down beside the budget."""
+        return {
+            "mechanism": self.description,
+            "unit": self.unit,
+            "hides": self.hides,
+            "request": self.digest,
+            "question": self.question,
+        }
+
+
+def stored_answer(
+    account: Account | None,
+    charge_id: str | None,
+    budget: Budget,
+    question: Mapping[str, object] | None,
+    from_payload: Callable[[bytes], T],
+) -> T | None:
+    """What is stored under the charge id for this question; None if it has to be read, drawn and paid for.
+
+    Called before anything is read: what was published can be had again when the data are gone. Another question under
+    the same id is refused here, before an hour of reading.
+    """
+    if account is None or charge_id is None or question is None:
+        return None
+    payload = account.stored(charge_id, budget, question)
+    return None if payload is None else from_payload(payload)
 
 
 def check_payer(ledger: object, charge_id: object, source: object) -> None:
@@ -119,7 +163,7 @@ def pay_and_draw(
 
     charge_id = new_charge_id() if charge_id is None else charge_id
     with one_connection():
-        paid = account.pay(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
+        paid = account.pay(charge_id, bill.budget, **bill.details)
         if paid.payload is not None:
             return from_payload(paid.payload), "replayed"
         try:
@@ -141,6 +185,16 @@ def pay_for_release(account: Account | None, charge_id: str | None, bill: Bill, 
         account, charge_id, bill, draw, to_payload=Release.to_payload, from_payload=Release.from_payload
     )
     release.payment = payment
+    return release
+
+
+def stored_release(
+    account: Account | None, charge_id: str | None, budget: Budget, question: Mapping[str, object] | None
+) -> Release | None:
+    """`stored_answer` of a `Release`."""
+    release = stored_answer(account, charge_id, budget, question, Release.from_payload)
+    if release is not None:
+        release.payment = "replayed"
     return release
 
 
@@ -174,7 +228,7 @@ def begin(
     from discreet.privacy.ledger_store import one_connection
 
     with one_connection():
-        stored = account.begin(charge_id, bill.budget, mechanism=bill.description, unit=bill.unit, request=bill.digest)
+        stored = account.pay(charge_id, bill.budget, **bill.details).payload
         begins = stored is None
         if stored is None:
             if save is not None:

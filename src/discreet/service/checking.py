@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import closing, suppress
 from pathlib import Path
@@ -129,7 +130,10 @@ def _of_top(name: str, definition: StreamDefinition) -> list[str]:
     elif definition.capacity is not None:
         lines.append(f"An item is found once a stretch of ticks has about {release.threshold or 0:,.0f} events of it.")
     if definition.capacity is None:
-        lines.append(f"Error of one count ({CONFIDENCE:.0%}): about {_reach(made.error(last)):,} at the last tick.")
+        model = made.error_model(last).of_at_least(definition.k or 1)
+        together = f"for all of up to {definition.k} items that pass" if model.of_published else "for all items at once"
+        reach = math.ceil(model.distances(CONFIDENCE)[1])
+        lines.append(f"Error of a count ({CONFIDENCE:.0%}, {together}): at most {reach:,} at the last tick.")
     else:
         lines.append("Counts are too low by what the sketch leaves out; the intervals say by how much at most.")
     if definition.user is None:

@@ -11,6 +11,7 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Sequence
+from copy import copy
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,9 @@ def _bound(value: float) -> int | None:
 
 
 def items_shown(release: Any, k: int | None) -> dict[str, Any]:
-    """The items of a release with their intervals."""
+    """The items of a release with their intervals: those that `service check` states, unless more than k passed."""
+    release = copy(release)
+    release.error_model = release.error_model.of_at_least(k or 1)
     lower, upper = release.bounds(CONFIDENCE)
     rows = zip(release.items, release.counts.tolist(), lower.tolist(), upper.tolist(), strict=True)
     shown = [

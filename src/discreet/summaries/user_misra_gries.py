@@ -76,6 +76,11 @@ class UserMisraGries(Summary):
         return int(self._native.max_items)
 
     @property
+    def samples(self) -> bool:
+        """Whether a sample of a user with more items counts, so that nobody has more than that in here."""
+        return bool(self._native.sample)
+
+    @property
     def not_private_users(self) -> int:
         """The number of users seen that had at least one item. Not private."""
         return int(self._native.users)

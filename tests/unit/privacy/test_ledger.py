@@ -1,6 +1,7 @@
 """The ledger: what it grants, charges, refuses and remembers."""
 
 import contextlib
+import pickle
 import random
 import sqlite3
 import threading
@@ -228,6 +229,90 @@ def test_units_do_not_mix(account):
     for unit in (None, dc.Event(), dc.User(4), dc.Replace()):
         with pytest.raises(dc.LedgerError, match="another account"):
             account.charge(dc.Budget(0.5), unit=unit)
+
+
+def test_what_hides_all_of_a_person_adds_up_for_anybody(account):
+    """A guarantee for people with any number of items is one for those with at most 3; not the other way round."""
+    account.charge(dc.Budget(0.5), unit=dc.User(3))
+    account.charge(dc.Budget(0.5), unit=dc.User())
+    assert account.statement().charges == 2
+
+
+def test_an_account_of_people_takes_nothing_less_and_says_what_another_account_means(account):
+    account.charge(dc.Budget(0.5), unit=dc.User())
+    for unit in (dc.Event(), dc.User(3), dc.Element(), dc.Replace()):
+        with pytest.raises(dc.ChargeConflictError, match="hide one person, with all of their rows") as caught:
+            account.charge(dc.Budget(0.5), unit=unit)
+        assert "about the same people two accounts reveal what both grants allow together" in str(caught.value)
+        assert unit.describe() in str(caught.value)
+    assert account.statement().charges == 1
+
+
+def test_what_is_asked_for_and_what_is_added_up_may_differ(account):
+    """At most 3 items of a person count, however many they have: all of a person is hidden, and 3 is the request."""
+    account.charge(dc.Budget(0.5), unit=dc.User())
+    account.pay("c", dc.Budget(0.5), unit=dc.User(3), hides=dc.User())
+    with pytest.raises(dc.ChargeConflictError, match="unit was User, max_items=3 and is now User, max_items=4"):
+        account.pay("c", dc.Budget(0.5), unit=dc.User(4), hides=dc.User())
+
+
+def test_a_charge_of_before_is_had_again_by_what_now_hides_more(account):
+    account.begin("c", dc.Budget(0.5), unit=dc.User(3))
+    account.store("c", b"release")
+    assert account.pay("c", dc.Budget(0.5), unit=dc.User(3), hides=dc.User()).payload == b"release"
+    with pytest.raises(dc.ChargeConflictError):
+        account.pay("c", dc.Budget(0.5), unit=dc.User(4), hides=dc.User())
+
+
+def test_a_stored_release_is_found_by_its_question(account):
+    asked = {"question": "top", "k": 10, "files": "sha256:1"}
+    assert account.stored("c", dc.Budget(0.5), asked) is None  # nobody asked yet
+    account.pay("c", dc.Budget(0.5), question=asked)
+    assert account.stored("c", dc.Budget(0.5), asked) is None  # charged, not stored
+    account.store("c", b"release")
+    assert account.stored("c", dc.Budget(0.5), asked) == b"release"
+    with pytest.raises(dc.ChargeConflictError, match="k was 10 and is now 20") as caught:
+        account.stored("c", dc.Budget(0.5), {**asked, "k": 20})
+    assert caught.value.differences == {"k": (10, 20)}
+    with pytest.raises(dc.ChargeConflictError, match=r"files differs \(the ledger keeps a digest of it\)"):
+        account.stored("c", dc.Budget(0.5), {**asked, "files": "sha256:2"})
+    with pytest.raises(dc.ChargeConflictError, match=r"budget was epsilon=0\.5 and is now epsilon=1\.0"):
+        account.stored("c", dc.Budget(1.0), asked)
+    with pytest.raises(dc.ChargeConflictError, match='by was not given and is now "day"'):
+        account.pay("c", dc.Budget(0.5), question={**asked, "by": "day"})
+    account.begin("old", dc.Budget(0.5))
+    account.store("old", b"release")
+    assert account.stored("old", dc.Budget(0.5), asked) is None  # nothing to compare with: `pay` decides
+
+
+def test_a_published_release_is_found_in_whichever_account(ledger, account):
+    account.begin("c", dc.Budget(0.5))
+    with pytest.raises(dc.LedgerError, match="has no release"):
+        ledger.published("c")
+    account.store("c", b"release")
+    charge, payload = ledger.published("c")
+    assert (charge.account, charge.kind, payload) == ("searches", "charge", b"release")
+    with pytest.raises(dc.LedgerError, match="no charge 'd'"):
+        ledger.published("d")
+    ledger.grant("clicks", dc.Budget(1.0))
+    ledger.account("clicks").begin("c", dc.Budget(0.5))
+    with pytest.raises(dc.LedgerError, match="several accounts"):
+        ledger.published("c")
+    assert ledger.published("c", "searches")[1] == b"release"
+
+
+def test_a_ledger_that_is_in_use_may_be_asked_again(tmp_path):
+    ledger = dc.Ledger(tmp_path / "ledger", timeout=0.05)
+    ledger.grant("a", dc.Budget(1.0))
+    account = ledger.account("a")
+    with account._log.writing(), pytest.raises(dc.LedgerBusyError, match="locked by another process") as caught:
+        account.charge(dc.Budget(0.5))
+    assert isinstance(caught.value, dc.TryAgainError)
+
+
+def test_errors_survive_being_sent_to_another_process():
+    error = pickle.loads(pickle.dumps(dc.ChargeConflictError("k differs", {"k": (1, 2)})))
+    assert (str(error), error.differences) == ("k differs", {"k": (1, 2)})
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, None, 7, "\x00"])
