@@ -1,12 +1,17 @@
 """What protecting people costs: how much of the true top is found, with which error, and how long it takes.
 
     python benchmarks/people.py accuracy [--baskets FILE] [--pairs FILE.tsv] [--repeats 10]
+    python benchmarks/people.py coverage [--repeats 100] [--confidence 0.95] [--only WORDS]
     python benchmarks/people.py speed [--rows 10000000] [--rounds 3] [--memory 2GB]
 
 accuracy: k = 100, delta = 1e-6, nobody says how many items a person has. Data: made up in four shapes (few and many
 items a person, flat and skewed), and files if given: `--baskets` has the items of one person a line, `--pairs` a
 header and a person and an item a line. Of the true top 100, how many are listed; how many are listed at all; the mean
 relative error of what is listed; the share left out, as it is and as it is stated.
+coverage: how often the intervals of all listed items contain the truth, all at once, over seeded releases of made-up
+people: few items, flat, skewed, many items, heavy people, everybody the same; of people, of rows, of sums, in groups,
+with a bound of items. For rows and sums the truth is also taken as the release says it: with the rows of people who have
+very many counted in part.
 speed: the whole command `discreet top --user-column` beside DuckDB's own count(distinct user) by item, in turns.
 """
 
@@ -19,8 +24,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from turns import DISCREET, in_turns, machine
 
 K, DELTA = 100, 1e-6
@@ -95,6 +102,96 @@ def accuracy(options: argparse.Namespace) -> None:
             )
 
 
+Rows = list[tuple[int, Any, float]]  # (person, item, value)
+
+
+def crowds() -> Iterator[tuple[str, Rows]]:
+    """Made-up people whose counts are hard to state: (name, rows)."""
+    random = np.random.default_rng(7)
+
+    def rows(sizes: npt.NDArray[np.int64], popularity: npt.NDArray[np.float64], repeats: float = 0.0) -> Rows:
+        cumulative = np.cumsum(popularity / popularity.sum())
+        items = np.searchsorted(cumulative, random.random(int(sizes.sum())))
+        who = np.repeat(np.arange(len(sizes)), sizes)
+        times = 1 + random.poisson(repeats, len(who)) if repeats else np.ones(len(who), int)
+        who, items = np.repeat(who, times), np.repeat(items, times)
+        return list(zip(who.tolist(), items.tolist(), random.exponential(3.0, len(who)).tolist(), strict=True))
+
+    # Nearly everybody has one rating; the few who have the rarest have others, too.
+    ratings = rows(1 + (random.random(60_000) < 0.1), np.array([0.0, 0.04, 0.06, 0.1, 0.3, 0.5]))
+    rare = [(60_000 + person, item, 1.0) for person in range(120) for item in (0, 3 + person % 2, 5)]
+    yield "ratings, 6 items", ratings + rare
+    visits = random.geometric(0.08, 3_000)
+    yield "status codes, 8 items", rows(visits, np.array([0.8, 0.08, 0.05, 0.04, 0.02, 0.006, 0.003, 0.001]))
+    yield "flat, 30 items", rows(random.integers(1, 12, 6_000), np.ones(30))
+    yield "skewed, 3,000 items", rows(random.geometric(0.2, 8_000), 1.0 / np.arange(1, 3_001) ** 1.1)
+    yield "many items, 5,000", rows(random.geometric(1 / 60, 3_000), 1.0 / np.arange(1, 5_001) ** 0.9)
+    heavy = np.where(random.random(5_000) < 0.05, 600, 1) * random.geometric(0.4, 5_000)
+    yield "heavy people", rows(heavy, 1.0 / np.arange(1, 2_001) ** 0.8)
+    yield "the same 40 items", [(person, item, 1.5) for person in range(2_000) for item in range(40)]
+    yield "repeated rows", rows(random.geometric(0.3, 6_000), 1.0 / np.arange(1, 301) ** 0.8, repeats=3.0)
+    shopping = rows(random.geometric(0.3, 4_000), 1.0 / np.arange(1, 41) ** 0.7)
+    yield "heavy rows", [row for row in shopping for _ in range(40 if row[0] % 50 == 0 else 1)]
+
+
+def asked(mode: str) -> dict[str, Any]:
+    return {
+        "people": {},
+        "groups": {"by": "group"},
+        "bounded": {"max_items": 2},
+        "rows": {"count": "rows"},
+        "sums": {"values": "value", "value_range": (0, 10)},
+    }[mode]
+
+
+def truth_of(rows: Rows, mode: str) -> dict[Any, float]:
+    """What the release is about, exactly."""
+    pairs: dict[tuple[int, Any], float] = {}
+    for person, item, value in rows:
+        key = (person, (f"group {item % 3}", item) if mode == "groups" else item)
+        add = {"rows": 1.0, "sums": round(min(value, 10) * 2**20 / 10) * 10 / 2**20}.get(mode, 0.0)
+        pairs[key] = pairs.get(key, 0.0) + add if mode in ("rows", "sums") else 1.0
+    truth: dict[Any, float] = {}
+    for (_, item), amount in pairs.items():
+        truth[item] = truth.get(item, 0.0) + amount
+    return truth
+
+
+def coverage(options: argparse.Namespace) -> None:
+    import pyarrow as pa
+
+    import discreet as dc
+    from discreet.noise import seeded_source
+
+    print(
+        f"{'data':22} {'of':8} {'epsilon':>7} {'all hold':>9} {'lower':>6} {'upper':>6} {'width':>6} {'above':>6} error"
+    )
+    for name, rows in crowds():
+        who, items, values = zip(*rows, strict=True)
+        table = pa.table({"who": who, "item": items, "value": values, "group": [f"group {item % 3}" for item in items]})
+        for mode in ("people", "groups", "bounded", "rows", "sums"):
+            if options.only and options.only not in f"{name} {mode}":
+                continue
+            truth = truth_of(rows, mode)
+            for epsilon in options.epsilons:
+                found = []
+                for seed in range(options.repeats):
+                    release = dc.top_k(table, 100, dc.Budget(epsilon, DELTA), column="item", user="who",
+                                       source=seeded_source(seed), workers=1, **asked(mode))  # fmt: skip
+                    exact = np.array([truth[item] for item in release.items])
+                    lower, upper = release.bounds(options.confidence)
+                    above, error = upper - release.counts, np.abs(release.counts - exact)
+                    sides = (lower <= exact).all(), (exact <= upper).all()
+                    relative = (np.mean(part / exact) if len(exact) else 0.0 for part in (upper - lower, above, error))
+                    found.append((all(sides), *sides, *relative))
+                every, low, high, width, above, error = np.mean(found, axis=0)
+                print(
+                    f"{name:22} {mode:8} {epsilon:>7g} {every:>9.0%} {low:>6.0%} {high:>6.0%} {width:>6.0%} "
+                    f"{above:>6.0%} {error:>5.1%}",
+                    flush=True,
+                )
+
+
 def write_visits(path: Path, rows: int) -> None:
     """A made-up log: 500,000 visitors, a million pages, both with heavy tails."""
     import pyarrow as pa
@@ -141,6 +238,12 @@ def main() -> None:
     one.add_argument("--pairs", type=Path)
     one.add_argument("--repeats", type=int, default=10)
     one.set_defaults(run=accuracy)
+    covered = commands.add_parser("coverage")
+    covered.add_argument("--repeats", type=int, default=100)
+    covered.add_argument("--confidence", type=float, default=0.95)
+    covered.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 4.0])
+    covered.add_argument("--only", help="shapes and modes with these words")
+    covered.set_defaults(run=coverage)
     two = commands.add_parser("speed")
     two.add_argument("--rows", type=int, default=10_000_000)
     two.add_argument("--rounds", type=int, default=3)

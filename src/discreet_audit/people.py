@@ -17,15 +17,15 @@ import numpy as np
 
 from discreet.central.people import PeopleRelease
 from discreet.noise import RandomSource, fresh_source, seeded_source
-from discreet.privacy import Budget, User
-from discreet.summaries.people import LENGTH, Counts, ListedPeople, People
+from discreet.privacy import Budget, Unit, User
+from discreet.summaries.people import LENGTH, Counts, ListedPeople, People, ValueRange
 from discreet_audit.findings import Finding
 from discreet_audit.registry import Effort, Twin, row
 from discreet_audit.sabotage import twin
 from discreet_audit.sources import ScriptedSource
 from discreet_audit.statistical import clopper_pearson
 
-__all__ = ["NoisySums", "steps_of"]
+__all__ = ["NoisySums", "held", "steps_of"]
 
 _NEVER = -(10**15)
 _SIZES = (1, 2, 3, 16, 256, 300)
@@ -91,6 +91,7 @@ class _Answers(People):
         noted: Callable[[Counts], object] = lambda answer: None,
     ) -> None:
         self.people, self.weights, self.sums, self.noted = people, weights, sums, noted
+        self.counted: tuple[Counts, Counts] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def discovery_weights(self, most_items: int) -> Counts:
         answer = self.weights(self.people, most_items)
@@ -107,6 +108,7 @@ class _Answers(People):
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
         answer = self.sums(self.people.scaled_sums(places, weights, longest))
+        self.counted = places, weights
         self.noted(answer)
         return answer
 
@@ -129,18 +131,26 @@ def _crowd(mechanism: PeopleRelease) -> list[list[str]]:
     return [_COMMON[: 1 + index % few] for index in range(math.ceil(16 * mechanism.threshold) * few)]
 
 
-def steps_of(
-    mechanism: PeopleRelease, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()
-) -> tuple[list[NoisySums], int]:
-    """The steps of a release without noise (or with the answers of earlier ones), and how many answers have no noise.
+class Seen(NamedTuple):
+    """The steps of a release, how many answers have no noise, and what was published."""
+
+    steps: list[NoisySums]
+    bare: int
+    published: tuple[Any, ...]
+
+
+def steps_of(mechanism: PeopleRelease, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()) -> Seen:
+    """What is seen of a release without noise, or with the answers of an earlier one.
 
     Places follow the first appearance of items, so that a person who comes last has their own items at the end.
     """
     source, asked = _GivenNoise(again), []
     watched = _Answers(_listed(mechanism, people), noted=lambda _: asked.append(len(source.draws)))
-    mechanism.of_snapshot(watched, source)
+    release = mechanism.of_snapshot(watched, source)
     # Questions after which no noise was asked for before the next one, or the end.
-    return source.steps, sum(later <= earlier for earlier, later in pairwise([*asked, len(source.draws)]))
+    bare = sum(later <= earlier for earlier, later in pairwise([*asked, len(source.draws)]))
+    published = (release.rows(), release.error_model, release.left_out, release.threshold)
+    return Seen(source.steps, bare, published)
 
 
 def _shift(first: NoisySums, second: NoisySums) -> float:
@@ -174,6 +184,34 @@ def _gaussian_delta(epsilon: float, mu: float) -> float:
     return _tail(epsilon / mu - mu / 2.0) - math.exp(min(epsilon, 700.0)) * _tail(epsilon / mu + mu / 2.0)
 
 
+def _bounds(mechanism: PeopleRelease) -> list[Unit]:
+    """The mechanism's own, and one item: much of what people have is scaled away then, and losses are asked for."""
+    return list(dict.fromkeys((mechanism.unit, User(1))))
+
+
+def held(mechanism: PeopleRelease, people: People, seed: int, confidence: float) -> bool:
+    """Whether the intervals of a seeded release contain what they are said to, all of them at once.
+
+    That is the true number; of rows and sums with nobody longer than what the release says that it covers. It is found
+    by asking for sums that are scaled to that length.
+    """
+    watched = _Answers(people)
+    release = mechanism.of_snapshot(watched, seeded_source(seed))
+    if not len(release):
+        return True
+    places, weights = watched.counted
+    worth = 1.0 if mechanism.values is None else mechanism.values.high / ValueRange.STEPS
+    scaling = release.error_model.scaling
+    covered = None if scaling is None else scaling.covered
+    longest = float(np.linalg.norm(weights) if covered is None else covered / worth * weights.max())
+    true = people.scaled_sums(places, weights, longest) * (longest * worth / LENGTH / weights)
+    truth = dict(zip(people.items(places).to_pylist(), true.tolist(), strict=True))
+    exact = np.array([truth[item] for item in release.items])
+    lower, upper = release.bounds(confidence)
+    rounded_down = 1e-4 * exact
+    return bool((lower <= exact + rounded_down).all() and (exact <= upper).all())
+
+
 class _PeopleAudit:
     """The four checks."""
 
@@ -192,21 +230,28 @@ class _PeopleAudit:
 
     def exact(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
         """delta from the shifts, the noise and the cuts of the release itself."""
-        base = _crowd(mechanism)
-        before, bare = steps_of(mechanism, base)
-        yield Finding("exact", "answers that are published without noise", "violations", 0, bare)
-        worst, pairs = 0.0, 0
+        for bound in _bounds(mechanism):
+            yield from self._exact(replace(mechanism, unit=bound))
+
+    def _exact(self, mechanism: PeopleRelease) -> Iterator[Finding]:
+        base, of = _crowd(mechanism), f" ({mechanism.unit})"
+        before = steps_of(mechanism, base)
+        yield Finding("exact", f"answers that are published without noise{of}", "violations", 0, before.bare)
+        worst, pairs, changed = 0.0, 0, 0
         for d in _SIZES:
             for common in {0, min(d, len(_COMMON)), min(d, 1)}:
                 own = [f"own {index:03d}" for index in range(d - common)]
-                after, _ = steps_of(mechanism, [*base, [*_COMMON[:common], *own]], before)
-                if len(after) != len(before):
+                after = steps_of(mechanism, [*base, [*_COMMON[:common], *own]], before.steps)
+                if len(after.steps) != len(before.steps):
                     worst = math.inf
                     continue
-                mu = math.sqrt(sum(_shift(a, b) ** 2 for a, b in zip(before, after, strict=True)))
-                worst = max(worst, self._delta(mechanism, mu, after, own))
+                mu = math.sqrt(sum(_shift(a, b) ** 2 for a, b in zip(before.steps, after.steps, strict=True)))
+                worst = max(worst, self._delta(mechanism, mu, after.steps, own))
                 pairs += 1
-        yield Finding("exact", "all steps together", "delta", mechanism.budget.delta, worst, pairs)
+                changed += after.published != before.published
+        yield Finding("exact", f"all steps together{of}", "delta", mechanism.budget.delta, worst, pairs)
+        # With equal noisy answers nothing that is published may differ.
+        yield Finding("exact", f"what is published beside noisy answers{of}", "violations", 0, changed, pairs)
 
     def _delta(self, mechanism: PeopleRelease, mu: float, steps: list[NoisySums], own: list[str]) -> float:
         """The larger of both directions; own items are what only the data with the person can show."""
@@ -228,6 +273,17 @@ class _PeopleAudit:
         listed = sum(len(mechanism(own, source)) > 0 for _ in range(effort.runs))
         low, _ = clopper_pearson(listed, effort.runs, 1e-7)
         yield Finding("statistical", "a person alone is listed", "delta", mechanism.budget.delta, low, effort.runs)
+        yield from self._coverage(mechanism, effort)
+
+    def _coverage(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
+        """Intervals miss no more often than stated; also where a bound of one item takes much of what people have."""
+        crowd, stated, runs = _listed(mechanism, _crowd(mechanism)), 0.5, max(60, effort.runs // 100)
+        for bound in _bounds(mechanism):
+            bounded = replace(mechanism, unit=bound)
+            missed = sum(not held(bounded, crowd, seed, stated) for seed in range(runs))
+            low, _ = clopper_pearson(missed, runs, 1e-7)
+            check = f"intervals of {bound} that miss the truth"
+            yield Finding("statistical", check, "share of releases", 1.0 - stated, low, runs)
 
     def coupled(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
         """With equal noise the order of people and rows changes nothing, and nothing is listed that nobody has."""
@@ -258,10 +314,17 @@ def _with_people(mechanism: PeopleRelease, name: str, **changes: Callable[..., C
 
 
 def _twins(mechanism: PeopleRelease) -> Sequence[Twin]:
-    choose, right = type(mechanism).choose_length, mechanism.calibration
+    kind, right = type(mechanism), mechanism.calibration
 
-    def bare_sizes(self: Any, people: Any, places: Any, weights: Any, sizes: Any, second: bool, source: Any) -> Any:
-        return choose(self, people, places, weights, sizes, second, ScriptedSource())
+    def bare_sizes(self: Any, lengths: Any, weights: Any, sums: Any, second: bool, source: Any) -> Any:
+        return kind.choose_length(self, lengths, weights, sums, second, ScriptedSource())
+
+    def bare_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
+        return kind.losses(self, lengths, length, weights, ScriptedSource())
+
+    def no_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
+        scaling = kind.losses(self, lengths, length, weights, source)
+        return replace(scaling, ratios=(1.0,), lost=(0.0,), noise=None)
 
     first, second = (int(0.995 * cut) for cut in right.cuts)
     return (
@@ -273,6 +336,8 @@ def _twins(mechanism: PeopleRelease) -> Sequence[Twin]:
         _with_people(mechanism, "any number of items", weights=lambda people, most: people.discovery_weights(2**30)),
         _with_people(mechanism, "counts scaled to half of the length they have", sums=lambda sums: 2 * sums),
         twin(mechanism, "sizes without noise", choose_length=bare_sizes),
+        twin(mechanism, "losses without noise", losses=bare_losses),
+        twin(mechanism, "intervals that forget what scaling loses", losses=no_losses),
     )
 
 

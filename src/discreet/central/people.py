@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,23 +20,30 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit, User
 from discreet.privacy.calibration.normal import log_ndtr, ndtr, ndtri
 from discreet.privacy.checks import whole_number
-from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.error_model import ErrorModel, Noise, Scaling
 from discreet.releases.release import Release
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 
 __all__ = ["PeopleRelease"]
 
 Array = npt.NDArray[np.float64]
+Lengths = tuple[npt.NDArray[Any], Counts]
+"""Squared lengths, and how many people have each."""
 
 MOST_ITEMS = 256
 """Of more different items of a person a random choice of so many takes part in discovery."""
 LOOK = 6
 """Parts of mu^2, of PARTS, for each look at the items; the second is left out where the first finds enough."""
-SIZES, PARTS = Fraction(2, 5), 20  # 2 % for the sizes; what is left is for the counts
+SIZES, LOSSES, PARTS = Fraction(2, 5), Fraction(2, 5), 20  # 2 % each; what is left is for the counts
+RUNGS = 2
+"""For how many lengths it is asked what scaling to them would lose."""
+NOTHING_LOST = 1.5
+"""How much larger a squared error may be where nothing is lost: intervals are narrower then."""
 CANDIDATES, ENOUGH = Fraction(3, 2), Fraction(5, 4)
 _LARGEST = 2.0**62
 MOST_IN_GROUPS = 2**16
 """How many items are counted at most where nobody knows how many groups there are."""
+_FACTOR = math.sqrt(2.0)  # of the squared lengths of neighbouring bins
 FINEST = 1024
 """Weights of items are whole numbers up to this."""
 
@@ -44,7 +52,7 @@ FINEST = 1024
 class PeopleRelease(Mechanism):
     """What people have, with all rows of a person hidden; nobody has to say how many items that are.
 
-    Unit: one person with all of their rows, added or removed (`User()`). `User(m)` fixes the bound of step 3: whoever
+    Unit: one person with all of their rows, added or removed (`User()`). `User(m)` fixes the length C: whoever
         has more is hidden, too.
     Guarantee: (epsilon, delta).
     Noise: a person is one vector over the items. Whatever is asked of the data is a sum over people of whole vectors of
@@ -54,13 +62,15 @@ class PeopleRelease(Mechanism):
            both looks are averaged, as if they had been one with the mu^2 of both. The 1.5 k largest that pass are
            public from here on.
         2. Sizes: how many people have vectors of which length over those items, in a fixed grid; one person, one bin.
-        3. Count: vectors over the discovered items (presence, rows, or sums of values within a public range), weighted
-           so that frequent ones get more noise, and scaled to length at most C, which is chosen from the private
-           sizes. No cut; the k largest are listed.
+        3. Losses: what scaling those vectors to length C loses, in people, and what scaling to a longer one would. C is
+           chosen from the private sizes; where it is the longest there can be, nothing is lost and nothing is asked.
+        4. Count: vectors over the discovered items (presence, rows, or sums of values within a public range), weighted
+           so that frequent ones get more noise, and scaled to length at most C. No cut; the k largest are listed.
     Threshold: T, in units of one person who has one item. An item all of whose people have d items needs about
         T sqrt(d) people to be listed.
-    Error: what scaling leaves out of a count is never negative and stated as `left_out`; the noise of an item is
-        Gaussian of C/(mu_3 a_x).
+    Error: the noise of an item is Gaussian of C/(mu_4 a_x). What scaling leaves out of a count is never negative: its
+        share is stated as `left_out`, and intervals reach up to what the losses allow (`Scaling`). Of people they
+        contain the true number; of rows and sums that in which nobody has more than the release says (`covered`).
     Argument: docs/privacy/people.md. delta is exact for the joint law: the larger of both directions over all numbers j
         of the person's d items that nobody else has, pi + (1 - pi) delta_G(epsilon - ln(1 - pi), mu'), where pi is the
         chance that one of the j passes a cut and mu'^2 = mu^2 (1 - s_1 j/d) what is left of the rest.
@@ -154,30 +164,40 @@ class PeopleRelease(Mechanism):
             raise IncompatibleSummaryError(f"{self.name} takes people, not {type(summary).__name__}")
 
     def _publish(self, people: People, source: RandomSource) -> Release:
-        places, sizes, second = self.discover(people, source)
-        weights = _weights(sizes)
-        longest, left_out = self.choose_length(people, places, weights, sizes, second, source)
+        places, sums, second = self.discover(people, source)
+        weights = _weights(sums)
+        guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
         sigma = self.calibration.sigma_of(self.calibration.counts(second))
+        model, left_out, longest = ErrorModel(Noise("gaussian", sigma)), None, 1.0
+        if len(places):
+            lengths = people.lengths(places, weights)
+            length = self.choose_length(lengths, weights, sums, second, source)
+            longest, left_out = length.longest, dataclasses.replace(length.left_out, guarantee=guarantee)
+            sigma = self.calibration.sigma_of(self.calibration.counts(second, length.loses))
+            noise, lowest = Noise("gaussian", sigma, len(places)), 1 if self.values is None else 0
+            model = ErrorModel(noise, lowest=lowest, scaling=self.losses(lengths, length, weights, source))
         noisy = people.scaled_sums(places, weights, longest) + source.discrete_gaussian(sigma, len(places))
         # One person who has an item and is not scaled down adds LENGTH * weight / longest steps to it; of values, one
         # whose rows with it add up to 1.
-        one = LENGTH * weights / longest
-        if self.values is not None:
-            one = one * (ValueRange.STEPS / self.values.high)
+        one = LENGTH * weights / longest / self._worth
         counts = np.clip(np.rint(noisy / one), -_LARGEST, _LARGEST).astype(np.int64)
         keep = np.flatnonzero(counts >= 1)
-        guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
         listed = Release(
             published_type(people.items(places[keep])),
             counts[keep],
             guarantee,
-            ErrorModel(Noise("gaussian", sigma, max(len(places), 1))),
+            model,
             threshold=self.threshold,
             steps=1.0 / one[keep],
             counted=self.counted,
-            left_out=left_out and dataclasses.replace(left_out, guarantee=guarantee),
+            left_out=left_out,
         )
         return listed.head(self.k) if self.groups == 1 else listed  # of each group, where its column is
+
+    @property
+    def _worth(self) -> float:
+        """What an entry of 1 is worth in a count, before its weight."""
+        return 1.0 if self.values is None else self.values.high / ValueRange.STEPS
 
     def discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
         """(places, noisy weights, whether there was a second look) of the largest items that pass."""
@@ -227,28 +247,52 @@ class PeopleRelease(Mechanism):
         return np.array(chosen[: self.most_candidates], np.int64)
 
     def choose_length(
-        self, people: People, places: Counts, weights: Counts, sizes: Counts, second: bool, source: RandomSource
-    ) -> tuple[float, Estimate | None]:
-        """C, and the share that scaling to it leaves out: both from a private histogram of lengths."""
-        if not len(places):
-            return 1.0, None
-        least, most = 1, MOST_ROWS if self.rows else 1
+        self, lengths: Lengths, weights: Counts, sums: Counts, second: bool, source: RandomSource
+    ) -> Length:
+        """C, and how far intervals reach: all of it from a private histogram of lengths."""
+        present = self.values is None and not self.rows
+        least, most = 1, 1 if present else MOST_ROWS
         if self.values is not None:
             least, most = max(1, int(self.values.steps(np.array([self.values.low]))[0])), MOST_STEPS
-        edges = _edges(weights, least, most, 4.0 if self.rows else math.sqrt(2.0))
-        squared, times = people.lengths(places, weights)
-        true = _binned(edges, squared, times) if most > 1 else _shared_out(edges, squared, times)
-        spread = float(self.calibration.sigma_of(SIZES)) / LENGTH
-        noisy = (true + source.discrete_gaussian(self.calibration.sigma_of(SIZES), len(edges))) / LENGTH
-        sizes_law = Sizes(edges, noisy, spread, float(np.mean(weights)), most > 1)
+        edges = _edges(weights, least, most)
+        true = (_shared_out if present else _binned)(edges, *lengths)
+        calibration = self.calibration
+        sigma = calibration.sigma_of(SIZES)
+        noisy = (true + source.discrete_gaussian(sigma, len(edges))) / LENGTH
+        sizes = Sizes(edges, noisy, float(sigma) / LENGTH, not present)
+        # Of presence intervals cover the longest vector there can be. Of rows and values nothing private tells what
+        # one person may have, and they cover vectors a bin longer than those that stand out, and two rows of any item.
+        default = 2.0 * self._one * float(weights.max())
+        reach = math.sqrt(float(edges[-1])) if present else max(sizes.reach, default)
         assert isinstance(self.unit, User)
         if self.unit.max_items is not None:
-            largest = np.sort(weights)[::-1][: self.unit.max_items]
-            longest = self._one * float(np.sqrt(np.sum(largest.astype(np.float64) ** 2)))
+            largest = np.sort(weights)[::-1][: self.unit.max_items].astype(np.float64)
+            longest = self._one * float(np.sqrt(np.sum(largest**2)))
+            reach = max(reach, longest)
         else:
-            noise = float(self.calibration.sigma_of(self.calibration.counts(second))) / LENGTH
-            longest = sizes_law.best_length(noise, weights, sizes, self.k, 2.0 * self._one * float(weights.max()))
-        return longest, sizes_law.left_out(longest)
+            noises = [
+                float(calibration.sigma_of(calibration.counts(second, loses))) / LENGTH for loses in (True, False)
+            ]
+            listed = self.k if self.groups == 1 else len(sums)
+            longest = sizes.best_length(reach, noises, weights, sums, listed, default, least)
+        noise = Noise("gaussian", sigma, len(edges), Fraction(1, LENGTH))
+        return Length(longest, reach, sizes.left_out(longest), float(np.sum(noisy)), noise)
+
+    def losses(self, lengths: Lengths, length: Length, weights: Counts, source: RandomSource) -> Scaling:
+        """What scaling to C, and to longer ones, leaves out, in private sums: what the upper ends of intervals need."""
+        present = self.values is None and not self.rows
+        covered = None if present else length.reach / float(weights.max()) * self._worth
+        if not length.loses:
+            return Scaling((1.0,), (0.0,), None, length.people, length.noise, not present, covered)
+        rungs = length.rungs
+        true, unit = _lost(*lengths, rungs, length.reach, present)
+        sigma = self.calibration.sigma_of(LOSSES)
+        if not present:  # in steps of the counts' noise, which are worth more where the weight is small
+            unit *= LENGTH / length.longest
+        lost = (true + source.discrete_gaussian(sigma, len(rungs))) * unit
+        ratios = (*(rungs / length.longest).tolist(), length.reach / length.longest)
+        noise = Noise("gaussian", sigma, len(rungs), Fraction(unit))
+        return Scaling(ratios, (*lost.tolist(), 0.0), noise, length.people, length.noise, not present, covered)
 
 
 def _weights(sizes: Counts) -> Counts:
@@ -263,15 +307,15 @@ def _weights(sizes: Counts) -> Counts:
     return np.asarray(np.maximum(np.rint(FINEST * relative / relative.max()), 1), dtype=np.int64)
 
 
-def _edges(weights: Counts, least: int, most: int, factor: float) -> Array:
+def _edges(weights: Counts, least: int, most: int) -> Array:
     """The upper ends of the bins of squared lengths, for entries from `least` to `most` times the weight.
 
-    They go to the longest vector there can be.
+    The last is that of the longest vector there can be.
     """
     edges = [float(least * int(weights.min())) ** 2]
     longest = float(most) ** 2 * float(np.sum(weights.astype(np.float64) ** 2))
     while edges[-1] < longest:
-        edges.append(edges[-1] * factor)
+        edges.append(min(edges[-1] * _FACTOR, longest))
     return np.array(edges)
 
 
@@ -297,6 +341,53 @@ def _shared_out(edges: Array, squared: Array, times: Counts) -> Counts:
     return shared
 
 
+def _lost(squared: Array, times: Counts, rungs: Array, reach: float, present: bool) -> tuple[Counts, float]:
+    """(sums over people, their unit): what scaling to each length loses of one entry of a person, at most.
+
+    A person whose vector is l long, l <= reach, loses 1 - C/l of what they have: of presence, of one; of rows and
+    values, of at most l/a_x, so that l - C is summed, and divided by a_x later. The vector of one person, one number a
+    rung, is longest for the longest l: in units of that it is no longer than LENGTH. Entries are rounded up.
+    """
+
+    def of(lengths: Array) -> Array:
+        over = np.maximum(lengths[:, None] - rungs, 0.0)
+        return np.asarray(over / lengths[:, None] if present else over)
+
+    whole = LENGTH - 2 * len(rungs)  # rounding up adds less than one to each entry
+    unit = float(np.linalg.norm(of(np.array([reach])))) / whole
+    entries = np.ceil(of(np.minimum(np.sqrt(squared), reach)) / unit).astype(np.int64)
+    return np.asarray(times @ entries, np.int64), unit
+
+
+@dataclass(frozen=True)
+class Length:
+    """What follows from the private sizes.
+
+    Attributes:
+        longest: C, to which vectors are scaled.
+        reach: The length of vectors up to which intervals are about all that a person has.
+        left_out: The share of contributions that scaling leaves out.
+        people: How many people have any of the items, with noise: the sum of the sizes.
+        noise: That of each of the sizes, in people.
+    """
+
+    longest: float
+    reach: float
+    left_out: Estimate
+    people: float
+    noise: Noise
+
+    @property
+    def loses(self) -> bool:
+        """Whether scaling can leave out anything of what intervals are about."""
+        return self.longest < self.reach
+
+    @property
+    def rungs(self) -> Array:
+        """C, and longer ones, for which it is asked what scaling to them would lose."""
+        return np.asarray(self.longest * (self.reach / self.longest) ** (np.arange(RUNGS) / RUNGS))
+
+
 @dataclass(frozen=True)
 class Sizes:
     """A private histogram of the lengths of people's vectors: noisy counts with the standard deviation `spread`.
@@ -310,38 +401,33 @@ class Sizes:
     edges: Array
     noisy: Array
     spread: float
-    weight: float  # a typical weight of an item
     rows: bool  # or values: entries may be larger than 1
-
-    @property
-    def _factor(self) -> float:
-        return float(self.edges[1] / self.edges[0]) if len(self.edges) > 1 else 2.0
 
     @property
     def lengths(self) -> Array:
         """That of each edge; of a bin a typical one, in the middle of its logarithms."""
-        return np.asarray(np.sqrt(self.edges / math.sqrt(self._factor)) if self.rows else np.sqrt(self.edges))
-
-    @property
-    def mass(self) -> Array:
-        return self._mass(self.lengths)
+        return np.asarray(np.sqrt(self.edges / math.sqrt(_FACTOR)) if self.rows else np.sqrt(self.edges))
 
     def _mass(self, lengths: Array) -> Array:
-        relative = lengths / self.weight
-        return relative if self.rows else relative**2
+        return lengths if self.rows else lengths**2
 
     @property
     def people(self) -> Array:
         """What stands out of the noise, by itself or two beside each other; the rest counts as empty, or noise would
-        invent long vectors."""
-        stand_out = -ndtri(0.0015 / len(self.edges)) * self.spread
-        pairs = self.noisy[:-1] + self.noisy[1:] >= math.sqrt(2.0) * stand_out
-        shown = (self.noisy >= stand_out) | np.append(pairs, False) | np.append(False, pairs)
-        return np.where(shown, np.maximum(self.noisy, 0.0), 0.0)
+        invent long vectors. Beside what surely stands out less is asked for."""
+        surely, likely = self._stand_out(1e-6), self._stand_out(0.0015)
+        beside = np.append(surely[1:], False) | np.append(False, surely[:-1])
+        return np.where(surely | (likely & beside), np.maximum(self.noisy, 0.0), 0.0)
 
-    def kept(self, longest: float) -> Array:
-        """The share of a person's vector that is left, for each bin."""
-        return np.asarray(np.minimum(1.0, longest / self.lengths))
+    def _stand_out(self, chance: float) -> npt.NDArray[np.bool_]:
+        least = -float(ndtri(chance / len(self.edges))) * self.spread
+        pairs = self.noisy[:-1] + self.noisy[1:] >= math.sqrt(2.0) * least
+        return np.asarray((self.noisy >= least) | np.append(pairs, False) | np.append(False, pairs))
+
+    @property
+    def reach(self) -> float:
+        """The upper end of the bin after the last that stands out of the noise."""
+        return math.sqrt(float(self.edges[: self._seen][-1]))
 
     def gaps(self, longest: float) -> Array:
         """How much less than the sum over the edges scaling may leave out, for one person shared out to an edge."""
@@ -358,25 +444,54 @@ class Sizes:
         most = np.max(ends - lost(inside), axis=0) * 1.01  # between two of the parts
         return np.asarray(np.maximum(np.append(most, 0.0), np.append(0.0, most)))
 
-    def best_length(self, noise: float, weights: Counts, sizes: Counts, k: int, default: float | None = None) -> float:
-        """The C that makes (what scaling loses) + (mean noise) least, both relative to the counts of the first k.
+    def best_length(
+        self,
+        reach: float,
+        noises: Sequence[float],
+        weights: Counts,
+        sums: Counts,
+        k: int,
+        default: float,
+        least: int = 1,
+    ) -> float:
+        """The C up to `reach` that makes squared errors of the first k counts least: (loss)^2 + (noise)^2, in people.
 
-        Where no bin stands out of the noise it is the default.
+        Each is divided by its count: otherwise the largest counts alone would decide. What an item loses is estimated
+        from the people whose vectors are long enough to have it, and the noise of the sizes adds to its square.
+        `noises` are those of a count at C = 1 and weight 1: where something is lost, and where C is `reach` and nothing
+        is. Where no bin stands out of the noise C is the default.
         """
-        people = self.people
-        total = float(np.sum(people * self.mass))
-        if total <= 0.0:
-            return 2.0 * float(weights.max()) if default is None else default
-        relative = sizes[:k] / np.sum(sizes)
-        best, least = 0.0, math.inf
-        for longest in math.sqrt(float(self.edges[0])) * 2.0 ** np.arange(0.0, 64.0, 0.125):
-            loses = 1.0 - float(np.sum(people * (self.mass * self.kept(longest) + self.gaps(longest) / 3))) / total
-            mean = math.sqrt(2.0 / math.pi) * noise * float(np.mean(longest / weights[:k] / (relative * total)))
-            if loses + mean < least:
-                best, least = longest, loses + mean
-            if loses <= 0.0:
-                break
+        lengths, each = self.lengths, self._mass(self.lengths)
+        mass = self.people * each
+        if not mass.any():
+            return min(reach, default)
+        # How many people have an item: in proportion to the noisy sums of discovery, and together what all have.
+        counts = (
+            np.maximum(sums[:k], 1)
+            * np.sum(mass)
+            / np.sum(self._mass(weights.astype(np.float64)) * np.maximum(sums, 1))
+        )
+        # Nobody who has an item has a shorter vector than it alone. Many items have the same weight.
+        own, same = np.unique(least * weights[:k].astype(np.float64), return_inverse=True)
+        there = np.where(lengths * 1.001 >= own[:, None], mass, 0.0)
+        total = np.maximum(np.sum(there, axis=1), 1e-300)
+        unsure = self.spread * each * (np.arange(len(each)) < self._seen)
+        grid = math.sqrt(float(self.edges[0])) * 2.0 ** np.arange(0.0, 64.0, 0.125)
+        best, least_error = reach, math.inf
+        for longest in (*grid[grid < reach].tolist(), reach):
+            lost = np.maximum(1.0 - longest / lengths, 0.0)
+            share = np.maximum(there @ lost / total, 1.0 - longest / own)[same]
+            squared = (counts * share) ** 2 + (counts * np.linalg.norm(unsure * lost) / np.sum(mass)) ** 2
+            noise = noises[longest >= reach] * longest / weights[:k]
+            error = float(np.mean((squared + noise**2) / counts))
+            if error < least_error * (NOTHING_LOST if longest >= reach else 1.0):
+                best, least_error = longest, error
         return best
+
+    @property
+    def _seen(self) -> int:
+        """How many bins there are up to the first beyond the last that stands out."""
+        return int(np.flatnonzero(self.people)[-1]) + 2 if self.people.any() else 1
 
     def left_out(self, longest: float, confidence: float = 0.95) -> Estimate:
         """The share of the contributions that scaling to `longest` leaves out, with an interval.
@@ -384,7 +499,7 @@ class Sizes:
         Of the bins up to the first beyond the last that stands out. People with longer vectors are too few to be seen
         in the noise, and no private statement tells what they contribute: they are not part of the share.
         """
-        seen = int(np.flatnonzero(self.people)[-1]) + 2 if self.people.any() else 1
+        seen = self._seen
         noisy = self.noisy[:seen]
         normal = -float(ndtri((1.0 - confidence) / 2.0))
 
@@ -398,7 +513,7 @@ class Sizes:
         if not self.rows:
             return Estimate(share(self.lengths, 0, 1 / 3), share(self.lengths, -1, 1.0), share(self.lengths, 1))
         # How many rows or what values people have may be the same for all: the whole crowd is at one end of a bin then.
-        ends = np.sqrt(self.edges / self._factor), np.sqrt(self.edges)
+        ends = np.sqrt(self.edges / _FACTOR), np.sqrt(self.edges)
         return Estimate(share(self.lengths, 0), share(ends[0], -1), share(ends[1], 1))
 
 
@@ -414,9 +529,9 @@ class Calibration:
         """The noise of a step that has this part of mu^2: L/mu_i, rounded up."""
         return Fraction(math.ceil(LENGTH / (self.mu * math.sqrt(part / PARTS)) * (1.0 + 1e-12)))
 
-    def counts(self, second: bool) -> Fraction:
-        """The part of mu^2 that is left for the counts."""
-        return PARTS - SIZES - (2 * LOOK if second else LOOK)
+    def counts(self, second: bool, loses: bool = True) -> Fraction:
+        """The part of mu^2 that is left for the counts; without losses nothing is asked about them."""
+        return PARTS - SIZES - (2 * LOOK if second else LOOK) - (LOSSES if loses else 0)
 
     def threshold(self, second: bool) -> float:
         """The cut of a look, in units of one person who has one item."""
@@ -458,7 +573,7 @@ def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
     Noise is discrete: on the N coordinates that one person touches its law is within a factor
     exp(N (200 + 1/8)/sigma^2) of that of rounded continuous noise (docs/privacy/people.md), which is taken off epsilon.
     """
-    touched = 2 * MOST_ITEMS + 2 + candidates
+    touched = 2 * MOST_ITEMS + 2 + RUNGS + candidates
 
     def passes(mu: float) -> bool:
         lattice = touched * 201.0 * (mu / LENGTH) ** 2

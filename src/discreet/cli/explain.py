@@ -65,7 +65,8 @@ def explain(
         else:
             from discreet.releases.explain import explained
 
-            words = explained(told["guarantee"], told.get("counted", "events"), told.get("left_out"))
+            scaling = (told.get("error_model") or {}).get("scaling")
+            words = explained(told["guarantee"], told.get("counted", "events"), told.get("left_out"), scaling)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{release} is not a release in JSON with a guarantee") from None
     print(words)

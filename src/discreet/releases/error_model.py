@@ -17,7 +17,7 @@ from discreet.privacy.checks import probability
 if TYPE_CHECKING:
     from discreet.noise import RandomSource
 
-__all__ = ["MOST_ITEMS", "ErrorModel", "Noise"]
+__all__ = ["MOST_ITEMS", "ErrorModel", "Noise", "Scaling"]
 
 MOST_ITEMS = 2**63
 """As many items as a summary can hold: bounds grow with the logarithm."""
@@ -104,6 +104,81 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
+class Scaling:
+    """What scaling people down to a length C may have left out of counts, as far as private sums tell.
+
+    For every j, of what is counted the true number f of an item is at most ratios[j] * (what is left of it) + lost[j].
+    Why: let a person have e of the item, in a vector that is l long, l <= C_last. Scaling leaves e min(1, C/l) of it.
+    For C_j >= C, e - C_j/C * e min(1, C/l) is at most e (1 - C_j/l) where l > C_j, and at most 0 elsewhere. So f is at
+    most C_j/C times what is left, plus what scaling to C_j would lose, which `lost` has, with noise. At the last length
+    nothing is lost.
+
+    Attributes:
+        ratios: C_j/C, from 1.
+        lost: The sums over people of what scaling to C_j loses of one item at most, with noise; 0 at the last.
+        noise: That of `lost`, but for the last; None where there is one length, and nothing is lost.
+        people: How many people there are, with noise: the sum of as many numbers as `sizes` draws. What is left of an
+            entry is rounded down, by less than two steps of a count's noise for every person.
+        sizes: The noise of each of these numbers.
+        in_steps: Whether `lost` is in steps of each count's noise, as of rows and values, of which one person may have
+            more where the weight is small; else in people.
+        covered: Of rows and values: a person who has no more of them in all is part of the true number in full. Whoever
+            has more is scaled down to it, in what intervals are about. None: everybody is, whatever they have.
+    """
+
+    ratios: tuple[float, ...]
+    lost: tuple[float, ...]
+    noise: Noise | None
+    people: float
+    sizes: Noise
+    in_steps: bool = False
+    covered: float | None = None
+
+    @property
+    def share_of_counts(self) -> float:
+        """Of a chance of failing, what is left for the noise of the counts."""
+        return 0.99 if self.noise is None else 0.79
+
+    def above(self, kept: Any, steps: Any, beta: float) -> Any:
+        """The largest true numbers, given at most `kept` of them are left, except for a probability of beta."""
+        import numpy as np
+
+        people = self.people + self.sizes.draws * self.sizes.bound_in_counts(0.01 * beta)
+        kept = kept + 2.0 * max(people, 0.0) * steps
+        around = 0.0 if self.noise is None else self.noise.bound_in_counts(0.2 * beta, 1)
+        upper = np.full(len(kept), np.inf)
+        for place, (ratio, lost) in enumerate(zip(self.ratios, self.lost, strict=True)):
+            most = max(lost + around, 0.0) if place + 1 < len(self.ratios) else 0.0
+            upper = np.minimum(upper, ratio * kept + most * (steps if self.in_steps else 1.0))
+        return np.ceil(upper)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        return {
+            "ratios": list(self.ratios),
+            "lost": list(self.lost),
+            "noise": None if self.noise is None else self.noise.to_dict(),
+            "people": self.people,
+            "sizes": self.sizes.to_dict(),
+            "in_steps": self.in_steps,
+            "covered": self.covered,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Scaling:
+        """The inverse of `to_dict`."""
+        return cls(
+            ratios=tuple(map(float, values["ratios"])),
+            lost=tuple(map(float, values["lost"])),
+            noise=None if values["noise"] is None else Noise.from_dict(values["noise"]),
+            people=float(values["people"]),
+            sizes=Noise.from_dict(values["sizes"]),
+            in_steps=bool(values["in_steps"]),
+            covered=None if values["covered"] is None else float(values["covered"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorModel:
     """What separates a published count from the true frequency f.
 
@@ -124,6 +199,8 @@ class ErrorModel:
     (s > 0) was listed for its noise alone, and count - b lies above the cut with probability P[Z > s + b | Z >= s],
     which is largest for s = 0 (the laws are log-concave): the same bound. So an interval fails with probability at most
     3 P[Z > b], whatever the data are.
+
+    `scaling` is what people with long vectors have lost of their counts; distances above are then without it.
     """
 
     noise: Noise
@@ -134,6 +211,7 @@ class ErrorModel:
     lowest: int = 1
     collisions: Collisions | None = None
     of_published: bool = False
+    scaling: Scaling | None = None
 
     @property
     def of_all(self) -> ErrorModel:
@@ -185,6 +263,7 @@ class ErrorModel:
     def distances(self, confidence: float, offset: int | None = None) -> tuple[float, float]:
         """(below, above): with probability `confidence`, count - below <= f <= count + above for all items at once."""
         beta = 1.0 - probability("confidence", confidence)
+        beta *= 1.0 if self.scaling is None else self.scaling.share_of_counts
         parts = self.random_parts
         around = self.noise_bound(beta * (1 if self.shared is None else 2) / parts)
         above_truth, below_truth = self.summary_above, self.summary_below
@@ -208,7 +287,9 @@ class ErrorModel:
             "summary_above": _finite(self.summary_above),
             "lowest": self.lowest,
             "collisions": None if self.collisions is None else self.collisions.to_dict(),
-            **({"of_published": True} if self.of_published else {}),  # others are written as they always were
+            # Others are written as they always were.
+            **({"of_published": True} if self.of_published else {}),
+            **({"scaling": self.scaling.to_dict()} if self.scaling is not None else {}),
         }
 
     @classmethod
@@ -223,6 +304,7 @@ class ErrorModel:
             lowest=int(values["lowest"]),
             collisions=None if values.get("collisions") is None else Collisions.from_dict(values["collisions"]),
             of_published=bool(values.get("of_published", False)),
+            scaling=None if values.get("scaling") is None else Scaling.from_dict(values["scaling"]),
         )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import textwrap
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
-__all__ = ["COUNTED", "explained", "explanation", "factor_of", "missing", "spent", "wrapped"]
+__all__ = ["COUNTED", "cut_of", "explained", "explanation", "factor_of", "intervals_of", "missing", "spent", "wrapped"]
 
 COUNTED = {
     "events": "of events",
@@ -39,9 +39,14 @@ _TRUST = {
 }
 
 
-def explained(guarantee: dict[str, Any], counted: str = "events", left_out: dict[str, float] | None = None) -> str:
+def explained(
+    guarantee: dict[str, Any],
+    counted: str = "events",
+    left_out: dict[str, float] | None = None,
+    scaling: dict[str, Any] | None = None,
+) -> str:
     """The paragraphs as one text, in lines of at most 100 characters."""
-    return "\n\n".join(map(wrapped, explanation(guarantee, counted, left_out)))
+    return "\n\n".join(map(wrapped, explanation(guarantee, counted, left_out, scaling)))
 
 
 def wrapped(text: str) -> str:
@@ -52,8 +57,39 @@ def wrapped(text: str) -> str:
     )
 
 
+def intervals_of(counted: str, scaling: dict[str, Any] | None) -> str:
+    """What the intervals of people's counts contain, in a sentence; `scaling` is that of the error model in JSON."""
+    if scaling is None:
+        return "The intervals are for what was counted; their lower ends hold for the truth, too."
+    if scaling["covered"] is None:
+        return "The intervals contain the true numbers: their upper ends allow for what was left out."
+    much = f"{float(Context(prec=2, rounding=ROUND_FLOOR).create_decimal(repr(scaling['covered']))):,g}"
+    what, all_of = ("values", f"values of up to {much} in all") if counted == "sums" else ("rows", f"up to {much} rows")
+    return (
+        f"The intervals contain the true numbers as long as people have {all_of}. The {what} of people with more may "
+        f"be scaled down, to no less than {much}, and the intervals are for that."
+    )
+
+
+def cut_of(told: dict[str, Any]) -> str:
+    """What the threshold of a release is, in words."""
+    cut = told.get("threshold")
+    if cut is None:
+        return "none"
+    if told["guarantee"]["mechanism"].startswith("discovery"):
+        return (
+            f"{cut:g} people who have nothing else (to be found; if each has d items, sqrt(d) times as many). It is no "
+            "limit for the counts that are listed"
+        )
+    if told.get("offset") is not None or told.get("shard_offsets"):
+        return f"{cut:g} more than the offset (what is below is not listed)"
+    return f"{cut:g} (what is below is not listed)"
+
+
 def missing(value: float, lower: float, upper: float) -> str:
     """How much lower than the truth counts of people are, in a sentence."""
+    if upper == 0.0:
+        return "Nothing was left out to bound what one person adds."
     low, high = math.floor(100 * lower), math.ceil(100 * upper)
     about = "less than 1" if value < 0.01 else f"about {100 * value:.0f}"
     span = f" ({low} to {high} %)" if high > 1 else ""
@@ -61,11 +97,15 @@ def missing(value: float, lower: float, upper: float) -> str:
 
 
 def explanation(
-    guarantee: dict[str, Any], counted: str = "events", left_out: dict[str, float] | None = None
+    guarantee: dict[str, Any],
+    counted: str = "events",
+    left_out: dict[str, float] | None = None,
+    scaling: dict[str, Any] | None = None,
 ) -> list[str]:
     """The paragraphs about a guarantee: what is protected, against whom, what epsilon means, what is assumed.
 
-    `counted` is what the release says that its counts are of, `left_out` its share of what they lack.
+    `counted` is what the release says that its counts are of, `left_out` its share of what they lack, `scaling` what
+    its error model says about that.
     """
     if guarantee["seeded"]:
         return [
@@ -76,7 +116,8 @@ def explanation(
     paragraphs.append(_counts(guarantee))
     if counted != "events":
         lacks = "" if left_out is None else f" {missing(left_out['value'], left_out['lower'], left_out['upper'])}"
-        paragraphs.insert(1, f"What was counted: counts are {COUNTED[counted]}.{lacks}")
+        contain = "" if scaling is None else f" {intervals_of(counted, scaling)}"
+        paragraphs.insert(1, f"What was counted: counts are {COUNTED[counted]}.{lacks}{contain}")
     paragraphs += [_promised(guarantee), _to_make_sure(guarantee)]
     reference = f" ({guarantee['reference']})" if guarantee["reference"] else ""
     paragraphs.append(f"Mechanism: {guarantee['mechanism']}{reference}.")

@@ -20,7 +20,7 @@ from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
 from discreet.releases.asked import Asked
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.explain import COUNTED, missing
+from discreet.releases.explain import COUNTED, intervals_of, missing
 from discreet.releases.rows import ArrayRows, free_names, rows_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ class Release:
 
     Attributes:
         guarantee: What the release promises.
-        threshold: The mechanism's cut. For the offset release an item is published iff count - offset >= threshold.
+        threshold: The mechanism's cut. For the offset release an item is published iff count - offset >= threshold. Of
+            people it is the cut of discovery, in people who have nothing else: listed counts may be below.
         offset: The noisy offset that the offset release publishes; None for the others, and where every shard has its
             own (see `offsets`).
         shard_offsets: For a release in shards: the noisy offset of each. Otherwise None.
@@ -91,7 +92,8 @@ class Release:
         counted: What a count is of: "events", "people" who have the item, "rows" of people, "sums" of their values,
             or the "weights" that events give the item.
         left_out: Where contributions of people were bounded: the share of them that is missing in the counts, an
-            `Estimate`. The bounds are for what was counted; the lower one holds for the truth, too. Otherwise None.
+            `Estimate`. What `bounds` then contain is in the notes: of people the true numbers, since upper ends allow
+            for what is missing. Otherwise None.
         error_model: The laws from which `bounds` follow. All of it is public.
         asked: What was asked for, and when: columns, k, public parameters. None where nothing says it, as for a
             release over time.
@@ -344,6 +346,9 @@ class Release:
             below, above = (array("d", [side]) for side in self.error_model.distances(confidence, self.offset))
         if self.steps is not None:
             below, above = (np.ceil(np.asarray(side) * self.steps + 0.5) for side in (below, above))  # they are rounded
+        if self.error_model.scaling is not None and self.steps is not None:
+            lost = self.error_model.scaling.above(self.counts + above, self.steps, 1.0 - confidence)
+            above = np.maximum(lost, self.counts + above) - self.counts
         cut = self.threshold if self.error_model.of_published else None
         return _native.bounds_of(self._rows.counts, below, above, float(self.error_model.lowest), cut)
 
@@ -381,7 +386,7 @@ class Release:
         of = COUNTED[self.counted]
         if self.counted == "weights":
             return [f"Counts are {of}."]
-        told = [f"Counts are {of}. The intervals are for what was counted; their lower ends hold for the truth, too."]
+        told = [f"Counts are {of}. {intervals_of(self.counted, self._scaling)}"]
         if self.left_out is not None:
             told.append(missing(self.left_out.value, self.left_out.lower, self.left_out.upper))
         return told
@@ -433,7 +438,12 @@ class Release:
         from discreet.releases.explain import explained
 
         lacks = None if self.left_out is None else _estimate_to_dict(self.left_out)
-        return explained(self.guarantee.to_dict(), self.counted, lacks)
+        return explained(self.guarantee.to_dict(), self.counted, lacks, self._scaling)
+
+    @property
+    def _scaling(self) -> dict[str, Any] | None:
+        """As JSON has it."""
+        return None if self.error_model.scaling is None else self.error_model.scaling.to_dict()
 
     def columns(self, confidence: float = 0.95) -> dict[str, list[Any]]:
         """The columns of the items, count, lower and upper, JSON-ready.

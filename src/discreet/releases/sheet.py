@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.releases.explain import COUNTED, factor_of, missing, spent, wrapped
+from discreet.releases.explain import COUNTED, cut_of, factor_of, intervals_of, missing, spent, wrapped
 
 __all__ = ["registry_entry", "sign_off_sheet"]
 
@@ -110,6 +110,7 @@ def sign_off_sheet(
     if told.get("left_out"):
         lacks = told["left_out"]
         limits.append(missing(lacks["value"], lacks["lower"], lacks["upper"]).rstrip("."))
+        limits.append(intervals_of(told["counted"], (told.get("error_model") or {}).get("scaling")).rstrip("."))
     limits += [
         "facts about the whole group can still be learned",
         f"intervals: {100 * told.get('confidence', 0.95):g} % for all of them together",
@@ -122,7 +123,6 @@ def sign_off_sheet(
         bounds.append(f"{_horizon(told)} ticks, for which all is paid")
     elif _horizon(told) == "any number of ticks":
         bounds.append("any number of ticks, for which all is paid")
-    cut = told.get("threshold")
     facts = {
         "Data set": data or _OPEN,
         "Period": period or _period(told),
@@ -133,7 +133,7 @@ def sign_off_sheet(
         "This release": f"{_budget(guarantee)}: a factor of {factor_of(guarantee)} at most"
         + (f", and {delta:g} more" if delta else ""),
         "All about these people": spent_by_all or _OPEN,
-        "Threshold": "none" if cut is None else f"{cut:g} (what is below is not listed)",
+        "Threshold": cut_of(told),
         "Trust": _TRUST.get(guarantee["trust"], guarantee["trust"]),
         "Mechanism": guarantee["mechanism"] + (f" ({guarantee['reference']})" if guarantee["reference"] else ""),
         "Version": f"discreet {told['version']}" if told.get("version") else _OPEN,
