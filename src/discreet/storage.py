@@ -22,7 +22,7 @@ from discreet.errors import CorruptStateError, DiscreetError, ParameterError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["MAGIC", "AtomicFile", "StateFile", "locked", "open_state", "seal_state"]
+__all__ = ["MAGIC", "AtomicFile", "StateFile", "lock_file", "locked", "open_state", "seal_state"]
 
 MAGIC = b"DSCREET1"  # how every envelope begins
 _POLL_SECONDS = 0.02
@@ -208,7 +208,7 @@ def locked(state: Path, *, wait_seconds: float = 0.0) -> Iterator[StateFile]:
             file = StateFile(path, directory)
             stack.callback(file._close)
             while True:
-                lock = _lock(f"{path.name}.lock", directory)
+                lock = lock_file(f"{path.name}.lock", directory)
                 if lock is not None:
                     if file._open():
                         stack.callback(os.close, lock)
@@ -223,8 +223,8 @@ def locked(state: Path, *, wait_seconds: float = 0.0) -> Iterator[StateFile]:
         yield file
 
 
-def _lock(name: str, directory: int) -> int | None:
-    """The lock file, locked; None if another process has it."""
+def lock_file(name: str, directory: int) -> int | None:
+    """The lock file of this name, open and locked; None if another process has it."""
     file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -77,6 +77,24 @@ def test_a_clock_that_jumps_publishes_every_tick_once(running: Running) -> None:
     assert abs(found[60]["value"] - 10) <= 2
 
 
+def test_it_is_not_ready_while_the_clock_is_behind(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "discreet.service")
+    running.pass_ticks(60)
+    assert running.client.get("/readyz").status_code == 200
+    running.clock.now -= 30  # a small correction
+    running.service.catch_up()
+    assert running.client.get("/readyz").status_code == 200
+    running.clock.now -= 3600
+    running.service.catch_up()
+    assert running.client.get("/readyz").status_code == 503
+    assert "stream visits is late: the clock went back, and tick 61 begins in 36" in caplog.text
+    running.again()
+    assert running.client.get("/readyz").status_code == 503
+    running.pass_ticks(62)
+    assert running.client.get("/readyz").status_code == 200
+    assert running.service.streams["visits"].tick == 61
+
+
 def test_whoever_asks_again_sees_the_same_numbers(running: Running) -> None:
     for stream in STREAMS:
         if stream != "lunch":

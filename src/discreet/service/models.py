@@ -144,8 +144,9 @@ class StreamStatusModel(_Shape):
     lag_seconds: float
     spool_bytes: int
     spool_events: int
+    spool_damaged: int  # places that could not be read: what was there does not count
     accepted: int | None  # null for a pan stream, which keeps no true count
-    refused: dict[str, int]
+    refused: dict[str, int] | None  # the same
     ticks_published: int
     trouble: str | None
 

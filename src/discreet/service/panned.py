@@ -59,7 +59,7 @@ class PanStream(LiveStream):
 
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
         super().__init__(name, definition, around)
-        self.accepted = None  # a true count: it would be in memory
+        self.accepted = self.refused = None  # true counts: they would be in memory
         self._stack = ExitStack()
         self._file = self._stack.enter_context(locked(self.folder / "pan.state"))
         self._token = uuid.uuid4().hex

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import uvicorn
 
+from discreet.errors import DiscreetError
 from discreet.service.app import make_app
 from discreet.service.definitions import Configuration
 from discreet.service.running import Service
@@ -39,14 +40,15 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
+            loop.add_signal_handler(number, self.stop)
         try:
             yield
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Finish what was taken, and end."""
         self.should_exit = True
         self.config.app.state.live.close()  # type: ignore[union-attr]
 
@@ -87,7 +89,10 @@ def serve(
     server = _Server(config, listening)
     factory = config.get_loop_factory() or asyncio.new_event_loop
     loop = factory()
+    service.when_lost = lambda: loop.call_soon_threadsafe(server.stop)
     try:
         loop.run_until_complete(server.serve())
     finally:
         loop.close()
+    if service.lost:
+        raise DiscreetError(service.why_lost)

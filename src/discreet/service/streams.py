@@ -79,7 +79,7 @@ class LiveStream(abc.ABC):
         self.latest: dict[str, Any] | None = None
         self.keys: dict[bytes, tuple[bytes, int, int]] = {}  # of ticks that are not published: digest, taken, tick
         self.accepted: int | None = 0  # NOT PRIVATE, as the next: for admins
-        self.refused: Counter[str] = Counter()
+        self.refused: Counter[str] | None = Counter()
         self.trouble: str | None = None  # what keeps a tick from being published
         self.pending: dict[bytes, Any] = {}  # keys of requests on their way to the disk; for the loop of the server
         self._missed: dict[int, bool] = {}
@@ -124,10 +124,28 @@ class LiveStream(abc.ABC):
 
     @property
     def lag_seconds(self) -> float:
-        """For how long a tick that is over has been waiting to be published."""
-        if self.tick + 1 >= self.open_tick:
-            return 0.0
-        return max(0.0, self.around.clock() - self.starts(self.tick + 2))
+        """For how long a tick that is over has been waiting to be published, or, where the clock went back, how long
+        it takes until it is where it was."""
+        if self.tick + 1 < self.open_tick:
+            return max(0.0, self.around.clock() - self.starts(self.tick + 2))
+        return self._clock_is_behind
+
+    @property
+    def _clock_is_behind(self) -> float:
+        """Seconds until the open tick begins: more than 0 after the clock went back."""
+        return 0.0 if self.ended else max(0.0, self.starts(self.open_tick) - self.around.clock())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what is due is not out, or nothing can become due for long."""
+        return self.lag_seconds > 10 + self.definition.tick
+
+    @property
+    def delay(self) -> str:
+        """In words, why it is late."""
+        if self.tick + 1 < self.open_tick:
+            return f"tick {self.tick + 1} has been over for {self.lag_seconds:.0f} s and is not out"
+        return f"the clock went back, and tick {self.open_tick} begins in {self.lag_seconds:.0f} s"
 
     # ---- the beginning ----------------------------------------------------------------------------------------------
 
@@ -291,6 +309,11 @@ class LiveStream(abc.ABC):
         """NOT PRIVATE: for admins."""
         return 0
 
+    @property
+    def spool_damaged(self) -> int:
+        """Places of the spool that did not have their sum, since the process began: what was there does not count."""
+        return 0
+
     @abc.abstractmethod
     def close(self) -> None:
         """The end of the process."""
@@ -311,6 +334,7 @@ class SpooledStream(LiveStream):
         self._spool = EventSpool(self.folder / "spool")
         self._fed = 0  # bytes of the spool of the next tick that the mechanism has
         self._fed_keys: set[bytes] = set()
+        self._is_torn = False  # whether the mechanism may have some of the events after that
         self._stored = 0  # the tick that the store has, though the ledger may not
         self._waiting: Counter[int] = Counter()  # rows by tick
         self._numbers: set[int] = set()  # of reports of a survey that wait
@@ -352,7 +376,8 @@ class SpooledStream(LiveStream):
         self._spool.remove_until(self.tick)
         for tick in self._spool.ticks():
             for record, _ in self._spool.read(tick, 0):
-                self._note(record, tick)
+                if record is not None:
+                    self._note(record, tick)
         if self.tick == self.last_tick:  # it died between the last tick and what comes after it
             self.mechanism.settle()
             self._forget()
@@ -443,22 +468,44 @@ class SpooledStream(LiveStream):
         return False
 
     def _feed(self, tick: int) -> None:
-        """Give the mechanism what the spool has of the tick that is published next."""
+        """Give the mechanism what the spool has of the tick that is published next.
+
+        Reading may fail at any record (memory, the disk) and is tried again from the place up to which the mechanism
+        has everything: place and keys go on together, once the mechanism has taken what is before them.
+        """
+        if self._is_torn:
+            self._take_back()
         records: list[Record] = []
-        held = 0
-        fed = self._fed
+        held, fed = 0, self._fed
+        keys: set[bytes] = set()
         for record, after in self._spool.read(tick, self._fed):
-            if record.key is None or record.key not in self._fed_keys:
-                records.append(record)
-                held += len(record.data or b"")
-            if record.key is not None:
-                self._fed_keys.add(record.key)
             fed = after
+            if record is None or record.key in keys or record.key in self._fed_keys:
+                continue
+            records.append(record)
+            held += len(record.data or b"")
+            if record.key is not None:
+                keys.add(record.key)
             if held >= 4 * _FEED_BYTES:
-                self.mechanism.add(records)
-                records, held, self._fed = [], 0, fed
-        self.mechanism.add(records)
-        self._fed = fed
+                self._give(records, fed, keys)
+                records, held, keys = [], 0, set()
+        self._give(records, fed, keys)
+
+    def _give(self, records: Sequence[Record], fed: int, keys: set[bytes]) -> None:
+        """These records up to this byte of the spool. If that fails, the mechanism may have some of them."""
+        if fed > self._fed:
+            self._is_torn = True
+            self.mechanism.add(records)
+            self._fed_keys |= keys
+            self._fed, self._is_torn = fed, False
+
+    def _take_back(self) -> None:
+        """The mechanism as it was after the tick before, from the disk: what the spool has is given anew."""
+        data = (self.folder / f"{self.run}-{self.tick}.state").read_bytes()
+        account = self.account(self.run)
+        self.mechanism = mechanism_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
+        self.mechanism.begin()
+        self._fed, self._fed_keys, self._is_torn = 0, set(), False
 
     def _publish(self, tick: int) -> None:
         """Draw a tick once, and have its release, the state after it and its keys on disk at once."""
@@ -472,7 +519,13 @@ class SpooledStream(LiveStream):
                 self.around.store.publish(self.name, tick, text, file, self.keys_of(tick), self.around.clock())
                 self._stored = tick
 
-        self.mechanism.step(keep)
+        try:
+            self.mechanism.step(keep)
+        except DiscreetError:  # the ledger's, before or after the draw
+            raise
+        except BaseException:
+            self._is_torn = not release  # a draw that did not come to its end, which nobody saw
+            raise
         self._fed, self._fed_keys = 0, set()
         self._waiting.pop(tick, None)
         self._count_reports()
@@ -514,6 +567,10 @@ class SpooledStream(LiveStream):
     @property
     def spool_events(self) -> int:
         return sum(list(self._waiting.values()))
+
+    @property
+    def spool_damaged(self) -> int:
+        return self._spool.damaged
 
     def close(self) -> None:
         self._spool.close()
