@@ -102,16 +102,16 @@ class PanStream(LiveStream):
 
         def draw() -> None:
             self._table, self.run = estimator(self.definition, run), run
-            self._steps = Steps(self.charge_id(run))
+            self._steps = Steps.under(self._account, self.charge_id(run))
             self._write()
 
         begin(self.account(run), self.charge_id(run), self._bill(run), self._token.encode(), what="stream", save=draw)
 
     def _go_on(self, kept: Kept) -> None:
         self._read()
-        begin(
-            self.account(self.run), self.charge_id(self.run), self._bill(self.run), self._token.encode(), what="stream"
-        )
+        account = self.known_account()
+        self._steps.check_ledger(account)
+        begin(account, self.charge_id(self.run), self._bill(self.run), self._token.encode(), what="stream")
         # A folder that is older than the ledger would draw ticks a second time.
         self._steps.look(self._account, self.tick, None if self._release is None else _text(self._release).encode())
         if self._release is not None and self._release["tick"] == kept.tick + 1:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, MessageError, ParameterError
+from discreet.errors import DiscreetError, LedgerError, MessageError, ParameterError
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.ledger import Account, Ledger
 from discreet.service.definitions import ServiceLimits, StreamDefinition, differences
@@ -196,6 +196,19 @@ class LiveStream(abc.ABC):
         self.around.ledger.grant(self.name, total)
         return self.around.ledger.account(self.name)
 
+    def known_account(self) -> Account:
+        """The account of a stream that has begun; LedgerError for a ledger that is not the one it was begun with."""
+        account = None
+        with suppress(LedgerError):
+            account = self.around.ledger.account(self.name)
+        run = max(self.tick - 1, 0) // self.definition.ticks + 1  # of the latest tick: what follows may not be charged
+        if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
+            raise LedgerError(
+                f"stream {self.name!r} was begun with another ledger: {self.around.ledger!r} does not know it. Give the "
+                "one that it was begun with (--ledger); under another, what was published would be drawn a second time"
+            )
+        return account
+
     def _load_latest(self) -> None:
         if self.tick:
             (text,) = self.around.store.releases(self.name, self.tick, self.tick)
@@ -367,7 +380,7 @@ class SpooledStream(LiveStream):
             data = (self.folder / kept.file).read_bytes()
         except OSError as error:
             raise DiscreetError(f"the state of stream {self.name!r} cannot be read: {error.strerror}") from None
-        account = self.account(self.run)
+        account = self.known_account()
         self.mechanism = mechanism_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
         self.mechanism.begin()
         self._stored = self.tick
@@ -502,7 +515,7 @@ class SpooledStream(LiveStream):
     def _take_back(self) -> None:
         """The mechanism as it was after the tick before, from the disk: what the spool has is given anew."""
         data = (self.folder / f"{self.run}-{self.tick}.state").read_bytes()
-        account = self.account(self.run)
+        account = self.known_account()
         self.mechanism = mechanism_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
         self.mechanism.begin()
         self._fed, self._fed_keys, self._is_torn = 0, set(), False
