@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import queue
 import sqlite3
 import stat
 from pathlib import Path
@@ -19,7 +20,7 @@ import discreet as dc
 from discreet.errors import DiscreetError, LedgerError, ParameterError
 from discreet.service.definitions import configuration
 from discreet.service.running import Service
-from discreet.service.streams import SpooledStream
+from discreet.service.streams import Arrival, SpooledStream
 from discreet.service.tokens import make_token
 
 
@@ -543,6 +544,50 @@ def test_a_survey_takes_so_many_reports(tmp_path: Path) -> None:
     running.pass_ticks()
     assert running.latest("lunch")["reports"] == 5
     assert sent() == 507
+    running.stop()
+
+
+def test_of_a_batch_that_was_heard_in_part_the_rest_counts(running: Running) -> None:
+    protocol = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/lunch/round").json())
+    token = running.token("ingest")
+
+    def sent(first: int, number: int) -> dict[str, int]:
+        message = protocol.party(first).encode(["yes"] * number)
+        answer = running.client.post("/v1/streams/lunch/messages", content=message, headers=token)
+        assert answer.status_code == 202
+        return dict(answer.json())
+
+    assert sent(100, 1) == {"accepted": 1, "repeated": 0}
+    assert sent(96, 10) == {"accepted": 9, "repeated": 1}  # 96 to 105, of which 100 waits
+    running.again()
+    assert sent(96, 10) == {"accepted": 0, "repeated": 10}
+    running.pass_ticks()
+    assert running.latest("lunch")["reports"] == 10
+    assert sent(90, 20) == {"accepted": 10, "repeated": 10}  # those in the middle were published
+    running.pass_ticks()
+    assert running.latest("lunch")["reports"] == 20
+    stream: Any = running.service.streams["lunch"]
+    assert stream.mechanism.aggregator.numbers == [(90, 20)]
+
+
+def test_batches_that_come_at_once_keep_to_the_limit_of_a_survey(tmp_path: Path) -> None:
+    running = Running(tmp_path, {"lunch": STREAMS["lunch"]}, limits={"survey_reports": 20}).start()
+    stream: Any = running.service.streams["lunch"]
+    protocol = stream.mechanism.aggregator.protocol
+    group = [Arrival(10, protocol.party(100 * n).encode(["yes"] * 10), 10) for n in range(8)]
+    for _ in group:
+        stream.admit_reports(10)  # all of them are admitted before the first is on disk
+    stream.commit(group)
+    assert [arrival.accepted for arrival in group] == [10, 10, 0, 0, 0, 0, 0, 0]
+    assert [getattr(arrival.error, "status", None) for arrival in group] == [None, None, *[507] * 6]
+    assert stream.reports == 20
+    told: queue.Queue[Any] = queue.Queue()
+    late = Arrival(10, protocol.party(10_000).encode(["yes"] * 10), 10)
+    running.service.submit(stream, late, lambda arrival, error: told.put(error))
+    assert told.get(timeout=60).status == 507
+    running.again()
+    running.pass_ticks()
+    assert running.latest("lunch")["reports"] == 20
     running.stop()
 
 

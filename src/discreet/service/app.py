@@ -253,15 +253,19 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             for s in service.streams.values()
             if site in s.definition.sites and not s.ended and access.may(caller, "ingest", s)
         ]
-        for stream in streams:
-            stream.admit()
         access.events(caller, 1)
-        taking = []
-        for stream in streams:
-            rows = intake.reader(stream.name).of_values(fields)
-            taking.append(intake.take(stream, rows.counted, rows.columns, rows.taken, None, None))
-        await asyncio.gather(*taking)
-        # The same answer for a site that nobody counts, or not from this caller: it tells nothing of what exists.
+
+        async def count(stream: LiveStream) -> None:
+            try:
+                stream.admit()
+                rows = intake.reader(stream.name).of_values(fields)
+                await intake.take(stream, rows.counted, rows.columns, rows.taken, None, None)
+            except ProblemError as problem:
+                service.refused(stream.name, problem.reason)
+
+        await asyncio.gather(*map(count, streams))
+        # The same answer for a site that nobody counts, or not from this caller, or where a stream is full or the disk
+        # is: it tells nothing of what exists, and nothing of what others sent.
         return json_response({"accepted": 1}, 202)
 
     @app.get("/v1/streams/{name}/round", response_model=models.RoundModel, responses=_ASKING, tags=["in"])

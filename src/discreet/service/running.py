@@ -289,4 +289,4 @@ class Service:
 
 def _tell_all(group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
     for arrival, done in group:
-        done(arrival, error)
+        done(arrival, arrival.error or error)

@@ -9,6 +9,7 @@ import abc
 import datetime
 import json
 import os
+import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,6 +30,8 @@ from discreet.service.store import Kept, Store, make_folder, write_file
 __all__ = ["Arrival", "LiveStream", "SpooledStream", "Surroundings", "disk_full", "moment"]
 
 _FEED_BYTES = 8 * 2**20  # so much waits in the spool before the mechanism takes it
+_ROOM_SHARE = 0.25  # of the limit of a spool: how far it may be missed
+_RANDOM = random.SystemRandom()
 
 
 def moment(seconds: float) -> str:
@@ -48,6 +51,7 @@ class Arrival:
     digest: bytes | None = None
     size: int = 0
     accepted: int = 0  # filled in when it is on disk
+    error: Exception | None = None  # filled in if it is refused and others of its group are not
 
 
 @dataclass
@@ -83,6 +87,7 @@ class LiveStream(abc.ABC):
         self.trouble: str | None = None  # what keeps a tick from being published
         self.pending: dict[bytes, Any] = {}  # keys of requests on their way to the disk; for the loop of the server
         self._missed: dict[int, bool] = {}
+        self._room = (0, 0.0)  # the tick, and how many bytes may wait in it
         self.lock = threading.RLock()  # events come in, or a tick ends
 
     # ---- when -------------------------------------------------------------------------------------------------------
@@ -204,8 +209,8 @@ class LiveStream(abc.ABC):
         run = max(self.tick - 1, 0) // self.definition.ticks + 1  # of the latest tick: what follows may not be charged
         if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
             raise LedgerError(
-                f"stream {self.name!r} was begun with another ledger: {self.around.ledger!r} does not know it. Give the "
-                "one that it was begun with (--ledger); under another, what was published would be drawn a second time"
+                f"stream {self.name!r} was begun with another ledger: {self.around.ledger!r} does not know it. Give "
+                "the one that it was begun with (--ledger); under another, what was published would be drawn again"
             )
         return account
 
@@ -249,17 +254,26 @@ class LiveStream(abc.ABC):
         """Refuse events that could not be taken."""
         if self.ended:
             raise gone()
-        if self.spool_bytes > self.around.limits.spool_bytes:
+        if self.spool_bytes > self._most_waiting():
             raise too_busy(min(self.definition.tick, 60))
 
+    def _most_waiting(self) -> float:
+        """Bytes in the spool from which on it takes no more: at least three quarters of the limit, at random.
+
+        Else anyone could fill it up and know to the byte how much others sent. One draw, uniform over a width w, for
+        each tick: if somebody else sends b bytes less, the same answers come from a draw that is b lower, so that they
+        differ with probability b / w at most (docs/privacy/service.md).
+        """
+        tick, most = self._room
+        if tick != self.open_tick:
+            limit = self.around.limits.spool_bytes
+            tick, most = self._room = self.open_tick, limit - _RANDOM.random() * _ROOM_SHARE * limit
+        return most
+
     def admit_reports(self, number: int) -> None:
-        """Refuse reports of a survey for which there is no room in memory; what is on its way then is taken."""
+        """Refuse reports of a survey for which there is no room in memory; those on their way are counted later."""
         if self.reports + number > self.around.limits.survey_reports:
-            raise ProblemError(
-                507,
-                "The survey takes no more reports",
-                f"It has room for {self.around.limits.survey_reports:,} of them.",
-            )
+            raise _survey_full(self.around.limits.survey_reports)
 
     @property
     def reports(self) -> int:
@@ -330,6 +344,10 @@ class LiveStream(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """The end of the process."""
+
+
+def _survey_full(most: int) -> ProblemError:
+    return ProblemError(507, "The survey takes no more reports", f"It has room for {most:,} of them.")
 
 
 def disk_full() -> ProblemError:
@@ -443,24 +461,40 @@ class SpooledStream(LiveStream):
                 self._note(record, tick)
 
     def _record(self, arrival: Arrival) -> Record | None:
-        """None for a report that was heard."""
-        if isinstance(self.mechanism, Survey):
-            numbers = self._numbers_of(arrival.data)
-            if any(number in self._numbers or self.mechanism.aggregator.has(number) for number in numbers):
-                return None
-            self._numbers.update(numbers)
-        return Record(arrival.rows, arrival.data, arrival.key, arrival.digest, arrival.taken)
+        """None for reports that were all heard, and for those that there is no room for."""
+        if not isinstance(self.mechanism, Survey):
+            return Record(arrival.rows, arrival.data, arrival.key, arrival.digest, arrival.taken)
+        aggregator, most = self.mechanism.aggregator, self.around.limits.survey_reports
+        # Counted here, where they are added one after the other: requests that come at once were all admitted.
+        heard = self._numbers
+        try:
+            data, numbers = self._unheard(arrival.data, lambda number: number in heard or aggregator.has(number))
+        except MessageError as error:  # its horizon has ended on the way
+            arrival.error = ProblemError(422, "The report cannot be taken", reason_code=error.reason)
+            return None
+        if data is None:
+            return None
+        if self.reports + len(numbers) > most:
+            arrival.error = _survey_full(most)
+            return None
+        self._numbers.update(numbers)
+        return Record(len(numbers), data, arrival.key, arrival.digest, len(numbers))
+
+    def _unheard(self, message: bytes, heard: Callable[[int], bool]) -> tuple[bytes | None, list[int]]:
+        """What is new of a message for this horizon or, where its first tick waits to be published, for the next."""
+        found: tuple[bytes | None, list[int]]
+        try:
+            found = self.mechanism.aggregator.protocol.unheard(message, heard)
+        except MessageError:
+            if self.run == self.runs:
+                raise
+            following: Any = protocol_of(self.definition, self.name, self.run + 1)
+            found = following.unheard(message, heard)
+        return found
 
     def _numbers_of(self, message: bytes) -> list[int]:
-        """Of a report for this horizon or, where its first tick waits to be published, for the next."""
-        protocols = [self.mechanism.aggregator.protocol]
-        if self.run < self.runs:
-            protocols.append(protocol_of(self.definition, self.name, self.run + 1))
-        for protocol in protocols:
-            with suppress(MessageError):
-                _, reports = protocol.open(message)
-                numbers: list[int] = reports.numbers.tolist()
-                return numbers
+        with suppress(MessageError):
+            return self._unheard(message, lambda number: False)[1]
         return []
 
     # ---- ticks ------------------------------------------------------------------------------------------------------
