@@ -155,7 +155,7 @@ class StatusModel(_Shape):
     """True counts: NOT private."""
 
     uptime_seconds: float
-    requests: int
+    requests: int | None  # null with a pan stream
     waiting_bytes: int
     streams: list[StreamStatusModel]
 

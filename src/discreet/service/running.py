@@ -60,7 +60,9 @@ class Service:
         self.begun = time.monotonic()
         self.published: list[Callable[[str], None]] = []  # who wants to know that a tick is out
         self.call: Callable[[Callable[[], None]], Any] = lambda run: run()  # where those who wait for the disk are told
-        self.requests = 0  # NOT PRIVATE: for admins
+        # NOT PRIVATE: for admins. With a pan stream nobody knows it: a request is somebody who was there.
+        is_pan = any(definition.trust == "pan" for definition in configuration.streams.values())
+        self.requests: int | None = None if is_pan else 0
         for name, definition in configuration.streams.items():
             possible(name, definition)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,6 +134,7 @@ class Service:
         for thread in self._threads:
             thread.join()
         self.journal.say(self.streams.values())
+        self.rest(last=True)
         self._release()
 
     def _release(self) -> None:
@@ -160,6 +163,7 @@ class Service:
     def _end_ticks(self) -> None:
         while not self._stopping.wait(_LOOK_SECONDS) and self._has_folder():
             self.seal()
+            self.rest()
             self.journal.look(self.streams.values())
 
     def seal(self) -> None:
@@ -167,6 +171,12 @@ class Service:
         now = self.clock()
         for stream in self.streams.values():
             stream.seal(now)
+
+    def rest(self, *, last: bool = False) -> None:
+        """What streams do by the clock, whether anything comes or not."""
+        for stream in self.streams.values():
+            if self._has_folder():
+                stream.rest(last)
 
     def _work(self) -> None:
         while not self._stopping.is_set():

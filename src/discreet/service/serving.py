@@ -17,6 +17,7 @@ from discreet.errors import DiscreetError
 from discreet.service.app import make_app
 from discreet.service.definitions import Configuration
 from discreet.service.running import Service
+from discreet.service.uncounted import UncountedState, unnumbered
 
 __all__ = ["serve"]
 
@@ -29,6 +30,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
         super().__init__(config)
+        self.server_state = UncountedState()
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -89,6 +91,7 @@ def serve(
     server = _Server(config, listening)
     factory = config.get_loop_factory() or asyncio.new_event_loop
     loop = factory()
+    loop.set_task_factory(unnumbered)
     service.when_lost = lambda: loop.call_soon_threadsafe(server.stop)
     try:
         loop.run_until_complete(server.serve())

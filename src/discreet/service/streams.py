@@ -322,6 +322,9 @@ class LiveStream(abc.ABC):
     def commit(self, arrivals: Sequence[Arrival]) -> None:
         """Have all of them on disk; ProblemError or OSError, and then none of them is."""
 
+    def rest(self, last: bool) -> None:  # noqa: B027 (most have nothing to do)
+        """What is done by the clock, whether anything comes or not; `last` at the end of the process."""
+
     @abc.abstractmethod
     def work(self) -> bool:
         """Publish a tick that is due, or take some of the events that wait; False if there is nothing to do."""
