@@ -292,6 +292,14 @@ def test_wrong_rows_are_refused_with_row_and_reason_and_never_content(running: R
     assert response.headers["content-type"] == "application/problem+json"
     problem = response.json()
     assert [row["row"] for row in problem["rows"]] == [2, 3, 4, 5, 6, 7]
+    assert [row["reason"] for row in problem["rows"]] == [
+        "the field 'visitor' is missing",
+        "the row is not JSON",
+        "the field 'query' is null",
+        "the row is not an object",
+        "the field 'query' is neither a text nor a whole number",
+        "the field 'query' has more than 1000 bytes",
+    ]
     assert problem["bad_rows"] == 6
     assert "SECRET" not in response.text
     assert "SSS" not in response.text
@@ -325,6 +333,21 @@ def test_bodies_that_are_not_what_they_say(running: Running, kind: str, body: by
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     assert running.service.streams["searches"].spool_events == 0
+
+
+def test_a_table_with_wrong_rows_says_which_field(running: Running) -> None:
+    queries = ["a", None, "b", "S" * 1001]
+    table = pa.table({"query": queries, "visitor": ["a", "b", None, "d"]})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    kind = {"Content-Type": "application/vnd.apache.arrow.stream", **running.token("ingest")}
+    answer = running.client.post("/v1/streams/searches/events", content=sink.getvalue(), headers=kind)
+    assert answer.json()["rows"] == [
+        {"row": 2, "reason": "the field 'query' is null"},
+        {"row": 3, "reason": "the field 'visitor' is null"},
+        {"row": 4, "reason": "the field 'query' has more than 1000 bytes"},
+    ]
 
 
 def test_arrow_that_would_grow_is_refused(running: Running) -> None:
