@@ -22,7 +22,17 @@ from discreet.errors import CorruptStateError, DiscreetError, ParameterError, Tr
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["MAGIC", "NO_ROOM", "AtomicFile", "StateFile", "locked", "open_state", "seal_state", "write_error"]
+__all__ = [
+    "MAGIC",
+    "NO_ROOM",
+    "AtomicFile",
+    "StateFile",
+    "lock_file",
+    "locked",
+    "open_state",
+    "seal_state",
+    "write_error",
+]
 
 MAGIC = b"DSCREET1"  # how every envelope begins
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)  # of errors in writing: there may be room later
@@ -209,7 +219,7 @@ def locked(state: Path, *, wait_seconds: float = 0.0) -> Iterator[StateFile]:
             file = StateFile(path, directory)
             stack.callback(file._close)
             while True:
-                lock = _lock(f"{path.name}.lock", directory)
+                lock = lock_file(f"{path.name}.lock", directory)
                 if lock is not None:
                     if file._open():
                         stack.callback(os.close, lock)
@@ -224,8 +234,8 @@ def locked(state: Path, *, wait_seconds: float = 0.0) -> Iterator[StateFile]:
         yield file
 
 
-def _lock(name: str, directory: int) -> int | None:
-    """The lock file, locked; None if another process has it."""
+def lock_file(name: str, directory: int) -> int | None:
+    """The lock file of this name, open and locked; None if another process has it."""
     file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

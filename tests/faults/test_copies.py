@@ -108,3 +108,20 @@ def test_copies_that_race_publish_one_version_of_every_tick(run, race, rounds, f
         assert ends[newest][0] == 0, ends
         shutil.copy(folder / f"copy{newest}", folder / "state")
     assert len(charges(folder)) == 1
+
+
+def test_a_watch_goes_on_with_the_ledger_that_it_was_begun_with(run, folder):
+    """A state with ticks, a fresh ledger (or that of others): refused, nothing charged, nothing printed."""
+    assert run(*watch_command(folder, "state")).returncode == 0
+    (folder / "ledger.sqlite").rename(folder / "first.sqlite")
+    more_rows(folder, 1)
+    dc.Ledger(folder / "ledger.sqlite").grant("rows", dc.Budget(2.0, 1e-3))
+    for options in ([], ["--restored"]):
+        other = run(*watch_command(folder, "state"), *options)
+        assert (other.returncode, other.stdout) == (1, "")
+        assert "begun with another ledger" in other.stderr
+    assert not charges(folder)
+    (folder / "first.sqlite").rename(folder / "ledger.sqlite")
+    first = run(*watch_command(folder, "state"))
+    assert [tick for tick, _ in printed(first.stdout)] == [2, 3]
+    assert len(charges(folder)) == 1

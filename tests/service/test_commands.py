@@ -16,7 +16,7 @@ import pytest
 from tests.commands import run_here
 from tests.service.conftest import STREAMS, Running
 
-from discreet.errors import OldStateError
+from discreet.errors import LedgerError, OldStateError
 from discreet.service.running import Service
 
 FILE = """
@@ -180,6 +180,29 @@ def test_an_older_folder_beside_a_newer_ledger_is_refused(tmp_path: Path, name: 
             shutil.copytree(data, backup)
     with pytest.raises(OldStateError):
         Service(running.configuration, backup, running.clock, ledger)
+
+
+@pytest.mark.parametrize("ticks", [0, 1, 7])
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("name", ["visits", "lunch", "hidden-visitors"])
+def test_another_ledger_is_refused(tmp_path: Path, name: str, begun: bool, ticks: int) -> None:
+    """Forgotten (one that is not there yet), or that of another service with the same streams."""
+    ledger, data, other = tmp_path / "ledger.sqlite", tmp_path / "data", tmp_path / "other.sqlite"
+    running = Running(data, {name: {**STREAMS[name], "horizon": "10m"}})
+    if begun:
+        Service(running.configuration, tmp_path / "else", running.clock, other).stop()
+    for _ in range(2):
+        service = Service(running.configuration, data, running.clock, ledger)
+        running.clock.now += 60 * ticks
+        service.catch_up()
+        service.stop()
+        if not (begun and name == "lunch" and ticks == 0):  # a survey without a tick has nothing to draw again
+            with pytest.raises(LedgerError, match="another"):
+                Service(running.configuration, data, running.clock, other)
+        if not begun:
+            assert not other.exists()
+        ticks = 0
+    Service(running.configuration, data, running.clock, ledger.rename(tmp_path / "moved.sqlite")).stop()
 
 
 def test_over_tls(file: Path, tmp_path: Path, spawn: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import queue
 import sqlite3
 import stat
 from pathlib import Path
@@ -19,7 +20,7 @@ import discreet as dc
 from discreet.errors import DiscreetError, LedgerError, ParameterError
 from discreet.service.definitions import configuration
 from discreet.service.running import Service
-from discreet.service.streams import SpooledStream
+from discreet.service.streams import Arrival, SpooledStream
 from discreet.service.tokens import make_token
 
 
@@ -75,6 +76,24 @@ def test_a_clock_that_jumps_publishes_every_tick_once(running: Running) -> None:
     assert [release["tick"] for release in found] == list(range(1, 62))
     assert abs(found[59]["value"] - 5) <= 2
     assert abs(found[60]["value"] - 10) <= 2
+
+
+def test_it_is_not_ready_while_the_clock_is_behind(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "discreet.service")
+    running.pass_ticks(60)
+    assert running.client.get("/readyz").status_code == 200
+    running.clock.now -= 30  # a small correction
+    running.service.catch_up()
+    assert running.client.get("/readyz").status_code == 200
+    running.clock.now -= 3600
+    running.service.catch_up()
+    assert running.client.get("/readyz").status_code == 503
+    assert "stream visits is late: the clock went back, and tick 61 begins in 36" in caplog.text
+    running.again()
+    assert running.client.get("/readyz").status_code == 503
+    running.pass_ticks(62)
+    assert running.client.get("/readyz").status_code == 200
+    assert running.service.streams["visits"].tick == 61
 
 
 def test_whoever_asks_again_sees_the_same_numbers(running: Running) -> None:
@@ -273,6 +292,14 @@ def test_wrong_rows_are_refused_with_row_and_reason_and_never_content(running: R
     assert response.headers["content-type"] == "application/problem+json"
     problem = response.json()
     assert [row["row"] for row in problem["rows"]] == [2, 3, 4, 5, 6, 7]
+    assert [row["reason"] for row in problem["rows"]] == [
+        "the field 'visitor' is missing",
+        "the row is not JSON",
+        "the field 'query' is null",
+        "the row is not an object",
+        "the field 'query' is neither a text nor a whole number",
+        "the field 'query' has more than 1000 bytes",
+    ]
     assert problem["bad_rows"] == 6
     assert "SECRET" not in response.text
     assert "SSS" not in response.text
@@ -306,6 +333,21 @@ def test_bodies_that_are_not_what_they_say(running: Running, kind: str, body: by
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     assert running.service.streams["searches"].spool_events == 0
+
+
+def test_a_table_with_wrong_rows_says_which_field(running: Running) -> None:
+    queries = ["a", None, "b", "S" * 1001]
+    table = pa.table({"query": queries, "visitor": ["a", "b", None, "d"]})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    kind = {"Content-Type": "application/vnd.apache.arrow.stream", **running.token("ingest")}
+    answer = running.client.post("/v1/streams/searches/events", content=sink.getvalue(), headers=kind)
+    assert answer.json()["rows"] == [
+        {"row": 2, "reason": "the field 'query' is null"},
+        {"row": 3, "reason": "the field 'visitor' is null"},
+        {"row": 4, "reason": "the field 'query' has more than 1000 bytes"},
+    ]
 
 
 def test_arrow_that_would_grow_is_refused(running: Running) -> None:
@@ -525,6 +567,50 @@ def test_a_survey_takes_so_many_reports(tmp_path: Path) -> None:
     running.pass_ticks()
     assert running.latest("lunch")["reports"] == 5
     assert sent() == 507
+    running.stop()
+
+
+def test_of_a_batch_that_was_heard_in_part_the_rest_counts(running: Running) -> None:
+    protocol = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/lunch/round").json())
+    token = running.token("ingest")
+
+    def sent(first: int, number: int) -> dict[str, int]:
+        message = protocol.party(first).encode(["yes"] * number)
+        answer = running.client.post("/v1/streams/lunch/messages", content=message, headers=token)
+        assert answer.status_code == 202
+        return dict(answer.json())
+
+    assert sent(100, 1) == {"accepted": 1, "repeated": 0}
+    assert sent(96, 10) == {"accepted": 9, "repeated": 1}  # 96 to 105, of which 100 waits
+    running.again()
+    assert sent(96, 10) == {"accepted": 0, "repeated": 10}
+    running.pass_ticks()
+    assert running.latest("lunch")["reports"] == 10
+    assert sent(90, 20) == {"accepted": 10, "repeated": 10}  # those in the middle were published
+    running.pass_ticks()
+    assert running.latest("lunch")["reports"] == 20
+    stream: Any = running.service.streams["lunch"]
+    assert stream.mechanism.aggregator.numbers == [(90, 20)]
+
+
+def test_batches_that_come_at_once_keep_to_the_limit_of_a_survey(tmp_path: Path) -> None:
+    running = Running(tmp_path, {"lunch": STREAMS["lunch"]}, limits={"survey_reports": 20}).start()
+    stream: Any = running.service.streams["lunch"]
+    protocol = stream.mechanism.aggregator.protocol
+    group = [Arrival(10, protocol.party(100 * n).encode(["yes"] * 10), 10) for n in range(8)]
+    for _ in group:
+        stream.admit_reports(10)  # all of them are admitted before the first is on disk
+    stream.commit(group)
+    assert [arrival.accepted for arrival in group] == [10, 10, 0, 0, 0, 0, 0, 0]
+    assert [getattr(arrival.error, "status", None) for arrival in group] == [None, None, *[507] * 6]
+    assert stream.reports == 20
+    told: queue.Queue[Any] = queue.Queue()
+    late = Arrival(10, protocol.party(10_000).encode(["yes"] * 10), 10)
+    running.service.submit(stream, late, lambda arrival, error: told.put(error))
+    assert told.get(timeout=60).status == 507
+    running.again()
+    running.pass_ticks()
+    assert running.latest("lunch")["reports"] == 20
     running.stop()
 
 

@@ -60,11 +60,11 @@ class Continual(abc.ABC):
         self._charge_id = new_charge_id() if charge_id is None else charge_id
         self._charge_is_named = charge_id is not None
         self._token = uuid.uuid4().hex
-        self._steps = Steps(self._charge_id)
+        self._steps = Steps.under(ledger, self._charge_id)
         self._unpublished = False  # whether the latest tick was drawn and the ledger does not know it yet
         self._paid = False
         # Whether the ledger that is given now was asked. A state that it paid for costs nothing; one that was begun
-        # without a ledger, or with another, is charged.
+        # without a ledger is charged.
         self._charged = False
         self._use_source(source)
 
@@ -94,7 +94,7 @@ class Continual(abc.ABC):
     def _name_charge(self, charge_id: str) -> None:
         """The id of the charge, before anything was charged."""
         assert not self._charged
-        self._charge_id, self._steps = charge_id, Steps(charge_id)
+        self._charge_id, self._steps = charge_id, Steps.under(self._ledger, charge_id)
 
     def _is_repeated(self, tick: int | None) -> bool:
         """Whether `tick` was published already; the latest one may be asked for again, the next one be made."""
@@ -196,8 +196,7 @@ class Continual(abc.ABC):
         if self._ledger is None:
             if restored:
                 raise ParameterError("a restored state pays for a second run: give the ledger's account")
-            if self._steps.number:
-                raise ParameterError("the ticks of this state are registered in a ledger: give the ledger's account")
+            self._steps.check_ledger(None)
             return
         try:
             self._next_known()
@@ -226,7 +225,7 @@ class Continual(abc.ABC):
             bill = Bill(self.budget, self.mechanism_name, self.unit, hides=hides)
             begins = begin(self._ledger, self._charge_id, bill, self._token.encode(), what="continual release")
             if begins and self._steps.charge_id == self._charge_id:
-                self._steps = Steps(self._charge_id)  # the ticks so far were paid elsewhere
+                self._steps = Steps.under(self._ledger, self._charge_id)  # the ticks so far were made without a ledger
             if self._steps.charge_id != self._charge_id:
                 self._steps.claim(self._ledger, self._charge_id)
         self._paid = self._charged = True

@@ -8,7 +8,7 @@ nothing that depends on an item in any other way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -165,6 +165,18 @@ class LocalProtocol(Protocol):
         if len(joined) > 1:
             raise ParameterError(f"a message of {type(self).__name__} has at most {self._most} reports")
         return self._pack(joined[0])
+
+    def unheard(self, message: bytes, heard: Callable[[int], bool]) -> tuple[bytes | None, list[int]]:
+        """What a message says under numbers that were not heard, and those numbers; None if all were heard."""
+        opened, reports = self.open(message)
+        numbers: list[int] = reports.numbers.tolist()
+        new = np.array([not heard(number) for number in numbers], bool)
+        if new.all():
+            return message, numbers
+        if not new.any():
+            return None, []
+        left = self._written(reports.numbers[new], reports.values[new], opened.seeded)
+        return self._pack(left), reports.numbers[new].tolist()
 
     @property
     def _most(self) -> int:

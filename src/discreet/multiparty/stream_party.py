@@ -67,7 +67,7 @@ class StreamParty:
         self._open = self._empty_now()
         self._last: bytes | None = None
         self._use_ledger(ledger)
-        self._steps = Steps(self.charge_id)
+        self._steps = Steps.under(ledger, self.charge_id)
 
     def _use_ledger(self, ledger: Account | None) -> None:
         self._ledger, self._charged, self._unregistered = ledger, False, False
@@ -99,7 +99,7 @@ class StreamParty:
             return False
 
         def first() -> None:
-            self._steps = Steps(self.charge_id)  # the messages so far were paid elsewhere
+            self._steps = Steps.under(self._ledger, self.charge_id)  # the messages so far were sent without a ledger
             if save is not None:
                 save()
 
@@ -292,10 +292,8 @@ class StreamParty:
             raise
         except (DiscreetError, KeyError, TypeError, ValueError):
             raise CorruptStateError("the state of a party cannot be read") from None
-        if party._steps.number:
-            if ledger is None:
-                raise ParameterError("the messages of this party are registered in a ledger: give the ledger's account")
-            party._look()
+        party._steps.check_ledger(ledger)
+        party._look()
         return party
 
     def __repr__(self) -> str:

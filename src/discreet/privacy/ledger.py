@@ -300,6 +300,17 @@ class Account:
             self._check_same(charge_id, events.charge.details, asked)
             return None if events.release is None else log.payload(events.release)
 
+    @property
+    def ledger_identity(self) -> str:
+        """Tells the account's ledger from all others, wherever its file is."""
+        with self._log.reading() as log:
+            return log.identity
+
+    def is_begun(self, charge_id: str) -> bool:
+        """Whether something was charged under this id."""
+        with self._log.reading() as log:
+            return log.charge(self.name, charge_id).charge is not None
+
     def is_stored(self, charge_id: str) -> bool:
         """Whether a release is stored under this id."""
         with self._log.reading() as log:

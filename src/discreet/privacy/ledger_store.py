@@ -252,6 +252,11 @@ class LogReader:
         if last and self._at(last).digest != self._head["digest"]:
             _damaged("its head and its last event disagree")
 
+    @property
+    def identity(self) -> str:
+        """The digest of the first event, on which all others rest: copies of a ledger have it, other ledgers do not."""
+        return self._at(1).digest
+
     def balance(self, account: str) -> Balance | None:
         """What the account's grants and charges add up to; None if it has none."""
         stored = self._totals.read(account)

@@ -1,8 +1,10 @@
 """A state's place among the steps that a ledger knows: what was published is not drawn again.
 
 A continual release is one charge and many steps: ticks, or the messages of a party. The ledger has them in order, one
-version each. A state remembers which of them is its latest, by number and token. Before a step is drawn, the state must
-be at the end of what was published; a copy that is behind, or that drew another version, is refused.
+version each. A state remembers which of them is its latest, by number and token, and in which ledger they are. Before a
+step is drawn, the state must be at the end of what was published; a copy that is behind, or that drew another version,
+is refused, and so is another ledger: it knows nothing of what was published, and a copy of the state could go on in
+each of the two.
 
 Whoever lost the newer state can go on from an older one as a second run of the mechanism, which is paid for by a charge
 of its own (docs/privacy/continual.md, "Restored states"). Its first act is a step that ends the charge before and leads
@@ -34,12 +36,35 @@ class Steps:
         number: Its number there; 0 before the first.
         token: Its token, drawn with it.
         previous: The token of the one before, from which it was drawn.
+        ledger: Which ledger has them; None if there is none, and in states of earlier versions.
     """
 
     charge_id: str
     number: int = 0
     token: str | None = None
     previous: str | None = None
+    ledger: str | None = None
+
+    @classmethod
+    def under(cls, account: Account | None, charge_id: str) -> Steps:
+        """None yet, of a charge that this account has or will have."""
+        return cls(charge_id, ledger=None if account is None else account.ledger_identity)
+
+    def check_ledger(self, account: Account | None) -> None:
+        """Refuse another ledger than the one that the state was begun with, or none in its place.
+
+        A state that was begun without a ledger may be given one, which is then charged for all of it.
+        """
+        if self.ledger is None and not self.number:
+            return
+        if account is None:
+            raise ParameterError("the steps of this state are registered in a ledger: give the ledger's account")
+        is_other = self.ledger is not None and account.ledger_identity != self.ledger
+        if is_other or (self.number and not account.is_begun(self.charge_id)):
+            raise LedgerError(
+                f"the state was begun with another ledger, or another account: {account!r} does not know it. Give the "
+                "one that it was begun with; under another, what was published would be drawn a second time"
+            )
 
     def look(self, account: Account, tick: int, payload: bytes | None) -> None:
         """Refuse a state that is not at the end of what was published under its charge.
@@ -52,8 +77,8 @@ class Steps:
             payload: The release of the latest step.
         """
         last = account.last_step(self.charge_id)
-        if last is None and self.number and not _is_begun(account, self.charge_id):
-            return  # another ledger has its steps; this one is about to be charged
+        if last is None:  # else the tokens tell
+            self.check_ledger(account)
         known = 0 if last is None else last.number
         if known == self.number - 1 and payload is not None:
             self.store(account, tick, payload)
@@ -150,21 +175,21 @@ class Steps:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return asdict(self)
+        values = asdict(self)
+        if self.ledger is None:
+            del values["ledger"]  # as it always was
+        return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Steps:
         """The inverse of `to_dict`; ParameterError, KeyError or TypeError for anything else."""
         number = whole_number("number", values["number"], 0)
-        token, previous = values["token"], values["previous"]
-        if (token is None) != (number == 0) or not all(isinstance(t, (str, type(None))) for t in (token, previous)):
+        token, previous, ledger = values["token"], values["previous"], values.get("ledger")
+        texts = (token, previous, ledger)
+        if (token is None) != (number == 0) or not all(isinstance(text, (str, type(None))) for text in texts):
             raise ParameterError("the latest step has no token")
-        return cls(str(values["charge_id"]), number, token, previous)
+        return cls(str(values["charge_id"]), number, token, previous, ledger)
 
 
 def _leads_on(step: Step) -> bool:
     return step.token.startswith(_LEADS_ON)
-
-
-def _is_begun(account: Account, charge_id: str) -> bool:
-    return any(event.kind == "charge" and event.charge_id == charge_id for event in account.history())

@@ -37,7 +37,8 @@ class Access:
 
     def caller(self, request: Request) -> Caller:
         """Who asks; 401 for a token that is none."""
-        self._service.requests += 1
+        if self._service.requests is not None:
+            self._service.requests += 1
         given = request.headers.get("authorization")
         token = None
         if given is not None:
@@ -53,6 +54,11 @@ class Access:
     def events(self, caller: Caller, number: int) -> None:
         """So many events more; 429 if that is too fast."""
         self._events.take(caller.name, number)
+
+    def forget(self) -> None:
+        """Those who may do again what they may at first: nothing needs to be known of them."""
+        self._requests.forget()
+        self._events.forget()
 
     def stream(self, caller: Caller, deed: Deed, name: str) -> LiveStream:
         """The stream, if the caller may. Whoever may not learns nothing about what exists."""
@@ -114,3 +120,11 @@ class _Rates:
             self._left.popitem(last=False)
         if not enough:
             raise too_busy(max(1, int(-left / self._rate) + 1))
+
+    def forget(self) -> None:
+        """Callers who have all of their rate again: seconds after their last request, or once what they sent at once
+        is made up for. To forget them changes no answer."""
+        now = time.monotonic()
+        whole = [name for name, (left, then) in self._left.items() if left + (now - then) * self._rate >= self._most]
+        for name in whole:
+            del self._left[name]

@@ -40,6 +40,7 @@ PAGE = Path(__file__).parent / "page"
 _ARROW = "application/vnd.apache.arrow.stream"
 _AT_ONCE = 10_000  # releases of one answer
 _BY_DEFAULT = 1_000
+_FORGET_SECONDS = 1.0
 _IN_A_THREAD = 100  # releases from which on an answer would keep others waiting
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -115,6 +116,7 @@ _Format = Annotated[Literal["json", "csv", "arrow"] | None, Query(alias="format"
 def make_app(service: Service, *, tls: bool = False, start: bool = True) -> FastAPI:
     """The application of a service; it starts and stops with it, unless a test does that."""
     live = Live(service)
+    access = Access(service)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -122,7 +124,9 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         service.call = asyncio.get_running_loop().call_soon_threadsafe
         if start:
             service.start()
+        forgetting = asyncio.create_task(_forget(service, access))
         yield
+        forgetting.cancel()
         live.close()
         if start:
             await anyio.to_thread.run_sync(service.stop)
@@ -136,7 +140,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         lifespan=lifespan,
     )
     app.state.live = live
-    access = Access(service)
+    app.state.access = access
     intake = Intake(service, access)
     app.add_middleware(
         CORSMiddleware,
@@ -174,6 +178,14 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
     _add_page(app)
     app.openapi = lambda: _description(app)  # type: ignore[method-assign]
     return app
+
+
+async def _forget(service: Service, access: Access) -> None:
+    """Once a second: who asked is forgotten when it is not needed any more, also when nobody asks again."""
+    while True:
+        await asyncio.sleep(_FORGET_SECONDS)
+        access.forget()
+        await anyio.to_thread.run_sync(service.tokens.look)
 
 
 def _description(app: FastAPI) -> dict[str, Any]:
@@ -253,15 +265,19 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             for s in service.streams.values()
             if site in s.definition.sites and not s.ended and access.may(caller, "ingest", s)
         ]
-        for stream in streams:
-            stream.admit()
         access.events(caller, 1)
-        taking = []
-        for stream in streams:
-            rows = intake.reader(stream.name).of_values(fields)
-            taking.append(intake.take(stream, rows.counted, rows.columns, rows.taken, None, None))
-        await asyncio.gather(*taking)
-        # The same answer for a site that nobody counts, or not from this caller: it tells nothing of what exists.
+
+        async def count(stream: LiveStream) -> None:
+            try:
+                stream.admit()
+                rows = intake.reader(stream.name).of_values(fields)
+                await intake.take(stream, rows.counted, rows.columns, rows.taken, None, None)
+            except ProblemError as problem:
+                service.refused(stream.name, problem.reason)
+
+        await asyncio.gather(*map(count, streams))
+        # The same answer for a site that nobody counts, or not from this caller, or where a stream is full or the disk
+        # is: it tells nothing of what exists, and nothing of what others sent.
         return json_response({"accepted": 1}, 202)
 
     @app.get("/v1/streams/{name}/round", response_model=models.RoundModel, responses=_ASKING, tags=["in"])

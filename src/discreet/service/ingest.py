@@ -2,7 +2,7 @@
 
 A row is wrong if a field that counts is missing, or is no text or whole number, or is too long. Numbers count as their
 digits, so that what is published is text whatever one row holds. A refusal has row numbers (from 1) and reasons that
-are constants here, never content.
+are constants here with the name of a field, never content.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ FORMATS = {
     ARROW: "arrow",
 }
 
-_MISSING = "the field is missing"
-_NULL = "the field is null"
-_KIND = "the field is neither a text nor a whole number"
-_LONG = f"the field has more than {MAX_FIELD_BYTES} bytes"
+_MISSING = "is missing"
+_NULL = "is null"
+_KIND = "is neither a text nor a whole number"
+_LONG = f"has more than {MAX_FIELD_BYTES} bytes"
 _NOT_JSON = "the row is not JSON"
 _NOT_OBJECT = "the row is not an object"
 _CELLS = "the row has another number of cells than the header"
-_TEXT = "the field is not Unicode text"
+_TEXT = "is not Unicode text"
 
 
 @dataclass
@@ -65,7 +65,12 @@ class RowsRead:
 
 
 class _RowError(Exception):
-    """A row that cannot be taken; its text is one of the constants above."""
+    """A row that cannot be taken; its text is one of the constants above, with the name of a field that counts."""
+
+
+def _about(field: str, what: str) -> str:
+    """What is wrong with a field. Its name is in the definition, and the same for all rows."""
+    return f"the field {field!r} {what}"
 
 
 class Reader:
@@ -240,10 +245,7 @@ class Reader:
         if good is not None and (wrong := rows - (pc.sum(good).as_py() or 0)):
             if not skip:
                 numbers = pc.indices_nonzero(pc.invert(good)).to_pylist()[:MOST_ROWS]
-                reasons = [
-                    _NULL if any(columns[f][n].as_py() is None for f in self._fields) else _LONG for n in numbers
-                ]
-                listed = [{"row": n + 1, "reason": reason} for n, reason in zip(numbers, reasons, strict=True)]
+                listed = [{"row": n + 1, "reason": self._reason(columns, n)} for n in numbers]
                 raise bad_rows(listed, wrong)
             columns = {field: column.filter(good) for field, column in columns.items()}
         for field, value in self._where.items():
@@ -261,6 +263,14 @@ class Reader:
             for f in self._fields
         ]
         return RowsRead(rows - wrong, left, self._batch(arrays), wrong)
+
+    def _reason(self, columns: dict[str, pa.ChunkedArray], number: int) -> str:
+        """What is wrong with a row of a table."""
+        empty = [field for field in self._fields if not columns[field][number].is_valid]
+        if empty:
+            return _about(empty[0], _NULL)
+        long = (f for f in self._fields if len(columns[f][number].as_py().encode()) > MAX_FIELD_BYTES)
+        return _about(next(long), _LONG)
 
 
 def bad_rows(listed: list[dict[str, Any]], wrong: int) -> ProblemError:
@@ -280,22 +290,22 @@ def _equal(found: object, wanted: str) -> bool:
 def _text(row: dict[str, Any], field: str) -> str:
     value = row.get(field, _MISSING)
     if value is _MISSING:
-        raise _RowError(_MISSING)
+        raise _RowError(_about(field, _MISSING))
     if value is None:
-        raise _RowError(_NULL)
+        raise _RowError(_about(field, _NULL))
     if type(value) is int:
         # Python refuses to write very long ones; no id and no item has so many digits.
         if value.bit_length() > 8 * MAX_FIELD_BYTES // 3:
-            raise _RowError(_LONG)
+            raise _RowError(_about(field, _LONG))
         value = str(value)
     if type(value) is not str:
-        raise _RowError(_KIND)
+        raise _RowError(_about(field, _KIND))
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise _RowError(_TEXT) from None
+        raise _RowError(_about(field, _TEXT)) from None
     if size > MAX_FIELD_BYTES:
-        raise _RowError(_LONG)
+        raise _RowError(_about(field, _LONG))
     return value
 
 

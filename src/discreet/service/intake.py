@@ -57,7 +57,7 @@ class Intake:
         stream = self.access.stream(caller, "ingest", name)
         if stream.definition.kind == "survey":
             raise ProblemError(409, "A survey takes reports, not events", "Send them to /messages.")
-        form = FORMATS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        form = FORMATS.get(_media_type(request))
         if form is None:
             raise ProblemError(415, "The format is not known", f"Content-Type is one of {', '.join(FORMATS)}.")
         stream.admit()
@@ -93,15 +93,22 @@ class Intake:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def key(self, request: Request, caller: Caller, body: bytes) -> tuple[bytes | None, bytes | None]:
-        """(key, digest of what came) of a request that may be repeated; keys are the caller's own."""
+        """(key, digest of what came) of a request that may be repeated; keys are the caller's own.
+
+        With a token they are the token's. Without one nobody can be told from others: an address is shared, and changes
+        on the way. So the key of a stranger is the key with all that came under it, and no answer depends on
+        what others sent: another body under the same key is another request, never a refusal. Whoever knows key and
+        body of somebody else can only send the same once more, which counts once, whoever comes first.
+        """
         given = request.headers.get("idempotency-key")
         if given is None:
             return None, None
         if not 1 <= len(given) <= _MOST_KEY:
             raise ProblemError(422, f"An Idempotency-Key has 1 to {_MOST_KEY} characters")
-        key = hashlib.sha256(f"{caller.name if caller.token else ''}\0{given}".encode()).digest()[:16]
-        form = request.headers.get("content-type", "")
-        return key, hashlib.sha256(f"{form}\0{request.url.query}\0".encode() + body).digest()[:16]
+        # What a type is followed by (charset, a space) changes nothing here, so it does not make another body.
+        digest = hashlib.sha256(f"{_media_type(request)}\0{request.url.query}\0".encode() + body).digest()[:16]
+        sender = caller.name.encode() if caller.token else b"\0" + digest
+        return hashlib.sha256(sender + b"\0" + given.encode()).digest()[:16], digest
 
     async def take(
         self, stream: LiveStream, rows: int, columns: Any, taken: int, key: bytes | None, digest: bytes | None
@@ -206,6 +213,11 @@ class _TimeLimit:
             assert self._task is not None
             getattr(self._task, "uncancel", int)()  # new in Python 3.11
             raise ProblemError(408, "The body did not come in time") from None
+
+
+def _media_type(request: Request) -> str:
+    """The Content-Type without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _too_large(most: int) -> ProblemError:

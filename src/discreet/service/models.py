@@ -144,8 +144,9 @@ class StreamStatusModel(_Shape):
     lag_seconds: float
     spool_bytes: int
     spool_events: int
+    spool_damaged: int  # places that could not be read: what was there does not count
     accepted: int | None  # null for a pan stream, which keeps no true count
-    refused: dict[str, int]
+    refused: dict[str, int] | None  # the same
     ticks_published: int
     trouble: str | None
 
@@ -154,7 +155,7 @@ class StatusModel(_Shape):
     """True counts: NOT private."""
 
     uptime_seconds: float
-    requests: int
+    requests: int | None  # null with a pan stream
     waiting_bytes: int
     streams: list[StreamStatusModel]
 

@@ -5,7 +5,8 @@ old one overwritten, before a request is acknowledged. The ledger and the store 
 after a crash in between they get it from there.
 
 No key of a request is kept: how many there were, how many rows they had and what digest their bodies have would tell
-what the state hides. A retry counts once because it sets the same elements again.
+what the state hides. A retry counts once because it sets the same elements again. Nothing else is kept of requests,
+and the times of the file tell only whether one came in the last seconds (docs/privacy/service.md).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import hashlib
 import json
 import os
 import struct
+import time
 import uuid
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,7 @@ from discreet.storage import locked, open_state, seal_state
 __all__ = ["PanStream", "estimator"]
 
 _FAMILY = 152
+_REST_SECONDS = 10.0  # between two writes of the file when nobody comes
 _EVENTS = (
     "every event is an element of its own, by a random number that is drawn when it comes and forgotten, or by the "
     "Idempotency-Key and the place in its request"
@@ -59,7 +62,7 @@ class PanStream(LiveStream):
 
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
         super().__init__(name, definition, around)
-        self.accepted = None  # a true count: it would be in memory
+        self.accepted = self.refused = None  # true counts: they would be in memory
         self._stack = ExitStack()
         self._file = self._stack.enter_context(locked(self.folder / "pan.state"))
         self._token = uuid.uuid4().hex
@@ -67,6 +70,7 @@ class PanStream(LiveStream):
         self._release: dict[str, Any] | None = None  # of the tick that the file has
         self._steps = Steps(self.charge_id(1))
         self._table: pan.DistinctCount
+        self._rested = time.monotonic()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -102,16 +106,16 @@ class PanStream(LiveStream):
 
         def draw() -> None:
             self._table, self.run = estimator(self.definition, run), run
-            self._steps = Steps(self.charge_id(run))
+            self._steps = Steps.under(self._account, self.charge_id(run))
             self._write()
 
         begin(self.account(run), self.charge_id(run), self._bill(run), self._token.encode(), what="stream", save=draw)
 
     def _go_on(self, kept: Kept) -> None:
         self._read()
-        begin(
-            self.account(self.run), self.charge_id(self.run), self._bill(self.run), self._token.encode(), what="stream"
-        )
+        account = self.known_account()
+        self._steps.check_ledger(account)
+        begin(account, self.charge_id(self.run), self._bill(self.run), self._token.encode(), what="stream")
         # A folder that is older than the ledger would draw ticks a second time.
         self._steps.look(self._account, self.tick, None if self._release is None else _text(self._release).encode())
         if self._release is not None and self._release["tick"] == kept.tick + 1:
@@ -146,6 +150,20 @@ class PanStream(LiveStream):
                 f"the state of a pan-private stream cannot be read ({type(error).__name__})"
             ) from None
         self._table = pan.DistinctCount.from_bytes(payload[4 + length :])
+
+    def rest(self, last: bool) -> None:
+        """Write the file anew from time to time, as a request does: its times tell whether one came since, and no more.
+
+        A file that cannot be written is as it was, which is right.
+        """
+        now = time.monotonic()
+        if last or now - self._rested >= _REST_SECONDS:
+            self._rested = now
+            with self.lock, suppress(DiscreetError):
+                self._write()
+
+    def before(self, key: bytes, digest: bytes) -> int | None:
+        return None  # no key is kept, and to look for one would leave traces in the store
 
     def _last_kept_tick(self) -> int:
         return 0  # what is over is published before anything is taken

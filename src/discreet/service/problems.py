@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["MOST_ROWS", "ProblemError", "gone", "too_busy"]
+__all__ = ["MOST_ROWS", "ProblemError", "gone", "stopping", "too_busy"]
 
 MOST_ROWS = 100  # so many bad rows are listed
 
@@ -55,6 +55,7 @@ _REASONS = {
     415: "format",
     422: "bad rows",
     429: "too busy",
+    503: "stopping",
     507: "no room",
 }
 
@@ -71,3 +72,8 @@ def gone() -> ProblemError:
     return ProblemError(
         410, "The stream has ended", "Its horizon is over and its budget is spent; it takes no more events."
     )
+
+
+def stopping() -> ProblemError:
+    """The end of the process is near."""
+    return ProblemError(503, "The service is stopping", retry_after=5)

@@ -6,7 +6,6 @@ waits for HTTP, and a tick that takes long to publish does not move the end of t
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import threading
@@ -19,12 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.service.checking import possible, warnings_of
 from discreet.service.definitions import Configuration
+from discreet.service.folder_lock import FolderLock
+from discreet.service.journal import Journal
 from discreet.service.panned import PanStream
-from discreet.service.problems import ProblemError, too_busy
+from discreet.service.problems import ProblemError, stopping, too_busy
 from discreet.service.store import Store
 from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroundings, disk_full
 from discreet.service.tokens import Tokens
@@ -60,11 +60,16 @@ class Service:
         self.begun = time.monotonic()
         self.published: list[Callable[[str], None]] = []  # who wants to know that a tick is out
         self.call: Callable[[Callable[[], None]], Any] = lambda run: run()  # where those who wait for the disk are told
-        self.requests = 0  # NOT PRIVATE: for admins
+        # NOT PRIVATE: for admins. With a pan stream nobody knows it: a request is somebody who was there.
+        is_pan = any(definition.trust == "pan" for definition in configuration.streams.values())
+        self.requests: int | None = None if is_pan else 0
         for name, definition in configuration.streams.items():
             possible(name, definition)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = _lock(folder)
+        self.lost = False  # whether another process may have the folder: nothing is acknowledged any more
+        self.when_lost: Callable[[], Any] = lambda: None  # called then, by any thread
+        self.journal = Journal()
+        self._lock = FolderLock(folder)
         self.store = Store(folder)
         self.tokens = Tokens(self.store)
         around = Surroundings(
@@ -104,6 +109,7 @@ class Service:
                 "stream %s began here and is not in the file: its events and its state stay in the folder", name
             )
         for name, stream in self.streams.items():
+            self.journal.begin(stream)
             for said in warnings_of(name, stream.definition, stream.run):
                 log.warning("stream %s: %s", name, said)
         self.start_writer()
@@ -127,17 +133,38 @@ class Service:
             self._there.notify_all()
         for thread in self._threads:
             thread.join()
+        self.journal.say(self.streams.values())
+        self.rest(last=True)
         self._release()
 
     def _release(self) -> None:
         for stream in self.streams.values():
             stream.close()
         self.store.close()
-        os.close(self._lock)
+        self._lock.close()
+
+    def _has_folder(self) -> bool:
+        """Whether the folder is still ours alone. If not, the service stops: what it takes might not be counted."""
+        if not self.lost and not self._lock.is_held:
+            self.lost = True
+            log.error("%s", self.why_lost)
+            self._stopping.set()
+            self.when_lost()
+        return not self.lost
+
+    @property
+    def why_lost(self) -> str:
+        """For whoever has to put it right."""
+        return (
+            f"the folder {str(self.folder)!r} was moved or replaced, or its file 'lock' was deleted: another service "
+            "may be using it, and this one stops"
+        )
 
     def _end_ticks(self) -> None:
-        while not self._stopping.wait(_LOOK_SECONDS):
+        while not self._stopping.wait(_LOOK_SECONDS) and self._has_folder():
             self.seal()
+            self.rest()
+            self.journal.look(self.streams.values())
 
     def seal(self) -> None:
         """End the ticks that are over by the clock."""
@@ -145,11 +172,17 @@ class Service:
         for stream in self.streams.values():
             stream.seal(now)
 
+    def rest(self, *, last: bool = False) -> None:
+        """What streams do by the clock, whether anything comes or not."""
+        for stream in self.streams.values():
+            if self._has_folder():
+                stream.rest(last)
+
     def _work(self) -> None:
         while not self._stopping.is_set():
             busy = False
             for stream in self.streams.values():
-                busy |= self._try(stream)
+                busy |= self._has_folder() and self._try(stream)
             if not busy:
                 self._stopping.wait(_LOOK_SECONDS)
 
@@ -176,14 +209,15 @@ class Service:
         for stream in self.streams.values():
             while stream.work():
                 pass
+        self.journal.look(self.streams.values())
 
     # ---- events in --------------------------------------------------------------------------------------------------
 
     def submit(self, stream: LiveStream, arrival: Arrival, done: Done) -> None:
         """Put it on disk with others; `done` is called then, by way of `call`. ProblemError if there is too much."""
         with self._there:
-            if self._writer_stops:
-                raise ProblemError(503, "The service is stopping", retry_after=5)
+            if self._writer_stops or self.lost:
+                raise stopping()
             if self._waiting > self.configuration.limits.waiting_bytes:
                 raise too_busy()
             self._waiting += arrival.size
@@ -210,8 +244,12 @@ class Service:
                 self._waiting -= sum(arrival.size for _, arrival, _ in group)
 
     def _commit(self, stream: LiveStream, arrivals: list[Arrival]) -> Exception | None:
+        if not self._has_folder():
+            return stopping()
         try:
             stream.commit(arrivals)
+            if not self._has_folder():  # see folder_lock
+                return stopping()
         except ProblemError as problem:
             return problem
         except OSError:
@@ -223,15 +261,18 @@ class Service:
 
     def refused(self, name: str, reason: str) -> None:
         """Count a refusal, for admins."""
-        if name in self.streams:
-            self.streams[name].refused[reason] += 1
+        stream = self.streams.get(name)
+        if stream is not None:
+            self.journal.refused(stream, reason)
+            if stream.refused is not None:
+                stream.refused[reason] += 1
 
     # ---- for operators ----------------------------------------------------------------------------------------------
 
     @property
     def ready(self) -> bool:
         """Whether everything that is due is out, nearly."""
-        return all(s.trouble is None and s.lag_seconds <= 10 + s.definition.tick for s in self.streams.values())
+        return not self.lost and all(s.trouble is None and not s.is_late for s in self.streams.values())
 
     def status(self) -> dict[str, Any]:
         """NOT PRIVATE: true counts, for admins."""
@@ -245,8 +286,9 @@ class Service:
                     "lag_seconds": round(stream.lag_seconds, 3),
                     "spool_bytes": stream.spool_bytes,
                     "spool_events": stream.spool_events,
+                    "spool_damaged": stream.spool_damaged,
                     "accepted": stream.accepted,
-                    "refused": dict(sorted(stream.refused.items())),
+                    "refused": None if stream.refused is None else dict(sorted(stream.refused.items())),
                     "ticks_published": stream.tick,
                     "trouble": stream.trouble,
                 }
@@ -257,15 +299,4 @@ class Service:
 
 def _tell_all(group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
     for arrival, done in group:
-        done(arrival, error)
-
-
-def _lock(folder: Path) -> int:
-    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        with suppress(OSError):
-            os.close(file)
-        raise DiscreetError(f"another service is using {str(folder)!r}") from None
-    return file
+        done(arrival, arrival.error or error)

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import uvicorn
 
+from discreet.errors import DiscreetError
 from discreet.service.app import make_app
 from discreet.service.definitions import Configuration
 from discreet.service.running import Service
+from discreet.service.uncounted import UncountedState, unnumbered
 
 __all__ = ["serve"]
 
@@ -28,6 +30,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
         super().__init__(config)
+        self.server_state = UncountedState()
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -39,14 +42,15 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
+            loop.add_signal_handler(number, self.stop)
         try:
             yield
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Finish what was taken, and end."""
         self.should_exit = True
         self.config.app.state.live.close()  # type: ignore[union-attr]
 
@@ -87,7 +91,11 @@ def serve(
     server = _Server(config, listening)
     factory = config.get_loop_factory() or asyncio.new_event_loop
     loop = factory()
+    loop.set_task_factory(unnumbered)
+    service.when_lost = lambda: loop.call_soon_threadsafe(server.stop)
     try:
         loop.run_until_complete(server.serve())
     finally:
         loop.close()
+    if service.lost:
+        raise DiscreetError(service.why_lost)

@@ -137,7 +137,7 @@ def releases_as_arrow(stream: LiveStream, texts: Sequence[str]) -> bytes:
 
 
 def metrics(service: Service, streams: Sequence[LiveStream]) -> str:
-    """Released values and public facts: nothing that counts requests, rows, bytes or errors."""
+    """Released values and facts that no event decides: nothing that counts requests, rows, bytes or refusals."""
     uptime = time.monotonic() - service.begun
     lines = [
         *_metric("discreet_info", "gauge", "The version that runs.", [({"version": __version__}, 1)]),
@@ -146,6 +146,8 @@ def metrics(service: Service, streams: Sequence[LiveStream]) -> str:
     names = [({"stream": stream.name}, stream) for stream in streams]
     ticks = [(label, stream.tick) for label, stream in names]
     lines += _metric("discreet_ticks_published_total", "counter", "Ticks that were published.", ticks)
+    damaged = [(label, stream.spool_damaged) for label, stream in names]
+    lines += _metric("discreet_spool_damaged_total", "counter", "Places on disk that could not be read.", damaged)
     found: dict[str, list[tuple[dict[str, str], Any]]] = {"": [], "_lower": [], "_upper": []}
     for label, stream in names:
         release = stream.latest or {}

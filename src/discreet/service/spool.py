@@ -1,8 +1,12 @@
 """Raw events that wait for their tick: one file a tick, mode 0600, gone when the tick is published. NOT private.
 
-A record is a length, a CRC-32 and a payload. Records are appended and flushed to the disk in groups; a record that a
-crash cut short was acknowledged to nobody and is dropped. The idempotency key is in the record, so that events and
-key are on disk together or not at all.
+A record is a head (a mark, the payload's length and CRC-32, and a CRC-32 of these) and a payload. Records are appended
+and flushed to the disk in groups. The idempotency key is in the record, so that events and key are on disk together or
+not at all.
+
+What does not have its sum is one of two things. A *torn tail* is what a kill leaves: the beginning of a record, and
+then the file ends. It was acknowledged to nobody and is cut off. Anything else is *damage*: it is left out and counted
+(`damaged`), and reading goes on with the next head that has its sum.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -23,7 +27,11 @@ from discreet.service.store import make_folder, sync_folder
 __all__ = ["EventSpool", "Record"]
 
 _to_disk = getattr(os, "fdatasync", os.fsync)
-_HEAD = struct.Struct("<II")
+# In no text, since no UTF-8 has these bytes; nor the length that records of earlier versions began with.
+_MARK = b"\xff\xfe\xf5\xff"
+_HEAD = struct.Struct("<4sIII")  # the mark, length and CRC-32 of the payload, CRC-32 of the three
+_OLD_HEAD = struct.Struct("<II")  # of earlier versions: length and CRC-32 of the payload
+_PIECE = 2**20  # bytes that are searched at once
 MAX_RECORD = 2**31 - 1
 
 
@@ -44,7 +52,81 @@ _decode = msgspec.msgpack.Decoder(tuple[int, bytes | None, bytes | None, bytes |
 def packed(record: Record) -> bytes:
     """The bytes of a record, with its frame."""
     payload = _encode(tuple(record))
-    return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+    head = _HEAD.pack(_MARK, len(payload), zlib.crc32(payload), 0)[:-4]
+    return head + struct.pack("<I", zlib.crc32(head)) + payload
+
+
+class _Head(NamedTuple):
+    size: int
+    length: int  # of the payload
+    crc: int
+
+
+def _head(data: bytes) -> _Head | None:
+    """The head that these bytes begin with; None if it does not have its sum."""
+    if len(data) < _HEAD.size or not data.startswith(_MARK):
+        return None
+    _, length, crc, own = _HEAD.unpack_from(data)
+    return _Head(_HEAD.size, length, crc) if zlib.crc32(data[: _HEAD.size - 4]) == own else None
+
+
+def _old_head(data: bytes, left: int) -> _Head | None:
+    """The same of earlier versions, which had no sum of it: what is possible, if so many bytes are left."""
+    if len(data) < _OLD_HEAD.size or data.startswith(_MARK):
+        return None
+    length, crc = _OLD_HEAD.unpack_from(data)
+    return _Head(_OLD_HEAD.size, length, crc) if _OLD_HEAD.size + length <= left else None
+
+
+def _walk(file: BinaryIO, at: int, end: int) -> Iterator[tuple[bytes | None, int]]:
+    """The payloads between two bytes, None for a damaged place, each with the byte after it; stops at a torn tail."""
+    while at < end:
+        file.seek(at)
+        data = file.read(min(_HEAD.size, end - at))
+        head = _head(data)
+        if head is not None:
+            if at + head.size + head.length > end:
+                return
+            payload = file.read(head.length)
+            at += head.size + head.length
+            yield (payload if zlib.crc32(payload) == head.crc else None), at
+            continue
+        if len(data) == end - at < _HEAD.size and data[: len(_MARK)] == _MARK[: len(data)]:
+            return
+        old = _old_head(data, end - at)
+        if old is not None:
+            file.seek(at + old.size)
+            payload = file.read(old.length)
+            if zlib.crc32(payload) == old.crc:
+                at += old.size + old.length
+                yield payload, at
+                continue
+        at = _next_head(file, at + 1, end)
+        yield None, at
+
+
+def _next_head(file: BinaryIO, at: int, end: int) -> int:
+    """Where the next head is that has its sum; the end if there is none."""
+    while at < end:
+        file.seek(at)
+        piece = file.read(min(_PIECE, end - at))
+        if not piece:  # it is shorter than it was
+            break
+        found = piece.find(_MARK)
+        while found >= 0:
+            file.seek(at + found)
+            if _head(file.read(_HEAD.size)) is not None:
+                return at + found
+            found = piece.find(_MARK, found + 1)
+        at += max(1, len(piece) - len(_MARK) + 1)
+    return end
+
+
+def _record(payload: bytes) -> Record | None:
+    try:
+        return Record(*_decode(payload))
+    except msgspec.MsgspecError:
+        return None
 
 
 class EventSpool:
@@ -57,6 +139,8 @@ class EventSpool:
         self._open: tuple[int, int] | None = None  # tick, file
         self._uncut: set[int] = set()  # ticks after whose end a failed attempt may have left something
         self._lock = threading.Lock()
+        self.damaged = 0  # places of all files that did not have their sum, since the process began
+        self._damaged: set[tuple[int, int]] = set()  # tick and byte of those in files that are there
         for name in os.listdir(folder):
             if name.endswith(".spool") and name[:-6].isdigit():
                 self._sizes[int(name[:-6])] = self._repair(int(name[:-6]))
@@ -65,22 +149,24 @@ class EventSpool:
         return self.folder / f"{tick:010d}.spool"
 
     def _repair(self, tick: int) -> int:
-        """Cut off what a crash left unfinished; returns the size of what is whole."""
-        whole = 0
+        """Cut off a torn tail; returns the size of what is left."""
         with open(self._path(tick), "r+b") as file:
-            while True:
-                head = file.read(_HEAD.size)
-                if len(head) < _HEAD.size:
-                    break
-                length, crc = _HEAD.unpack(head)
-                payload = file.read(length) if length <= MAX_RECORD else b""
-                if len(payload) < length or zlib.crc32(payload) != crc:
-                    break
-                whole = file.tell()
-            if file.seek(0, os.SEEK_END) > whole:
+            end = file.seek(0, os.SEEK_END)
+            whole = 0
+            for payload, after in _walk(file, 0, end):
+                if payload is None:
+                    self._note_damage(tick, whole)
+                whole = after
+            if end > whole:
                 file.truncate(whole)
                 os.fsync(file.fileno())
         return whole
+
+    def _note_damage(self, tick: int, at: int) -> None:
+        with self._lock:
+            if (tick, at) not in self._damaged:
+                self._damaged.add((tick, at))
+                self.damaged += 1
 
     def ticks(self) -> list[int]:
         """The ticks that have a file, in order."""
@@ -140,19 +226,25 @@ class EventSpool:
                 raise
         return file
 
-    def read(self, tick: int, start: int) -> Iterator[tuple[Record, int]]:
-        """The records of a tick from this byte on, each with the byte after it; those that are on disk now."""
+    def read(self, tick: int, start: int) -> Iterator[tuple[Record | None, int]]:
+        """The records of a tick from this byte on, each with the byte after it; those that are on disk now.
+
+        None for a damaged place: a record is what was written, or it is left out.
+        """
         end = self._sizes.get(tick, 0)
         if start >= end:
             return
+        at = start
         with open(self._path(tick), "rb") as file:
-            file.seek(start)
-            at = start
-            while at < end:
-                length, _ = _HEAD.unpack(file.read(_HEAD.size))
-                payload = file.read(length)
-                at += _HEAD.size + length
-                yield Record(*_decode(payload)), at
+            for payload, after in _walk(file, start, end):
+                record = None if payload is None else _record(payload)
+                if record is None:
+                    self._note_damage(tick, at)
+                at = after
+                yield record, at
+        if at < end:  # somebody cut it: all of this was on disk
+            self._note_damage(tick, at)
+            yield None, end
 
     def remove_until(self, tick: int) -> None:
         """Remove the ticks up to this one: they are published."""
@@ -162,6 +254,7 @@ class EventSpool:
                     self._close()
                 self._path(old).unlink(missing_ok=True)
                 del self._sizes[old]
+            self._damaged = {(number, at) for number, at in self._damaged if number > tick}
 
     def _close(self) -> None:
         if self._open is not None:

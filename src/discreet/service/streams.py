@@ -9,6 +9,7 @@ import abc
 import datetime
 import json
 import os
+import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, MessageError, ParameterError
+from discreet.errors import DiscreetError, LedgerError, MessageError, ParameterError
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.ledger import Account, Ledger
 from discreet.service.definitions import ServiceLimits, StreamDefinition, differences
@@ -29,6 +30,8 @@ from discreet.service.store import Kept, Store, make_folder, write_file
 __all__ = ["Arrival", "LiveStream", "SpooledStream", "Surroundings", "disk_full", "moment"]
 
 _FEED_BYTES = 8 * 2**20  # so much waits in the spool before the mechanism takes it
+_ROOM_SHARE = 0.25  # of the limit of a spool: how far it may be missed
+_RANDOM = random.SystemRandom()
 
 
 def moment(seconds: float) -> str:
@@ -48,6 +51,7 @@ class Arrival:
     digest: bytes | None = None
     size: int = 0
     accepted: int = 0  # filled in when it is on disk
+    error: Exception | None = None  # filled in if it is refused and others of its group are not
 
 
 @dataclass
@@ -79,10 +83,11 @@ class LiveStream(abc.ABC):
         self.latest: dict[str, Any] | None = None
         self.keys: dict[bytes, tuple[bytes, int, int]] = {}  # of ticks that are not published: digest, taken, tick
         self.accepted: int | None = 0  # NOT PRIVATE, as the next: for admins
-        self.refused: Counter[str] = Counter()
+        self.refused: Counter[str] | None = Counter()
         self.trouble: str | None = None  # what keeps a tick from being published
         self.pending: dict[bytes, Any] = {}  # keys of requests on their way to the disk; for the loop of the server
         self._missed: dict[int, bool] = {}
+        self._room = (0, 0.0)  # the tick, and how many bytes may wait in it
         self.lock = threading.RLock()  # events come in, or a tick ends
 
     # ---- when -------------------------------------------------------------------------------------------------------
@@ -124,10 +129,28 @@ class LiveStream(abc.ABC):
 
     @property
     def lag_seconds(self) -> float:
-        """For how long a tick that is over has been waiting to be published."""
-        if self.tick + 1 >= self.open_tick:
-            return 0.0
-        return max(0.0, self.around.clock() - self.starts(self.tick + 2))
+        """For how long a tick that is over has been waiting to be published, or, where the clock went back, how long
+        it takes until it is where it was."""
+        if self.tick + 1 < self.open_tick:
+            return max(0.0, self.around.clock() - self.starts(self.tick + 2))
+        return self._clock_is_behind
+
+    @property
+    def _clock_is_behind(self) -> float:
+        """Seconds until the open tick begins: more than 0 after the clock went back."""
+        return 0.0 if self.ended else max(0.0, self.starts(self.open_tick) - self.around.clock())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what is due is not out, or nothing can become due for long."""
+        return self.lag_seconds > 10 + self.definition.tick
+
+    @property
+    def delay(self) -> str:
+        """In words, why it is late."""
+        if self.tick + 1 < self.open_tick:
+            return f"tick {self.tick + 1} has been over for {self.lag_seconds:.0f} s and is not out"
+        return f"the clock went back, and tick {self.open_tick} begins in {self.lag_seconds:.0f} s"
 
     # ---- the beginning ----------------------------------------------------------------------------------------------
 
@@ -178,6 +201,19 @@ class LiveStream(abc.ABC):
         self.around.ledger.grant(self.name, total)
         return self.around.ledger.account(self.name)
 
+    def known_account(self) -> Account:
+        """The account of a stream that has begun; LedgerError for a ledger that is not the one it was begun with."""
+        account = None
+        with suppress(LedgerError):
+            account = self.around.ledger.account(self.name)
+        run = max(self.tick - 1, 0) // self.definition.ticks + 1  # of the latest tick: what follows may not be charged
+        if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
+            raise LedgerError(
+                f"stream {self.name!r} was begun with another ledger: {self.around.ledger!r} does not know it. Give "
+                "the one that it was begun with (--ledger); under another, what was published would be drawn again"
+            )
+        return account
+
     def _load_latest(self) -> None:
         if self.tick:
             (text,) = self.around.store.releases(self.name, self.tick, self.tick)
@@ -218,17 +254,26 @@ class LiveStream(abc.ABC):
         """Refuse events that could not be taken."""
         if self.ended:
             raise gone()
-        if self.spool_bytes > self.around.limits.spool_bytes:
+        if self.spool_bytes > self._most_waiting():
             raise too_busy(min(self.definition.tick, 60))
 
+    def _most_waiting(self) -> float:
+        """Bytes in the spool from which on it takes no more: at least three quarters of the limit, at random.
+
+        Else anyone could fill it up and know to the byte how much others sent. One draw, uniform over a width w, for
+        each tick: if somebody else sends b bytes less, the same answers come from a draw that is b lower, so that they
+        differ with probability b / w at most (docs/privacy/service.md).
+        """
+        tick, most = self._room
+        if tick != self.open_tick:
+            limit = self.around.limits.spool_bytes
+            tick, most = self._room = self.open_tick, limit - _RANDOM.random() * _ROOM_SHARE * limit
+        return most
+
     def admit_reports(self, number: int) -> None:
-        """Refuse reports of a survey for which there is no room in memory; what is on its way then is taken."""
+        """Refuse reports of a survey for which there is no room in memory; those on their way are counted later."""
         if self.reports + number > self.around.limits.survey_reports:
-            raise ProblemError(
-                507,
-                "The survey takes no more reports",
-                f"It has room for {self.around.limits.survey_reports:,} of them.",
-            )
+            raise _survey_full(self.around.limits.survey_reports)
 
     @property
     def reports(self) -> int:
@@ -277,6 +322,9 @@ class LiveStream(abc.ABC):
     def commit(self, arrivals: Sequence[Arrival]) -> None:
         """Have all of them on disk; ProblemError or OSError, and then none of them is."""
 
+    def rest(self, last: bool) -> None:  # noqa: B027 (most have nothing to do)
+        """What is done by the clock, whether anything comes or not; `last` at the end of the process."""
+
     @abc.abstractmethod
     def work(self) -> bool:
         """Publish a tick that is due, or take some of the events that wait; False if there is nothing to do."""
@@ -291,9 +339,18 @@ class LiveStream(abc.ABC):
         """NOT PRIVATE: for admins."""
         return 0
 
+    @property
+    def spool_damaged(self) -> int:
+        """Places of the spool that did not have their sum, since the process began: what was there does not count."""
+        return 0
+
     @abc.abstractmethod
     def close(self) -> None:
         """The end of the process."""
+
+
+def _survey_full(most: int) -> ProblemError:
+    return ProblemError(507, "The survey takes no more reports", f"It has room for {most:,} of them.")
 
 
 def disk_full() -> ProblemError:
@@ -311,6 +368,7 @@ class SpooledStream(LiveStream):
         self._spool = EventSpool(self.folder / "spool")
         self._fed = 0  # bytes of the spool of the next tick that the mechanism has
         self._fed_keys: set[bytes] = set()
+        self._is_torn = False  # whether the mechanism may have some of the events after that
         self._stored = 0  # the tick that the store has, though the ledger may not
         self._waiting: Counter[int] = Counter()  # rows by tick
         self._numbers: set[int] = set()  # of reports of a survey that wait
@@ -343,7 +401,7 @@ class SpooledStream(LiveStream):
             data = (self.folder / kept.file).read_bytes()
         except OSError as error:
             raise DiscreetError(f"the state of stream {self.name!r} cannot be read: {error.strerror}") from None
-        account = self.account(self.run)
+        account = self.known_account()
         self.mechanism = mechanism_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
         self.mechanism.begin()
         self._stored = self.tick
@@ -352,7 +410,8 @@ class SpooledStream(LiveStream):
         self._spool.remove_until(self.tick)
         for tick in self._spool.ticks():
             for record, _ in self._spool.read(tick, 0):
-                self._note(record, tick)
+                if record is not None:
+                    self._note(record, tick)
         if self.tick == self.last_tick:  # it died between the last tick and what comes after it
             self.mechanism.settle()
             self._forget()
@@ -405,24 +464,40 @@ class SpooledStream(LiveStream):
                 self._note(record, tick)
 
     def _record(self, arrival: Arrival) -> Record | None:
-        """None for a report that was heard."""
-        if isinstance(self.mechanism, Survey):
-            numbers = self._numbers_of(arrival.data)
-            if any(number in self._numbers or self.mechanism.aggregator.has(number) for number in numbers):
-                return None
-            self._numbers.update(numbers)
-        return Record(arrival.rows, arrival.data, arrival.key, arrival.digest, arrival.taken)
+        """None for reports that were all heard, and for those that there is no room for."""
+        if not isinstance(self.mechanism, Survey):
+            return Record(arrival.rows, arrival.data, arrival.key, arrival.digest, arrival.taken)
+        aggregator, most = self.mechanism.aggregator, self.around.limits.survey_reports
+        # Counted here, where they are added one after the other: requests that come at once were all admitted.
+        heard = self._numbers
+        try:
+            data, numbers = self._unheard(arrival.data, lambda number: number in heard or aggregator.has(number))
+        except MessageError as error:  # its horizon has ended on the way
+            arrival.error = ProblemError(422, "The report cannot be taken", reason_code=error.reason)
+            return None
+        if data is None:
+            return None
+        if self.reports + len(numbers) > most:
+            arrival.error = _survey_full(most)
+            return None
+        self._numbers.update(numbers)
+        return Record(len(numbers), data, arrival.key, arrival.digest, len(numbers))
+
+    def _unheard(self, message: bytes, heard: Callable[[int], bool]) -> tuple[bytes | None, list[int]]:
+        """What is new of a message for this horizon or, where its first tick waits to be published, for the next."""
+        found: tuple[bytes | None, list[int]]
+        try:
+            found = self.mechanism.aggregator.protocol.unheard(message, heard)
+        except MessageError:
+            if self.run == self.runs:
+                raise
+            following: Any = protocol_of(self.definition, self.name, self.run + 1)
+            found = following.unheard(message, heard)
+        return found
 
     def _numbers_of(self, message: bytes) -> list[int]:
-        """Of a report for this horizon or, where its first tick waits to be published, for the next."""
-        protocols = [self.mechanism.aggregator.protocol]
-        if self.run < self.runs:
-            protocols.append(protocol_of(self.definition, self.name, self.run + 1))
-        for protocol in protocols:
-            with suppress(MessageError):
-                _, reports = protocol.open(message)
-                numbers: list[int] = reports.numbers.tolist()
-                return numbers
+        with suppress(MessageError):
+            return self._unheard(message, lambda number: False)[1]
         return []
 
     # ---- ticks ------------------------------------------------------------------------------------------------------
@@ -443,22 +518,44 @@ class SpooledStream(LiveStream):
         return False
 
     def _feed(self, tick: int) -> None:
-        """Give the mechanism what the spool has of the tick that is published next."""
+        """Give the mechanism what the spool has of the tick that is published next.
+
+        Reading may fail at any record (memory, the disk) and is tried again from the place up to which the mechanism
+        has everything: place and keys go on together, once the mechanism has taken what is before them.
+        """
+        if self._is_torn:
+            self._take_back()
         records: list[Record] = []
-        held = 0
-        fed = self._fed
+        held, fed = 0, self._fed
+        keys: set[bytes] = set()
         for record, after in self._spool.read(tick, self._fed):
-            if record.key is None or record.key not in self._fed_keys:
-                records.append(record)
-                held += len(record.data or b"")
-            if record.key is not None:
-                self._fed_keys.add(record.key)
             fed = after
+            if record is None or record.key in keys or record.key in self._fed_keys:
+                continue
+            records.append(record)
+            held += len(record.data or b"")
+            if record.key is not None:
+                keys.add(record.key)
             if held >= 4 * _FEED_BYTES:
-                self.mechanism.add(records)
-                records, held, self._fed = [], 0, fed
-        self.mechanism.add(records)
-        self._fed = fed
+                self._give(records, fed, keys)
+                records, held, keys = [], 0, set()
+        self._give(records, fed, keys)
+
+    def _give(self, records: Sequence[Record], fed: int, keys: set[bytes]) -> None:
+        """These records up to this byte of the spool. If that fails, the mechanism may have some of them."""
+        if fed > self._fed:
+            self._is_torn = True
+            self.mechanism.add(records)
+            self._fed_keys |= keys
+            self._fed, self._is_torn = fed, False
+
+    def _take_back(self) -> None:
+        """The mechanism as it was after the tick before, from the disk: what the spool has is given anew."""
+        data = (self.folder / f"{self.run}-{self.tick}.state").read_bytes()
+        account = self.known_account()
+        self.mechanism = mechanism_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
+        self.mechanism.begin()
+        self._fed, self._fed_keys, self._is_torn = 0, set(), False
 
     def _publish(self, tick: int) -> None:
         """Draw a tick once, and have its release, the state after it and its keys on disk at once."""
@@ -472,7 +569,13 @@ class SpooledStream(LiveStream):
                 self.around.store.publish(self.name, tick, text, file, self.keys_of(tick), self.around.clock())
                 self._stored = tick
 
-        self.mechanism.step(keep)
+        try:
+            self.mechanism.step(keep)
+        except DiscreetError:  # the ledger's, before or after the draw
+            raise
+        except BaseException:
+            self._is_torn = not release  # a draw that did not come to its end, which nobody saw
+            raise
         self._fed, self._fed_keys = 0, set()
         self._waiting.pop(tick, None)
         self._count_reports()
@@ -514,6 +617,10 @@ class SpooledStream(LiveStream):
     @property
     def spool_events(self) -> int:
         return sum(list(self._waiting.values()))
+
+    @property
+    def spool_damaged(self) -> int:
+        return self._spool.damaged
 
     def close(self) -> None:
         self._spool.close()

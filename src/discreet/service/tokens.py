@@ -75,6 +75,10 @@ class Tokens:
         self._refresh()
         return any(known == token for _, known in self._known)
 
+    def look(self) -> None:
+        """From time to time, whether anybody asks or not: when this was done last tells nothing of requests then."""
+        self._refresh()
+
     def look_again(self) -> None:
         """Do not wait for the second."""
         with self._looking:  # not while somebody looks, who may have seen the tokens of before

@@ -195,19 +195,45 @@ def test_what_needs_a_ledger(account):
         counter().from_bytes(counter().to_bytes(), restored=True)
 
 
-def test_a_state_begun_without_a_ledger_or_with_another(account, tmp_path):
+def test_a_state_begun_without_a_ledger_may_be_given_one(account):
     made = counter()
     made.step(50)
     made = counter().from_bytes(made.to_bytes(), ledger=account)
     made.step(50)
     made.step(50)
     assert account.last_step(made.charge_id).number == 2
+
+
+@pytest.mark.parametrize("ticks", [0, 1, 2])
+@pytest.mark.parametrize("restored", [False, True])
+def test_another_ledger_is_refused(make, account, tmp_path, ticks, restored):
+    """It knows nothing of what was published: the ticks would be drawn a second time, and paid for elsewhere."""
+    made = make(ledger=account)
+    for _ in range(ticks):
+        made.step(events(made))
+    other = dc.Ledger(tmp_path / "other.sqlite")
+    other.grant("rows", dc.Budget(4.0, 1e-4))
+    with pytest.raises(LedgerError, match="another ledger"):
+        type(made).from_bytes(made.to_bytes(), ledger=other.account("rows"), restored=restored)
+    with pytest.raises(dc.ParameterError, match="ledger"):
+        type(made).from_bytes(made.to_bytes(), restored=restored)
+    assert not charges(other.account("rows"))
+    # The same ledger may be elsewhere.
+    moved = dc.Ledger((tmp_path / "ledger.sqlite").rename(tmp_path / "moved.sqlite")).account("rows")
+    again = type(made).from_bytes(made.to_bytes(), ledger=moved)
+    again.step(events(again))
+    assert len(charges(moved)) == 1
+
+
+def test_states_of_before_know_their_ledger_by_its_charge(account, tmp_path):
+    made = counter(ledger=account)
+    made.step(50)
+    made._steps.ledger = None  # as they were saved
     other = dc.Ledger(tmp_path / "other.sqlite")
     other.grant("rows", BUDGET)
-    moved = counter().from_bytes(made.to_bytes(), ledger=other.account("rows"))
-    moved.step(50)
-    assert other.account("rows").last_step(made.charge_id).number == 1
-    assert len(charges(other.account("rows"))) == 1
+    with pytest.raises(LedgerError, match="another ledger"):
+        counter().from_bytes(made.to_bytes(), ledger=other.account("rows"))
+    assert counter().from_bytes(made.to_bytes(), ledger=account).step(50) is not None
 
 
 def test_an_old_copy_of_the_ledger_is_refused(account, tmp_path):

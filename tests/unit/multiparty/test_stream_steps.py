@@ -63,13 +63,15 @@ def test_a_message_that_was_saved_and_not_registered_is_registered_later(account
     assert again.feed([2]) is not None
 
 
-def test_another_account_pays_for_itself(account, tmp_path):
+def test_another_ledger_is_refused(account, tmp_path):
+    """A copy of the state could send the next message a second time under it."""
     party = STREAM.party(3, ledger=account)
     party.feed([1])
     other = dc.Ledger(tmp_path / "other.sqlite")
     other.grant("rows", dc.Budget(1.0))
-    moved = STREAM.restore_party(party.to_bytes(), ledger=other.account("rows"))
-    assert moved.last_message == party.last_message
+    with pytest.raises(dc.LedgerError, match="another ledger"):
+        STREAM.restore_party(party.to_bytes(), ledger=other.account("rows"))
+    with pytest.raises(dc.ParameterError, match="registered in a ledger"):
+        STREAM.restore_party(party.to_bytes())
     assert other.account("rows").spent().epsilon == 0
-    moved.feed([2])
-    assert other.account("rows").last_step(party.charge_id).number == 1
+    STREAM.restore_party(party.to_bytes(), ledger=account).feed([2])

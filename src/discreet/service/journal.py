@@ -1,0 +1,80 @@
+"""What a running service tells its operator: where streams begin, which ticks are out, what is refused, what is late.
+
+No item, no address and no true count is in it: of refusals the reasons, not how many. Of a pan stream it says what
+follows from the clock alone: that something was refused tells that somebody was there.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+
+from discreet.service.streams import LiveStream, moment
+
+__all__ = ["Journal"]
+
+log = logging.getLogger("discreet.service")
+
+_SAY_SECONDS = 60.0  # between two lines about ticks, and about refusals, of a stream
+
+
+class Journal:
+    """The lines of one service. What repeats is said once a minute, what changes at once."""
+
+    def __init__(self) -> None:
+        self._said = -_SAY_SECONDS
+        self._ticks: dict[str, int] = {}  # that were told
+        self._late: set[str] = set()
+        self._damaged: dict[str, int] = {}
+        self._reasons: dict[str, set[str]] = {}
+
+    def begin(self, stream: LiveStream) -> None:
+        """A stream is served from now on."""
+        self._ticks[stream.name] = stream.tick
+        where = "begins" if stream.tick == 0 else f"goes on after tick {stream.tick}"
+        ends = moment(stream.begins + stream.definition.tick * stream.last_tick)
+        kind = stream.definition.kind + (", pan" if stream.definition.trust == "pan" else "")
+        log.info("stream %s (%s) %s; its %d ticks end at %s", stream.name, kind, where, stream.last_tick, ends)
+
+    def refused(self, stream: LiveStream, reason: str) -> None:
+        """Note why a request was refused."""
+        if stream.definition.trust != "pan":
+            self._reasons.setdefault(stream.name, set()).add(reason)
+
+    def look(self, streams: Iterable[LiveStream]) -> None:
+        """Say what is new."""
+        listed = list(streams)
+        for stream in listed:
+            self._look_at(stream)
+        now = time.monotonic()
+        if now - self._said >= _SAY_SECONDS:
+            self._said = now
+            self.say(listed)
+
+    def _look_at(self, stream: LiveStream) -> None:
+        if stream.spool_damaged > self._damaged.get(stream.name, 0):
+            self._damaged[stream.name] = stream.spool_damaged
+            log.error(
+                "stream %s: the spool is damaged (disk or file system?): requests that were acknowledged cannot be "
+                "read and are left out; the others count",
+                stream.name,
+            )
+        if stream.is_late and stream.name not in self._late:
+            self._late.add(stream.name)
+            log.warning("stream %s is late: %s", stream.name, stream.delay)
+        elif not stream.is_late and stream.name in self._late:
+            self._late.discard(stream.name)
+            log.info("stream %s is on time again", stream.name)
+
+    def say(self, streams: Iterable[LiveStream]) -> None:
+        """Say what has come together."""
+        for stream in streams:
+            before, tick = self._ticks.get(stream.name, 0), stream.tick
+            if tick > before:
+                which = f"tick {tick} is" if tick == before + 1 else f"ticks {before + 1} to {tick} are"
+                log.info("stream %s: %s out", stream.name, which)
+                self._ticks[stream.name] = tick
+            reasons = self._reasons.pop(stream.name, None)
+            if reasons:
+                log.info("stream %s refused requests: %s", stream.name, ", ".join(sorted(reasons)))
