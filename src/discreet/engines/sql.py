@@ -6,21 +6,28 @@ is not on it is refused, what nobody has thought of, too. Subqueries in FROM and
 them, so what is computed is a list of conditions and a list of expressions over the columns of one input.
 
 DuckDB never sees a file. It gets blocks of columns from the readers of `discreet.events`, under names of our own, and
-nothing else: no file system, no extensions, no other tables (`connect`). Every expression is inside of `TRY`: a row of
-which it cannot be computed is bad, like one that cannot be read, and no error of DuckDB, which would quote the row, is
-ever raised for one.
+nothing else: no file system, no extensions, no other tables (`closed_duckdb`). A row of which an expression cannot be
+computed is bad, like one that cannot be read. Most errors of a row are held back by `TRY`, around every expression; a
+block that fails in spite of it is halved until the row is found (`Blocks`). No error of DuckDB, which would quote the
+row, is ever raised for one. Whether the query itself is wrong is decided without rows: on none, and on public probes.
+
+One row must not take all time or memory, either. What grows with the square of a text takes short ones only
+(`_short_columns`), patterns of LIKE become regular expressions, which are matched in linear time (`_linear`), and what
+cannot be bounded is not on the list.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import json
-import os
+import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -30,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
 from discreet.engines.tables import as_arrow, names_of_objects
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.columns import choose, kind_of, without_views
@@ -45,34 +53,6 @@ FILES = "files"
 _ROWS_AT_ONCE = 1 << 17
 Node = dict[str, Any]
 Mask = npt.NDArray[np.bool_]
-
-
-def connect() -> duckdb.DuckDBPyConnection:
-    """A connection to a DuckDB that can compute and nothing else: it has no files, loads nothing, asks nobody."""
-    return _closed_database(os.getpid()).cursor()
-
-
-@functools.cache
-def _closed_database(process: int) -> duckdb.DuckDBPyConnection:
-    return _new_database(as_written=True)
-
-
-def _new_database(as_written: bool = False) -> duckdb.DuckDBPyConnection:
-    """`as_written`: no optimizer takes a part of an expression out of its `TRY`, as that of common parts does."""
-    closed: dict[str, Any] = {
-        "enable_external_access": False,
-        "autoload_known_extensions": False,
-        "autoinstall_known_extensions": False,
-        "allow_community_extensions": False,
-        "python_enable_replacements": False,
-        "threads": 1,  # rows stay in their order
-    }
-    connection = duckdb.connect(":memory:", config=closed)
-    if as_written:
-        optimizers = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
-        connection.execute(f"SET disabled_optimizers = '{','.join(name for (name,) in optimizers)}'")
-    connection.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
-    return connection
 
 
 # ---- what is accepted ------------------------------------------------------------------------------------------------
@@ -97,13 +77,13 @@ _OPERATORS = {
 }
 # Each is a function of its arguments alone. Not here: what makes a value as large as an argument says (repeat, printf).
 _NAMES = """
-    + - * / // % ^ ** & | << >> ~ ! @ || ~~ !~~ ~~* !~~* ~~~ ^@ xor -> ->>
+    + - * / // % ^ ** & | << >> ~ ! @ || ~~ !~~ ~~* !~~* ^@ xor -> ->>
     abs acos acosh add asin asinh atan atan2 atanh cbrt ceil ceiling cos cosh cot degrees divide even exp factorial fdiv
     floor fmod gamma gcd greatest greatest_common_divisor isfinite isinf isnan lcm least least_common_multiple lgamma ln
     log log10 log2 mod multiply nextafter pi pow power radians round round_even roundbankers sign signbit sin sinh sqrt
     subtract tan tanh trunc bit_count
-    ascii bin bit_length base64 char_length character_length chr concat concat_ws contains damerau_levenshtein
-    editdist3 encode decode ends_with format_bytes from_base64 from_binary from_hex hamming hash hex ilike_escape
+    ascii bin bit_length base64 char_length character_length chr concat concat_ws contains editdist3
+    encode decode ends_with format_bytes from_base64 from_binary from_hex hamming hash hex ilike_escape
     instr jaccard jaro_similarity jaro_winkler_similarity lcase left left_grapheme len length length_grapheme
     levenshtein like_escape lower ltrim md5 md5_number mismatches nfc_normalize not_ilike_escape not_like_escape
     octet_length ord parse_dirname parse_dirpath parse_filename parse_path position prefix regexp_escape
@@ -121,11 +101,29 @@ _NAMES = """
     list_contains list_distinct list_element list_extract list_has list_has_all list_has_any list_indexof list_pack
     list_position list_slice list_sort list_unique list_value map_contains map_extract map_extract_value map_keys
     map_values row struct_extract struct_pack if ifnull nullif constant_or_null
-    json_array_length json_contains json_exists json_extract json_extract_path json_extract_path_text
+    json_array_length json_exists json_extract json_extract_path json_extract_path_text
     json_extract_string json_keys json_type json_valid json_value
 """
 _FUNCTIONS = frozenset(_NAMES.split())
-_FIRST_WRITTEN = {"time_bucket", "timezone"}  # an error for a span or a zone that is none is not held back by TRY
+_TAKEN_OFF = {
+    "damerau_levenshtein": "two long texts of one row take all memory (levenshtein is accepted)",
+    "json_contains": "deeply nested JSON of one row ends the process",
+    "~~~": "GLOB can take for ever for one row (LIKE and regexp_matches are accepted)",
+}
+_JSON_PATHS = {
+    *("->>", "json_array_length", "json_exists", "json_extract", "json_extract_path", "json_extract_path_text"),
+    *("json_extract_string", "json_keys", "json_type", "json_value"),
+}
+# Arguments by their places that no row may choose: a span or a zone that is none is an error, what replaces something
+# makes a text as long as the product of two, and a path of JSON can lead everywhere.
+_WRITTEN = {"time_bucket": 0, "timezone": 0, "replace": 2, "regexp_replace": 2} | dict.fromkeys(_JSON_PATHS, 1)
+# The types of casts. Not here: BIGNUM, which takes the square of its digits, and VARIANT, which ends the process.
+_TYPES = {
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+    *("UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "CHAR", "BLOB", "BIT", "UUID", "ENUM", "LIST", "ARRAY"),
+    *("STRUCT", "MAP", "DATE", "TIME", "TIME_NS", "TIME WITH TIME ZONE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"),
+    *("TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "INTERVAL"),
+}
 _WHY = {
     "aggregate": "it makes one row of many",
     "window": "what it says of a row depends on others",
@@ -187,9 +185,6 @@ _HARMLESS = {"STANDARD_HANDLING", "CTE_MATERIALIZE_DEFAULT"}
 class _Checker:
     """Refuses what is not on the lists."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-
     def expression(self, node: Any) -> None:
         """An expression and all of its parts."""
         kind = node.get("class")
@@ -200,6 +195,9 @@ class _Checker:
             self._function(node)
         elif kind == "OPERATOR" and node["type"] not in _OPERATORS:
             raise _refused(f"the operator {node['type']}", "it is not known here")
+        elif kind == "CAST":
+            for name in _cast_to(node):
+                _check_type(name)
         self._nothing_else(node, parts | _COMMON, f"a part of {str(kind).lower()}")
         for key in parts:
             self._inside(node.get(key))
@@ -219,13 +217,20 @@ class _Checker:
         name = str(node.get("function_name", "")).lower()
         if node.get("filter") or node.get("distinct") or (node.get("order_bys") or {}).get("orders"):
             raise _refused(f"FILTER, DISTINCT or ORDER BY in {name}()", _WHY["aggregate"])
-        if name in _FIRST_WRITTEN and len(given := _arguments(node)) > 1 and _columns_in(given[0]):
-            raise ParameterError(f"the first argument of {name}() must be written in the query: no column")
+        given, place = _arguments(node), _WRITTEN.get(name)
+        if place is not None and len(given) > max(place, 1):
+            which = ("first", "second", "third")[place]
+            if _columns_in(given[place]):
+                raise ParameterError(f"the {which} argument of {name}() must be written in the query: no column")
+            if name in _JSON_PATHS and (
+                given[place]["class"] != "CONSTANT" or re.search(r"\.\.|\*\*", _constant(given[place]))
+            ):
+                raise ParameterError(f"the {which} argument of {name}() must be a path without .. and **")
         if name in _FUNCTIONS:
             return
-        found = self._connection.execute(
-            "SELECT function_type, stability FROM duckdb_functions() WHERE function_name = ?", [name]
-        ).fetchall()
+        if (why := _TAKEN_OFF.get(name)) is not None:
+            raise _refused("GLOB" if name == "~~~" else f"{name}()", f"it is not on the list of functions: {why}")
+        found = ask("SELECT function_type, stability FROM duckdb_functions() WHERE function_name = ?", [name])
         what, stability = min(found, key=lambda each: each[0] != "scalar") if found else ("unknown", None)
         if name in ("unnest", "unpivot_list", "generate_subscripts"):
             why = "it makes many rows of one"
@@ -276,6 +281,36 @@ class _Checker:
                 raise _refused(f"{what} ({key})", "it is not known here")
 
 
+def _cast_to(node: Node) -> list[str]:
+    """The types that are in the type of a cast."""
+    return list(_type_names([node.get("cast_type"), node.get("type_expr")]))
+
+
+def _type_names(node: Any) -> Iterator[str]:
+    """Types, as versions of DuckDB write them."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _type_names(each)
+    elif isinstance(node, dict):
+        inside = node.get("type_info") or {}
+        if node.get("class") == "TYPE" or "id" in node:
+            yield str(node.get("type_name") or inside.get("name") or node["id"])
+        yield from _type_names(list(node.values()))
+
+
+@functools.cache
+def _check_type(name: str) -> None:
+    if name.upper() not in _TYPES:
+        found = ask("SELECT upper(logical_type) FROM duckdb_types() WHERE lower(type_name) = ?", [name.lower()])
+        if not found or any(logical not in _TYPES for (logical,) in found):
+            raise _refused(f"a cast to {name}", "it is not on the list of types")
+
+
+def _constant(node: Node) -> str:
+    """What is written here, as text."""
+    return str((node.get("literal") or {}).get("text") or (node.get("value") or {}).get("value") or "")
+
+
 # ---- a query becomes conditions and expressions ----------------------------------------------------------------------
 
 
@@ -309,9 +344,8 @@ def _substituted(node: Any, inside: Callable[[list[str]], Node]) -> Any:
 
 
 class _Flattener:
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-        self._check = _Checker(connection)
+    def __init__(self) -> None:
+        self._check = _Checker()
 
     def query(self, node: Node, known: Mapping[str, _Flat]) -> _Flat:
         """A SELECT; `known` are the queries of WITH that it may read, by their names."""
@@ -364,19 +398,29 @@ class _Flattener:
         """An expression as SQL."""
         around = self.parsed("SELECT 1")
         around["statements"][0]["node"]["select_list"] = [expression]
-        ((sql,),) = self._connection.execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(around)]).fetchall()
+        ((sql,),) = ask("SELECT json_deserialize_sql(?::JSON)", [json.dumps(around)])
         return str(sql).removeprefix("SELECT ")
 
     @functools.cached_property
     def casts(self) -> dict[str, Node]:
         """Casts of a column to numbers: to whole ones of any size, exactly, and to others."""
-        tree = self.parsed("SELECT CAST(x AS DECIMAL(38, 9)), CAST(x AS DOUBLE)")["statements"][0]["node"]
-        return dict(zip(("whole", "fraction"), tree["select_list"], strict=True))
+        made = self.expressions("CAST(x AS DECIMAL(38, 9)), CAST(x AS DOUBLE)")
+        return dict(zip(("whole", "fraction"), made, strict=True))
+
+    def filled(self, text: str, **parts: Node) -> Node:
+        """An expression from SQL, with others in place of the columns that it names."""
+        (found,) = self.expressions(text)
+        return _substituted(found, lambda names: parts.get(names[0]) or _column(names[0]))  # type: ignore[no-any-return]
+
+    def expressions(self, text: str) -> list[Node]:
+        """Expressions from SQL."""
+        found: list[Node] = self.parsed(f"SELECT {text}")["statements"][0]["node"]["select_list"]
+        return found
 
     def parsed(self, sql: str) -> Node:
         """What DuckDB's parser makes of a text: one SELECT."""
         try:
-            ((found,),) = self._connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+            ((found,),) = ask("SELECT json_serialize_sql(?)", [sql])
         except duckdb.Error as error:
             raise ParameterError(f"the query cannot be read ({type(error).__name__})") from None
         tree: Node = json.loads(found)
@@ -456,6 +500,120 @@ def _columns_in(node: Any) -> list[str]:
     return [name for each in node.values() for name in _columns_in(each)]
 
 
+# ---- what one row may take ------------------------------------------------------------------------------------------
+
+_LONGEST = 1 << 20
+"""A cell of more bytes that a query looks at makes its row bad: what is made of it can be many times as large."""
+
+_SHORT = 1 << 14
+"""The same where the time or the memory of a function grows with the square of a text."""
+
+_ZONED = {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ", "TIMESTAMPTZ_NS"}  # a cast compares its text with every zone
+_SQUARE = {
+    *("editdist3", "levenshtein", "nfc_normalize", "parse_dirname", "parse_dirpath", "parse_filename", "parse_path"),
+    *("strptime", "try_strptime"),
+}
+_LIKES = {  # by their names: with upper and lower case as it is, or not; and whether the answer is turned around
+    **{"~~": (False, False), "!~~": (False, True), "~~*": (True, False), "!~~*": (True, True)},
+    **{"like_escape": (False, False), "not_like_escape": (False, True)},
+    **{"ilike_escape": (True, False), "not_ilike_escape": (True, True)},
+}
+_PATTERNS = {  # whose second argument is a pattern
+    *_LIKES,
+    *("regexp_extract", "regexp_extract_all", "regexp_full_match", "regexp_matches", "regexp_replace"),
+    *("regexp_split_to_array", "str_split_regex", "string_split_regex"),
+}
+# A pattern p of LIKE with the escape character e ("" for none) as a regular expression. What is no pattern, because it
+# ends with e or because e is longer, becomes one that is none, either, which is an error that TRY holds back.
+_REGEX = """
+    left(p, 0) || coalesce(array_to_string(list_transform(
+        regexp_extract_all(p, '(?s)' || CASE WHEN strlen(e) = 1 THEN regexp_escape(e) || '.|.' ELSE '.' END),
+        lambda t: CASE
+            WHEN strlen(e) > 1 OR t = e THEN '['
+            WHEN strlen(e) = 1 AND starts_with(t, e) THEN regexp_escape(substr(t, 2))
+            WHEN t = '%' THEN '.*'
+            WHEN t = '_' THEN '.'
+            ELSE regexp_escape(t)
+        END), ''), '')
+"""
+
+
+def _short_columns(node: Any) -> set[str]:
+    """The columns that must be short: those in functions that take the square of their length."""
+    if isinstance(node, list):
+        return {name for each in node for name in _short_columns(each)}
+    if not isinstance(node, dict):
+        return set()
+    if node.get("class") == "FUNCTION":
+        name, given = str(node["function_name"]).lower(), _arguments(node)
+        if name in _SQUARE or (name in _PATTERNS and _columns_in(given[1:2])):
+            return set(_columns_in(given))
+    if node.get("class") == "CAST" and not _ZONED.isdisjoint(map(str.upper, _cast_to(node))):
+        return set(_columns_in(node["child"]))
+    return {name for each in node.values() for name in _short_columns(each)}
+
+
+def _linear(node: Any, maker: _Flattener) -> Any:
+    """An expression in which LIKE is a regular expression: some versions of DuckDB try all ways in which % can match.
+
+    One text with a thousand letters is then enough to take hours. A pattern that is written in the query and has no _
+    is matched in linear time by all versions, and stays.
+    """
+    if isinstance(node, list):
+        return [_linear(each, maker) for each in node]
+    if not isinstance(node, dict):
+        return node
+    made = {key: _linear(value, maker) for key, value in node.items()}
+    name = str(made.get("function_name", "")).lower()
+    if made.get("class") != "FUNCTION" or name not in _LIKES:
+        return made
+    text, pattern, *more = _arguments(made)
+    if name in ("~~", "!~~") and pattern["class"] == "CONSTANT" and "_" not in _constant(pattern):
+        return made
+    (escape,) = more or maker.expressions("''")
+    (folds, negates) = _LIKES[name]
+    if folds:
+        text, pattern = (maker.filled("lower(x)", x=each) for each in (text, pattern))
+    regex = maker.filled(_REGEX, p=pattern, e=escape)
+    if not _columns_in([pattern, escape]):
+        with suppress(duckdb.Error):  # which is said again where it is computed of no rows
+            ((written,),) = ask(f"SELECT {maker.text(regex)}")
+            (regex,) = maker.expressions("NULL" if written is None else "'" + written.replace("'", "''") + "'")
+    return maker.filled(f"{'NOT ' if negates else ''}regexp_full_match(x, p, 's')", x=text, p=regex)
+
+
+def _longer(column: pa.ChunkedArray, limit: int) -> Mask | None:
+    """Which texts (or bytes) of a column are longer; None if none is."""
+    import pyarrow.compute as pc
+
+    if column.nbytes <= limit or kind_of(column.type, lists=False) not in ("text", "bytes"):
+        return None
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    long = np.asarray(pc.greater(pc.binary_length(column), limit).fill_null(False), np.bool_)
+    return long if long.any() else None
+
+
+_PROBED = [
+    *("", "a", "A b", "1", "-1.5", "true", "year", "hour", "UTC", "%a_", "[1, 2]", '{"a": 1}', "1 day"),
+    *("2020-01-01", "2020-01-01 00:00:00", "12:00:00", b"", b"a", 0, 1, 7, 0.0, 1.5, -2.0, Decimal(1), True, False),
+    *(date(2020, 1, 1), datetime(2020, 1, 1), time(12), timedelta(1), [], {}),
+]
+_PROBES = 64
+
+
+def _probes(schema: pa.Schema) -> pa.Table:
+    """Public rows of these columns, with plain values: a query that fails for each of them is wrong."""
+    chance, columns = random.Random(1), []
+    for kind in schema.types:
+        fitting = []
+        for value in _PROBED:
+            with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+                fitting.append(pa.array([value], kind)[0].as_py())
+        columns.append(pa.array(chance.choices(fitting or [None], k=_PROBES), kind))
+    return pa.table(columns, schema=schema)
+
+
 # ---- computing -------------------------------------------------------------------------------------------------------
 
 
@@ -500,7 +658,7 @@ def select(sql: str) -> Query:
     Raises:
         ParameterError: If a row of its result may come from anything but one row of its input; it says why.
     """
-    maker = _Flattener(connect())
+    maker = _Flattener()
     tree = maker.parsed(_text(sql, "a query"))["statements"][0]["node"]
     return Query(sql, maker.query(tree, {}), maker)
 
@@ -511,7 +669,7 @@ def where(condition: str) -> Query:
     Raises:
         ParameterError: As `select`.
     """
-    maker = _Flattener(connect())
+    maker = _Flattener()
     _text(condition, "where")
     tree = maker.parsed(f"SELECT * FROM {FILES} WHERE {condition}\n")["statements"][0]["node"]
     try:
@@ -529,11 +687,18 @@ def _text(given: str, what: str) -> str:
     return given
 
 
+@dataclass(frozen=True)
+class _Statement:
+    """What DuckDB is given, and the type of what it makes of a row."""
+
+    sql: str
+    kind: pa.DataType
+
+
 class RowQuery:
     """A query for certain columns, as `discreet.events.rowwise.Bound` has it."""
 
     def __init__(self, expressions: Sequence[Node | None], conditions: Sequence[Node], maker: _Flattener) -> None:
-        self._connection = maker._connection
         computed = [each for each in expressions if each is not None and each["class"] != "COLUMN_REF"]
         as_they_are = [each for each in expressions if each is None or each["class"] == "COLUMN_REF"]
         # These come first, so that the first of them may be the only one there is.
@@ -549,12 +714,15 @@ class RowQuery:
         self.selects = bool(conditions)
         self._names = {name: f"c{place}" for place, name in enumerate(reads) if name is not None}
         self._maker, self._conditions, self._computed = maker, list(conditions), computed
-        self._texts: dict[tuple[str, ...], tuple[str, str]] = {}  # by the types of the columns
+        self._short = _short_columns([*conditions, *computed])
+        self._blocks = Blocks()
+        self._statements: dict[tuple[str, ...], tuple[_Statement | None, _Statement | None]] = {}  # by types of columns
 
     def _named(self, expression: Node, texts: set[str]) -> str:
         """An expression as SQL; `texts` are the columns that are text."""
         compared = _compared(expression, texts, self._maker.casts)
-        return self._maker.text(_substituted(compared, lambda names: _column(self._names[names[0]])))
+        named = _substituted(compared, lambda names: _column(self._names[names[0]]))
+        return self._maker.text(_linear(named, self._maker))
 
     def _all_of(self, conditions: Sequence[str]) -> str:
         """A later condition may fail where an earlier one does not hold: then it is not asked."""
@@ -568,23 +736,20 @@ class RowQuery:
         fields = ", ".join(f"k{place} := ({text})" for place, text in enumerate(expressions))
         return f"SELECT TRY(struct_pack({fields})) AS r FROM rows"
 
-    def _queries(self, table: pa.Table) -> tuple[str, str]:
-        """What selects rows and what computes columns, for columns of such types; tried with none of the rows."""
-        types = tuple(str(kind) for kind in table.schema.types)
-        if types not in self._texts:
-            kinds = {name: table.schema.field(ours).type for name, ours in self._names.items()}
+    def _made_for(self, schema: pa.Schema) -> tuple[_Statement | None, _Statement | None]:
+        """What selects rows and what computes columns, for columns of such types; tried without any of the rows."""
+        types = tuple(map(str, schema.types))
+        if types not in self._statements:
+            kinds = {name: schema.field(ours).type for name, ours in self._names.items()}
             texts = {name for name, kind in kinds.items() if kind_of(kind, lists=False) == "text"}
             conditions, expressions = (
                 [self._named(each, texts) for each in of] for of in (self._conditions, self._computed)
             )
-            made = (
-                self._computation([self._all_of(conditions)]) if conditions else "",
-                self._computation(expressions) if expressions else "",
+            self._statements[types] = (
+                self._tried(self._computation([self._all_of(conditions)]), schema) if conditions else None,
+                self._tried(self._computation(expressions), schema) if expressions else None,
             )
-            for sql in filter(None, made):
-                self._try(sql, table)
-            self._texts[types] = made
-        return self._texts[types]
+        return self._statements[types]
 
     def keeps(self, columns: Sequence[pa.Array]) -> tuple[Mask, Mask]:
         """Which rows stay, and of which that cannot be computed."""
@@ -597,43 +762,41 @@ class RowQuery:
 
     def _run(self, which: int, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
         given = zip(self.reads, columns, strict=True)
-        table = pa.table({self._names[name]: column for name, column in given if name is not None})
-        found = self._result(self._queries(table)[which], table)
-        if len(found) != table.num_rows:
-            raise DiscreetError("DuckDB did not compute one row for each")
-        failed = np.asarray(found.is_null(), np.bool_)
-        return [found.field(place) for place in range(found.type.num_fields)], failed
+        table = pa.table({self._names[name]: without_views(column) for name, column in given if name is not None})
+        statement = self._made_for(table.schema)[which]
+        assert statement is not None
+        limits = [_SHORT if name in self._short else _LONGEST for name in self._names]
+        found = [long for at, limit in enumerate(limits) if (long := _longer(table.column(at), limit)) is not None]
+        if found:
+            short = ~np.logical_or.reduce(found)
+            some = self._blocks.computed(statement.sql, table.filter(pa.array(short)), statement.kind)
+            result = some.take(pa.array(np.cumsum(short) - 1, mask=~short))
+        else:
+            result = self._blocks.computed(statement.sql, table, statement.kind)
+        return [result.field(at) for at in range(result.type.num_fields)], np.asarray(result.is_null(), np.bool_)
 
-    def _try(self, sql: str, table: pa.Table) -> None:
-        """Whether it can be computed of such columns at all, of no rows: what DuckDB says then quotes none."""
-        said = ""
-        try:
-            self._answer(sql, table.slice(0, 0))
-        except duckdb.Error as error:
-            said = str(error).partition("\n")[0]
-        if said:
-            for name, ours in self._names.items():
-                said = re.sub(rf'"?\b{ours}\b"?', lambda _, name=name: repr(name), said)  # type: ignore[misc]
-            hint = "; columns of CSV, JSON lines and logs are text: cast(x as integer)" if "VARCHAR" in said else ""
-            raise ParameterError(f"the query cannot be computed: {said.rstrip('.')}{hint}")
+    def _tried(self, sql: str, schema: pa.Schema) -> _Statement:
+        """Whether it can be computed of such columns at all: of no rows, and of one of the probes.
 
-    def _result(self, sql: str, table: pa.Table) -> pa.StructArray:
-        problem: DiscreetError
-        try:
-            return self._answer(sql, table)
-        except duckdb.OutOfMemoryException:
-            problem = DiscreetError("there is not enough memory to compute the query")
-        except duckdb.Error as error:  # whose words may quote a row
-            problem = DataError(f"the query cannot be computed ({type(error).__name__})")
-        raise problem
+        Neither has anything of the data, so what DuckDB says of them can be said, and no row decides whether it is.
+        """
+        found = self._blocks.tried(sql, schema.empty_table())
+        if isinstance(found, Exception):
+            raise self._wrong(found)
+        probes = _probes(schema)
+        if isinstance(self._blocks.tried(sql, probes), Exception):
+            each = (self._blocks.tried(sql, probes.slice(at, 1)) for at in range(probes.num_rows))
+            failed = list(itertools.takewhile(lambda one: isinstance(one, Exception), each))
+            if len(failed) == probes.num_rows:
+                raise self._wrong(failed[0])
+        return _Statement(sql, found.type)
 
-    def _answer(self, sql: str, table: pa.Table) -> pa.StructArray:
-        self._connection.register("rows", table)
-        try:
-            found = self._connection.sql(sql).to_arrow_table().column("r").combine_chunks()
-        finally:
-            self._connection.unregister("rows")
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    def _wrong(self, error: Exception) -> ParameterError:
+        said = str(error).partition("\n")[0]
+        for name, ours in self._names.items():
+            said = re.sub(rf'"?\b{ours}\b"?', lambda _, name=name: repr(name), said)  # type: ignore[misc]
+        hint = "; columns of CSV, JSON lines and logs are text: cast(x as integer)" if "VARCHAR" in said else ""
+        return ParameterError(f"the query cannot be computed: {said.rstrip('.')}{hint}")
 
 
 # ---- queries whose rows are the events -------------------------------------------------------------------------------
@@ -659,8 +822,8 @@ class WholeQuery:
 
     def __init__(self, sql: str) -> None:
         self.text = _text(sql, "a query")
-        self._connection = _new_database().cursor()
-        maker = _Flattener(self._connection)
+        self._connection = new_database().cursor()
+        maker = _Flattener()
         self._tree = maker.parsed(sql)
         self._defined = {str(entry["key"]).lower() for entry in _entries(self._tree)}
         self.inputs: dict[str, str] = {}  # the names of tables by the files that they are
@@ -682,6 +845,8 @@ class WholeQuery:
                 raise _not_known(f"{str(kind).lower()} in an expression")
             if kind == "FUNCTION":
                 self._function(str(node["function_name"]).lower())
+            for name in _cast_to(node):
+                _check_type(name)
             if kind == "COLUMN_REF":
                 self.names |= {*node["column_names"], ".".join(node["column_names"])}
             self.all_columns |= kind == "STAR"
@@ -711,9 +876,7 @@ class WholeQuery:
     def _function(self, name: str) -> None:
         if name in _FUNCTIONS or name in _OF_ALL_ROWS:
             return
-        found = self._connection.execute(
-            "SELECT DISTINCT function_type FROM duckdb_functions() WHERE function_name = ?", [name]
-        ).fetchall()
+        found = ask("SELECT DISTINCT function_type FROM duckdb_functions() WHERE function_name = ?", [name])
         if ("aggregate",) not in found or ("scalar",) in found:
             raise _not_known(f"{name}()")
 
@@ -756,40 +919,42 @@ class WholeQuery:
             self._connection.register("incoming", table)
             try:
                 how = f"INSERT INTO {name} SELECT * FROM incoming" if made else f"CREATE TABLE {name} AS FROM incoming"
-                self._run(how)
+                self._run(lambda: self._connection.execute(how))  # noqa: B023 (called at once)
             finally:
                 self._connection.unregister("incoming")
             made = True
         if not made:
             self._connection.register("incoming", pa.table({column: pa.array([], pa.string()) for column in columns}))
-            self._run(f"CREATE TABLE {name} AS FROM incoming")
+            self._connection.execute(f"CREATE TABLE {name} AS FROM incoming")
             self._connection.unregister("incoming")
 
     def result(self, wanted: Sequence[str | None]) -> Iterator[tuple[pa.Array, ...]]:
         """The columns that are asked for, batch by batch."""
         self._read()
-        ((sql,),) = self._connection.execute(
-            "SELECT json_deserialize_sql(?::JSON)", [json.dumps(self._tree)]
-        ).fetchall()
-        found = self._run(str(sql))
+        ((sql,),) = ask("SELECT json_deserialize_sql(?::JSON)", [json.dumps(self._tree)])
+        found = self._run(self._bound(str(sql)).to_arrow_table)
         names = list(found.schema.names)
         chosen = choose(names, wanted[0], [name for name in wanted[1:] if name is not None], "the result of the query")
         for batch in found.to_batches(_ROWS_AT_ONCE):
             yield tuple(without_views(batch.column(name)) for name in chosen)
 
-    def _run(self, sql: str) -> pa.Table:
+    def _bound(self, sql: str) -> duckdb.DuckDBPyRelation:
+        """A query whose names and types are found, and of which nothing is computed yet: an error quotes no row."""
+        problem = ""
+        try:
+            return self._connection.sql(sql)
+        except duckdb.Error as error:
+            problem = str(error).partition("\n")[0]
+        raise ParameterError(f"the query cannot be computed: {problem}")
+
+    @staticmethod
+    def _run(compute: Callable[[], pa.Table]) -> pa.Table:
         problem: DiscreetError
         try:
-            return (
-                self._connection.sql(sql).to_arrow_table()
-                if not sql.startswith(("CREATE", "INSERT"))
-                else (self._connection.execute(sql).fetchall())
-            )
-        except duckdb.OutOfMemoryException:
+            return compute()
+        except (duckdb.OutOfMemoryException, MemoryError):
             problem = DiscreetError("there is not enough memory to compute the query")
-        except (duckdb.BinderException, duckdb.CatalogException) as error:  # of the query and the names of columns
-            problem = ParameterError(f"the query cannot be computed: {str(error).partition(chr(10))[0]}")
-        except duckdb.Error as error:  # whose words may quote a row
+        except (duckdb.Error, pa.ArrowException) as error:  # whose words may quote a row
             problem = DataError(
                 f"the query cannot be computed ({type(error).__name__}); try_cast makes a null of what is no number"
             )
@@ -871,24 +1036,37 @@ def _field(schema: pa.Schema, column: Callable[[Any], Any], name: str) -> Any:
 
 
 def _column_of(table: Any, name: str) -> pa.Array:
-    """A column of a data frame or a dict. Python objects are as text: what Arrow makes of them depends on each."""
+    """A column of a data frame or a dict. Python objects are as text: what Arrow makes of them depends on each.
+
+    So are categories of pandas: one value makes floats of whole numbers, or objects of any kind.
+    """
     names = names_of_objects(table)
     if names.count(name) != 1:
         raise DataError(f"the table has not one column {name!r}; its columns are {', '.join(map(repr, names))}")
     column = table[name]
+    categories = getattr(getattr(column, "dtype", None), "categories", None)
+    if library(column) == "pandas" and categories is not None:
+        texts = pa.array([_text_of(_whole(value)) for value in categories.tolist()], pa.string())
+        codes = np.asarray(column.cat.codes, np.int64)
+        return texts.take(pa.array(codes, mask=codes < 0))
     if isinstance(column, (list, tuple)) or is_polars_objects(column) or str(getattr(column, "dtype", "")) == "object":
         return pa.array([_text_of(value) for value in column], pa.string())
     found = read(column, lambda: pa.array(column, from_pandas=True))
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
+def _whole(value: Any) -> Any:
+    """A whole number that another category has made a float."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _text_of(value: Any) -> str | None:
-    """Text, numbers as they are written, true and false; nothing for anything else."""
+    """Text, numbers and times as they are written, true and false; nothing for anything else."""
     if isinstance(value, (bool, np.bool_)):
         return str(value).lower()
     if isinstance(value, str):
         return value if item_of(value) is not None else None
-    return str(value) if isinstance(value, (Real, Decimal)) and value == value else None
+    return str(value) if isinstance(value, (Real, Decimal, date)) and value == value else None
 
 
 def _kept(column: Any, keep: Mask) -> Any:
