@@ -463,6 +463,24 @@ def test_a_shuffled_round(party, tmp_path, monkeypatch):
     assert any("shuffled in batches of 20" in text for text in found["guarantee"]["assumptions"])
 
 
+def test_files_that_overlap_do_not_show_one_report(party, tmp_path, monkeypatch):
+    """The answers before and after one more file: the same, as the report waits for a batch of its own."""
+    monkeypatch.chdir(tmp_path)
+    shuffled = ["--protocol", "HadamardResponse", "--option", "shuffled=20"]
+    party("round", "r.json", "--round-id", "a", "--epsilon", 4, "--universe", 10, *shuffled)
+    protocol = dc.multiparty.protocol_from_dict(json.loads(Path("r.json").read_text()))
+    for number in range(21):
+        Path(f"{number:02}").write_bytes(protocol.party().encode([1]))
+    ask = ["--round", "r.json", "--item", 1, "--format", "json"]
+    first, second = ([f"{number:02}" for number in range(start, start + 20)] for start in (0, 1))
+    with pytest.raises(dc.ParameterError, match="needs a state"):
+        party("aggregate", *first, *ask)
+    before, after = (json.loads(party("aggregate", *files, *ask, "--state", "s")) for files in (first, second))
+    assert (before["shown"], before["parties"]) == (20, 20)
+    assert (after["shown"], after["parties"], after["messages"]["accepted"]) == (20, 21, 1)
+    assert after["estimates"] == before["estimates"]
+
+
 def test_the_plan_of_parties(party):
     ask = ["--parties", 10**6, "--total", 10**6, "--epsilon", 4, "--bytes-per-party", 40]
     found = json.loads(party("plan", *ask, "--format", "json"))

@@ -117,8 +117,8 @@ class LocalProtocol(Protocol):
     def shuffled_budget(self, delta: float = USUAL_DELTA) -> Budget:
         """What a report of a shuffled round loses to whoever sees complete batches only, besides epsilon to anyone.
 
-        Rests on the collector, who is trusted to forget who sent which report, and when; and on as many honest reports
-        in a batch as it says, as those that liars make up hide nobody.
+        Rests on the collector, who is trusted to forget who sent which report, and when, and to give it to one
+        aggregator; and on as many honest reports in a batch as it says, as those that liars make up hide nobody.
         """
         if self.shuffled is None:
             raise ParameterError("this round is not shuffled")
@@ -138,17 +138,17 @@ class LocalProtocol(Protocol):
         return (
             f"shuffled in batches of {self.shuffled}: who sees whole batches only learns at most epsilon "
             f"{figure_up(worth.epsilon)} (delta {worth.delta:g}) of a report, if the collector forgets who sent it, "
-            "when, and in which order, and the others of the batch are honest; without that the epsilon of each report "
-            "by itself still holds",
+            "when, and in which order, no other aggregator shows it in another batch, and the others of the batch are "
+            "honest; without that the epsilon of each report by itself still holds",
         )
 
     def _assumptions(self) -> tuple[str, ...]:
         return self._second_promise
 
     def _listener(self) -> type[Aggregator]:
-        from discreet.multiparty.local_aggregator import LocalAggregator
+        from discreet.multiparty.local_aggregator import LocalAggregator, ShuffledAggregator
 
-        return LocalAggregator
+        return LocalAggregator if self.shuffled is None else ShuffledAggregator
 
     # ---- messages --------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Aggregator", "Limits", "Receipt", "Rejection", "liars_among", "receive_all"]
 
 _STATE_FAMILY = 200
+_NEWEST_STATE = 3
 MOST_LISTED = 2**20
 """Items of a universe that is gone through as a whole."""
 
@@ -142,29 +143,26 @@ class Aggregator:
 
         Those count once. (Of local protocols: reports.)
         """
-        if other is self or other.protocol._identity != self.protocol._identity:
-            raise IncompatibleSummaryError("only another aggregator of the same round can be merged")
+        self._check_mergeable(other)
         with other._lock:
-            groups, size = other._groups(), other._bytes
+            heard, size = other._consolidated(), other._bytes
         with self._lock:
             self._bytes += size
-            return sum(
-                self._merge(group, message, content) for group, heard in enumerate(groups) for message, content in heard
-            )
+            return sum(self._merge(message, content) for message, content in heard)
 
-    def _merge(self, group: int, message: Message, content: Any) -> int:
+    def _check_mergeable(self, other: Aggregator) -> None:
+        if other is self or other.protocol._identity != self.protocol._identity:
+            raise IncompatibleSummaryError("only another aggregator of the same round can be merged")
+
+    def _merge(self, message: Message, content: Any) -> int:
         """Take a message unless its numbers were heard; how many were."""
         covered = self.protocol._covered(message)
         if any(self._known.overlaps(first, count) for first, count in covered):
             return sum(count for _, count in covered)
         for first, count in covered:
             self._known.add(first, count)
-        self._place(group, message, content)
-        return 0
-
-    def _place(self, group: int, message: Message, content: Any) -> None:
-        """What another aggregator heard, or this one before it was stored; in the group that it was in there."""
         self._keep(message, content)
+        return 0
 
     def receive_many(self, messages: Iterable[bytes]) -> Receipt:
         """Take what can be taken of many messages; the others are listed with their reasons."""
@@ -263,41 +261,51 @@ class Aggregator:
         self._heard = list(self.protocol._consolidated(self._heard))
         return list(self._heard)
 
-    def _groups(self) -> list[Heard]:
-        """All that was heard, in groups that a state keeps apart."""
-        return [self._consolidated()]
-
     def _messages(self, heard: Heard) -> list[Message]:
         """Messages that say the same."""
         return [message for message, _ in heard]
 
     # ---- states ----------------------------------------------------------------------------------------------------
 
+    _state_version: ClassVar[int] = 1
+
     def to_bytes(self) -> bytes:
         """The state: all that was heard, and nothing of the order. It is as private as the messages are."""
-        p = self.protocol
         with self._lock:
-            groups = [pack_parts(p._pack(message) for message in self._messages(heard)) for heard in self._groups()]
-            content = groups[0] if len(groups) == 1 else pack_parts(groups)
-            return seal_state(_STATE_FAMILY, len(groups), p._identity + varint(self._bytes) + content)
+            content = self.protocol._identity + varint(self._bytes) + self._content()
+            return seal_state(_STATE_FAMILY, self._state_version, content)
 
     @classmethod
     def _restored(cls, protocol: Protocol, data: bytes, limits: Limits) -> Self:
-        version, payload = open_state(data, _STATE_FAMILY, 2)
+        version, payload = open_state(data, _STATE_FAMILY, _NEWEST_STATE)
         aggregator, whose = cls(protocol, limits), protocol._identity
         if payload[: len(whose)] != whose:
             raise CorruptStateError("state belongs to another round, or to a protocol with other parameters")
+        if version != cls._state_version:
+            raise CorruptStateError(f"state has version {version}; version {cls._state_version} can be read")
         try:
             aggregator._bytes, at = read_varint(payload, len(whose))
-            groups = [payload[at:]] if version == 1 else unpack_parts(payload[at:], version)
-            for group, messages in enumerate(groups):
-                for each in unpack_parts(messages, len(messages)):
-                    opened = protocol._unpack(each)
-                    if aggregator._merge(group, opened, protocol._checked(opened)[0]):
-                        raise MessageError("a number is in it twice", "duplicate")
+            aggregator._refill(payload[at:])
         except MessageError as error:
             raise CorruptStateError(f"state does not belong to this protocol and round: {error}") from None
         return aggregator
+
+    def _content(self) -> bytes:
+        """What a state holds."""
+        return self._packed(self._consolidated())
+
+    def _refill(self, content: bytes) -> None:
+        """The inverse of `_content`, of an aggregator that heard nothing."""
+        for message, said in self._opened(content):
+            if self._merge(message, said):
+                raise MessageError("a number is in it twice", "duplicate")
+
+    def _packed(self, heard: Heard) -> bytes:
+        return pack_parts(self.protocol._pack(message) for message in self._messages(heard))
+
+    def _opened(self, data: bytes) -> Heard:
+        messages = (self.protocol._unpack(part) for part in unpack_parts(data, len(data)))
+        return [(message, self.protocol._checked(message)[0]) for message in messages]
 
     def __repr__(self) -> str:
         return f"Aggregator({type(self.protocol).__name__}, {self.parties} parties, {self.bytes_received} bytes)"

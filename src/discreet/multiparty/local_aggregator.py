@@ -1,27 +1,36 @@
-"""The aggregator of local protocols: a few bytes a report, and of shuffled rounds nothing of who sent it, or when.
+"""The aggregators of local protocols: a few bytes a report, and of shuffled rounds nothing of who sent it, or when.
 
 A report of a shuffled round has a random number, of which nobody else knows the sender. The aggregator keeps the open
 batch in random order, at any time (a new report changes places with one drawn at random), and all others in the order
 of their numbers; what was heard is known by sorted numbers, too. So neither its memory nor its state has the order in
-which reports came, beyond which of them wait for their batch. A batch is shown when it is complete, and only whole:
-whoever sees what is shown at any two times sees no smaller set of reports than a batch.
+which reports came, beyond which of them are in one batch.
+
+**What is shown** grows by whole batches only: at least N reports that no aggregator showed before. Whoever compares any
+two answers of one aggregator, or of several that were merged, sees a batch or nothing (docs/privacy/shuffling.md has
+the argument). So what another aggregator shows is taken batch by batch: a batch none of which is shown here is shown
+here, too. Of a batch that is shown here in part the rest would be seen by itself; it is left over, and waits until N
+new reports are shown, with them and beyond their number. What waits there is moved, so that it is shown once.
 """
 
 from __future__ import annotations
 
 import secrets
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import DataError
+from discreet.errors import DataError, MessageError
+from discreet.events.universe import Words
 from discreet.multiparty._base import Heard, Protocol
 from discreet.multiparty._local import LocalProtocol, Reports, runs_of
 from discreet.multiparty.aggregator import Aggregator, Limits
-from discreet.multiparty.messages import Message
+from discreet.multiparty.messages import Message, pack_parts, unpack_parts
 
-__all__ = ["LocalAggregator"]
+__all__ = ["LocalAggregator", "ShuffledAggregator"]
 
 
 class _Box:
@@ -63,80 +72,209 @@ class _Box:
     def reports(self) -> Reports:
         return Reports(self._numbers[: self.count].copy(), self._values[: self.count].copy())
 
+    def remove(self, numbers: Words) -> None:
+        """Those with these numbers, which are in order, are no longer here."""
+        kept = ~_among(self._numbers[: self.count], numbers)
+        self._numbers, self._values = self._numbers[: self.count][kept], self._values[: self.count][kept]
+        self.count = len(self._numbers)
+
+
+def _among(numbers: Words, others: Words) -> npt.NDArray[np.bool_]:
+    """Which of the numbers are among others, which are in order."""
+    if not len(others):
+        return np.zeros(len(numbers), bool)
+    places = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
+    return np.asarray(others[places] == numbers)
+
+
+def _only(reports: Reports, which: npt.NDArray[np.bool_]) -> Reports:
+    return Reports(reports.numbers[which], reports.values[which])
+
 
 class LocalAggregator(Aggregator):
-    """Hears reports, and estimates; of a shuffled round it shows whole batches only."""
+    """Hears reports, and estimates."""
 
     protocol: LocalProtocol
 
     def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
         super().__init__(protocol, limits)
-        self._box = _Box(self._mixed)
-
-    @property
-    def _mixed(self) -> bool:
-        return self.protocol.shuffled is not None
-
-    @property
-    def shown(self) -> int:
-        """How many reports the estimates are from: of a shuffled round, those of complete batches."""
-        return self.parties - self._box.count if self._mixed else self.parties
+        self._box = _Box(mixed=False)
 
     def _keep(self, message: Message, content: Any) -> None:
         self._box.add(content)
         self._total += message.items
         self._seeded |= message.seeded
-        if self.protocol.shuffled is not None and self._box.count >= self.protocol.shuffled:
-            self._show_box()
-
-    def _show_box(self) -> None:
-        if self._box.count:
-            waited, self._box = self._box.reports(), _Box(self._mixed)
-            self._show(waited)
-
-    def _show(self, reports: Reports) -> None:
-        """These are among the reports that are shown, which are in the order of their numbers."""
-        everything = self.protocol.in_order([*(shown for _, shown in self._heard), reports])
-        self._heard = [(Message(0, len(everything.numbers), b"", self._seeded), everything)]
-
-    def _to_show(self) -> Heard:
-        if self._mixed and self.shown == 0:
-            raise DataError(f"nothing is shown before {self.protocol.shuffled} reports came: they are shown in batches")
-        return super()._to_show()
 
     def _consolidated(self) -> Heard:
-        if not self._mixed:
-            self._show_box()
+        """All reports, in the order of their numbers."""
+        if self._box.count:
+            heard, self._box = self._box.reports(), _Box(mixed=False)
+            self._heard = self._whole([*(reports for _, reports in self._heard), heard])
         return list(self._heard)
 
-    # ---- states: what is shown, and of a shuffled round what waits ---------------------------------------------------
-
-    def _groups(self) -> list[Heard]:
-        shown = self._consolidated()
-        if not self._mixed:
-            return [shown]
-        waiting = self.protocol.in_order([self._box.reports()]) if self._box.count else None
-        return [shown, [] if waiting is None else [(Message(0, self._box.count, b"", self._seeded), waiting)]]
+    def _whole(self, reports: Sequence[Reports]) -> list[tuple[Message, Reports]]:
+        """All of them as one message; none if there are none."""
+        reports = [each for each in reports if len(each.numbers)]
+        if not reports:
+            return []
+        everything = self.protocol.in_order(reports)
+        return [(Message(0, len(everything.numbers), b"", self._seeded), everything)]
 
     def _messages(self, heard: Heard) -> list[Message]:
         return [message for _, reports in heard for message in self.protocol.written(reports, self._seeded)]
 
-    def _merge(self, group: int, message: Message, content: Any) -> int:
+    def _merge(self, message: Message, content: Any) -> int:
         runs, known = runs_of(content.numbers), 0
         if any(self._known.overlaps(first, count) for first, count in runs):
             new = np.array([not self._known.overlaps(number, 1) for number in content.numbers.tolist()], bool)
-            content, known = Reports(content.numbers[new], content.values[new]), len(new) - int(new.sum())
+            content, known = _only(content, new), len(new) - int(new.sum())
             runs = runs_of(content.numbers) if new.any() else []
         for first, count in runs:
             self._known.add(first, count)
         if runs:
-            self._place(group, Message(0, len(content.numbers), b"", message.seeded), content)
+            self._keep(Message(0, len(content.numbers), b"", message.seeded), content)
         return known
 
-    def _place(self, group: int, message: Message, content: Any) -> None:
-        if self._mixed and group == 0:  # shown before, whatever waits here
-            self._total += message.items
-            self._seeded |= message.seeded
-            self._show(content)
-        else:
-            self._keep(message, content)
+
+@dataclass(frozen=True)
+class _Parts:
+    """What an aggregator of a shuffled round heard."""
+
+    batches: list[Reports]  # that are shown, in the order of their smallest numbers
+    left: Reports | None  # that another aggregator showed
+    waiting: Reports | None  # that nobody showed
+
+    def all(self) -> list[Reports]:
+        return [*self.batches, *(reports for reports in (self.left, self.waiting) if reports is not None)]
+
+
+class ShuffledAggregator(LocalAggregator):
+    """Hears reports of a shuffled round, and shows whole batches only."""
+
+    def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+        super().__init__(protocol, limits)
+        assert self.protocol.shuffled is not None
+        self._size = self.protocol.shuffled
+        self._batches: list[Reports] = []
+        self._box, self._left = _Box(mixed=True), _Box(mixed=True)
+        self._shown = 0
+
+    @property
+    def shown(self) -> int:
+        """How many reports the estimates are from: those of complete batches."""
+        return self._shown
+
+    def _keep(self, message: Message, content: Any) -> None:
+        super()._keep(message, content)
+        self._show_whole_box()
+
+    def _show_whole_box(self) -> None:
+        """Show what waits, if that is a batch, and with it what was left over."""
+        if self._box.count >= self._size:
+            boxes = [box.reports() for box in (self._box, self._left) if box.count]
+            self._box, self._left = _Box(mixed=True), _Box(mixed=True)
+            self._show(self.protocol.in_order(boxes))
+
+    def _show(self, batch: Reports) -> None:
+        insort(self._batches, batch, key=lambda each: int(each.numbers[0]))
+        self._shown += len(batch.numbers)
+        self._heard = []  # which is made when it is asked for
+
+    def _consolidated(self) -> Heard:
+        """The reports that are shown."""
+        if not self._heard:
+            self._heard = self._whole(self._batches)
+        return list(self._heard)
+
+    def _to_show(self) -> Heard:
+        if not self._shown:
+            raise DataError(f"nothing is shown before {self._size} reports came: they are shown in batches")
+        return super()._to_show()
+
+    # ---- merging -----------------------------------------------------------------------------------------------------
+
+    def merge(self, other: Aggregator) -> int:
+        """Take what another aggregator of the same round heard; returns how many of its reports were heard here, too.
+
+        Those count once. What waits there, for its batch, is moved and waits here. Of a batch that is shown here in
+        part the rest waits for the next whole batch.
+        """
+        self._check_mergeable(other)
+        assert isinstance(other, ShuffledAggregator)
+        with other._lock:
+            parts, size, seeded = other._parts(), other._bytes, other._seeded
+            other._box, other._left = _Box(mixed=True), _Box(mixed=True)
+        with self._lock:
+            self._bytes += size
+            self._seeded |= seeded
+            return self._take(parts)
+
+    def _take(self, parts: _Parts) -> int:
+        repeated = self._note(parts.all())
+        shown = self._numbers(self._batches)
+        for batch in parts.batches:
+            self._box.remove(batch.numbers)  # it is not new any more
+            self._left.remove(batch.numbers)
+            rest = ~_among(batch.numbers, shown)
+            if rest.all():
+                self._show(batch)
+            elif rest.any():
+                self._left.add(_only(batch, rest))
+        if parts.left is not None:
+            self._box.remove(parts.left.numbers)
+            self._left.add(self._unless(parts.left, [*self._batches, self._left.reports()]))
+        if parts.waiting is not None:
+            here = [*self._batches, self._left.reports(), self._box.reports()]
+            self._box.add(self._unless(parts.waiting, here))
+            self._show_whole_box()
+        return repeated
+
+    def _note(self, reports: Sequence[Reports]) -> int:
+        """These were heard; how many were before."""
+        numbers = self._numbers(reports)
+        new = numbers[~_among(numbers, self._numbers(self._parts().all()))]
+        for first, count in runs_of(new) if len(new) else []:
+            self._known.add(first, count)
+        self._total += len(new)
+        return len(numbers) - len(new)
+
+    @staticmethod
+    def _numbers(reports: Sequence[Reports]) -> Words:
+        """All numbers, in order."""
+        return np.sort(np.concatenate([np.zeros(0, np.uint64), *(each.numbers for each in reports)]))
+
+    def _unless(self, reports: Reports, here: Sequence[Reports]) -> Reports:
+        return _only(reports, ~_among(reports.numbers, self._numbers(here)))
+
+    # ---- states ------------------------------------------------------------------------------------------------------
+
+    _state_version = 3
+
+    def _parts(self) -> _Parts:
+        return _Parts(self._batches, *(self._in_order(box.reports()) for box in (self._left, self._box)))
+
+    def _in_order(self, *reports: Reports) -> Reports | None:
+        whole = self._whole(reports)
+        return whole[0][1] if whole else None
+
+    def _content(self) -> bytes:
+        """What was left over, what waits, and the batches."""
+        parts = self._parts()
+        groups = ([] if each is None else [each] for each in (parts.left, parts.waiting, *parts.batches))
+        return pack_parts(self._packed(self._whole(group)) for group in groups)
+
+    def _refill(self, content: bytes) -> None:
+        groups = [self._opened(group) for group in unpack_parts(content, len(content))]
+        self._seeded = any(message.seeded for group in groups for message, _ in group)
+        found = [self._in_order(*(reports for _, reports in group)) for group in groups]
+        if len(found) < 2 or None in found[2:]:
+            raise MessageError("it is cut short", "size")
+        parts = _Parts([batch for batch in found[2:] if batch is not None], *found[:2])
+        if any(len(batch.numbers) < self._size for batch in parts.batches):
+            raise MessageError("a batch in it is too small", "size")
+        if parts.waiting is not None and len(parts.waiting.numbers) >= self._size:
+            raise MessageError("a batch in it is not shown", "size")
+        numbers = self._numbers(parts.all())
+        if len(np.unique(numbers)) < len(numbers):
+            raise MessageError("a number is in it twice", "duplicate")
+        self._take(parts)

@@ -89,7 +89,8 @@ def hear(
     """The aggregator after these message files, or directories of them, and what became of every one, JSON-ready.
 
     What cannot be verified, or speaks of more than it may, is left out and the rest goes on. With a state the
-    aggregator goes on from it. `limits` are those of `Protocol.aggregator`.
+    aggregator goes on from it. `limits` are those of `Protocol.aggregator`. A shuffled round needs a state: what it
+    shows are batches, and only what remembers them shows the same ones when another message has come.
     """
     from discreet.multiparty._stream import BlockStream
 
@@ -97,6 +98,11 @@ def hear(
     limits = limits or {}
     if limits and isinstance(protocol, BlockStream):
         raise ParameterError("limits are for rounds; a packet of a stream has one item a step")
+    if state is None and getattr(protocol, "shuffled", None) is not None:
+        raise ParameterError(
+            "a shuffled round needs a state file, which remembers the batches that were shown; without one the answers "
+            "before and after a single report show that report"
+        )
     if state is None:
         aggregator = protocol.aggregator(**limits)
         return aggregator, _hear(aggregator, messages)

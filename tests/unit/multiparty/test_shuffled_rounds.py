@@ -1,10 +1,12 @@
 """Shuffled rounds: reports without their senders, in whole batches, and nothing that tells in which order they came."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, MessageError, ParameterError
+from discreet.errors import CorruptStateError, DataError, MessageError, ParameterError
 from discreet.multiparty import HadamardResponse, Hierarchy, LocalHashing, LocalSketch, protocol_from_dict
 
 BUDGET = dc.Budget(4.0)
@@ -81,11 +83,143 @@ def test_shuffled_rounds_are_merged_batch_by_batch(kind):
     messages = [protocol.party().encode([i % 3]) for i in range(70)]
     one, two = protocol.aggregator(), protocol.aggregator()
     one.receive_many(messages[:35])  # 20 shown, 15 wait
-    two.receive_many(messages[30:])  # 40 shown, of which 5 are known, and none waits
+    two.receive_many(messages[30:])  # 40 shown, 5 of them wait in the other one, and none waits here
     assert one.merge(two) == 5
     assert one.parties == one.total == 70
-    assert one.shown == 55
+    assert one.shown == 60  # all batches, and in them those that waited: 10 still do
     assert one.receive_many(messages).accepted == 0
+
+
+def sent(protocol, many):
+    """Numbered messages, so that sets of reports can be compared."""
+    return [protocol.party().encode([i % 3]) for i in range(many)]
+
+
+def set_shown(protocol, aggregator, messages):
+    """Which of the messages an aggregator shows."""
+    numbers = [protocol.open(message)[0].number for message in messages]
+    shown = {int(number) for _, reports in aggregator._to_show() for number in reports.numbers}
+    assert len(shown) == aggregator.shown
+    return frozenset(i for i, number in enumerate(numbers) if number in shown)
+
+
+def smallest_difference(shown):
+    """Of all that can be told apart by comparing sets: the reports that are in the same ones are seen together."""
+    kinds = Counter(tuple(report in each for each in shown) for report in frozenset().union(*shown))
+    return min(kinds.values())
+
+
+@KINDS
+def test_two_that_share_all_but_one_report_do_not_show_it(kind):
+    protocol = kind("r", BUDGET, 10, shuffled=50)
+    messages = sent(protocol, 151)
+    one, two = protocol.aggregator(), protocol.aggregator()
+    one.receive_many(messages[:50])
+    two.receive_many(messages[1:51])
+    before = one.estimate(range(10)).values
+    assert one.merge(two) == 49
+    assert (one.parties, one.shown) == (51, 50)
+    np.testing.assert_array_equal(one.estimate(range(10)).values, before)
+    restored = protocol.restore(one.to_bytes())
+    for each in (one, restored):
+        assert each.receive_many(messages[:51]).accepted == 0
+        each.receive_many(messages[51:100])  # 49 new ones: with the one left over 50, but it is not new
+        assert each.shown == 50
+        each.receive(messages[100])
+        assert set_shown(protocol, each, messages) == frozenset(range(101))
+
+
+@KINDS
+def test_one_report_sent_to_both_lets_nobody_see_another(kind):
+    """A liar's report is in a batch of both; the next report must not be what is new in the next answer."""
+    protocol = kind("r", BUDGET, 10, shuffled=20)
+    messages = sent(protocol, 100)
+    one, two = protocol.aggregator(), protocol.aggregator()
+    one.receive_many(messages[:20])
+    two.receive_many([messages[0], *messages[20:39]])
+    views = [set_shown(protocol, each, messages) for each in (one, two)]
+    one.merge(two)
+    for message in messages[39:]:
+        one.receive(message)
+        views.append(set_shown(protocol, one, messages))
+    assert smallest_difference([view - {0} for view in views]) >= 19  # of a batch with the liar
+    assert views[-1] == frozenset(range(99))  # 39, then three batches of 20; the last report waits
+
+
+@KINDS
+def test_what_waits_and_was_shown_elsewhere_is_not_new(kind):
+    protocol = kind("r", BUDGET, 10, shuffled=20)
+    messages = sent(protocol, 60)
+    one, two = protocol.aggregator(), protocol.aggregator()
+    one.receive_many([*messages[:20], *messages[21:40]])  # 19 wait
+    two.receive_many([messages[0], *messages[21:40]])  # and are shown here with one that is shown there
+    views = [set_shown(protocol, each, messages) for each in (one, two)]
+    one.merge(two)
+    one.receive(messages[40])
+    views.append(set_shown(protocol, one, messages))
+    assert views[-1] == views[0]
+    one.receive_many(messages[41:])
+    assert set_shown(protocol, one, messages) == frozenset({*range(20), *range(21, 60)})
+
+
+@KINDS
+def test_what_waits_is_moved_and_shown_once(kind):
+    protocol = kind("r", BUDGET, 10, shuffled=20)
+    messages = sent(protocol, 80)
+    one, two = protocol.aggregator(), protocol.aggregator()
+    two.receive_many(messages[:30])  # 20 shown, 10 wait
+    assert one.merge(two) == 0
+    assert (one.shown, two.shown) == (20, 20)
+    one.receive_many(messages[30:40])
+    assert two.receive_many([*messages[:30], *messages[40:60]]).accepted == 20
+    views = [set_shown(protocol, each, messages) for each in (one, two)]
+    assert views == [frozenset(range(40)), frozenset({*range(20), *range(40, 60)})]
+    assert one.merge(two) == 20
+    assert set_shown(protocol, one, messages) == frozenset(range(60))
+    assert one.merge(two) == 40
+
+
+def test_any_merges_show_whole_batches():
+    """Aggregators that hear, are stored, merged both ways and asked at any time: no two answers differ by less.
+
+    Two of the reports were sent to two aggregators; they may be seen, and of the others a batch may lack them.
+    """
+    protocol, rng, size, many = HadamardResponse("r", BUDGET, 10, shuffled=12), np.random.default_rng(5), 12, 120
+    messages = sent(protocol, many)
+    place = {protocol.open(message)[0].number: i for i, message in enumerate(messages)}
+    for _ in range(25):
+        twice = rng.choice(many, 2, replace=False).tolist()
+        aggregators, views = [protocol.aggregator() for _ in range(3)], set()
+        for report in rng.permutation([*range(many), *twice]).tolist():
+            aggregators[rng.integers(3)].receive_many([messages[report]])
+            if rng.random() < 0.05:
+                one, two = rng.choice(3, 2, replace=False)
+                aggregators[one].merge(aggregators[two])
+            if rng.random() < 0.05:
+                which = rng.integers(3)
+                aggregators[which] = protocol.restore(aggregators[which].to_bytes())
+            shown = [each._to_show() for each in aggregators if each.shown]
+            views |= {frozenset(place[n] for _, reports in heard for n in reports.numbers.tolist()) for heard in shown}
+        assert len(views) >= 5
+        assert min(map(len, views)) >= size
+        assert smallest_difference([view - set(twice) for view in views]) >= size - 2
+
+
+@KINDS
+def test_states_that_are_none_of_a_shuffled_round(kind):
+    protocol, plain = kind("r", BUDGET, 10, shuffled=20), kind("r", BUDGET, 10)
+    small = kind("r", BUDGET, 10, shuffled=10)
+    aggregator, other = protocol.aggregator(), plain.aggregator()
+    aggregator.receive_many(sent(protocol, 50))
+    other.receive_many(sent(plain, 20))
+    for state in (other.to_bytes(), small.aggregator().to_bytes(), b""):
+        with pytest.raises(CorruptStateError):
+            protocol.restore(state)
+    aggregator._batches[0] = type(aggregator._batches[0])(
+        aggregator._batches[0].numbers[:7], aggregator._batches[0].values[:7]
+    )
+    with pytest.raises(CorruptStateError, match="too small"):
+        protocol.restore(aggregator.to_bytes())
 
 
 def test_both_promises_are_stated():
