@@ -217,7 +217,7 @@ def test_over_tls(file: Path, tmp_path: Path, spawn: Any) -> None:
     command = [sys.executable, "-m", "discreet", "service", "run", file, "--data", tmp_path / "d", "--port", "0"]
     command += ["--host", "localhost", "--tls-cert", cert, "--tls-key", key]
     with spawn(command, stderr=subprocess.PIPE, text=True) as process:
-        address = process.stderr.readline().split()[-1]
+        address = next(line for line in process.stderr if "serving at" in line).split()[-1]
         assert address.startswith("https://localhost:")
         trusting = ssl.create_default_context(cafile=str(cert))
         with urllib.request.urlopen(address + "healthz", context=trusting, timeout=60) as response:
