@@ -17,6 +17,9 @@ from tests.commands import run_here
 from tests.service.conftest import STREAMS, Running
 
 from discreet.errors import LedgerError, OldStateError
+from discreet.service.checking import checked
+from discreet.service.definitions import load
+from discreet.service.kinds import Curated, items_shown, mechanism_for
 from discreet.service.running import Service
 
 FILE = """
@@ -217,7 +220,7 @@ def test_over_tls(file: Path, tmp_path: Path, spawn: Any) -> None:
     command = [sys.executable, "-m", "discreet", "service", "run", file, "--data", tmp_path / "d", "--port", "0"]
     command += ["--host", "localhost", "--tls-cert", cert, "--tls-key", key]
     with spawn(command, stderr=subprocess.PIPE, text=True) as process:
-        address = process.stderr.readline().split()[-1]
+        address = next(line for line in process.stderr if "serving at" in line).split()[-1]
         assert address.startswith("https://localhost:")
         trusting = ssl.create_default_context(cafile=str(cert))
         with urllib.request.urlopen(address + "healthz", context=trusting, timeout=60) as response:
@@ -225,3 +228,26 @@ def test_over_tls(file: Path, tmp_path: Path, spawn: Any) -> None:
             assert "max-age" in response.headers["strict-transport-security"]
         process.terminate()
         assert process.wait() == 0  # its time is limited
+
+
+@pytest.mark.parametrize("whose", ['user = "visitor"\nmax_items = 2\n', "", 'items = ["a", "b", "c"]\n'])
+def test_check_states_the_interval_that_is_published(file: Path, whose: str) -> None:
+    """It stated that of one count, and what was published was a union over 2^63 items: four times as wide."""
+    file.write_text(
+        f'[streams.pages]\nkind = "top"\nitem = "page"\n{whose}tick = "1h"\nhorizon = "3h"\nk = 10\n'
+        "epsilon = 1.0\ndelta = 1e-6\n"
+    )
+    definition = load(file).streams["pages"]
+    run = mechanism_for(definition, "pages", 1, None, None)
+    assert isinstance(run, Curated)
+    items, users = ["a", "b", "c"] * 500, [str(number) for number in range(1500)]
+    for tick in range(3):
+        rows = {"users": users if tick == 0 else []} if definition.user is not None else {}
+        release = run.mechanism.step(items if tick == 0 else [], **rows)
+    shown = items_shown(release, definition.k)["items"]
+    assert len(shown) == 3
+    (error,) = [
+        line for line in checked("pages", definition)["error"] if line.startswith("Error of a count (95%, for all")
+    ]
+    stated = int(error.split("at most ")[1].split(" at ")[0].replace(",", ""))
+    assert {(row["upper"] - row["count"], row["count"] - row["lower"]) for row in shown} == {(stated, stated)}

@@ -112,6 +112,9 @@ def test_people_are_hidden_and_paid_for_once(spark, rows, tmp_path):
     assert "my own words" not in release.items
     assert release.counted == "people"
     assert dc.engines.spark.top_k(frame, "url", 5, BUDGET, **asked).to_payload() == release.to_payload()
+    assert dc.engines.spark.top_k(None, "url", 5, BUDGET, **asked).to_payload() == release.to_payload()  # reads nothing
+    with pytest.raises(dc.ChargeConflictError, match="k was 5 and is now 6"):
+        dc.engines.spark.top_k(None, "url", 6, BUDGET, **asked)
     with pytest.raises(dc.BudgetExceededError):
         dc.engines.spark.top_k(frame, "url", 5, BUDGET, **{**asked, "charge_id": "two"})
 
