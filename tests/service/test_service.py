@@ -813,7 +813,7 @@ def test_an_error_inside_tells_nothing(
     def fail(*_: Any, **__: Any) -> Any:
         raise KeyError("SECRET item")
 
-    monkeypatch.setattr("discreet.service.ingest.Reader.read", fail)
+    monkeypatch.setattr("discreet.service.ingest.Reader.read_small", fail)
     response = running.send("visits", rows(1))
     assert response.status_code == 500
     assert "SECRET" not in response.text

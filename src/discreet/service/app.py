@@ -24,7 +24,7 @@ from discreet.errors import MessageError
 from discreet.service import models
 from discreet.service.access import Access
 from discreet.service.guard import Guard, problem_response
-from discreet.service.ingest import plausible_event
+from discreet.service.ingest import plausible_event, too_many_rows
 from discreet.service.intake import EventsLane, Intake, encode_json, json_response
 from discreet.service.kinds import description_of_round, protocol_of
 from discreet.service.live import Live
@@ -32,7 +32,7 @@ from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
 from discreet.service.running import Service
 from discreet.service.shown import described, metrics, releases_as_arrow, releases_as_csv, releases_as_json
-from discreet.service.streams import LiveStream
+from discreet.service.streams import Arrival, LiveStream
 
 __all__ = ["make_app"]
 
@@ -220,21 +220,25 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
         if stream.definition.kind != "survey":
             raise ProblemError(409, "This stream takes events, not reports", "Send them to /events.")
         stream.admit()
-        body = await intake.body(request, None if caller.token else 4096)
-        protocol = protocol_of(stream.definition, name, stream.open_run)
-        try:
-            opened, _ = protocol.open(body)
-        except MessageError as error:
-            raise ProblemError(422, "The report cannot be taken", reason_code=error.reason) from None
-        if opened.seeded:
-            raise ProblemError(
-                422, "The report cannot be taken", "It says that it is not private: its randomness is not."
-            )
-        if opened.items > 1 and caller.token is None:
-            raise ProblemError(422, "The report cannot be taken", "A message without a token has one report.")
-        stream.admit_reports(opened.items)
-        access.events(caller, opened.items)
-        taken, _ = await intake.take(stream, opened.items, body, opened.items, None, None)
+        with intake.hold(caller, name) as held:
+            body = await intake.body(request, held, None if caller.token else 4096)
+            protocol = protocol_of(stream.definition, name, stream.open_run)
+            try:
+                opened, _ = await intake.aside(caller, len(body), protocol.open, body)
+            except MessageError as error:
+                raise ProblemError(422, "The report cannot be taken", reason_code=error.reason) from None
+            if opened.seeded:
+                raise ProblemError(
+                    422, "The report cannot be taken", "It says that it is not private: its randomness is not."
+                )
+            if opened.items > 1 and caller.token is None:
+                raise ProblemError(422, "The report cannot be taken", "A message without a token has one report.")
+            if opened.items > service.configuration.limits.body_rows:
+                raise too_many_rows(service.configuration.limits.body_rows)
+            stream.admit_reports(opened.items)
+            access.events(caller, opened.items)
+            data, size = stream.prepared(opened.items, body)
+            taken, _ = await intake.take(stream, Arrival(opened.items, data, opened.items, size=size))
         return json_response({"accepted": taken, "repeated": opened.items - taken}, 202)
 
     @app.post(
@@ -244,7 +248,8 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
     async def tracker(request: Request) -> Response:
         """An event as Plausible's script sends it, for the streams that list its site."""
         caller = access.caller(request)
-        body = await intake.body(request, 64 * 2**10)
+        with intake.hold(caller, "") as held:
+            body = await intake.body(request, held, 64 * 2**10)
         address = request.client.host if request.client is not None else ""
         agent = request.headers.get("user-agent", "")
         site, fields = plausible_event(body, intake.secret, address, agent)
@@ -259,7 +264,8 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
         taking = []
         for stream in streams:
             rows = intake.reader(stream.name).of_values(fields)
-            taking.append(intake.take(stream, rows.counted, rows.columns, rows.taken, None, None))
+            data, size = stream.prepared(rows.counted, rows.columns)
+            taking.append(intake.take(stream, Arrival(rows.counted, data, rows.taken, size=size)))
         await asyncio.gather(*taking)
         # The same answer for a site that nobody counts, or not from this caller: it tells nothing of what exists.
         return json_response({"accepted": 1}, 202)

@@ -14,6 +14,7 @@ from pathlib import Path
 import uvicorn
 
 from discreet.service.app import make_app
+from discreet.service.connections import bounded
 from discreet.service.definitions import Configuration
 from discreet.service.running import Service
 
@@ -71,6 +72,8 @@ def serve(
         app,
         host=host,
         port=port,
+        http=bounded(configuration.limits.header_bytes),
+        ws="none",
         access_log=False,
         log_level="warning",
         server_header=False,
