@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import datetime
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 import anyio
 from fastapi import FastAPI, Header, Query, Request
@@ -23,6 +24,7 @@ from discreet._version import __version__
 from discreet.errors import MessageError
 from discreet.service import models
 from discreet.service.access import Access
+from discreet.service.archive import Archive
 from discreet.service.guard import Guard, problem_response
 from discreet.service.ingest import plausible_event, too_many_rows
 from discreet.service.intake import EventsLane, Intake, encode_json, json_response
@@ -31,7 +33,7 @@ from discreet.service.live import Live
 from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
 from discreet.service.running import Service
-from discreet.service.shown import described, metrics, releases_as_arrow, releases_as_csv, releases_as_json
+from discreet.service.shown import Arrow, Csv, Json, described, metrics
 from discreet.service.streams import Arrival, LiveStream
 
 __all__ = ["make_app"]
@@ -40,7 +42,6 @@ PAGE = Path(__file__).parent / "page"
 _ARROW = "application/vnd.apache.arrow.stream"
 _AT_ONCE = 10_000  # releases of one answer
 _BY_DEFAULT = 1_000
-_IN_A_THREAD = 100  # releases from which on an answer would keep others waiting
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.ProblemModel, "description": text}
@@ -114,7 +115,8 @@ _Format = Annotated[Literal["json", "csv", "arrow"] | None, Query(alias="format"
 
 def make_app(service: Service, *, tls: bool = False, start: bool = True) -> FastAPI:
     """The application of a service; it starts and stops with it, unless a test does that."""
-    live = Live(service)
+    archive = Archive(service.store, service.configuration.limits.answer_bytes)
+    live = Live(service, archive)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -143,7 +145,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         allow_origins=list(service.configuration.cors),
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "If-None-Match"],
-        expose_headers=["ETag", "Retry-After"],
+        expose_headers=["ETag", "Link", "Retry-After"],
     )
     app.add_middleware(EventsLane, intake=intake)
     app.add_middleware(Guard, tls=tls)
@@ -169,7 +171,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         return response
 
     _add_in(app, service, access, intake)
-    _add_out(app, service, access, live)
+    _add_out(app, service, access, live, archive)
     _add_operators(app, service, access)
     _add_page(app)
     app.openapi = lambda: _description(app)  # type: ignore[method-assign]
@@ -285,12 +287,15 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
 # ---- out ------------------------------------------------------------------------------------------------------------
 
 
-def _tagged(request: Request, body: bytes, tag: str, media: str, headers: dict[str, str] | None = None) -> Response:
+def _tag_headers(tag: str) -> dict[str, str]:
+    return {"ETag": f'"{tag}"', "Cache-Control": "no-cache", "Vary": "Accept, Authorization"}
+
+
+def _tagged(request: Request, body: bytes, tag: str, media: str) -> Response:
     """With an ETag; 304 for whoever has it."""
-    more = {"ETag": f'"{tag}"', "Cache-Control": "no-cache", "Vary": "Accept, Authorization", **(headers or {})}
     if _is_known(request, tag):
-        return Response(None, 304, more)
-    return Response(body, 200, more, media)
+        return Response(None, 304, _tag_headers(tag))
+    return Response(body, 200, _tag_headers(tag), media)
 
 
 def _is_known(request: Request, tag: str) -> bool:
@@ -298,8 +303,9 @@ def _is_known(request: Request, tag: str) -> bool:
     return f'"{tag}"' in known or "*" in known
 
 
-def _digest_of(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()[:32]
+def _with_digest(value: dict[str, Any]) -> tuple[bytes, str]:
+    body = encode_json(value)
+    return body, hashlib.sha256(body).hexdigest()[:32]
 
 
 def _tick_at(stream: LiveStream, text: str, last: bool) -> int:
@@ -323,7 +329,7 @@ def _format(request: Request, asked: str | None) -> str:
     return "csv" if "text/csv" in accepts else "arrow" if _ARROW in accepts else "json"
 
 
-def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None:
+def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive: Archive) -> None:
     def readable(request: Request, name: str) -> LiveStream:
         return access.stream(access.caller(request), "read", name)
 
@@ -331,38 +337,34 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
     async def streams(request: Request) -> Response:
         """The streams that you may read."""
         found = access.readable(access.caller(request))
-        body = encode_json({"title": service.configuration.title, "streams": [described(stream) for stream in found]})
-        return _tagged(request, body, _digest_of(body), "application/json")
+
+        def made() -> tuple[bytes, str]:
+            streams = [described(stream) for stream in found]
+            return _with_digest({"title": service.configuration.title, "streams": streams})
+
+        return _tagged(request, *await archive.aside(made), "application/json")
 
     @app.get("/v1/streams/{name}", response_model=models.StreamModel, responses=_ASKING, tags=["out"])
     async def stream(name: str, request: Request) -> Response:
         """A stream: definition, promise, budget, latest release."""
-        body = encode_json(described(readable(request, name), whole=True))
-        return _tagged(request, body, _digest_of(body), "application/json")
+        of = readable(request, name)
+        made = await archive.aside(lambda: _with_digest(described(of, whole=True)))
+        return _tagged(request, *made, "application/json")
 
     other: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, _ARROW: {}}}}
 
-    several = anyio.CapacityLimiter(2)  # large answers at a time; others wait, and hold up nobody else
-
     async def answered(
-        request: Request, of: LiveStream, ticks: range, form: str, tag: str, as_json: Callable[[list[str]], bytes]
+        request: Request, of: LiveStream, ticks: tuple[int, int, int], kind: str, tag: str, following: int | None = None
     ) -> Response:
-        media = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": _ARROW}[form]
-        headers = None if form == "json" else {"Content-Disposition": f'attachment; filename="{of.name}.{form}"'}
-
-        def read() -> bytes:
-            texts = service.store.releases(of.name, ticks.start, ticks.stop - 1, ticks.step) if ticks else []
-            if form == "json":
-                return as_json(texts)
-            return releases_as_csv(of, texts) if form == "csv" else releases_as_arrow(of, texts)
-
-        if _is_known(request, tag):
-            body = b""  # which they have
-        elif len(ticks) > _IN_A_THREAD:
-            body = await anyio.to_thread.run_sync(read, limiter=several)
-        else:
-            body = read()
-        return _tagged(request, body, tag, media, headers)
+        """Releases from one tick to another, as they are read."""
+        media = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": _ARROW}[kind]
+        headers = _tag_headers(tag)
+        if kind != "json":
+            headers["Content-Disposition"] = f'attachment; filename="{of.name}.{kind}"'
+        if following is not None:
+            headers["Link"] = f'<?{urlencode({**request.query_params, "from": following})}>; rel="next"'
+        form = Csv(of) if kind == "csv" else Arrow(of) if kind == "arrow" else Json(of.name, following)
+        return StreamingResponse(archive.written(of.name, *ticks, form), 200, headers, media)
 
     @app.get(
         "/v1/streams/{name}/releases", response_model=models.ReleasesModel, responses={**_ASKING, **other}, tags=["out"]
@@ -375,7 +377,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         every: Annotated[int, Query(ge=1, le=2**24, description="Only ticks whose number is a multiple of this")] = 1,
         kind: _Format = None,
     ) -> Response:
-        """What was published, tick by tick; at most 10,000 at once."""
+        """What was published, tick by tick; at most 10,000 at once, or 32 MiB. `next` and Link say where to go on."""
         of = readable(request, name)
         end = min(of.tick, of.tick if to is None else _tick_at(of, to, True))
         begin = max(1, end - _BY_DEFAULT + 1 if first is None else _tick_at(of, first, False))
@@ -383,9 +385,15 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         most = _AT_ONCE * every
         following = begin + most if end - begin + 1 > most else None
         end = min(end, begin + most - 1)
-        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{form}" + ("" if following is None else "-more")
-        ticks = range(begin, end + 1, every)
-        return await answered(request, of, ticks, form, tag, lambda texts: releases_as_json(name, texts, following))
+        room = service.configuration.limits.answer_bytes
+        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{room}-{form}"
+        tag += "" if following is None else "-more"
+        if _is_known(request, tag):
+            return Response(None, 304, _tag_headers(tag))
+        last = await archive.last_of_answer(name, begin, end, every)
+        if last < end:
+            following = last + 1
+        return await answered(request, of, (begin, last, every), form, tag, following)
 
     @app.get(
         "/v1/streams/{name}/releases/latest",
@@ -400,7 +408,12 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         if not tick:
             raise ProblemError(404, "Nothing has been published yet")
         tag = f"{of.definition.digest[:16]}-{tick}-{form}"
-        return await answered(request, of, range(tick, tick + 1), form, tag, lambda texts: texts[0].encode())
+        if _is_known(request, tag):
+            return Response(None, 304, _tag_headers(tag))
+        if form != "json":
+            return await answered(request, of, (tick, tick, 1), form, tag)
+        ((_, body),) = await archive.aside(service.store.some_releases, name, tick, tick, 1, 1)
+        return Response(body, 200, _tag_headers(tag), "application/json")
 
     @app.get(
         "/v1/streams/{name}/live", response_class=StreamingResponse, tags=["out"],
@@ -426,7 +439,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
     @app.get("/metrics", response_class=PlainTextResponse, responses=_REFUSALS, tags=["out"])
     async def prometheus(request: Request) -> Response:
         """Released values and public facts, for Prometheus."""
-        text = metrics(service, access.readable(access.caller(request)))
+        text = await archive.aside(metrics, service, access.readable(access.caller(request)))
         return Response(text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

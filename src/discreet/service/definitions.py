@@ -229,6 +229,7 @@ class ServiceLimits(BaseModel):
     body_seconds: float = Field(default=30.0, gt=0)
     body_bytes_per_second: int = Field(default=1024, ge=0)  # a body that is slower than that for 5 s ends
     free_bytes: int = Field(default=64 * 2**20, ge=0)  # of the disk, which are left for the ticks
+    answer_bytes: int = Field(default=32 * 2**20, ge=2**10)  # of releases in one answer, as JSON; then `next`
     live_clients: int = Field(default=5_000, ge=1)
     key_hours: float = Field(default=24.0, gt=0, le=24 * 366)  # how long an Idempotency-Key is remembered
 
