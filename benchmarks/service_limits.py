@@ -189,7 +189,7 @@ def bodies(gigabytes: float) -> None:
         "CSV, lines `a`": (b"a\n" * (size // 2), "text/csv"),
         "NDJSON, lines `0`": (b"0\n" * (size // 2), "application/x-ndjson"),
         "JSON array": (b"[" + b"0," * (size // 2 - 2) + b"0]", "application/json"),
-        "JSON array of objects": (b"[" + b'{"a":1},' * (size // 8 - 1) + b'{"a":1}]', "application/json"),
+        "JSON array of objects": (b"[" + b'{"a":1},' * (size // 8 - 2) + b'{"a":1}]', "application/json"),
         "Arrow dictionary": (arrow_dictionary(size - 4096), "application/vnd.apache.arrow.stream"),
     }
     for number in (1, 4):
