@@ -778,7 +778,6 @@ def test_formats_and_tags_of_releases(running: Running) -> None:
 
 def test_a_tag_does_not_hide_that_there_is_more(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.service.app._AT_ONCE", 2)
-    monkeypatch.setattr("discreet.service.app._IN_A_THREAD", 1)
     running.pass_ticks(2)
     first = running.client.get("/v1/streams/visits/releases?from=1")
     assert (len(first.json()["releases"]), "next" in first.json()) == (2, False)
@@ -899,7 +898,7 @@ def test_an_error_inside_tells_nothing(
     def fail(*_: Any, **__: Any) -> Any:
         raise KeyError("SECRET item")
 
-    monkeypatch.setattr("discreet.service.ingest.Reader.read", fail)
+    monkeypatch.setattr("discreet.service.ingest.Reader.read_small", fail)
     response = running.send("visits", rows(1))
     assert response.status_code == 500
     assert "SECRET" not in response.text

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import datetime
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 import anyio
 from fastapi import FastAPI, Header, Query, Request
@@ -23,16 +24,17 @@ from discreet._version import __version__
 from discreet.errors import MessageError
 from discreet.service import models
 from discreet.service.access import Access
+from discreet.service.archive import Archive
 from discreet.service.guard import Guard, problem_response
-from discreet.service.ingest import plausible_event
+from discreet.service.ingest import plausible_event, too_many_rows
 from discreet.service.intake import EventsLane, Intake, encode_json, json_response
 from discreet.service.kinds import description_of_round, protocol_of
 from discreet.service.live import Live
 from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
 from discreet.service.running import Service
-from discreet.service.shown import described, metrics, releases_as_arrow, releases_as_csv, releases_as_json
-from discreet.service.streams import LiveStream
+from discreet.service.shown import Arrow, Csv, Json, described, metrics
+from discreet.service.streams import Arrival, LiveStream
 
 __all__ = ["make_app"]
 
@@ -41,7 +43,6 @@ _ARROW = "application/vnd.apache.arrow.stream"
 _AT_ONCE = 10_000  # releases of one answer
 _BY_DEFAULT = 1_000
 _FORGET_SECONDS = 1.0
-_IN_A_THREAD = 100  # releases from which on an answer would keep others waiting
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.ProblemModel, "description": text}
@@ -115,7 +116,8 @@ _Format = Annotated[Literal["json", "csv", "arrow"] | None, Query(alias="format"
 
 def make_app(service: Service, *, tls: bool = False, start: bool = True) -> FastAPI:
     """The application of a service; it starts and stops with it, unless a test does that."""
-    live = Live(service)
+    archive = Archive(service.store, service.configuration.limits.answer_bytes)
+    live = Live(service, archive)
     access = Access(service)
 
     @contextlib.asynccontextmanager
@@ -147,7 +149,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         allow_origins=list(service.configuration.cors),
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "If-None-Match"],
-        expose_headers=["ETag", "Retry-After"],
+        expose_headers=["ETag", "Link", "Retry-After"],
     )
     app.add_middleware(EventsLane, intake=intake)
     app.add_middleware(Guard, tls=tls)
@@ -173,7 +175,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         return response
 
     _add_in(app, service, access, intake)
-    _add_out(app, service, access, live)
+    _add_out(app, service, access, live, archive)
     _add_operators(app, service, access)
     _add_page(app)
     app.openapi = lambda: _description(app)  # type: ignore[method-assign]
@@ -232,21 +234,25 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
         if stream.definition.kind != "survey":
             raise ProblemError(409, "This stream takes events, not reports", "Send them to /events.")
         stream.admit()
-        body = await intake.body(request, None if caller.token else 4096)
-        protocol = protocol_of(stream.definition, name, stream.open_run)
-        try:
-            opened, _ = protocol.open(body)
-        except MessageError as error:
-            raise ProblemError(422, "The report cannot be taken", reason_code=error.reason) from None
-        if opened.seeded:
-            raise ProblemError(
-                422, "The report cannot be taken", "It says that it is not private: its randomness is not."
-            )
-        if opened.items > 1 and caller.token is None:
-            raise ProblemError(422, "The report cannot be taken", "A message without a token has one report.")
-        stream.admit_reports(opened.items)
-        access.events(caller, opened.items)
-        taken, _ = await intake.take(stream, opened.items, body, opened.items, None, None)
+        with intake.hold(caller, name) as held:
+            body = await intake.body(request, held, None if caller.token else 4096)
+            protocol = protocol_of(stream.definition, name, stream.open_run)
+            try:
+                opened, _ = await intake.aside(caller, len(body), protocol.open, body)
+            except MessageError as error:
+                raise ProblemError(422, "The report cannot be taken", reason_code=error.reason) from None
+            if opened.seeded:
+                raise ProblemError(
+                    422, "The report cannot be taken", "It says that it is not private: its randomness is not."
+                )
+            if opened.items > 1 and caller.token is None:
+                raise ProblemError(422, "The report cannot be taken", "A message without a token has one report.")
+            if opened.items > service.configuration.limits.body_rows:
+                raise too_many_rows(service.configuration.limits.body_rows)
+            stream.admit_reports(opened.items)
+            access.events(caller, opened.items)
+            data, size = stream.prepared(opened.items, body)
+            taken, _ = await intake.take(stream, Arrival(opened.items, data, opened.items, size=size))
         return json_response({"accepted": taken, "repeated": opened.items - taken}, 202)
 
     @app.post(
@@ -256,7 +262,8 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
     async def tracker(request: Request) -> Response:
         """An event as Plausible's script sends it, for the streams that list its site."""
         caller = access.caller(request)
-        body = await intake.body(request, 64 * 2**10)
+        with intake.hold(caller, "") as held:
+            body = await intake.body(request, held, 64 * 2**10)
         address = request.client.host if request.client is not None else ""
         agent = request.headers.get("user-agent", "")
         site, fields = plausible_event(body, intake.secret, address, agent)
@@ -271,7 +278,8 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             try:
                 stream.admit()
                 rows = intake.reader(stream.name).of_values(fields)
-                await intake.take(stream, rows.counted, rows.columns, rows.taken, None, None)
+                data, size = stream.prepared(rows.counted, rows.columns)
+                await intake.take(stream, Arrival(rows.counted, data, rows.taken, size=size))
             except ProblemError as problem:
                 service.refused(stream.name, problem.reason)
 
@@ -295,12 +303,15 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
 # ---- out ------------------------------------------------------------------------------------------------------------
 
 
-def _tagged(request: Request, body: bytes, tag: str, media: str, headers: dict[str, str] | None = None) -> Response:
+def _tag_headers(tag: str) -> dict[str, str]:
+    return {"ETag": f'"{tag}"', "Cache-Control": "no-cache", "Vary": "Accept, Authorization"}
+
+
+def _tagged(request: Request, body: bytes, tag: str, media: str) -> Response:
     """With an ETag; 304 for whoever has it."""
-    more = {"ETag": f'"{tag}"', "Cache-Control": "no-cache", "Vary": "Accept, Authorization", **(headers or {})}
     if _is_known(request, tag):
-        return Response(None, 304, more)
-    return Response(body, 200, more, media)
+        return Response(None, 304, _tag_headers(tag))
+    return Response(body, 200, _tag_headers(tag), media)
 
 
 def _is_known(request: Request, tag: str) -> bool:
@@ -308,8 +319,9 @@ def _is_known(request: Request, tag: str) -> bool:
     return f'"{tag}"' in known or "*" in known
 
 
-def _digest_of(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()[:32]
+def _with_digest(value: dict[str, Any]) -> tuple[bytes, str]:
+    body = encode_json(value)
+    return body, hashlib.sha256(body).hexdigest()[:32]
 
 
 def _tick_at(stream: LiveStream, text: str, last: bool) -> int:
@@ -333,7 +345,7 @@ def _format(request: Request, asked: str | None) -> str:
     return "csv" if "text/csv" in accepts else "arrow" if _ARROW in accepts else "json"
 
 
-def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None:
+def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive: Archive) -> None:
     def readable(request: Request, name: str) -> LiveStream:
         return access.stream(access.caller(request), "read", name)
 
@@ -341,38 +353,34 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
     async def streams(request: Request) -> Response:
         """The streams that you may read."""
         found = access.readable(access.caller(request))
-        body = encode_json({"title": service.configuration.title, "streams": [described(stream) for stream in found]})
-        return _tagged(request, body, _digest_of(body), "application/json")
+
+        def made() -> tuple[bytes, str]:
+            streams = [described(stream) for stream in found]
+            return _with_digest({"title": service.configuration.title, "streams": streams})
+
+        return _tagged(request, *await archive.aside(made), "application/json")
 
     @app.get("/v1/streams/{name}", response_model=models.StreamModel, responses=_ASKING, tags=["out"])
     async def stream(name: str, request: Request) -> Response:
         """A stream: definition, promise, budget, latest release."""
-        body = encode_json(described(readable(request, name), whole=True))
-        return _tagged(request, body, _digest_of(body), "application/json")
+        of = readable(request, name)
+        made = await archive.aside(lambda: _with_digest(described(of, whole=True)))
+        return _tagged(request, *made, "application/json")
 
     other: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, _ARROW: {}}}}
 
-    several = anyio.CapacityLimiter(2)  # large answers at a time; others wait, and hold up nobody else
-
     async def answered(
-        request: Request, of: LiveStream, ticks: range, form: str, tag: str, as_json: Callable[[list[str]], bytes]
+        request: Request, of: LiveStream, ticks: tuple[int, int, int], kind: str, tag: str, following: int | None = None
     ) -> Response:
-        media = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": _ARROW}[form]
-        headers = None if form == "json" else {"Content-Disposition": f'attachment; filename="{of.name}.{form}"'}
-
-        def read() -> bytes:
-            texts = service.store.releases(of.name, ticks.start, ticks.stop - 1, ticks.step) if ticks else []
-            if form == "json":
-                return as_json(texts)
-            return releases_as_csv(of, texts) if form == "csv" else releases_as_arrow(of, texts)
-
-        if _is_known(request, tag):
-            body = b""  # which they have
-        elif len(ticks) > _IN_A_THREAD:
-            body = await anyio.to_thread.run_sync(read, limiter=several)
-        else:
-            body = read()
-        return _tagged(request, body, tag, media, headers)
+        """Releases from one tick to another, as they are read."""
+        media = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": _ARROW}[kind]
+        headers = _tag_headers(tag)
+        if kind != "json":
+            headers["Content-Disposition"] = f'attachment; filename="{of.name}.{kind}"'
+        if following is not None:
+            headers["Link"] = f'<?{urlencode({**request.query_params, "from": following})}>; rel="next"'
+        form = Csv(of) if kind == "csv" else Arrow(of) if kind == "arrow" else Json(of.name, following)
+        return StreamingResponse(archive.written(of.name, *ticks, form), 200, headers, media)
 
     @app.get(
         "/v1/streams/{name}/releases", response_model=models.ReleasesModel, responses={**_ASKING, **other}, tags=["out"]
@@ -385,7 +393,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         every: Annotated[int, Query(ge=1, le=2**24, description="Only ticks whose number is a multiple of this")] = 1,
         kind: _Format = None,
     ) -> Response:
-        """What was published, tick by tick; at most 10,000 at once."""
+        """What was published, tick by tick; at most 10,000 at once, or 32 MiB. `next` and Link say where to go on."""
         of = readable(request, name)
         end = min(of.tick, of.tick if to is None else _tick_at(of, to, True))
         begin = max(1, end - _BY_DEFAULT + 1 if first is None else _tick_at(of, first, False))
@@ -393,9 +401,15 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         most = _AT_ONCE * every
         following = begin + most if end - begin + 1 > most else None
         end = min(end, begin + most - 1)
-        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{form}" + ("" if following is None else "-more")
-        ticks = range(begin, end + 1, every)
-        return await answered(request, of, ticks, form, tag, lambda texts: releases_as_json(name, texts, following))
+        room = service.configuration.limits.answer_bytes
+        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{room}-{form}"
+        tag += "" if following is None else "-more"
+        if _is_known(request, tag):
+            return Response(None, 304, _tag_headers(tag))
+        last = await archive.last_of_answer(name, begin, end, every)
+        if last < end:
+            following = last + 1
+        return await answered(request, of, (begin, last, every), form, tag, following)
 
     @app.get(
         "/v1/streams/{name}/releases/latest",
@@ -410,7 +424,12 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
         if not tick:
             raise ProblemError(404, "Nothing has been published yet")
         tag = f"{of.definition.digest[:16]}-{tick}-{form}"
-        return await answered(request, of, range(tick, tick + 1), form, tag, lambda texts: texts[0].encode())
+        if _is_known(request, tag):
+            return Response(None, 304, _tag_headers(tag))
+        if form != "json":
+            return await answered(request, of, (tick, tick, 1), form, tag)
+        ((_, body),) = await archive.aside(service.store.some_releases, name, tick, tick, 1, 1)
+        return Response(body, 200, _tag_headers(tag), "application/json")
 
     @app.get(
         "/v1/streams/{name}/live", response_class=StreamingResponse, tags=["out"],
@@ -436,7 +455,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live) -> None
     @app.get("/metrics", response_class=PlainTextResponse, responses=_REFUSALS, tags=["out"])
     async def prometheus(request: Request) -> Response:
         """Released values and public facts, for Prometheus."""
-        text = metrics(service, access.readable(access.caller(request)))
+        text = await archive.aside(metrics, service, access.readable(access.caller(request)))
         return Response(text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -218,16 +218,26 @@ class ServiceLimits(BaseModel):
 
     model_config = _STRICT
 
+    header_bytes: int = Field(default=2**15, ge=2**13, le=2**20)  # of one request
     body_bytes: int = Field(default=16 * 2**20, ge=1024, le=2**30)
+    body_rows: int = Field(default=1_000_000, ge=1, le=2**24)  # of one request
     events_per_second: float = Field(default=1_000_000, gt=0)  # of one token, or of one address without a token
     requests_per_second: float = Field(default=2_000, gt=0)
-    waiting_bytes: int = Field(default=256 * 2**20, ge=2**20)  # of bodies on their way to the disk
+    waiting_bytes: int = Field(default=256 * 2**20, ge=2**20)  # of all requests on their way to the disk
     spool_bytes: int = Field(default=8 * 2**30, ge=2**10)  # of events of one stream that wait for their tick
     survey_reports: int = Field(default=4_000_000, ge=1)  # of one horizon of a survey, all of which are in memory
     body_seconds: float = Field(default=30.0, gt=0)
+    body_bytes_per_second: int = Field(default=1024, ge=0)  # a body that is slower than that for 5 s ends
     free_bytes: int = Field(default=64 * 2**20, ge=0)  # of the disk, which are left for the ticks
+    answer_bytes: int = Field(default=32 * 2**20, ge=2**10)  # of releases in one answer, as JSON; then `next`
     live_clients: int = Field(default=5_000, ge=1)
     key_hours: float = Field(default=24.0, gt=0, le=24 * 366)  # how long an Idempotency-Key is remembered
+
+    @model_validator(mode="after")
+    def _room(self) -> ServiceLimits:
+        if self.waiting_bytes < 3 * self.body_bytes:  # one caller has a third of it at most
+            raise ValueError("waiting_bytes must be at least three times body_bytes")
+        return self
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import csv
 import hashlib
 import hmac
 import io
+import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,15 +24,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.service.definitions import StreamDefinition
+from discreet.service.definitions import ServiceLimits, StreamDefinition
 from discreet.service.kinds import schema_of
 from discreet.service.problems import MOST_ROWS, ProblemError
 
-__all__ = ["FORMATS", "MAX_FIELD_BYTES", "Reader", "RowsRead", "plausible_event"]
+__all__ = ["FORMATS", "MAX_FIELD_BYTES", "Reader", "RowsRead", "plausible_event", "too_many_rows"]
 
 MAX_FIELD_BYTES = 1000
-MAX_ROWS = 2**24
-MAX_TEXT_BYTES = 2**28  # of a column of Arrow, as texts
+_BLOCK_BYTES = 2**20  # of a body that are read at once
+_BLOCK_ROWS = 2**16
+_BLOCK_BATCHES = 256  # of an Arrow stream
+_FEW_BATCHES = 16
+_LOOKS = 8  # how often dictionaries as large as a body may be looked at
 
 NDJSON, JSON, CSV, ARROW = "application/x-ndjson", "application/json", "text/csv", "application/vnd.apache.arrow.stream"
 FORMATS = {
@@ -74,53 +78,74 @@ def _about(field: str, what: str) -> str:
 
 
 class Reader:
-    """Reads the bodies for one stream."""
+    """Reads the bodies for one stream, a block at a time: what is in memory at once are columns, not rows."""
 
-    def __init__(self, definition: StreamDefinition) -> None:
+    def __init__(self, definition: StreamDefinition, limits: ServiceLimits | None = None) -> None:
+        limits = ServiceLimits() if limits is None else limits
+        self._most_rows, self._most_text = limits.body_rows, limits.body_bytes
         self.schema = schema_of(definition)
         self._fields = [getattr(definition, name) for name in self.schema.names]
         self._where = dict(definition.where)
         every = list(dict.fromkeys([*self._fields, *self._where]))
         self._names = {field: f"f{number}" for number, field in enumerate(every)}
-        value = str | int
-        shape = [
-            (self._names[field], value if field in self._fields else (Any), *(() if field in self._fields else (None,)))
-            for field in sorted(every, key=lambda field: field not in self._fields)
-        ]
         rename = {name: field for field, name in self._names.items()}
-        self._event = msgspec.defstruct("Event", shape, rename=rename, gc=False)
-        self._lines = msgspec.json.Decoder(self._event)
-        self._array = msgspec.json.Decoder(list[self._event])  # type: ignore[name-defined]
-        self._one = msgspec.json.Decoder()
+        # What nobody asked for is skipped and never made; lists and objects go the long way, which does not make them.
+        shape = [
+            (self._names[field], str | int if field in self._fields else (str | int | float | bool | None), *default)
+            for field in sorted(every, key=lambda field: field not in self._fields)
+            for default in [() if field in self._fields else (None,)]
+        ]
+        event = msgspec.defstruct("Event", shape, rename=rename, gc=False)
+        self._lines = msgspec.json.Decoder(event)
+        self._array = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
+        loose = [(self._names[field], msgspec.Raw, msgspec.Raw(b"")) for field in every]
+        self._loose = msgspec.json.Decoder(msgspec.defstruct("Loose", loose, rename=rename, gc=False))
 
-    def read(self, form: str, body: bytes, skip: bool) -> RowsRead:
-        """The rows of a body; ProblemError 422 for wrong ones, unless they are to be skipped."""
+    def read_small(self, form: str, body: bytes) -> RowsRead | None:
+        """The rows of a small body, in little time; None if that takes `read`."""
         if form == "arrow":
-            return self._arrow(body, skip)
+            return self._arrow(body, skip=False, plain=True)
         if form == "csv":
-            return self._csv(body, skip)
+            return None
         try:
-            # The quick way: all rows are right.
             if form == "ndjson":
                 events = self._lines.decode_lines(body)
-            elif body.lstrip()[:1] == b"{":
+            elif body[_after_space(body, 0) :][:1] == b"{":
                 events = [self._lines.decode(body)]
             else:
                 events = self._array.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return self._slowly(form, body, skip)
-        rows = self._columns(events)
-        return self._slowly(form, body, skip) if rows is None else rows
+            return None
+        if len(events) > self._most_rows:
+            raise too_many_rows(self._most_rows)
+        found = self._columns(events)
+        return None if found is None else RowsRead(len(events), found[0], self._batch(found[1]))
 
-    def of_values(self, values: dict[str, Any]) -> RowsRead:
-        """One event that is there already."""
-        return self._collect([(1, lambda: values)], skip=False)
+    def read(self, form: str, body: bytes, skip: bool) -> RowsRead:
+        """The rows of a body; ProblemError 422 for wrong ones, unless they are to be skipped."""
+        if form == "arrow":
+            read = self._arrow(body, skip)
+            assert read is not None
+            return read
+        gathered = _Gathered(len(self._fields), self._most_rows, skip)
+        if form == "csv":
+            self._csv(body, gathered)
+        elif form == "ndjson":
+            self._ndjson(body, gathered)
+        else:
+            self._json(body, gathered)
+        return gathered.read(self._batch)
 
-    # ---- all at once ------------------------------------------------------------------------------------------------
+    def of_values(self, values: dict[str, str]) -> RowsRead:
+        """One event that is there already, and right."""
+        wanted = all(_equal(values.get(field), value) for field, value in self._where.items())
+        arrays = [pa.array([values[field]] if wanted else [], pa.large_string()) for field in self._fields]
+        return RowsRead(1, int(wanted), self._batch(arrays))
 
-    def _columns(self, events: list[Any]) -> RowsRead | None:
-        """None where a value is too long, which the slow way finds."""
-        count = len(events)
+    # ---- many rows at once ------------------------------------------------------------------------------------------
+
+    def _columns(self, events: list[Any]) -> tuple[int, list[Any]] | None:
+        """How many rows count, and their columns; None where a value is too long, which the slow way finds."""
         if self._where:
             wanted = [(self._names[field], value) for field, value in self._where.items()]
             events = [e for e in events if all(_equal(getattr(e, name), value) for name, value in wanted)]
@@ -135,134 +160,180 @@ class Reader:
             if _longest(array) > MAX_FIELD_BYTES:
                 return None
             arrays.append(array)
-        return RowsRead(count, len(events), self._batch(arrays))
+        return len(events), arrays
 
     def _batch(self, arrays: list[Any]) -> pa.RecordBatch | None:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema) if arrays else None
 
+    def _block(self, decode: Callable[[], list[Any]], rows: Iterable[tuple[int, bytes]], to: _Gathered) -> None:
+        """A block of JSON: all of it at once if every row is right, else row by row."""
+        try:
+            events = decode()
+            found = self._columns(events)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            found = None
+        if found is not None:
+            to.add_block(len(events), *found)
+            return
+        for number, row in rows:
+            try:
+                values = self._checked(row)
+            except _RowError as error:
+                to.refuse(number, str(error))
+            else:
+                to.add(values)
+
     # ---- row by row -------------------------------------------------------------------------------------------------
 
-    def _slowly(self, form: str, body: bytes, skip: bool) -> RowsRead:
-        if form == "ndjson":
-            lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
-            return self._collect([(number, partial(self._one.decode, line)) for number, line in lines], skip)
-        try:
-            whole = self._one.decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise ProblemError(400, "The body is not JSON") from None
-        if not isinstance(whole, list):
-            whole = [whole]
-        return self._collect([(number, partial(_itself, row)) for number, row in enumerate(whole, 1)], skip)
+    def _ndjson(self, body: bytes, to: _Gathered) -> None:
+        first = 1
+        for block in _blocks_of_lines(body):
+            lines = block.count(b"\n") + (not block.endswith(b"\n"))
+            to.count(lines)
+            rows = ((n, line) for n, line in enumerate(block.split(b"\n"), first) if line.strip())
+            self._block(partial(self._lines.decode_lines, block), rows, to)
+            first += lines
 
-    def _collect(self, rows: Iterable[tuple[int, Callable[[], Any]]], skip: bool) -> RowsRead:
-        bad: list[dict[str, Any]] = []
-        values: list[tuple[str, ...]] = []
-        taken = wrong = 0
-        for number, get in rows:
-            try:
-                kept = self._checked(get)
-            except _RowError as error:
-                wrong += 1
-                if len(bad) < MOST_ROWS:
-                    bad.append({"row": number, "reason": str(error)})
-                continue
-            taken += 1
-            if kept is not None:
-                values.append(kept)
-        if wrong and not skip:
-            raise bad_rows(bad, wrong)
-        columns = list(zip(*values, strict=True)) if values else [()] * len(self._fields)
-        arrays = [pa.array(column, pa.large_string()) for column in columns]
-        return RowsRead(taken, len(values), self._batch(arrays), wrong)
+    def _json(self, body: bytes, to: _Gathered) -> None:
+        begin, end = _after_space(body, 0), len(body.rstrip(b" \t\r\n"))
+        if body[begin : begin + 1] != b"[":
+            to.count(1)
+            self._block(lambda: [self._lines.decode(body)], self._whole([(1, body)]), to)
+            return
+        if end - begin < 2 or body[end - 1 : end] != b"]":
+            raise _not_json()
+        if _after_space(body, begin + 1) == end - 1:
+            return
+        first = 1
+        for start, cuts in _blocks_of_elements(body, begin + 1, end - 1):
+            to.count(len(cuts))
+            rows = self._whole(_elements(body, start, cuts, first))
+            self._block(partial(self._decode_elements, body[start : cuts[-1]], len(cuts)), rows, to)
+            first += len(cuts)
 
-    def _checked(self, get: Callable[[], Any]) -> tuple[str, ...] | None:
+    def _decode_elements(self, block: bytes, number: int) -> list[Any]:
+        events: list[Any] = self._array.decode(b"[" + block + b"]")
+        if len(events) != number:  # nothing beside a comma
+            raise _not_json()
+        return events
+
+    def _whole(self, rows: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        """The rows of a body that is JSON as a whole, or is refused."""
+        for number, row in rows:
+            if not _is_json(row):
+                raise _not_json()
+            yield number, row
+
+    def _checked(self, row: bytes) -> tuple[str, ...] | None:
         """The values that count; None for a row that is right and not wanted."""
         try:
-            row = get()
+            found = self._loose.decode(row)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise _RowError(_NOT_JSON) from None
-        if not isinstance(row, dict):
-            raise _RowError(_NOT_OBJECT)
-        values = tuple(_text(row, field) for field in self._fields)
-        if all(_equal(row.get(field), value) for field, value in self._where.items()):
-            return values
-        return None
+            raise _RowError(_NOT_OBJECT if _is_json(row) else _NOT_JSON) from None
+        values = tuple(_text(getattr(found, self._names[field]), field) for field in self._fields)
+        for field, value in self._where.items():
+            try:
+                if _text(getattr(found, self._names[field]), field) != value:
+                    return None
+            except _RowError:
+                return None
+        return values
 
     # ---- tables -----------------------------------------------------------------------------------------------------
 
-    def _csv(self, body: bytes, skip: bool) -> RowsRead:
-        try:
-            text = body.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise ProblemError(400, "The body is not UTF-8") from None
-        lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    def _csv(self, body: bytes, to: _Gathered) -> None:
+        text = _Lines(io.TextIOWrapper(io.BytesIO(body), "utf-8-sig", newline=""))
+        lines = csv.reader(text, strict=True)
         try:
             header = next(lines, None)
-            cells = [row for row in lines if row]
+            if header is None or len(set(header)) < len(header):
+                raise ProblemError(422, "The CSV needs a header with different names")
+            if any(field not in header for field in self._fields):
+                raise ProblemError(
+                    422, "The CSV lacks a column that the stream counts", f"It needs {', '.join(self._fields)}."
+                )
+            text.used()
+            wide = len(header)
+            places = [header.index(field) for field in self._fields]
+            wanted = [(header.index(f) if f in header else None, value) for f, value in self._where.items()]
+            number = 0
+            for row in lines:
+                text.used()
+                if not row:
+                    continue
+                number += 1
+                to.count(1)
+                if len(row) != wide:
+                    to.refuse(number, _CELLS)
+                    continue
+                values = tuple(row[place] for place in places)
+                long = [field for field, value in zip(self._fields, values, strict=True) if _is_long(value)]
+                if long:
+                    to.refuse(number, _about(long[0], _LONG))
+                else:
+                    to.add(values if all(at is not None and row[at] == value for at, value in wanted) else None)
+        except UnicodeDecodeError:
+            raise ProblemError(400, "The body is not UTF-8") from None
         except csv.Error:
             raise ProblemError(400, "The body is not CSV") from None
-        if header is None or len(set(header)) < len(header):
-            raise ProblemError(422, "The CSV needs a header with different names")
-        absent = [field for field in self._fields if field not in header]
-        if absent:
-            raise ProblemError(
-                422, "The CSV lacks a column that the stream counts", f"It needs {', '.join(self._fields)}."
-            )
 
-        def row_of(row: list[str]) -> dict[str, str]:
-            if len(row) != len(header):
-                raise _RowError(_CELLS)
-            return dict(zip(header, row, strict=True))
-
-        return self._collect([(number, partial(row_of, row)) for number, row in enumerate(cells, 1)], skip)
-
-    def _arrow(self, body: bytes, skip: bool) -> RowsRead:
+    def _arrow(self, body: bytes, skip: bool, plain: bool = False) -> RowsRead | None:
+        """`plain` takes only what is as large in memory as it came, and has no wrong row; None for the rest."""
+        gathered = _Gathered(len(self._fields), self._most_rows, skip)
+        needed = [*self._fields, *self._where]
+        texts = 0
         try:
-            if _is_compressed(body):
-                raise ProblemError(415, "Arrow streams are taken without compression")
+            simple = check_arrow(body, self._most_text)
             with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-                table = reader.read_all()
-            table.validate(full=True)
-        except (pa.ArrowInvalid, pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError, struct.error):
+                if plain and not (simple and pa.string_view() not in reader.schema.types):
+                    return None
+                names = reader.schema.names
+                if len(set(names)) < len(names):
+                    raise ProblemError(422, "The table has two columns of one name")
+                if any(field not in names for field in self._fields):
+                    raise ProblemError(
+                        422, "The table lacks a column that the stream counts", f"It needs {', '.join(self._fields)}."
+                    )
+                for group in _groups(reader, gathered):
+                    columns = {}
+                    for field in needed:
+                        if field in names:
+                            column = group.column(field)
+                            texts += _check_column(column, self._most_text - texts)
+                            columns[field] = _as_text(column)
+                    if not self._add_table(group.num_rows, columns, gathered, plain):
+                        return None
+        except (pa.ArrowException, OSError, ValueError, IndexError, KeyError, NotImplementedError, struct.error):
             raise ProblemError(400, "The body is not an Arrow stream") from None
-        if len(set(table.column_names)) < len(table.column_names) or table.num_rows > MAX_ROWS:
-            raise ProblemError(422, "The table has two columns of one name, or too many rows")
-        columns = {}
-        for field in [*self._fields, *self._where]:
-            if field in table.column_names:
-                columns[field] = _as_text(table.column(field))
-            elif field in self._fields:
-                raise ProblemError(
-                    422, "The table lacks a column that the stream counts", f"It needs {', '.join(self._fields)}."
-                )
-        rows = table.num_rows
+        return gathered.read(self._batch)
+
+    def _add_table(self, rows: int, columns: dict[str, pa.ChunkedArray], to: _Gathered, plain: bool) -> bool:
+        """False if some rows are wrong and all must be right."""
         good = None
         for field in self._fields:
-            column = columns[field]
-            fine = pc.fill_null(pc.less_equal(pc.binary_length(column), MAX_FIELD_BYTES), False)
+            fine = pc.fill_null(pc.less_equal(pc.binary_length(columns[field]), MAX_FIELD_BYTES), False)
             good = fine if good is None else pc.and_(good, fine)
         wrong = 0
         if good is not None and (wrong := rows - (pc.sum(good).as_py() or 0)):
-            if not skip:
-                numbers = pc.indices_nonzero(pc.invert(good)).to_pylist()[:MOST_ROWS]
-                listed = [{"row": n + 1, "reason": self._reason(columns, n)} for n in numbers]
-                raise bad_rows(listed, wrong)
+            if plain:
+                return False
+            first = to.seen - rows + 1
+            for n in pc.indices_nonzero(pc.invert(good)).slice(0, MOST_ROWS).to_pylist():
+                to.refuse(first + n, self._reason(columns, n))
+            to.wrong += max(wrong - MOST_ROWS, 0)
             columns = {field: column.filter(good) for field, column in columns.items()}
+        counted = rows - wrong
         for field, value in self._where.items():
             if field not in columns:
                 columns = {name: column.slice(0, 0) for name, column in columns.items()}
-                left = 0
+                counted = 0
                 break
             wanted = pc.fill_null(pc.equal(columns[field], value), False)
             columns = {name: column.filter(wanted) for name, column in columns.items()}
-            left = len(columns[field])
-        else:
-            left = len(columns[next(iter(columns))]) if columns else rows - wrong
-        arrays = [
-            pa.concat_arrays(columns[f].chunks) if columns[f].num_chunks else pa.array([], pa.large_string())
-            for f in self._fields
-        ]
-        return RowsRead(rows - wrong, left, self._batch(arrays), wrong)
+            counted = len(columns[field])
+        arrays = [_joined(columns[field].chunks) for field in self._fields]
+        to.add_block(rows - wrong, counted, arrays)
+        return True
 
     def _reason(self, columns: dict[str, pa.ChunkedArray], number: int) -> str:
         """What is wrong with a row of a table."""
@@ -273,31 +344,214 @@ class Reader:
         return _about(next(long), _LONG)
 
 
+class _Gathered:
+    """The rows of a body, as columns that grow by blocks."""
+
+    def __init__(self, fields: int, most: int, skip: bool) -> None:
+        self.seen = self.wrong = 0
+        self._most, self._skip = most, skip
+        self._bad: list[dict[str, Any]] = []
+        self._taken = self._counted = 0
+        self._values: list[tuple[str, ...]] = []  # less than a block of them
+        self._arrays: list[list[Any]] = [[] for _ in range(fields)]
+
+    def count(self, rows: int) -> None:
+        """These come next; 413 if that is too many, before anything is made of them."""
+        self.seen += rows
+        if self.seen > self._most:
+            raise too_many_rows(self._most)
+
+    def add(self, values: tuple[str, ...] | None) -> None:
+        """A row that is right; None if it is not wanted."""
+        self._taken += 1
+        if values is not None and not (self.wrong and not self._skip):
+            self._counted += 1
+            if self._arrays:
+                self._values.append(values)
+                if len(self._values) >= _BLOCK_ROWS:
+                    self._flush()
+
+    def add_block(self, taken: int, counted: int, arrays: list[Any]) -> None:
+        """Rows that are right, of which some count."""
+        self._flush()
+        self._taken += taken
+        self._counted += counted
+        for column, array in zip(self._arrays, arrays, strict=True):
+            column.append(array)
+
+    def refuse(self, number: int, reason: str) -> None:
+        """A row that is wrong."""
+        self.wrong += 1
+        if len(self._bad) < MOST_ROWS:
+            self._bad.append({"row": number, "reason": reason})
+
+    def _flush(self) -> None:
+        if self._values:
+            for column, values in zip(self._arrays, zip(*self._values, strict=True), strict=True):
+                column.append(pa.array(values, pa.large_string()))
+            self._values = []
+
+    def read(self, batch: Callable[[list[Any]], pa.RecordBatch | None]) -> RowsRead:
+        """All of them; ProblemError if some are wrong and must not be."""
+        if self.wrong and not self._skip:
+            raise bad_rows(self._bad, self.wrong)
+        self._flush()
+        arrays = []
+        while self._arrays:  # a column at a time: the pieces of one are gone before the next is put together
+            pieces = self._arrays.pop(0)
+            arrays.append(_joined(pieces))
+        return RowsRead(self._taken, self._counted, batch(arrays), self.wrong)
+
+
+def _joined(pieces: list[Any]) -> Any:
+    return pieces[0] if len(pieces) == 1 else pa.concat_arrays([pa.array([], pa.large_string()), *pieces])
+
+
+class _Lines:
+    """The lines of a text for `csv`; 413 for a row that goes on for ever."""
+
+    def __init__(self, text: Iterable[str]) -> None:
+        self._text = iter(text)
+        self._held = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._text:
+            self._held += len(line)
+            if self._held > _BLOCK_BYTES:
+                raise ProblemError(413, "A row is too large", f"At most {_BLOCK_BYTES} characters are taken in a row.")
+            yield line
+
+    def used(self) -> None:
+        """A row was made of what came."""
+        self._held = 0
+
+
+def _blocks_of_lines(body: bytes) -> Iterator[bytes]:
+    """Some whole lines at a time."""
+    if len(body) <= _BLOCK_BYTES:
+        yield body
+        return
+    start = 0
+    while start < len(body):
+        end = body.find(b"\n", start + _BLOCK_BYTES) + 1 or len(body)
+        yield body[start:end]
+        start = end
+
+
+def _blocks_of_elements(body: bytes, begin: int, end: int) -> Iterator[tuple[int, Any]]:
+    """Some elements of a JSON array at a time: where the first begins, and where each of them ends.
+
+    Looks for the commas that are in no text, object or list. If the array is valid, these separate its elements; and
+    if what they separate is valid JSON each, so is the array. Whoever reads the elements checks that.
+    """
+    start, depth, inside, odd = begin, 0, False, 0
+    for at in range(begin, end, _BLOCK_BYTES):
+        window = np.frombuffer(body, np.uint8, min(_BLOCK_BYTES, end - at), at)
+        quotes = window == ord('"')
+        slashes = window == ord("\\")
+        if odd or slashes.any():
+            # What follows an odd number of backslashes is escaped.
+            places = np.arange(len(window), dtype=np.int32)
+            plain = np.maximum.accumulate(np.where(slashes, np.int32(-1 - odd), places))
+            before = np.concatenate([np.array([-1 - odd], np.int32), plain[:-1]])
+            quotes &= (places - 1 - before) % 2 == 0
+            odd = int(len(window) - 1 - plain[-1]) % 2
+        inner = np.logical_xor.accumulate(quotes) ^ inside
+        inside = bool(inner[-1])
+        steps = np.isin(window, (ord("["), ord("{"))).astype(np.int8) - np.isin(window, (ord("]"), ord("}")))
+        steps[inner] = 0
+        levels = np.cumsum(steps, dtype=np.int32) + depth
+        depth = int(levels[-1])
+        cuts = np.flatnonzero((window == ord(",")) & ~inner & (levels == 0)) + at
+        if len(cuts):
+            yield start, cuts
+            start = int(cuts[-1]) + 1
+    yield start, np.array([end])
+
+
+def _elements(body: bytes, start: int, cuts: Any, first: int) -> Iterator[tuple[int, bytes]]:
+    for number, end in enumerate(cuts.tolist(), first):
+        yield number, body[start:end]
+        start = end + 1
+
+
+def _groups(reader: Any, to: _Gathered) -> Iterator[pa.Table]:
+    """The batches of an Arrow stream, several small ones at once; counted before anything is made of them."""
+    batches: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in reader:
+        to.count(batch.num_rows)
+        batch.validate()
+        if not batch.num_rows:
+            continue
+        batches.append(batch)
+        rows += batch.num_rows
+        if rows >= _BLOCK_ROWS or len(batches) >= _BLOCK_BATCHES:
+            yield pa.Table.from_batches(batches)
+            batches, rows = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches)
+
+
+def too_many_rows(most: int) -> ProblemError:
+    """More than a request may have."""
+    return ProblemError(413, "Too many rows", f"At most {most:,} rows are taken at once; send them in smaller batches.")
+
+
 def bad_rows(listed: list[dict[str, Any]], wrong: int) -> ProblemError:
     """All or nothing."""
     detail = "Nothing was taken. Send the body without these rows, or with ?bad_rows=skip."
     return ProblemError(422, "Some rows cannot be taken", detail, rows=listed, bad_rows=wrong)
 
 
-def _itself(row: Any) -> Any:
-    return row
-
-
 def _equal(found: object, wanted: str) -> bool:
     return found == wanted or (type(found) is int and str(found) == wanted)
 
 
-def _text(row: dict[str, Any], field: str) -> str:
-    value = row.get(field, _MISSING)
-    if value is _MISSING:
+def _not_json() -> ProblemError:
+    return ProblemError(400, "The body is not JSON")
+
+
+_SPACE = re.compile(rb"[ \t\r\n]*")
+
+
+def _after_space(body: bytes, start: int) -> int:
+    found = _SPACE.match(body, start)
+    assert found is not None
+    return found.end()
+
+
+_any_json = msgspec.json.Decoder(msgspec.Raw)  # checks, and makes nothing
+_value = msgspec.json.Decoder()
+_MOST_WRITTEN = 6 * MAX_FIELD_BYTES + 2  # of a text: a byte is written as \\u0000 at worst
+
+
+def _is_json(row: bytes) -> bool:
+    try:
+        _any_json.decode(row)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _text(raw: msgspec.Raw, field: str) -> str:
+    """A field as it counts. What is too long, a list or an object is refused as it is written."""
+    written = bytes(memoryview(raw)[: _MOST_WRITTEN + 1])
+    if not written:
         raise _RowError(_about(field, _MISSING))
-    if value is None:
+    if written == b"null":
         raise _RowError(_about(field, _NULL))
+    if written[0] not in b'"-0123456789':
+        raise _RowError(_about(field, _KIND))
+    if len(written) > _MOST_WRITTEN:
+        is_fraction = written[0] not in b'"' and _POINT.search(memoryview(raw))
+        raise _RowError(_about(field, _KIND if is_fraction else _LONG))
+    try:
+        value = _value.decode(written)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise _RowError(_NOT_JSON) from None
     if type(value) is int:
-        # Python refuses to write very long ones; no id and no item has so many digits.
-        if value.bit_length() > 8 * MAX_FIELD_BYTES // 3:
-            raise _RowError(_about(field, _LONG))
-        value = str(value)
+        value = written.decode() if value else "0"  # -0 is 0
     if type(value) is not str:
         raise _RowError(_about(field, _KIND))
     try:
@@ -309,42 +563,66 @@ def _text(row: dict[str, Any], field: str) -> str:
     return value
 
 
+_POINT = re.compile(rb"[.eE]")
+
+
+def _is_long(value: str) -> bool:
+    return len(value) > MAX_FIELD_BYTES // 4 and len(value.encode()) > MAX_FIELD_BYTES
+
+
 def _longest(array: pa.Array) -> int:
     if array.nbytes <= MAX_FIELD_BYTES:  # all of it is short
         return 0
     return pc.max(pc.binary_length(array)).as_py() or 0
 
 
-def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _kind_of(column: pa.ChunkedArray) -> pa.DataType:
+    """What a column holds: texts or whole numbers, whether written once each or as often as they are meant."""
     listed = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if listed else column.type
     texts = (pa.string(), pa.large_string()) if listed else (pa.string(), pa.large_string(), pa.string_view())
     if not pa.types.is_integer(kind) and kind not in texts:
         raise ProblemError(422, "A column that the stream counts is neither text nor whole numbers")
-    if kind in texts and sum(_text_bytes(chunk, listed) for chunk in column.chunks) > MAX_TEXT_BYTES:
-        raise ProblemError(413, "The table is too large", "Its texts are many times as large as the body.")
+    return kind
+
+
+def _check_column(column: pa.ChunkedArray, most: int) -> int:
+    """How large texts become that are written once and meant often; 413 if that is too large, before they are made."""
+    listed, kind = pa.types.is_dictionary(column.type), _kind_of(column)
+    total = 0
+    for chunk in column.chunks:
+        if kind == pa.string_view():
+            # Before all of it is checked: that looks at a text as often as it is meant.
+            views = np.frombuffer(chunk.buffers()[1], np.int32)[4 * chunk.offset :][: 4 * len(chunk) : 4]
+            total += int(np.maximum(views, 0).sum(dtype=np.int64))
+        if total > most:
+            break
+        chunk.validate(full=True)
+        if listed and not pa.types.is_integer(kind):
+            total += pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
+    if total > most:
+        raise ProblemError(413, "The table is too large", "Its texts, written out, are larger than a body may be.")
+    return total
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    listed, kind = pa.types.is_dictionary(column.type), _kind_of(column)
     try:
         return (column.cast(kind) if listed else column).cast(pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ProblemError(422, "A column that the stream counts cannot be read as text") from None
 
 
-def _text_bytes(chunk: pa.Array, listed: bool) -> int:
-    """How large texts become that may be written once and meant many times; others are as large as they came."""
-    if listed:
-        return pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
-    if chunk.type == pa.string_view() and len(chunk):
-        views = np.frombuffer(chunk.buffers()[1], np.int32).reshape(-1, 4)[chunk.offset :][: len(chunk)]
-        return int(np.maximum(views[:, 0], 0).sum(dtype=np.int64))
-    return 0
+def check_arrow(body: bytes, most: int) -> bool:
+    """Refuse an Arrow stream that would grow when it is read; True if it has few parts and no dictionary.
 
-
-def _is_compressed(body: bytes) -> bool:
-    """Whether a part of an Arrow stream is: a few bytes could become more than there is memory.
-
-    Read from the flatbuffers of the messages (Message.fbs): header_type and header of Message are its fields 1 and 2,
-    data of DictionaryBatch is field 1, compression of RecordBatch is field 3.
+    A part that is compressed could become more than there is memory. A dictionary that is added to is copied whole
+    each time, and looked at for every batch. Read from the flatbuffers of the messages (Message.fbs): header_type and
+    header of Message are its fields 1 and 2; id, data and isDelta of DictionaryBatch are its 0, 1 and 2; compression
+    of RecordBatch is its 3.
     """
+    sizes: dict[int, int] = {}
+    copied = looked = known = parts = 0
     for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
         data = message.metadata.to_pybytes()
         table = struct.unpack_from("<I", data)[0]
@@ -352,14 +630,26 @@ def _is_compressed(body: bytes) -> bool:
         if not kind or not header or data[kind] not in (_DICTIONARY, _ROWS):
             continue
         batch = _follow(data, header)
+        parts += 1
         if data[kind] == _DICTIONARY:
+            name, delta = _field(data, batch, 0), _field(data, batch, 2)
+            number = struct.unpack_from("<q", data, name)[0] if name else 0
+            before = sizes.get(number, 0) if delta and data[delta] else 0
+            copied += before
+            known -= sizes.get(number, 0)
+            sizes[number] = before + (0 if message.body is None else message.body.size)
+            known += sizes[number]
             inner = _field(data, batch, 1)
             if not inner:
                 continue
             batch = _follow(data, inner)
+        else:
+            looked += known
+        if copied > most or looked > _LOOKS * most:
+            raise ProblemError(413, "The table is too large", "Its dictionaries are large for so many small batches.")
         if _field(data, batch, 3):
-            return True
-    return False
+            raise ProblemError(415, "Arrow streams are taken without compression")
+    return parts <= _FEW_BATCHES and not sizes
 
 
 _DICTIONARY, _ROWS = 2, 3  # kinds of messages

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -16,20 +17,27 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from discreet.errors import DiscreetError
 from discreet.service.access import Access, Caller
+from discreet.service.definitions import ServiceLimits
 from discreet.service.guard import problem_response
 from discreet.service.ingest import FORMATS, Reader, RowsRead
-from discreet.service.problems import ProblemError, too_busy
+from discreet.service.problems import ProblemError
 from discreet.service.running import Service
+from discreet.service.shares import Holding
 from discreet.service.store import write_file
 from discreet.service.streams import Arrival, LiveStream
 
 __all__ = ["EventsLane", "Intake", "encode_json", "json_response"]
 
-_IN_A_THREAD = 2**20  # bytes of a body from which on reading it would keep others waiting
+_ON_THE_LOOP = 2**14  # bytes of a body that takes no time, whatever is in it
+_IF_IT_IS_PLAIN = 2**18  # bytes of a body that takes little time if nothing is wrong with it
+_AT_ONCE = 2  # bodies that are read in threads: others wait, and hold up nobody else
+_AT_ONCE_OF_STRANGERS = 1
+_LOOK_SECONDS = 5.0  # how often a body must have made progress
 _MOST_KEY = 200
 _KEY_BYTES = 32
 
 encode_json = msgspec.json.Encoder().encode
+_T = TypeVar("_T")
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -44,11 +52,14 @@ class Intake:
         self.service = service
         self.access = access
         self._readers = {
-            name: Reader(stream.definition)
+            name: Reader(stream.definition, service.configuration.limits)
             for name, stream in service.streams.items()
             if stream.definition.kind != "survey"
         }
-        self._reading = 0
+        self._reading = {
+            True: anyio.CapacityLimiter(_AT_ONCE),
+            False: anyio.CapacityLimiter(_AT_ONCE_OF_STRANGERS),
+        }
         self.secret = _secret(service.folder)
 
     async def events(self, name: str, request: Request, skip: bool) -> Response:
@@ -61,15 +72,31 @@ class Intake:
         if form is None:
             raise ProblemError(415, "The format is not known", f"Content-Type is one of {', '.join(FORMATS)}.")
         stream.admit()
-        body = await self.body(request)
-        key, digest = self.key(request, caller, body)
-        rows = await self.read(stream, form, body, skip)
-        self.access.events(caller, rows.taken)
-        taken, _ = await self.take(stream, rows.counted, rows.columns, rows.taken, key, digest)
+        with self.hold(caller, stream.name) as held:
+            body = await self.body(request, held)
+            key, digest = await self.aside(caller, len(body), self.key, request, caller, body)
+            rows = await self.read(caller, stream, form, body, skip)
+            del body
+            self.access.events(caller, rows.taken)
+            data, size = await self.aside(caller, held.size, stream.prepared, rows.counted, rows.columns)
+            rows.columns = None
+            held.become(size)
+            taken, _ = await self.take(stream, Arrival(rows.counted, data, rows.taken, key, digest, size))
         return json_response({"accepted": taken, **({"skipped": rows.skipped} if skip else {})}, 202)
 
-    async def body(self, request: Request, most: int | None = None) -> bytes:
-        """All of it, unless it is too large or does not come in time."""
+    def hold(self, caller: Caller, stream: str) -> Holding:
+        """What a request of this caller holds of the memory that requests share."""
+        return self.service.shares.hold(caller.name, stream, caller.token is not None)
+
+    async def aside(self, caller: Caller, size: int, run: Callable[..., _T], *values: Any) -> _T:
+        """Do it in a thread if it is about many bytes."""
+        if size <= _ON_THE_LOOP:
+            return run(*values)
+        limiter = self._reading[caller.token is not None]
+        return await anyio.to_thread.run_sync(run, *values, limiter=limiter)
+
+    async def body(self, request: Request, held: Holding, most: int | None = None) -> bytes:
+        """All of it, unless it is too large, more than the caller's share, or does not come in time."""
         limits = self.service.configuration.limits
         most = limits.body_bytes if most is None else min(most, limits.body_bytes)
         if request.headers.get("content-encoding", "identity").lower() != "identity":
@@ -77,20 +104,21 @@ class Intake:
         length = request.headers.get("content-length", "")
         if length.isdigit() and int(length) > most:
             raise _too_large(most)
-        pieces, size = [], 0
-        try:
-            with _TimeLimit(limits.body_seconds):
-                async for piece in request.stream():
-                    size += len(piece)
-                    self._reading += len(piece)
-                    if size > most:
-                        raise _too_large(most)
-                    if self._reading > limits.waiting_bytes:
-                        raise too_busy()
-                    pieces.append(piece)
-        finally:
-            self._reading -= size
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        body: bytes | bytearray = b""
+        with _TimeLimit(limits, held):
+            async for piece in request.stream():
+                if not piece:
+                    continue
+                if held.size + len(piece) > most:
+                    raise _too_large(most)
+                held.add(len(piece))
+                if not body:
+                    body = piece
+                elif isinstance(body, bytearray):
+                    body += piece
+                else:
+                    body = bytearray(body) + piece
+        return bytes(body)
 
     def key(self, request: Request, caller: Caller, body: bytes) -> tuple[bytes | None, bytes | None]:
         """(key, digest of what came) of a request that may be repeated; keys are the caller's own.
@@ -110,10 +138,9 @@ class Intake:
         sender = caller.name.encode() if caller.token else b"\0" + digest
         return hashlib.sha256(sender + b"\0" + given.encode()).digest()[:16], digest
 
-    async def take(
-        self, stream: LiveStream, rows: int, columns: Any, taken: int, key: bytes | None, digest: bytes | None
-    ) -> tuple[int, bool]:
+    async def take(self, stream: LiveStream, arrival: Arrival) -> tuple[int, bool]:
         """Have it on disk; (how many rows were taken, whether an earlier request had brought them)."""
+        key, digest = arrival.key, arrival.digest
         if key is not None and digest is not None:
             before = stream.before(key, digest)
             if before is not None:
@@ -123,7 +150,6 @@ class Intake:
                 if pending[0] != digest:
                     raise ProblemError(422, "The Idempotency-Key was used for another body")
                 return await asyncio.shield(pending[1]), True
-        data, size = stream.prepared(rows, columns)
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         def done(arrival: Arrival, error: Exception | None) -> None:
@@ -139,18 +165,18 @@ class Intake:
         if key is not None:
             stream.pending[key] = (digest, future)
         try:
-            self.service.submit(stream, Arrival(rows, data, taken, key, digest, size), done)
+            self.service.submit(stream, arrival, done)
         except BaseException:
             if key is not None:
                 stream.pending.pop(key, None)
             raise
         return await asyncio.shield(future), False
 
-    async def read(self, stream: LiveStream, form: str, body: bytes, skip: bool) -> RowsRead:
+    async def read(self, caller: Caller, stream: LiveStream, form: str, body: bytes, skip: bool) -> RowsRead:
+        """The rows of a body; in a thread if that could keep others waiting."""
         reader = self._readers[stream.name]
-        if len(body) < _IN_A_THREAD:
-            return reader.read(form, body, skip)
-        return await anyio.to_thread.run_sync(reader.read, form, body, skip)
+        rows = reader.read_small(form, body) if len(body) <= _IF_IT_IS_PLAIN else None
+        return await self.aside(caller, len(body), reader.read, form, body, skip) if rows is None else rows
 
     def reader(self, name: str) -> Reader:
         return self._readers[name]
@@ -192,14 +218,30 @@ class EventsLane:
 
 
 class _TimeLimit:
-    """So many seconds for a body, then 408. Lighter than what libraries have, for it is made for every event."""
+    """How long a body may take, and how slow it may be; then 408.
 
-    def __init__(self, seconds: float) -> None:
+    Lighter than what libraries have, for it is made for every event.
+    """
+
+    def __init__(self, limits: ServiceLimits, held: Holding) -> None:
         self._task = asyncio.current_task()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._end)
+        self._loop = asyncio.get_running_loop()
+        self._held, self._before = held, held.size
+        self._rate = limits.body_bytes_per_second
+        self._left = limits.body_seconds
         self._ended = False
+        self._wait()
 
-    def _end(self) -> None:
+    def _wait(self) -> None:
+        self._step = min(_LOOK_SECONDS, self._left)
+        self._timer = self._loop.call_later(self._step, self._look)
+
+    def _look(self) -> None:
+        self._left -= self._step
+        if self._left > 0 and self._held.size - self._before >= self._rate * self._step:
+            self._before = self._held.size
+            self._wait()
+            return
         self._ended = True
         assert self._task is not None
         self._task.cancel()

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
+from discreet.service.archive import Archive
 from discreet.service.problems import ProblemError
 from discreet.service.running import Service
 from discreet.service.streams import LiveStream
@@ -17,14 +18,14 @@ from discreet.service.streams import LiveStream
 __all__ = ["Live"]
 
 _KEEP_ALIVE_SECONDS = 15.0
-_AT_ONCE = 100
 
 
 class Live:
     """Wakes those who wait for a tick."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, archive: Archive) -> None:
         self._service = service
+        self._archive = archive
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news: dict[str, asyncio.Event] = {}
         self._clients = 0
@@ -67,11 +68,9 @@ class Live:
             while not self._closed and allowed():
                 news = self._news[stream.name]
                 while tick < stream.tick and not self._closed:
-                    last = min(stream.tick, tick + _AT_ONCE)
-                    texts = self._service.store.releases(stream.name, tick + 1, last)
-                    for number, text in enumerate(texts, tick + 1):
-                        yield f"event: release\nid: {number}\ndata: {text}\n\n".encode()
-                    tick = last
+                    for number, event in await self._archive.events(stream.name, tick + 1, stream.tick):
+                        yield event
+                        tick = number
                 if tick >= stream.last_tick:
                     yield b"event: end\ndata: {}\n\n"
                     return

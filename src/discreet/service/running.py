@@ -1,7 +1,9 @@
-"""A service that runs: its streams, and the three threads that serve them.
+"""A service that runs: its streams, and the threads that serve them.
 
-The clock ends ticks, the writer puts events on disk in groups, the worker feeds mechanisms and publishes. None of them
-waits for HTTP, and a tick that takes long to publish does not move the end of the next one.
+One thread is the clock, which ends ticks. Every stream has two of its own (`lanes`): a writer, which puts events on
+disk in groups, and a worker, which feeds its mechanism and publishes. None of them waits for HTTP, and a tick that
+takes long to publish does not move the end of the next one. A stream in trouble, on a disk or at a ledger that makes
+it wait, holds up nobody else.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import os
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -23,8 +24,10 @@ from discreet.service.checking import possible, warnings_of
 from discreet.service.definitions import Configuration
 from discreet.service.folder_lock import FolderLock
 from discreet.service.journal import Journal
+from discreet.service.lanes import Done, Lane
 from discreet.service.panned import PanStream
-from discreet.service.problems import ProblemError, stopping, too_busy
+from discreet.service.problems import ProblemError, stopping
+from discreet.service.shares import Shares
 from discreet.service.store import Store
 from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroundings, disk_full
 from discreet.service.tokens import Tokens
@@ -35,7 +38,6 @@ log = logging.getLogger("discreet.service")
 
 _LOOK_SECONDS = 0.1  # how far the end of a tick may be from the clock's
 _AGAIN_SECONDS = 1.0
-Done = Callable[[Arrival, Exception | None], None]
 
 
 def place_of(error: BaseException) -> str:
@@ -63,6 +65,7 @@ class Service:
         # NOT PRIVATE: for admins. With a pan stream nobody knows it: a request is somebody who was there.
         is_pan = any(definition.trust == "pan" for definition in configuration.streams.values())
         self.requests: int | None = None if is_pan else 0
+        self.shares = Shares(configuration.limits.waiting_bytes)
         for name, definition in configuration.streams.items():
             possible(name, definition)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,11 +92,8 @@ class Service:
         except BaseException:
             self._release()
             raise
-        self._queue: deque[tuple[LiveStream, Arrival, Done]] = deque()
-        self._waiting = 0
-        self._there = threading.Condition()
+        self._lanes = {name: Lane(stream, self._commit, self._tell_done) for name, stream in self.streams.items()}
         self._stopping = threading.Event()
-        self._writer_stops = False
         self._threads: list[threading.Thread] = []
 
     def _tell(self, name: str) -> None:
@@ -113,28 +113,30 @@ class Service:
             for said in warnings_of(name, stream.definition, stream.run):
                 log.warning("stream %s: %s", name, said)
         self.start_writer()
-        self._start(self._end_ticks, self._work)
+        self._start("clock", self._end_ticks)
+        for name, stream in self.streams.items():
+            self._start(f"work {name}", partial(self._work, stream))
 
     def start_writer(self) -> None:
         """Begin to take events, and publish nothing before `catch_up`: for tests."""
-        self._start(self._write)
+        for name, lane in self._lanes.items():
+            self._start(f"write {name}", lane.run)
 
-    def _start(self, *threads: Callable[[], None]) -> None:
-        for run in threads:
-            thread = threading.Thread(target=run, name=f"discreet {run.__name__.strip('_')}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+    def _start(self, name: str, run: Callable[[], None]) -> None:
+        thread = threading.Thread(target=run, name=f"discreet {name}", daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     def stop(self) -> None:
         """Put on disk what was taken, finish the tick at hand, and let go of the folder."""
         self._stopping.set()
-        with self._there:
-            self._writer_stops = True
-            self._there.notify_all()
+        for lane in self._lanes.values():
+            lane.stop()
         for thread in self._threads:
             thread.join()
         self.journal.say(self.streams.values())
-        self.rest(last=True)
+        for stream in self.streams.values():
+            self._rest(stream, last=True)
         self._release()
 
     def _release(self) -> None:
@@ -162,8 +164,15 @@ class Service:
 
     def _end_ticks(self) -> None:
         while not self._stopping.wait(_LOOK_SECONDS) and self._has_folder():
-            self.seal()
-            self.rest()
+            now = self.clock()
+            for stream in self.streams.values():
+                # Whoever holds it ends the tick itself, or waits for a disk: the clock does not wait with them.
+                if stream.lock.acquire(blocking=False):
+                    try:
+                        stream.seal(now)
+                        self._rest(stream)
+                    finally:
+                        stream.lock.release()
             self.journal.look(self.streams.values())
 
     def seal(self) -> None:
@@ -172,25 +181,21 @@ class Service:
         for stream in self.streams.values():
             stream.seal(now)
 
-    def rest(self, *, last: bool = False) -> None:
-        """What streams do by the clock, whether anything comes or not."""
-        for stream in self.streams.values():
-            if self._has_folder():
-                stream.rest(last)
+    def _rest(self, stream: LiveStream, last: bool = False) -> None:
+        """What a stream does by the clock, whether anything comes or not."""
+        if self._has_folder():
+            stream.rest(last)
 
-    def _work(self) -> None:
+    def _work(self, stream: LiveStream) -> None:
         while not self._stopping.is_set():
-            busy = False
-            for stream in self.streams.values():
-                busy |= self._has_folder() and self._try(stream)
-            if not busy:
+            if not (self._has_folder() and self._try(stream)):
                 self._stopping.wait(_LOOK_SECONDS)
 
     def _try(self, stream: LiveStream) -> bool:
         """One piece of work; trouble is tried again, and the draw that was made is kept for it."""
         try:
             did = stream.work()
-        except Exception as error:  # whatever it is, the other streams go on
+        except Exception as error:  # whatever it is, it goes on
             what = place_of(error)
             if stream.trouble != what:
                 log.error("stream %s cannot publish: %s; trying again", stream.name, what)
@@ -214,34 +219,14 @@ class Service:
     # ---- events in --------------------------------------------------------------------------------------------------
 
     def submit(self, stream: LiveStream, arrival: Arrival, done: Done) -> None:
-        """Put it on disk with others; `done` is called then, by way of `call`. ProblemError if there is too much."""
-        with self._there:
-            if self._writer_stops or self.lost:
-                raise stopping()
-            if self._waiting > self.configuration.limits.waiting_bytes:
-                raise too_busy()
-            self._waiting += arrival.size
-            self._queue.append((stream, arrival, done))
-            self._there.notify()
+        """Put it on disk with others; `done` is called then, by way of `call`. ProblemError if it is too late."""
+        if self.lost:
+            raise stopping()
+        self._lanes[stream.name].submit(arrival, done)
 
-    def _write(self) -> None:
-        while True:
-            with self._there:
-                while not self._queue and not self._writer_stops:
-                    self._there.wait()
-                if not self._queue:
-                    return
-                group = list(self._queue)
-                self._queue.clear()
-            for stream in {id(entry[0]): entry[0] for entry in group}.values():
-                mine = [(arrival, done) for of, arrival, done in group if of is stream]
-                error = self._commit(stream, [arrival for arrival, _ in mine])
-                if error is None and stream.accepted is not None:
-                    stream.accepted += sum(arrival.accepted for arrival, _ in mine)
-                with suppress(RuntimeError):  # the server is gone, and with it whoever waited
-                    self.call(partial(_tell_all, mine, error))
-            with self._there:
-                self._waiting -= sum(arrival.size for _, arrival, _ in group)
+    def _tell_done(self, group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
+        with suppress(RuntimeError):  # the server is gone, and with it whoever waited
+            self.call(partial(_tell_all, group, error))
 
     def _commit(self, stream: LiveStream, arrivals: list[Arrival]) -> Exception | None:
         if not self._has_folder():
@@ -279,7 +264,7 @@ class Service:
         return {
             "uptime_seconds": round(time.monotonic() - self.begun, 3),
             "requests": self.requests,
-            "waiting_bytes": self._waiting,
+            "waiting_bytes": self.shares.used,
             "streams": [
                 {
                     "name": stream.name,

@@ -15,6 +15,7 @@ import uvicorn
 
 from discreet.errors import DiscreetError
 from discreet.service.app import make_app
+from discreet.service.connections import bounded
 from discreet.service.definitions import Configuration
 from discreet.service.running import Service
 from discreet.service.uncounted import UncountedState, unnumbered
@@ -75,6 +76,8 @@ def serve(
         app,
         host=host,
         port=port,
+        http=bounded(configuration.limits.header_bytes),
+        ws="none",
         access_log=False,
         log_level="warning",
         server_header=False,

@@ -6,9 +6,10 @@ import csv
 import io
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from discreet._version import __version__
@@ -17,7 +18,7 @@ from discreet.service.kinds import description_of_round
 from discreet.service.running import Service
 from discreet.service.streams import LiveStream, moment
 
-__all__ = ["described", "metrics", "releases_as_arrow", "releases_as_csv", "releases_as_json"]
+__all__ = ["Arrow", "Csv", "Json", "described", "metrics"]
 
 _HEAD = ("stream", "tick", "begins", "ends", "missed")
 _LISTED = ("item", "count", "lower", "upper")
@@ -73,32 +74,106 @@ def described(stream: LiveStream, whole: bool = False) -> dict[str, Any]:
     return shown
 
 
-def releases_as_json(name: str, texts: Sequence[str], following: int | None) -> bytes:
+class Json:
     """Releases are JSON already."""
-    more = "" if following is None else f',"next":{following}'
-    return f'{{"stream":{json.dumps(name)},"releases":[{",".join(texts)}]{more}}}'.encode()
+
+    def __init__(self, name: str, following: int | None) -> None:
+        more = "" if following is None else f',"next":{following}'
+        self._before = f'{{"stream":{json.dumps(name)},"releases":['.encode()
+        self._end = f"]{more}}}".encode()
+        self._begun = False
+
+    def some(self, releases: list[bytes]) -> bytes:
+        """The next releases."""
+        if not releases:
+            return b"" if self._begun else self._before
+        before = b"," if self._begun else self._before
+        self._begun = True
+        return before + b",".join(releases)
+
+    def end(self) -> bytes:
+        """With what follows."""
+        return self._end
 
 
-def _rows(texts: Iterable[str]) -> tuple[list[str], list[list[Any]]]:
-    names: list[str] = []
-    rows = []
-    for text in texts:
-        release = json.loads(text)
-        listed = "items" in release
-        names = [*_HEAD, *(_LISTED if listed else _NUMBER)]
-        head = [release[name] for name in _HEAD]
-        rows += [[*head, *(row[n] for n in names[5:])] for row in (release["items"] if listed else [release])]
-    return names, rows
-
-
-def releases_as_csv(stream: LiveStream, texts: Sequence[str]) -> bytes:
+class Csv:
     """One row an item and tick, or a tick."""
-    names, rows = _rows(texts)
-    out = io.StringIO(newline="")
-    writer = csv.writer(out)
-    writer.writerow(names or _names_of(stream))
-    writer.writerows([_plain(cell) for cell in row] for row in rows)
-    return out.getvalue().encode()
+
+    def __init__(self, stream: LiveStream) -> None:
+        self._names = _names_of(stream)
+        self._begun = False
+
+    def some(self, releases: list[bytes]) -> bytes:
+        """Their rows."""
+        out = io.StringIO(newline="")
+        writer = csv.writer(out)
+        if not self._begun:
+            writer.writerow(self._names)
+            self._begun = True
+        writer.writerows([_plain(cell) for cell in row] for row in _rows(self._names, releases))
+        return out.getvalue().encode()
+
+    def end(self) -> bytes:
+        """Nothing."""
+        return b""
+
+
+class Arrow:
+    """The same rows as an Arrow stream, with a batch for every piece."""
+
+    def __init__(self, stream: LiveStream) -> None:
+        self._names = _names_of(stream)
+        texts = dict.fromkeys(("stream", "begins", "ends", "item"), pa.string())
+        kinds = {**texts, "missed": pa.bool_()}
+        self._schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in self._names])
+        self._sink = _Pieces()
+        self._writer = pa.ipc.new_stream(pa.PythonFile(self._sink, "w"), self._schema)
+
+    def some(self, releases: list[bytes]) -> bytes:
+        """Their rows."""
+        rows = list(_rows(self._names, releases))
+        if rows:
+            columns = zip(zip(*rows, strict=True), self._schema, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in columns]
+            self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        return self._sink.taken()
+
+    def end(self) -> bytes:
+        """The mark of the end."""
+        self._writer.close()
+        return self._sink.taken()
+
+
+class _Pieces(io.RawIOBase):
+    """A file that is only written to, and handed on as it grows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._pieces.append(bytes(data))
+        self._size += len(self._pieces[-1])
+        return len(self._pieces[-1])
+
+    def tell(self) -> int:
+        return self._size
+
+    def taken(self) -> bytes:
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+
+def _rows(names: list[str], releases: list[bytes]) -> Iterator[list[Any]]:
+    for text in releases:
+        release = msgspec.json.decode(text)
+        head = [release[name] for name in _HEAD]
+        for row in release["items"] if "item" in names else [release]:
+            yield [*head, *(row[name] for name in names[len(_HEAD) :])]
 
 
 def _names_of(stream: LiveStream) -> list[str]:
@@ -110,27 +185,6 @@ def _plain(cell: Any) -> Any:
         return "true" if cell else "false"
     # What spreadsheets would run as a formula is shown as text.
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
-
-
-def releases_as_arrow(stream: LiveStream, texts: Sequence[str]) -> bytes:
-    """The same rows as an Arrow stream."""
-    rows = _rows(texts)[1]
-    names = _names_of(stream)
-    kinds = {
-        "stream": pa.string(),
-        "begins": pa.string(),
-        "ends": pa.string(),
-        "missed": pa.bool_(),
-        "item": pa.string(),
-    }
-    schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in names])
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
 
 
 # ---- Prometheus -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,9 @@ class Store:
         self.path = folder / "service.sqlite"
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        self._writer, self._reader = self._connect(), self._connect()
-        self._writing, self._reading = threading.RLock(), threading.Lock()
+        # Those who read what was published, which may be much, are not in the way of requests that come in.
+        self._writer, self._reader, self._archive = self._connect(), self._connect(), self._connect()
+        self._writing, self._reading, self._looking_up = threading.RLock(), threading.Lock(), threading.Lock()
         if self._version() == 0:
             with self.writing() as db:
                 if self._version() == 0:  # still: another process may have found the new file, too
@@ -116,8 +117,9 @@ class Store:
 
     def close(self) -> None:
         """Nothing may be used after it."""
-        with self._writing, self._reading:
+        with self._writing, self._reading, self._looking_up:
             self._reader.close()
+            self._archive.close()
             self._writer.close()
 
     # ---- streams ----------------------------------------------------------------------------------------------------
@@ -173,6 +175,36 @@ class Store:
         """Published ticks, as JSON texts, in order; those whose number is a multiple of `every`."""
         sql = "select release from releases where name = ? and tick between ? and ? and tick % ? = 0 order by tick"
         return [row[0] for row in self._rows(sql, name, first, last, every)]
+
+    def some_releases(self, name: str, first: int, last: int, every: int, most: int) -> list[tuple[int, bytes]]:
+        """The same, each with its tick, as UTF-8: the first ones, until they have so many bytes together."""
+        found: list[tuple[int, bytes]] = []
+        sql = (
+            "select tick, cast(release as blob) from releases "
+            "where name = ? and tick between ? and ? and tick % ? = 0 order by tick"
+        )
+        with self._looking_up, closing(self._archive.execute(sql, (name, first, last, every))) as rows:
+            for tick, release in rows:
+                found.append((tick, release))
+                most -= len(release)
+                if most <= 0:
+                    break
+        return found
+
+    def last_within(self, name: str, first: int, last: int, every: int, most: int) -> int:
+        """The last tick of those that have so many bytes together, or of the first alone; `last` if all fit."""
+        sql = (
+            "select tick, length(cast(release as blob)) from releases "
+            "where name = ? and tick between ? and ? and tick % ? = 0 order by tick"
+        )
+        with self._looking_up, closing(self._archive.execute(sql, (name, first, last, every))) as rows:
+            before = None
+            for tick, size in rows:
+                most -= size
+                if most < 0 and before is not None:
+                    return int(before)
+                before = tick
+        return last
 
     def key(self, name: str, key: bytes) -> tuple[bytes, int] | None:
         """(digest of the body, rows) of an earlier request with this key."""

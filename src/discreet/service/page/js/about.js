@@ -6,6 +6,7 @@ import * as format from "./format.js";
 import * as words from "./words.js";
 
 const AT_ONCE = 10000; // ticks that the service gives in one answer
+const BYTES = 32 * 2 ** 20; // `answer_bytes`, unless the operator says otherwise
 
 export function facts(stream) {
   const fact = (term, ...text) => el("li", {}, el("span", { class: "term" }, term), el("span", { class: "fact" }, ...text));
@@ -69,11 +70,13 @@ export function budget(stream, published) {
         : `On ${format.moment(stream.ends)} it ends and takes no more events.`))));
 }
 
-/** Everything in as few files as the service gives it in. */
-function parts(published) {
-  if (published <= AT_ONCE) return [["Everything so far", { from: 1 }]];
-  return Array.from({ length: Math.ceil(published / AT_ONCE) }, (_, part) => {
-    const which = { from: part * AT_ONCE + 1, to: Math.min(published, (part + 1) * AT_ONCE) };
+/** Everything in as few files as the service gives it in: it limits ticks and bytes, and a release may grow by half. */
+function parts(published, latest) {
+  const size = 1.5 * new TextEncoder().encode(JSON.stringify(latest ?? {})).length;
+  const most = Math.max(1, Math.min(AT_ONCE, Math.floor(BYTES / size)));
+  if (published <= most) return [["Everything so far", { from: 1 }]];
+  return Array.from({ length: Math.ceil(published / most) }, (_, part) => {
+    const which = { from: part * most + 1, to: Math.min(published, (part + 1) * most) };
     return [`Ticks ${format.number(which.from)} to ${format.number(which.to)}`, which];
   });
 }
@@ -95,7 +98,7 @@ export function downloads(stream, published, history) {
     return link;
   }));
   byId("downloads").replaceChildren(el("ul", { class: "downloads" },
-    parts(published).map(([label, which]) => links(label, which)),
+    parts(published, stream.latest).map(([label, which]) => links(label, which)),
     links("The ticks of the chart", history.length ? { from: history[0].tick, to: history.at(-1).tick } : {})),
     el("p", { class: "muted" }, "What is published may be kept, copied and computed with: the promise holds whatever is done with it."));
 }

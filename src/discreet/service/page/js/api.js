@@ -46,7 +46,16 @@ export function releasesAddress(name, { from, to, every, format } = {}) {
   return `${address(name)}/releases${text ? `?${text}` : ""}`;
 }
 
-export const releases = async (name, which) => (await (await ask(releasesAddress(name, which))).json()).releases;
+/** These releases, however many answers they come in. */
+export async function releases(name, which) {
+  const found = [];
+  for (let from = which?.from; ; ) {
+    const answer = await (await ask(releasesAddress(name, { ...which, from }))).json();
+    found.push(...answer.releases);
+    if (!answer.next) return found;
+    from = answer.next;
+  }
+}
 
 /** A file behind a token, as a link that only this tab can open. */
 export async function blobAddress(path) {
