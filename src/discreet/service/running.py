@@ -135,8 +135,7 @@ class Service:
         for thread in self._threads:
             thread.join()
         self.journal.say(self.streams.values())
-        for stream in self.streams.values():
-            self._rest(stream, last=True)
+        self.rest(last=True)
         self._release()
 
     def _release(self) -> None:
@@ -181,8 +180,12 @@ class Service:
         for stream in self.streams.values():
             stream.seal(now)
 
+    def rest(self, *, last: bool = False) -> None:
+        """What streams do by the clock, whether anything comes or not."""
+        for stream in self.streams.values():
+            self._rest(stream, last)
+
     def _rest(self, stream: LiveStream, last: bool = False) -> None:
-        """What a stream does by the clock, whether anything comes or not."""
         if self._has_folder():
             stream.rest(last)
 
