@@ -12,6 +12,7 @@ import discreet as dc
 from discreet.events.stream import open_stream
 
 SCRIPT = Path(__file__).with_name("damaged_parquet.py")
+FOOTERS = Path(__file__).with_name("damaged_footers.py")
 
 
 def test_damaged_parquet_files_do_not_end_the_process(tmp_path, rounds):
@@ -28,6 +29,50 @@ def test_damaged_parquet_files_do_not_end_the_process(tmp_path, rounds):
         ends = [line.strip() for line in done.stdout.splitlines()[1::2]]
         assert set(ends) == {"read", "refused"}
         assert ends.count("refused") > 100
+
+
+def test_a_damaged_footer_is_not_a_shorter_file(tmp_path, rounds):
+    """Each byte of the footer another: all rows are read, or none. Files of two writers, by both readers (seeded)."""
+    arguments = [str(tmp_path), "1", str(rounds(3, 256))]
+    done = subprocess.run(
+        [sys.executable, str(FOOTERS), *arguments], capture_output=True, text=True, timeout=3000, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    ends = done.stdout.splitlines()
+    assert [end for end in ends if end.startswith("other")] == []
+    assert sum(end.startswith("refused") for end in ends) > len(ends) / 3
+
+
+@pytest.mark.parametrize("column", ["query", "n"])
+def test_row_groups_and_the_number_of_rows_must_agree(tmp_path, column):
+    """The number of rows of the last group, or of the file, is another: as a varint in which 1000 is d0 0f."""
+    path = tmp_path / "log.parquet"
+    table = pa.table({"query": ["cats"] * 3000, "n": [1] * 3000})
+    pq.write_table(table, path, row_group_size=1000, store_schema=False)
+    data = path.read_bytes()
+    for old, new in ((b"\x16\xd0\x0f", b"\x16\xd0\x07"), (b"\x16\xf0\x2e", b"\x16\xf0\x1e")):
+        assert old in data
+        path.write_bytes(new.join(data.rsplit(old, 1)))
+        with pytest.raises(dc.DataError, match="damaged"):
+            list(open_stream(path, column=column))
+
+
+def test_what_pyarrow_does_not_read_is_not_called_damaged(tmp_path):
+    """The codec LZO, which nobody writes any more: none (0) is made 3 in the footer. And an encrypted footer."""
+    path = tmp_path / "log.parquet"
+    pq.write_table(
+        pa.table({"n": [1, 2, 3]}), path, compression="none", use_dictionary=False, write_statistics=False,
+        store_schema=False,
+    )  # fmt: skip
+    data = path.read_bytes()
+    codec = b"\x18\x01n\x15\x00"
+    assert codec in data
+    for changed in (data.replace(codec, codec[:-1] + b"\x06"), data[:-4] + b"PARE"):
+        path.write_bytes(changed)
+        with pytest.raises(dc.DataError, match="not supported here") as caught:
+            list(open_stream(path))
+        assert "damaged" not in str(caught.value)
+        assert caught.value.__context__ is None
 
 
 def test_page_checksums_are_checked(tmp_path):

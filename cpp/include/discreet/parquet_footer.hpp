@@ -2,6 +2,10 @@
 //
 // pyarrow's own accessors end the process when some numbers of a damaged footer do not fit together. Only a few are needed
 // here, to choose how a chunk is read and to find its pages: all other fields are passed over.
+//
+// A footer that lost row groups, or rows of them, must not pass as a shorter file. So what the format requires has to be
+// there, every group has a chunk of every leaf of the schema, a leaf that is not repeated has a value or a null for every
+// row, and the rows of all groups are as many as the file says.
 #pragma once
 
 #include <algorithm>
@@ -82,7 +86,7 @@ struct Element {
 
 inline Element element(ThriftReader& in) {
   Element out;
-  in.fields([&](int64_t id, Type type) {
+  in.fields({{4, Type::binary}}, [&](int64_t id, Type type) {
     if (type == Type::i32 && (id == 1 || id == 3 || id == 5 || id == 6)) {
       (id == 1 ? out.type : id == 3 ? out.repetition : id == 5 ? out.children : out.converted) = in.integer();
     } else if (id == 4 && type == Type::binary) {
@@ -110,6 +114,31 @@ inline ParquetField field_of(const Element& one) {
   return field;
 }
 
+// A column of values, below any number of structures and lists.
+struct Leaf {
+  int64_t type = -1;
+  bool repeated = false;  // there may be no value, or several, for a row
+};
+
+// The leaves below an element, which is at `at`; where the next one is.
+inline size_t add_leaves(const std::vector<Element>& elements, size_t at, bool repeated, int depth,
+                         std::vector<Leaf>& leaves) {
+  constexpr int kMaxDepth = 1000;
+  constexpr int64_t kRepeated = 2;
+  if (at >= elements.size() || depth > kMaxDepth) ThriftReader::fail();
+  const Element& one = elements[at++];
+  repeated |= depth > 0 && one.repetition == kRepeated;
+  if (one.children == 0 && depth > 0) leaves.push_back({one.type, repeated});
+  for (int64_t child = 0; child < one.children; ++child) at = add_leaves(elements, at, repeated, depth + 1, leaves);
+  return at;
+}
+
+inline std::vector<Leaf> leaves_of(const std::vector<Element>& elements) {
+  std::vector<Leaf> leaves;
+  if (add_leaves(elements, 0, false, 0, leaves) != elements.size()) ThriftReader::fail();
+  return leaves;
+}
+
 inline std::vector<ParquetField> fields_of(const std::vector<Element>& elements) {
   std::vector<ParquetField> fields;
   for (size_t at = 1; at < elements.size();) {
@@ -125,7 +154,7 @@ inline std::vector<ParquetField> fields_of(const std::vector<Element>& elements)
 }
 
 inline void chunk_metadata(ThriftReader& in, ParquetChunk& chunk, std::string_view& root) {
-  in.fields([&](int64_t id, Type type) {
+  const auto field = [&](int64_t id, Type type) {
     if ((id == 1 || id == 4) && type == Type::i32) {
       (id == 1 ? chunk.type : chunk.codec) = in.integer();
     } else if (id == 2 && type == Type::list) {
@@ -151,21 +180,51 @@ inline void chunk_metadata(ThriftReader& in, ParquetChunk& chunk, std::string_vi
     } else {
       in.skip(type);
     }
-  });
+  };
+  in.fields({{1, Type::i32}, {2, Type::list}, {3, Type::list}, {4, Type::i32}, {5, Type::i64}, {6, Type::i64},
+             {7, Type::i64}, {9, Type::i64}},
+            field);
 }
 
-inline void chunk_of_group(ThriftReader& in, const std::vector<std::string>& wanted, ParquetGroup& group) {
+inline ParquetChunk chunk_of_group(ThriftReader& in, const std::vector<std::string>& wanted) {
   ParquetChunk chunk;
   std::string_view root;
-  in.fields([&](int64_t id, Type type) {
+  chunk.column = wanted.size();
+  in.fields({{2, Type::i64}}, [&](int64_t id, Type type) {
     if (id == 3 && type == Type::structure) return chunk_metadata(in, chunk, root);
     chunk.elsewhere |= id == 1 || id == 8 || id == 9;  // a file's name, or keys
     in.skip(type);
   });
-  const auto at = std::find(wanted.begin(), wanted.end(), root);
-  if (at == wanted.end()) return;
-  chunk.column = static_cast<uint64_t>(at - wanted.begin());
-  group.chunks.push_back(chunk);
+  if (chunk.depth) chunk.column = static_cast<uint64_t>(std::find(wanted.begin(), wanted.end(), root) - wanted.begin());
+  return chunk;
+}
+
+inline ParquetGroup group_of(ThriftReader& in, const std::vector<std::string>& wanted) {
+  ParquetGroup group;
+  in.fields({{1, Type::list}, {2, Type::i64}, {3, Type::i64}}, [&](int64_t id, Type type) {
+    if (id == 1) {
+      structures(in, [&] { group.chunks.push_back(chunk_of_group(in, wanted)); });
+    } else if (id == 3) {
+      group.rows = in.integer();
+    } else {
+      in.skip(type);
+    }
+  });
+  return group;
+}
+
+// Refuses groups that are not what the schema and the number of rows say.
+inline void check_groups(const std::vector<ParquetGroup>& groups, const std::vector<Leaf>& leaves, int64_t rows) {
+  for (const ParquetGroup& group : groups) {
+    if (group.rows < 0 || group.rows > rows || group.chunks.size() != leaves.size()) ThriftReader::fail();
+    rows -= group.rows;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const ParquetChunk& chunk = group.chunks[i];
+      if (chunk.depth == 0 && chunk.elsewhere) continue;  // encrypted
+      if (chunk.type != leaves[i].type || (!leaves[i].repeated && chunk.values != group.rows)) ThriftReader::fail();
+    }
+  }
+  if (rows != 0) ThriftReader::fail();
 }
 
 inline bool has_odd_types(ThriftReader& in) {
@@ -188,29 +247,24 @@ inline ParquetFooter parquet_footer(std::string_view footer, const std::vector<s
   ThriftReader in(footer);
   ParquetFooter out;
   std::vector<parquet::Element> elements;
-  in.fields([&](int64_t id, Type type) {
-    if (type != Type::list || (id != 2 && id != 4 && id != 5)) {
+  int64_t rows = 0;
+  in.fields({{1, Type::i32}, {2, Type::list}, {3, Type::i64}, {4, Type::list}}, [&](int64_t id, Type type) {
+    if (id == 3) {
+      rows = in.integer();
+    } else if (id == 2) {
+      parquet::structures(in, [&] { elements.push_back(parquet::element(in)); });
+    } else if (id == 4) {
+      parquet::structures(in, [&] { out.groups.push_back(parquet::group_of(in, wanted)); });
+    } else if (id == 5 && type == Type::list) {
+      parquet::structures(in, [&] { out.odd_types |= parquet::has_odd_types(in); });
+    } else {
       out.odd_types |= id == 8;  // keys of an encrypted file
-      return in.skip(type);
+      in.skip(type);
     }
-    parquet::structures(in, [&] {
-      if (id == 2) elements.push_back(parquet::element(in));
-      if (id == 5) out.odd_types |= parquet::has_odd_types(in);
-      if (id != 4) return;
-      ParquetGroup group;
-      in.fields([&](int64_t inner, Type t) {
-        if (inner == 1 && t == Type::list) {
-          parquet::structures(in, [&] { parquet::chunk_of_group(in, wanted, group); });
-        } else if (inner == 3 && t == Type::i64) {
-          group.rows = in.integer();
-        } else {
-          in.skip(t);
-        }
-      });
-      out.groups.push_back(std::move(group));
-    });
   });
   out.fields = parquet::fields_of(elements);
+  parquet::check_groups(out.groups, parquet::leaves_of(elements), rows);
+  for (ParquetGroup& group : out.groups) std::erase_if(group.chunks, [&](auto& c) { return c.column == wanted.size(); });
   return out;
 }
 

@@ -181,7 +181,7 @@ inline void indices(std::string_view data, uint64_t n, uint64_t size, uint32_t* 
 }
 
 // PLAIN texts: places[i] is where the i-th begins in `data`; the four bytes of the next one's length are after its end, and
-// places[n] is as if there were one. Returns the length of the longest.
+// places[n] is as if there were one. They are all that is in `data`. Returns the length of the longest.
 inline uint32_t places(std::string_view data, uint64_t n, int32_t* out) {
   const char* p = data.data();
   const char* const end = p + data.size();
@@ -195,6 +195,7 @@ inline uint32_t places(std::string_view data, uint64_t n, int32_t* out) {
     out[i] = static_cast<int32_t>(p - data.data());
     p += size;
   }
+  if (p != end) damaged();  // as where levels were taken for values
   out[n] = static_cast<int32_t>(p - data.data()) + 4;
   return longest;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -15,16 +16,40 @@ class ThriftReader {
 
   enum Type : uint8_t { stop, yes, no, byte, i16, i32, i64, real, binary, list, set, map, structure, uuid };
 
+  // A field that the format says is there, and of which type.
+  struct Required {
+    int64_t id;
+    Type type;
+  };
+
   // Calls field(id, type) for every field of a structure; it must read or skip the value.
   template <class F>
   void fields(F&& field) {
+    fields({}, field);
+  }
+  // The same of a structure that is damaged if a required field is not there, is there twice or has another type.
+  template <class F>
+  void fields(std::initializer_list<Required> required, F&& field) {
     if (++depth_ > kMaxDepth) fail();
+    size_t missing = required.size();
+    uint64_t seen = 0;  // a bit for each required field
     for (int64_t id = 0;;) {
       const uint8_t head = u8();
       if (head == stop) break;
       id = head >> 4 ? id + (head >> 4) : integer();
-      field(id, static_cast<Type>(head & 15));
+      const auto type = static_cast<Type>(head & 15);
+      uint64_t bit = 1;
+      for (const Required& one : required) {
+        if (one.id == id) {
+          if (one.type != type || (seen & bit)) fail();
+          seen |= bit;
+          --missing;
+        }
+        bit <<= 1;
+      }
+      field(id, type);
     }
+    if (missing) fail();
     --depth_;
   }
   // The number of elements of a list and their type.

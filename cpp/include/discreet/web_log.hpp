@@ -3,7 +3,7 @@
 //   host ident user [10/Oct/2000:13:55:36 -0700] "GET /page HTTP/1.1" 200 2326 "referrer" "agent"
 //
 // Quoted fields are taken as they are written; a quote inside of one has a backslash before it. What comes after the
-// last field is passed over, so lines with more fields can be read, too.
+// last field is passed over, so lines with more fields can be read, too; but not a carriage return, which servers escape.
 #pragma once
 
 #include <array>
@@ -87,7 +87,7 @@ class WebLogReader {
       found_[bytes] = "0";
     }
     if (combined_ && (!read_quoted(found_[referrer]) || !read_quoted(found_[agent]))) return false;
-    return at_ == end_ || *at_ == ' ';
+    return at_ == end_ || (*at_ == ' ' && !find('\r'));  // lines that end with carriage returns alone are not one
   }
 
   // GET /page HTTP/1.1; the protocol may be missing, and the page may have blanks.

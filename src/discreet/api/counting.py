@@ -431,14 +431,14 @@ def _refuse_lists(column: Any) -> None:
 
 
 def different_items(columns: Iterator[Any], nulls: str) -> int:
-    """How many different items columns have. NOT private."""
-    from discreet.summaries import ExactCounts
+    """How many different items columns have, in bounded memory. NOT private."""
+    from discreet.engines.different import DifferentItems
 
-    summary = ExactCounts()
-    for column in columns:
-        _refuse_lists(column)
-        summary.update(column, nulls=nulls, bad_items="skip")
-    return len(summary)
+    with DifferentItems() as found:
+        for column in columns:
+            _refuse_lists(column)
+            found.update(column, nulls)
+        return found.count()
 
 
 # ---- what a ledger stores --------------------------------------------------------------------------------------------

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.ipc
 
 from discreet.errors import DataError
-from discreet.events.columns import broken_input, checked, choose
+from discreet.events.columns import broken_input, checked, choose, unreadable
 from discreet.events.source import ARROW_FILE_MAGIC, BLOCK_BYTES, ByteSource
 
 __all__ = ["read_arrow"]
@@ -47,9 +46,9 @@ def _next(reader: pa.RecordBatchReader, name: str) -> pa.RecordBatch | None:
         return reader.read_next_batch()
     except StopIteration:
         return None
-    except broken_input():
-        reason = f"{name} is damaged or cut short"
-    raise DataError(reason)
+    except broken_input() as error:
+        reason = unreadable(error, name, "is damaged or cut short")
+    raise reason
 
 
 def _check_footer(source: ByteSource) -> None:
@@ -67,13 +66,14 @@ def read_arrow(source: ByteSource, column: str | None, others: Sequence[str]) ->
     is_file = source.peek(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
     if is_file:
         source.read(len(ARROW_FILE_MAGIC))
-    names: list[str] | None = None
-    tail = _Tail(source.sequential())
-    with suppress(*broken_input()):  # raised below, without pyarrow's words, which may quote the input
+    tail, reason = _Tail(source.sequential()), None
+    try:
         reader = pa.ipc.open_stream(pa.PythonFile(tail, mode="r"))
         names = reader.schema.names
-    if names is None:
-        raise DataError(f"{source.name} is not an Arrow IPC stream or file")
+    except broken_input() as error:  # raised below, without pyarrow's words, which may quote the input
+        reason = unreadable(error, source.name, "is not an Arrow IPC stream or file")
+    if reason is not None:
+        raise reason
     wanted = choose(names, column, others, source.name)
     yield tuple(pa.nulls(0, reader.schema.field(name).type) for name in wanted)  # whether or not there are rows
     while (batch := _next(reader, source.name)) is not None:

@@ -29,6 +29,7 @@ __all__ = [
     "is_utf8",
     "kind_of",
     "readable",
+    "unreadable",
     "without_views",
 ]
 
@@ -38,6 +39,21 @@ UNCOMPUTED = "a row of which the query cannot be computed (try_cast makes a null
 def broken_input() -> tuple[type[Exception], ...]:
     """What pyarrow raises on input that is not what it should be; its messages may quote the input."""
     return pa.ArrowException, OSError, KeyError, UnicodeDecodeError
+
+
+def unreadable(error: Exception, name: str, otherwise: str) -> DataError:
+    """For input that pyarrow did not read: what it does not support is not called damaged.
+
+    To raise where nothing is handled: a cause may tell what the input holds.
+    """
+    words = "not implemented", "not yet implemented", "not supported", "not built", "encrypted"
+    text = str(error).lower()
+    if not isinstance(error, pa.ArrowNotImplementedError) and not any(word in text for word in words):
+        return DataError(f"{name} {otherwise}")
+    return DataError(
+        f"{name} uses something that is not supported here (a codec, an encoding, a type or encryption); write the "
+        "file again without it"
+    )
 
 
 def choose(

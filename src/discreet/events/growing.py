@@ -259,6 +259,8 @@ class Growing:
     def _batches(self, cut: Cut) -> Iterator[Batch]:
         """The rows of whole records."""
         if cut.trouble is not None:
+            if isinstance(self._reader, Delimited) and self._reader.names is None:
+                raise self._reader.no_header(f"it begins with {cut.trouble}")
             self._found(cut.trouble, 1)
             rows = Rows(np.array([BLANK], np.uint8), np.array([cut.end - cut.start], np.int64), [])
             yield from self._batch(rows, None, cut.start)

@@ -15,7 +15,9 @@ from discreet import _native
 from discreet.errors import DataError
 from discreet.events.source import ByteSource
 
-__all__ = ["ColumnPages", "MadeBatch", "damaged", "footer_of"]
+__all__ = ["DAMAGED", "ColumnPages", "MadeBatch", "damaged", "footer_of"]
+
+DAMAGED = "is not a Parquet file, or it is damaged"
 
 
 class MadeBatch:
@@ -34,7 +36,7 @@ class MadeBatch:
 
 def damaged(name: str) -> DataError:
     """For a file that does not hold what it says. To raise where nothing is handled: a cause may tell what it holds."""
-    return DataError(f"{name} is not a Parquet file, or it is damaged")
+    return DataError(f"{name} {DAMAGED}")
 
 
 def footer_of(source: ByteSource) -> bytes | None:

@@ -11,8 +11,8 @@ import pyarrow.parquet
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events.columns import broken_input, checked, choose, kind_of, without_views
-from discreet.events.pages import damaged, footer_of
+from discreet.events.columns import broken_input, checked, choose, kind_of, unreadable, without_views
+from discreet.events.pages import DAMAGED, damaged, footer_of
 from discreet.events.source import ByteSource
 
 __all__ = ["ArrowColumns", "read_parquet"]
@@ -24,9 +24,11 @@ _T = TypeVar("_T")
 
 
 def _guarded(name: str, call: Callable[..., _T], *arguments: Any, **options: Any) -> _T:
-    with suppress(*broken_input()):
+    try:
         return call(*arguments, **options)
-    raise damaged(name)
+    except broken_input() as error:
+        reason = unreadable(error, name, DAMAGED)
+    raise reason
 
 
 def read_parquet(source: ByteSource, column: str | None, others: Sequence[str]) -> Iterator[tuple[pa.Array, ...]]:

@@ -311,14 +311,17 @@ class ItemBatches:
         for piece in pieces:
             held = piece if isinstance(piece, _native.TextBlock) else None
             data = b"" if held is not None else piece.data
+            begins = reader if isinstance(reader, text.Delimited) and reader.names is None else None
             if held is None and piece.trouble is not None:
+                if begins is not None:
+                    raise begins.no_header(f"it begins with {piece.trouble}")
                 bad = _Block(reader, data, passed, piece.lines, piece.trouble)
                 passed = 0
                 yield bad.read
                 continue
-            if isinstance(reader, text.Delimited) and reader.names is None:
+            if begins is not None:
                 records = data if held is None else held.records()
-                header = reader.after_header(records)
+                header = begins.after_header(records)
                 passed += records.count(b"\n", 0, header)
                 if header is None:
                     continue
@@ -437,11 +440,11 @@ def column_names(path: str, format: str | None = None, dialect: Dialect | None =
                     break
             return reader.names
         return None
-    except columns.broken_input():
-        reason = f"{source.name} cannot be read, or it is damaged"
+    except columns.broken_input() as error:
+        reason = columns.unreadable(error, source.name, "cannot be read, or it is damaged")
     finally:
         source.close()
-    raise DataError(reason)
+    raise reason
 
 
 def open_stream(

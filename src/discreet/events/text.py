@@ -17,6 +17,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from discreet import _native
@@ -331,7 +332,9 @@ class Delimited(TextReader):
     def after_header(self, block: bytes) -> int | None:
         """How many bytes at the start of a file are no rows: blank lines and the header. None if that is all so far.
 
-        If a header is known, the file may begin with it once more, or go on without one.
+        If a header is known, the file may begin with it once more, or go on without one. What names the columns is not
+        a person's row, so a first record that cannot be a header line is an error: otherwise a file whose lines end
+        with carriage returns alone would be nothing but a header.
         """
         if self._numbered:
             return 0
@@ -340,27 +343,40 @@ class Delimited(TextReader):
         for end in [*ends, len(block)]:
             record = block[start:end]
             if record.strip():
-                names = self._cells(record)
+                names, *more = self._cells(record)
                 if self.names is None:
                     if names is None:
-                        raise DataError(f"{self._name} does not begin with a header line")
+                        raise self.no_header()
+                    if more:
+                        raise self.no_header(
+                            "its first line has a carriage return inside. Lines end with a newline, or with a carriage "
+                            "return and a newline; convert the file first"
+                        )
                     self.use(names)
                     return end
-                return end if names == self.names else start
+                return end if names == self.names and not more else start
             start = end
         return None
 
     def _marks(self, between: Any) -> tuple[int, Any, int]:
         return ord(self.delimiter), between, 0 if self.quote is None else ord(self.quote)
 
-    def _cells(self, record: bytes) -> list[str] | None:
+    def no_header(self, why: str | None = None) -> DataError:
+        """For a file whose first record names no columns."""
+        return DataError(f"{self._name} does not begin with a header line" + (f": {why}" if why else ""))
+
+    def _cells(self, record: bytes) -> list[list[str] | None]:
+        """The cells of a record; those after a carriage return that is not quoted and ends no line are a second list.
+
+        None if they cannot be read.
+        """
         text = record.removeprefix(codecs.BOM_UTF8).decode(errors="surrogateescape")
+        quoting = {"quoting": csv.QUOTE_NONE} if self.quote is None else {"quotechar": self.quote}
         with suppress(csv.Error):
-            lines = io.StringIO(text, newline="")
-            if self.quote is None:
-                return next(csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE), [])
-            return next(csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote), [])
-        return None
+            return list(islice(csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter, **quoting), 2)) or [
+                []
+            ]
+        return [None]
 
     def rows(self, block: bytes) -> Rows:
         return _read(*_native.delimited_rows(block, *self._marks(self._columns), self._numbered))

@@ -286,3 +286,53 @@ def test_a_bad_row_is_named_by_its_line(tmp_path, monkeypatch, size):
     for options, line in (({"nulls": "error"}, 4), ({"bad_rows": "error"}, 5)):
         with pytest.raises(dc.DataError, match=rf"\(line {line}\)"):
             read(path, "q", **options)
+
+
+@pytest.mark.parametrize("made", [True, False])
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_a_header_with_a_carriage_return_is_refused(tmp_path, suffix, made):
+    """A file whose lines end with carriage returns alone is one record, and would be nothing but a header."""
+    path = tmp_path / f"old.{suffix}"
+    between = "," if suffix == "csv" else "\t"
+    for text in (
+        f"query{between}n\rcats{between}1\rdogs{between}2\r",
+        f"query{between}n\rcats{between}1\nb{between}2\n",
+    ):
+        path.write_bytes(text.encode())
+        stream = open_stream(path, column="query", bad_rows="skip")
+        stream.allow_made = made
+        with pytest.raises(dc.DataError, match="header line: its first line has a carriage return inside") as caught:
+            list(stream)
+        assert "cats" not in str(caught.value)
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_row_with_a_carriage_return_is_bad_and_decides_nothing(tmp_path, made):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b'"que\rry",n\r\na,1\r\nb\rc,2\r\n"d\re",3\nf,4\r\n')
+    stream = open_stream(path, column="que\rry", bad_rows="skip")
+    stream.allow_made = made
+    items = [batch.column("item") for batch in stream]
+    found = [item for each in items for item in (each.to_list() if hasattr(each, "to_list") else each.to_pylist())]
+    assert [item.decode() if isinstance(item, bytes) else item for item in found] == ["a", "d\re", "f"]
+    assert stream.bad_rows == 1
+
+
+def test_a_first_line_that_does_not_end_is_no_header(tmp_path, monkeypatch):
+    """Otherwise the row after it would name the columns."""
+    path = tmp_path / "log.csv"
+    path.write_bytes(b'"query,n\ncats,1\nquery,n\ndogs,2\n')
+    with pytest.raises(dc.DataError, match="header line: it begins with a quoted cell that does not end"):
+        list(open_stream(path, column="query", bad_rows="skip"))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "combined", "common"])
+def test_lines_that_end_with_carriage_returns_alone_are_one_bad_row(tmp_path, format):
+    line = '10.0.0.1 - - [10/Oct/2023:13:55:36 +0200] "GET / HTTP/1.1" 200 5 "-" "agent" more'
+    line = '{"path": "/"}' if format == "jsonl" else line
+    path = tmp_path / "log"
+    for end, rows, bad in (("\n", 3, 0), ("\r\n", 3, 0), ("\r", 0, 1)):
+        path.write_bytes((line + end).encode() * 3)
+        stream = open_stream(path, column="path", format=format, bad_rows="skip")
+        assert sum(batch.num_rows for batch in stream) == rows
+        assert stream.bad_rows == bad
