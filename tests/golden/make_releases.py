@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import discreet as dc
 from discreet.releases.asked import Asked
-from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.error_model import ErrorModel, Noise, Scaling
 
 HERE = Path(__file__).with_name("releases")
 NOISE = Noise("laplace", Fraction(3, 2), 2**63)
@@ -36,6 +36,10 @@ def releases():
     model = ErrorModel(NOISE, summary_below=float("inf"), of_published=True)
     people = {"steps": np.array([1.5, 2.0]), "counted": "people", "left_out": left_out}
     yield "people", made(numbers, [90, 80], dc.User(), model, **people)
+    noise = Noise("gaussian", Fraction(7, 2), 2, Fraction(1, 4))
+    scaling = Scaling((1.0, 1.5, 2.25), (3.5, 0.25, 0.0), noise, 120.5, replace(noise, draws=9), True, 12.5)
+    model = ErrorModel(replace(noise, draws=3), lowest=0, scaling=scaling)
+    yield "scaled", made(numbers, [90, 80], dc.User(), model, **{**people, "counted": "sums"})
 
 
 def write(path, text):

@@ -414,10 +414,13 @@ class Sizes:
     @property
     def people(self) -> Array:
         """What stands out of the noise, by itself or two beside each other; the rest counts as empty, or noise would
-        invent long vectors. Beside what surely stands out less is asked for."""
-        surely, likely = self._stand_out(1e-6), self._stand_out(0.0015)
-        beside = np.append(surely[1:], False) | np.append(False, surely[:-1])
-        return np.where(surely | (likely & beside), np.maximum(self.noisy, 0.0), 0.0)
+        invent long vectors. Of rows and values these may be of any length, and more is asked of bins that are not
+        beside others."""
+        shown = likely = self._stand_out(0.0015)
+        if self.rows:
+            surely = self._stand_out(1e-6)
+            shown = surely | (likely & (np.append(surely[1:], False) | np.append(False, surely[:-1])))
+        return np.where(shown, np.maximum(self.noisy, 0.0), 0.0)
 
     def _stand_out(self, chance: float) -> npt.NDArray[np.bool_]:
         least = -float(ndtri(chance / len(self.edges))) * self.spread

@@ -61,6 +61,35 @@ def test_a_sheet_has_what_somebody_signs(release, tmp_path, capsys):
     assert "Signature" in sheet
 
 
+def test_a_sheet_says_what_the_threshold_of_people_is_and_what_intervals_contain(tmp_path, capsys):
+    """It is the cut of discovery, in people who have nothing else: a listed count may be lower."""
+    table = {"who": [*range(3000)], "what": ["a", "b", "c"] * 1000, "worth": [2.0] * 3000}
+    asked = {"column": "what", "user": "who"}
+    for more, says in (
+        ({}, "The intervals contain the true numbers: their upper ends allow for what was left out"),
+        ({"count": "rows"}, "as long as people have up to 2 rows. The rows of people with more may be"),
+        ({"values": "worth", "value_range": (0, 10)}, "as long as people have values of up to 20 in all."),
+    ):
+        path = tmp_path / "release.json"
+        made = dc.top_k(table, 5, dc.Budget(1.0, 1e-6), **asked, **more)
+        path.write_text(made.to_json())
+        explain(path, "--sheet")
+        sheet = " ".join(capsys.readouterr().out.split())
+        assert f"Threshold: {made.threshold:g} people who have nothing else (to be found;" in sheet
+        assert "It is no limit for the counts that are listed" in sheet
+        assert "what is below is not listed" not in sheet
+        assert says in sheet
+        explain(path)
+        assert says in " ".join(capsys.readouterr().out.split())
+        assert says in " ".join(made.notes())
+        assert says in made._repr_html_()
+
+
+def test_a_sheet_says_that_a_threshold_is_above_the_offset(release, capsys):
+    explain(release, "--sheet")
+    assert "more than the offset (what is below is not listed)" in capsys.readouterr().out
+
+
 def test_a_sheet_leaves_open_what_it_does_not_know(release, capsys):
     explain(release, "--sheet")
     lines = {line.split(":")[0]: line for line in capsys.readouterr().out.splitlines()}
