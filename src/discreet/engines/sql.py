@@ -198,7 +198,8 @@ class _Checker:
         elif kind == "CAST":
             for name in _cast_to(node):
                 _check_type(name)
-        self._nothing_else(node, parts | _COMMON, f"a part of {str(kind).lower()}")
+        known = parts | _COMMON | ({"schema"} if _by_the_parser(node) else set())
+        self._nothing_else(node, known, f"a part of {str(kind).lower()}")
         for key in parts:
             self._inside(node.get(key))
 
@@ -281,6 +282,12 @@ class _Checker:
                 raise _refused(f"{what} ({key})", "it is not known here")
 
 
+def _by_the_parser(node: Node) -> bool:
+    """Whether this is EXTRACT or LIKE ESCAPE, which the parser of some versions writes as functions of a schema."""
+    name = node.get("function_name")
+    return node.get("schema") == "main" and (name == "date_part" or str(name).endswith("like_escape"))
+
+
 def _cast_to(node: Node) -> list[str]:
     """The types that are in the type of a cast."""
     return list(_type_names([node.get("cast_type"), node.get("type_expr")]))
@@ -294,7 +301,7 @@ def _type_names(node: Any) -> Iterator[str]:
     elif isinstance(node, dict):
         inside = node.get("type_info") or {}
         if node.get("class") == "TYPE" or "id" in node:
-            yield str(node.get("type_name") or inside.get("name") or node["id"])
+            yield str(node.get("type_name") or inside.get("name") or inside.get("alias") or node["id"])
         yield from _type_names(list(node.values()))
 
 
