@@ -108,7 +108,7 @@ _FUNCTIONS = frozenset(_NAMES.split())
 _TAKEN_OFF = {
     "damerau_levenshtein": "two long texts of one row take all memory (levenshtein is accepted)",
     "json_contains": "deeply nested JSON of one row ends the process",
-    "~~~": "GLOB can take for ever for one row (LIKE and regexp_matches are accepted)",
+    "~~~": "it can run forever on one row (LIKE and regexp_matches are accepted)",
 }
 _JSON_PATHS = {
     *("->>", "json_array_length", "json_exists", "json_extract", "json_extract_path", "json_extract_path_text"),
@@ -530,8 +530,8 @@ _PATTERNS = {  # whose second argument is a pattern
     *("regexp_extract", "regexp_extract_all", "regexp_full_match", "regexp_matches", "regexp_replace"),
     *("regexp_split_to_array", "str_split_regex", "string_split_regex"),
 }
-# A pattern p of LIKE with the escape character e ("" for none) as a regular expression. What is no pattern, because it
-# ends with e or because e is longer, becomes one that is none, either, which is an error that TRY holds back.
+# A pattern p of LIKE with the escape character e ("" for none) as a regular expression. A pattern that ends with e, or
+# an e of several bytes, is wrong: it becomes a wrong regular expression, and that error is one that TRY holds back.
 _REGEX = """
     left(p, 0) || coalesce(array_to_string(list_transform(
         regexp_extract_all(p, '(?s)' || CASE WHEN strlen(e) = 1 THEN regexp_escape(e) || '.|.' ELSE '.' END),
@@ -617,7 +617,7 @@ def _probes(schema: pa.Schema) -> pa.Table:
         for value in _PROBED:
             with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
                 fitting.append(pa.array([value], kind)[0].as_py())
-        columns.append(pa.array(chance.choices(fitting or [None], k=_PROBES), kind))
+        columns.append(pa.array(chance.choices(fitting, k=_PROBES), kind) if fitting else pa.nulls(_PROBES, kind))
     return pa.table(columns, schema=schema)
 
 

@@ -1,11 +1,11 @@
-"""Looks for functions of which one odd row changes what a query says of the others, or whether it says anything.
+"""Looks for functions where one odd row changes what a query says of the others, or whether it says anything.
 
     python tests/unit/engines/sql_fuzzer.py SEED             one query for each function, operator and cast on the lists
     python tests/unit/engines/sql_fuzzer.py SEED SECONDS     as many as there is time for
 
 A query is computed of some plain rows, and then of the same with one odd row among them: missing, empty, huge,
 negative, not a number, the ends of each type, long texts, patterns and paths that are none. It ends with 1 at the first
-query that raises, or that says another thing of a plain row; a crash or a hang is seen by who started it.
+query that raises, or that says another thing of a plain row. The last line tells which query crashed or hangs.
 """
 
 import random
