@@ -75,6 +75,7 @@ fuzz: build/checked/.built
 		echo "$$target: $$(tail -1 build/fuzz/$$target.log)"; \
 	done
 	$(CHECKED) $(BIN)/python tests/sanitize/fuzz_states.py 30 $(SEED)
+	$(BIN)/python tests/unit/engines/sql_fuzzer.py $(SEED) 30 >build/fuzz/sql.log 2>&1 || { tail -30 build/fuzz/sql.log; exit 1; }
 
 build/checked/.built: $(VENV)/.dev
 	$(CMAKE) -S . -B build/checked -G Ninja -DDISCREET_SANITIZE=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >/dev/null

@@ -108,7 +108,7 @@ _FUNCTIONS = frozenset(_NAMES.split())
 _TAKEN_OFF = {
     "damerau_levenshtein": "two long texts of one row take all memory (levenshtein is accepted)",
     "json_contains": "deeply nested JSON of one row ends the process",
-    "~~~": "GLOB can take for ever for one row (LIKE and regexp_matches are accepted)",
+    "~~~": "it can run forever on one row (LIKE and regexp_matches are accepted)",
 }
 _JSON_PATHS = {
     *("->>", "json_array_length", "json_exists", "json_extract", "json_extract_path", "json_extract_path_text"),
@@ -198,7 +198,8 @@ class _Checker:
         elif kind == "CAST":
             for name in _cast_to(node):
                 _check_type(name)
-        self._nothing_else(node, parts | _COMMON, f"a part of {str(kind).lower()}")
+        known = parts | _COMMON | ({"schema"} if _by_the_parser(node) else set())
+        self._nothing_else(node, known, f"a part of {str(kind).lower()}")
         for key in parts:
             self._inside(node.get(key))
 
@@ -281,6 +282,12 @@ class _Checker:
                 raise _refused(f"{what} ({key})", "it is not known here")
 
 
+def _by_the_parser(node: Node) -> bool:
+    """Whether this is EXTRACT or LIKE ESCAPE, which the parser of some versions writes as functions of a schema."""
+    name = node.get("function_name")
+    return node.get("schema") == "main" and (name == "date_part" or str(name).endswith("like_escape"))
+
+
 def _cast_to(node: Node) -> list[str]:
     """The types that are in the type of a cast."""
     return list(_type_names([node.get("cast_type"), node.get("type_expr")]))
@@ -294,7 +301,7 @@ def _type_names(node: Any) -> Iterator[str]:
     elif isinstance(node, dict):
         inside = node.get("type_info") or {}
         if node.get("class") == "TYPE" or "id" in node:
-            yield str(node.get("type_name") or inside.get("name") or node["id"])
+            yield str(node.get("type_name") or inside.get("name") or inside.get("alias") or node["id"])
         yield from _type_names(list(node.values()))
 
 
@@ -523,8 +530,8 @@ _PATTERNS = {  # whose second argument is a pattern
     *("regexp_extract", "regexp_extract_all", "regexp_full_match", "regexp_matches", "regexp_replace"),
     *("regexp_split_to_array", "str_split_regex", "string_split_regex"),
 }
-# A pattern p of LIKE with the escape character e ("" for none) as a regular expression. What is no pattern, because it
-# ends with e or because e is longer, becomes one that is none, either, which is an error that TRY holds back.
+# A pattern p of LIKE with the escape character e ("" for none) as a regular expression. A pattern that ends with e, or
+# an e of several bytes, is wrong: it becomes a wrong regular expression, and that error is one that TRY holds back.
 _REGEX = """
     left(p, 0) || coalesce(array_to_string(list_transform(
         regexp_extract_all(p, '(?s)' || CASE WHEN strlen(e) = 1 THEN regexp_escape(e) || '.|.' ELSE '.' END),
@@ -610,7 +617,7 @@ def _probes(schema: pa.Schema) -> pa.Table:
         for value in _PROBED:
             with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
                 fitting.append(pa.array([value], kind)[0].as_py())
-        columns.append(pa.array(chance.choices(fitting or [None], k=_PROBES), kind))
+        columns.append(pa.array(chance.choices(fitting, k=_PROBES), kind) if fitting else pa.nulls(_PROBES, kind))
     return pa.table(columns, schema=schema)
 
 

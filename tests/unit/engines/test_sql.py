@@ -84,6 +84,18 @@ REFUSED = {
     "select lpad(a, 1000000, 'x') as r from 'a.csv'": "not on the list",
     "select list_transform(a, x -> x + 1) as r from 'a.csv'": "not on the list",
     "select json_serialize_sql('select 1') as r from 'a.csv'": "not on the list",
+    "select damerau_levenshtein(a, b) as d from 'a.csv'": "not on the list.*all memory",
+    "select json_contains(a, '1') as c from 'a.csv'": "not on the list.*ends the process",
+    "select a glob '*x*' as g from 'a.csv'": "GLOB.*not on the list.*forever",
+    "select replace(a, 'x', b) as r from 'a.csv'": "third argument of replace.*written in the query",
+    "select regexp_replace(a, 'x', b) as r from 'a.csv'": "third argument of regexp_replace.*written in the query",
+    "select json_extract(a, b) as r from 'a.csv'": "second argument of json_extract.*written in the query",
+    "select json_extract(a, '$..b') as r from 'a.csv'": "path without",
+    "select a ->> '$.**' as r from 'a.csv'": "path without",
+    "select cast(a as bignum) as r from 'a.csv'": "cast to bignum.*not on the list|cast to BIGNUM.*not on the list",
+    "select cast(a as bignum[]) as r from 'a.csv'": "not on the list of types",
+    "select try_cast(a as struct(x variant)) as r from 'a.csv'": "not on the list of types",
+    "select cast(a as nothing_known) as r from 'a.csv'": "not on the list of types",
     "select a collate nocase as r from 'a.csv'": "COLLATE",
     "select columns(*) from 'a.csv'": "COLUMNS",
     "select * exclude (a) from 'a.csv'": "COLUMNS",
@@ -200,6 +212,7 @@ ACCEPTED = [
     "select s.a, b from (select upper(a) as a, b from files where a is not null) s where s.a <> 'X'",
     "select a, b from files where b = 1 and cast(a as integer) = 1",
     "select a, date_part('year', make_date(2000 + b, 1, 1)) as b from files",
+    "select a, extract(year from make_date(2000 + b, 1, 1)) as b from files where a not like 'x$%' escape '$'",
 ]
 
 
@@ -321,6 +334,165 @@ def test_spans_and_zones_are_not_those_of_a_row():
         "timezone('Europe/Berlin', a::timestamptz) is null",
     ):
         assert sql.where(condition).bound([]).keeps([pa.array(["2020-01-01", "x"])])[1].tolist() == [False, True]
+
+
+LEAST = pa.Array.from_buffers(pa.decimal128(38), 1, [None, pa.py_buffer((1 << 127).to_bytes(16, "little"))])
+MOMENT = pa.timestamp("us")
+# A condition, columns of plain rows, and an odd row that TRY may not hold back.
+ESCAPING = {
+    "pattern": ("a like b escape '$'", {"a": ["x%", "y"], "b": ["x$%", "$%"]}, {"a": ["x"], "b": ["x$"]}),
+    "not ilike": ("not (a ilike b escape '$')", {"a": ["y", "X"], "b": ["z", "x"]}, {"a": ["x"], "b": ["$"]}),
+    "escape": ("like_escape(a, 'x%', b)", {"a": ["x", "y"], "b": ["$", ""]}, {"a": ["x"], "b": ["$$"]}),
+    "around": (
+        "case when a like b escape '$' then true else a = 'z' end",
+        {"a": ["x", "y"], "b": ["x", "z"]},
+        {"a": ["x"], "b": ["z$"]},
+    ),
+    "part": ("date_part(a, date '2020-05-06') = 5", {"a": ["month", "day"]}, {"a": ["nonsense"]}),
+    "diff": ("date_diff(a, time '01:00', time '02:00') = 1", {"a": ["hour", "minute"]}, {"a": ["year"]}),
+    "sub": ("date_sub(a, time '01:00', time '02:00') = 1", {"a": ["hour", "minute"]}, {"a": ["century"]}),
+    "trunc": ("date_trunc(a, date '2020-05-06') = date '2020-05-01'", {"a": ["month", "day"]}, {"a": ["timezone"]}),
+    "zone": (
+        "strptime(a, '%Y-%m-%d %H:%M:%S %Z') = timestamptz '2020-01-02 03:04:05+00'",
+        {"a": ["2020-01-02 03:04:05 UTC", "2020-01-02 03:04:05 Europe/Berlin"]},
+        {"a": ["2020-01-02 03:04:05 Nowhere/Land"]},
+    ),
+    "decimal": ("cast(a as varchar) = '5'", {"a": pa.array([5, 7], pa.decimal128(38))}, {"a": LEAST}),
+    "moment": (
+        "cast(a as varchar) < '2000'",
+        {"a": pa.array([0, 10**15], MOMENT)},
+        {"a": pa.array([-(2**63)], pa.int64()).view(MOMENT)},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ESCAPING)
+def test_an_error_that_try_does_not_hold_back_is_of_its_row_alone(kind):
+    condition, plain, odd = ESCAPING[kind]
+    query, other = sql.where(condition).bound([]), sql.where("c = 1").bound([])
+    plain, odd = ([pa.array(of[str(name)]) for name in query.reads] for of in (plain, odd))
+    alone, failed = query.keeps(plain)
+    assert alone.tolist() == [True, False]
+    assert not failed.any()
+    many = [pa.concat_arrays([*[column] * 40, row, *[column] * 40]) for column, row in zip(plain, odd, strict=True)]
+    kept, failed = query.keeps(many)
+    assert np.flatnonzero(failed).tolist() in ([80], [])  # a later DuckDB may know it
+    assert np.delete(kept, 80).tolist() == [*alone] * 80
+    assert other.keeps([pa.array([1, 2])])[0].tolist() == [True, False]  # one that was made before
+    assert sql.where("c = 1").bound([]).keeps([pa.array([1])])[0].tolist() == [True]
+
+
+def test_wrong_queries_are_refused_without_rows():
+    """What no row decides: it is the same for none and for any."""
+    spans = pa.array([(0, 1, 0)], pa.month_day_nano_interval())
+    for condition, column in (
+        ("isodow(a) = 1", spans),  # not implemented, which DuckDB says when there is a row
+        ("a like 'x$' escape '$'", pa.array(["x"])),
+        ("a like 'x' escape '$$'", pa.array(["x"])),
+        ("date_part('nonsense', a) = 1", pa.array([0], MOMENT)),
+        ("regexp_matches(a, '(')", pa.array(["x"])),
+    ):
+        for rows in (column[:0], column, pa.concat_arrays([column] * 9)):
+            with pytest.raises(dc.ParameterError, match="cannot be computed"):
+                sql.where(condition).bound([]).keeps([rows])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(
+            pa.uuid(),
+            pa.null(),
+            pa.bool_(),
+            pa.float16(),
+            pa.decimal256(40, 2),
+            pa.month_day_nano_interval(),
+            pa.list_(pa.int8()),
+        ),
+        *(
+            pa.struct([("a", pa.string())]),
+            pa.map_(pa.string(), pa.int8()),
+            pa.dictionary(pa.int8(), pa.int64()),
+            pa.time32("s"),
+        ),
+        *(
+            pa.timestamp("ns", "UTC"),
+            pa.duration("s"),
+            pa.date64(),
+            pa.binary(3),
+            pa.string_view(),
+            pa.large_list(pa.string()),
+        ),
+        pa.run_end_encoded(pa.int32(), pa.string()),
+    ],
+    ids=str,
+)
+def test_columns_of_any_type(kind):
+    """What a query is tried with fits; a type that DuckDB does not know is a wrong query."""
+    query = sql.where("a is null").bound([])
+    try:
+        assert query.keeps([pa.nulls(3, kind)])[0].tolist() == [True] * 3
+    except dc.ParameterError:
+        assert kind in (pa.uuid(), pa.decimal256(40, 2), pa.float16())
+
+
+@pytest.mark.parametrize(
+    ("condition", "longest"),
+    [
+        ("a <> b", 1 << 20),
+        ("a like '%a%a%a_b'", 1 << 20),
+        ("regexp_matches(a, 'a*b')", 1 << 20),
+        ("a like b", 1 << 14),
+        ("regexp_matches(a, b)", 1 << 14),
+        ("levenshtein(a, b) > 3", 1 << 14),
+        ("nfc_normalize(a) <> b", 1 << 14),
+        ("parse_path(a) is not null", 1 << 14),
+        ("cast(a as timestamptz) is null", 1 << 14),
+        ("lower(b) = 'x' or strptime(a, '%Z') is null", 1 << 14),
+    ],
+)
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_cell_that_is_too_long_makes_its_row_bad(condition, longest, kind):
+    query = sql.where(condition).bound([])
+    texts = {"a": ["x", "a" * longest, "a" * (longest + 1), "y", None], "b": ["x", "b", "c", "y", "z"]}
+    arrays = [pa.array(texts[str(name)], kind) for name in query.reads]
+    kept, failed = query.keeps(arrays)
+    assert failed[2]
+    assert not kept[2]
+    few = [array.take(pa.array([0, 1, 3, 4])) for array in arrays]
+    assert [each.tolist() for each in query.keeps(few)] == [np.delete(each, 2).tolist() for each in (kept, failed)]
+
+
+@pytest.mark.parametrize("operator", ["like", "not like", "ilike", "not ilike"])
+def test_like_is_that_of_duckdb(operator):
+    chance = random.Random(7)
+    texts = ["".join(chance.choices("aAb%_.é(\\\n'[", k=chance.randrange(6))) for _ in range(400)]
+    patterns = ["".join(chance.choices("aAb%%_.é(\\\n'[", k=chance.randrange(5))) for _ in range(400)]
+    rows = pa.table({"a": [*texts, None, "a"], "b": [*patterns, "a", None]})
+    connection = duckdb.connect()
+    connection.register("rows", rows)
+    expected = connection.sql(f"select a {operator} b as r from rows").to_arrow_table().column("r").to_pylist()
+    query = sql.where(f"a {operator} b").bound([])
+    kept, failed = query.keeps([rows.column(str(name)).combine_chunks() for name in query.reads])
+    assert kept.tolist() == [bool(each) for each in expected]
+    assert not failed.any()
+    for pattern in patterns[:20]:  # written in the query
+        quoted = pattern.replace("'", "''")
+        expected = connection.sql(f"select a {operator} '{quoted}' as r from rows").to_arrow_table().column("r")
+        kept, _ = sql.where(f"a {operator} '{quoted}'").bound([]).keeps([rows.column("a").combine_chunks()])
+        assert kept.tolist() == [bool(each) for each in expected.to_pylist()]
+
+
+def test_escaped_patterns_are_those_of_duckdb():
+    rows = ["a%b", "axb", "a_b", "a$b", "A%B", "x"]
+    for pattern in ("a$%b", "a$_b", "a$$b", "%$%%", "$a%", "x$x"):
+        for operator in ("like", "ilike"):
+            condition = f"a {operator} '{pattern}' escape '$'"
+            connection = duckdb.connect()
+            connection.register("rows", pa.table({"a": rows}))
+            expected = [row for (row,) in connection.sql(f"select {condition} from rows").fetchall()]
+            query = sql.where(condition).bound([])
+            assert query.keeps([pa.array(rows)])[0].tolist() == expected
 
 
 def test_errors_for_the_types_of_columns_quote_no_row(tmp_path):
@@ -462,6 +634,30 @@ TABLES = {
     "lazy": pl.DataFrame(DATA).lazy(),
     "duckdb": None,
 }
+
+
+CATEGORIES = {
+    "texts": (["x", "y", "x"], 7, "a = 'x'", 2),
+    "numbers": ([3, 4, 3], 1.5, "a = 3", 2),
+    "numbers as text": ([3, 4, 3], 1.5, "cast(a as varchar) = '3'", 2),
+    "numbers and a text": ([3, 4, 3], "x", "a < 4", 2),
+    "numbers and a list": ([3, 4, 3], (1, 2), "a < 4", 2),
+    "days": ([pd.Timestamp("2020-01-02"), pd.Timestamp("2021-01-01")], 7, "cast(a as date) = date '2020-01-02'", 1),
+    "truths": ([True, False, True], "x", "a = 'true'", 2),
+}
+
+
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_one_value_of_a_category_decides_nothing_for_the_others(name):
+    values, odd, condition, expected = CATEGORIES[name]
+    budget = dc.Budget(1000.0)
+    column = pd.Series(values).astype("category")
+    assert dc.count(pd.DataFrame({"a": column}), budget, where=condition).value == expected
+    for more in (odd, None):
+        mixed = pd.Series([*values, more], dtype=object).astype("category")
+        assert dc.count(pd.DataFrame({"a": mixed}), budget, where=condition).value == expected
+    typed = sql._column_of(pd.DataFrame({"a": column}), "a")
+    assert sql._column_of(pd.DataFrame({"a": mixed}), "a").type == typed.type == pa.string()
 
 
 @pytest.mark.parametrize("kind", TABLES)

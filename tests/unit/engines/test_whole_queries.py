@@ -65,7 +65,9 @@ def test_what_stays_refused(sql):
 
 
 def test_errors_quote_no_row(files):
+    (files / "paths.csv").write_text('a,b\n1,"$./p1[["\n')
     for sql, kind in (
+        ("select json_extract(a, b) as m from 'paths.csv'", dc.DataError),  # a binder's error, while it computes
         ("select max(cast(url as integer)) as m from 'visits.csv'", dc.DataError),
         ("select max(nope) as m from 'visits.csv'", dc.ParameterError),
         ("select sum(url) as m from 'visits.csv'", dc.ParameterError),

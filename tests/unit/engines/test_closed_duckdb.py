@@ -1,0 +1,108 @@
+"""Blocks of rows that DuckDB computes: a row that makes it fail costs itself, and no more than a few statements."""
+
+import math
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.engines.closed_duckdb import Blocks, ask, connect
+
+KIND = pa.struct([("k", pa.int64())])
+
+
+class Fake(Blocks):
+    """Fails for a block with one of the bad numbers in it, and counts."""
+
+    def __init__(self, bad, error=duckdb.SyntaxException):
+        super().__init__()
+        self.bad, self.error, self.asked, self.rows = set(bad), error, 0, 0
+
+    def tried(self, sql, table):
+        self.asked, self.rows = self.asked + 1, self.rows + table.num_rows
+        values = table.column("a").to_pylist()
+        if self.bad & {*values}:
+            return self.error("a row: secret")
+        return pa.array([{"k": value} for value in values], KIND)
+
+
+def table(count):
+    return pa.table({"a": pa.array(range(count), pa.int64())})
+
+
+@pytest.mark.parametrize("bad", [[], [0], [999], [1, 2, 3], [0, 500, 999], range(0, 1000, 7), range(1000)])
+def test_rows_are_found_by_halving(bad):
+    blocks = Fake(bad)
+    found = blocks.computed("", table(1000), KIND).to_pylist()
+    assert found == [None if at in bad else {"k": at} for at in range(1000)]
+    levels = math.ceil(math.log2(1000))
+    assert blocks.asked <= min(2 * len(bad) * levels + 1, 2 * 1000)
+    assert blocks.rows <= 1000 * (levels + 1)
+
+
+def test_no_rows():
+    assert Fake([]).computed("", table(0), KIND).to_pylist() == []
+
+
+def test_a_row_that_takes_all_memory_is_bad_and_no_memory_at_all_is_an_error():
+    found = Fake([3], duckdb.OutOfMemoryException).computed("", table(8), KIND)
+    assert found.is_null().to_pylist() == [at == 3 for at in range(8)]
+
+    class Starved(Fake):
+        def tried(self, sql, table):
+            return MemoryError("secret")
+
+    with pytest.raises(dc.DiscreetError, match="not enough memory") as caught:
+        Starved([]).computed("", table(8), KIND)
+    assert caught.value.__context__ is None
+
+
+FATAL = "SELECT TRY(struct_pack(k := CAST(make_timestamp(a) AS VARCHAR))) AS r FROM rows"
+
+
+def test_a_database_that_has_ended_is_replaced():
+    """By the database of one query, and by that which all share."""
+    first, second = Blocks(), Blocks()
+    kind = pa.struct([("k", pa.string())])
+    rows = pa.table({"a": pa.array([0, -(2**63), 10**6], pa.int64())})
+    for _ in range(2):
+        (one, _, three) = first.computed(FATAL, rows, kind).field("k").to_pylist()
+        assert (one, three) == ("1970-01-01 00:00:00", "1970-01-01 00:00:01")
+    assert second.computed(FATAL, rows.slice(0, 1), kind).to_pylist() == [{"k": "1970-01-01 00:00:00"}]
+    assert ask("SELECT 1") == [(1,)]
+    assert Blocks().computed(FATAL, rows.slice(2), kind).to_pylist() == [{"k": "1970-01-01 00:00:01"}]
+
+
+def test_another_querys_failure_is_not_taken_for_a_bad_row():
+    """The database that all share has ended while this one computes."""
+    blocks = Blocks()
+
+    class Ended:
+        def register(self, *_):
+            raise duckdb.FatalException("database has been invalidated")
+
+        unregister = register
+
+    blocks._connection = Ended()
+    found = blocks.computed("SELECT struct_pack(k := a) AS r FROM rows", table(1), KIND)
+    assert found.to_pylist() == [{"k": 0}]
+
+
+def test_an_interrupt_is_passed_on():
+    blocks = Blocks()
+
+    class Interrupted:
+        def register(self, *_):
+            raise RuntimeError("Query interrupted")
+
+        def unregister(self, *_):
+            pass
+
+    blocks._connection = Interrupted()
+    with pytest.raises(RuntimeError, match="interrupted"):
+        blocks.computed("", table(2), KIND)
+
+
+def test_connections_are_of_one_database():
+    assert connect().execute("SELECT current_setting('threads')").fetchall() == [(1,)]
