@@ -13,7 +13,7 @@ from discreet.api.filtering import asked_where, rows_where
 from discreet.central._additive import A_PERSON
 from discreet.central.count_release import CountRelease
 from discreet.errors import CorruptStateError, DataError, ParameterError
-from discreet.events.items import batches_of, library, only_column, says_lists, skip_nulls
+from discreet.events.items import batches_of, library, only_column, read, says_lists, skip_nulls, type_of
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Event, Guarantee, User
 from discreet.privacy.question import question_of
@@ -24,6 +24,7 @@ from discreet.releases.release import Release
 if TYPE_CHECKING:
     from discreet.central.chosen_distinct import ChosenDistinctRelease
     from discreet.engines.pairs import Pairs
+    from discreet.engines.people import TableColumns
     from discreet.privacy.ledger import Account
 
 __all__ = [
@@ -155,7 +156,7 @@ def distinct(
     else:
         from discreet.engines.people import columns_of_table
 
-        found = distinct_values(mechanism, columns_of_table(table, column, user)[0], nulls)
+        found = distinct_values(mechanism, columns_of_table(table, column, user), nulls)
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
     told = Asked.of(began, columns={"item": column, "user": user}, nulls=nulls, max_items=max_items, query=where)
     return pay_for_count(mechanism, found, asked, ledger, charge_id, source, told=told, question=question)[0]
@@ -182,7 +183,8 @@ def histogram(
         histogram(table, dc.Budget.zcdp(0.1), column="country", universe=countries, user="visitor", max_items=2)
 
     Nothing is held back, so epsilon alone or rho will do (`UniverseHistogram`). Items that are not in the list are left
-    out.
+    out, also if all of them are of another kind. A column whose type says that (numbers, and a list of text) is
+    refused.
 
     Args:
         table: As for `count`; without `column` also a column, as for `top_k`.
@@ -218,12 +220,16 @@ def histogram(
         from discreet.engines.pairs import Pairs
         from discreet.engines.people import columns_of_table
 
-        columns, tagged = columns_of_table(table, column, user)
-        return histogram_of_people(prepared, Pairs(columns, nulls, tagged=tagged), asked, told=told)
+        found = columns_of_table(table, column, user)
+        if found.item_type is not None:
+            prepared.mechanism.universe.refuse_type(found.item_type)
+        return histogram_of_people(prepared, Pairs(found, nulls), asked, told=told)
     if column is not None:
         from discreet.api.top_rows import column_of
 
         table = column_of(table, column)
+    table = only_column(table)
+    _refuse_type(prepared.mechanism.universe, table)
     return histogram_of_columns(prepared, _single_items(table), nulls, asked, told=told)
 
 
@@ -248,11 +254,11 @@ def distinct_mechanism(
     return CountRelease(budget, User() if people else Event(), "people" if people else "values", confidence)
 
 
-def distinct_values(mechanism: Any, columns: Iterator[Any], nulls: str) -> Any:
-    """How many values of the columns (people, items, None) are credited to people, for its call. NOT private."""
+def distinct_values(mechanism: Any, found: TableColumns, nulls: str) -> Any:
+    """How many values of columns of people and items are credited to people, for its call. NOT private."""
     from discreet.engines.pairs import Pairs
 
-    pairs = Pairs(columns, nulls)
+    pairs = Pairs(found, nulls)
     return mechanism.count_of(pairs.people, pairs.items)
 
 
@@ -330,6 +336,7 @@ def histogram_of_columns(
     summary = ExactCounts()
     for column in columns:
         _refuse_lists(column)
+        _refuse_type(prepared.mechanism.universe, column)
         summary.update(column, nulls=nulls, bad_items="skip")
     when_read()
     return _histogram(prepared, summary, request, told)
@@ -421,6 +428,12 @@ def _single_items(data: Any) -> Iterator[Any]:
     if says_lists(data):
         raise DataError(_LISTS)
     return batches_of(data, False)
+
+
+def _refuse_type(universe: Any, column: Any) -> None:
+    """Refuse a column whose type says that none of its items can be in the list: by the type, and not by the items."""
+    if (kind := read(column, lambda: type_of(column))) is not None:
+        universe.refuse_type(kind)
 
 
 def _refuse_lists(column: Any) -> None:

@@ -201,11 +201,8 @@ class QuantileRelease:
         if people is None or not len(places):
             return counts
         pairs, times = np.unique(people.astype(np.int64) * bins + places, return_counts=True)
-        rows, m = np.bincount(people), self.max_rows
         owner, place = np.divmod(pairs, bins)
-        # Rounded down, so that a person's votes never add up to more than m.
-        votes = np.where(rows[owner] <= m, VOTE * times, (VOTE * m * times) // np.maximum(rows[owner], 1))
-        np.add.at(counts, place, votes)
+        np.add.at(counts, place, _votes(times, np.bincount(people)[owner], self.max_rows))
         return counts
 
     def nodes(self, counts: Counts) -> Counts:
@@ -289,6 +286,20 @@ class QuantileRelease:
         """With probability 1 - beta: by how many rows, or votes of people, the rank of a quantile is off at most."""
         vote = 1 if self.max_rows is None else VOTE
         return float(self.reach(share, probability("beta", beta)).max()) / vote
+
+
+def _votes(times: Counts, rows: Counts, m: int) -> Counts:
+    """What `times` of a person's `rows` have: VOTE min(1, m/rows) each, rounded down in all.
+
+    So a person's votes never add up to more than m. VOTE m times may have more than 63 bits; with VOTE m = q rows + r
+    it is q times + r times/rows, whose parts do not where a person has fewer than 2^31 rows.
+    """
+    shared = np.maximum(rows, m)
+    if len(rows) and int(rows.max()) >= 2**31:
+        each = zip(times.tolist(), shared.tolist(), strict=True)
+        return np.array([VOTE * m * part // whole for part, whole in each], np.int64)
+    q, r = np.divmod(VOTE * m, shared)
+    return q * times + r * times // shared
 
 
 def _shares(given: Any) -> tuple[float, ...]:

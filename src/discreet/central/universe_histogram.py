@@ -107,10 +107,6 @@ class UniverseHistogram(Mechanism):
     def _assumed_of_users(self) -> tuple[str, ...]:
         return (A_PERSON,) if self.max_items is not None else ()
 
-    def check(self, summary: Any) -> None:
-        super().check(summary)
-        self.universe.positions(summary.not_private_counts().items)  # refuses items of another kind
-
     def counts(self, summary: ExactCounts) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The count of every listed item. NOT private: what gets the noise."""
         raw = summary.not_private_counts()

@@ -27,6 +27,7 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from discreet.engines.people import TableColumns
     from discreet.engines.sql import Query, WholeQuery
     from discreet.events.stream import ItemBatches
     from discreet.events.text import Dialect
@@ -175,16 +176,11 @@ class Source:
         """Whether a row is all that one person has."""
         return self.input_format == "baskets"
 
-    def pairs(self, stream: ItemBatches) -> Iterator[tuple[Any, Any, None]]:
+    def pairs(self, stream: ItemBatches) -> TableColumns:
         """Who has what, batch by batch, as `engines.pairs` takes it."""
-        columns = (
-            (None if self.lists else batch.column("user"), batch.column("item"), None) for batch in batches(stream)
-        )
-        if not self.lists:
-            return columns
-        from discreet.engines.people import of_lists
+        from discreet.engines.people import columns_of_batches
 
-        return of_lists(columns, self.nulls)
+        return columns_of_batches(batches(stream), self.nulls)
 
     @property
     def column(self) -> str | None:

@@ -113,10 +113,9 @@ def quantiles(
     told = Asked.of(now(), **source.told("value", user_column, max_rows=max_rows_per_user))
 
     def draw(reading_is_over: Callable[[], None]) -> Quantiles:
-        from discreet.engines.amounts import Amounts
+        from discreet.engines.amounts import Amounts, amounts_of_batches
 
-        columns = ((batch.column("item") if people else None, batch.column("value")) for batch in batches(stream))
-        found = Amounts(columns, mechanism.grid.places, source.nulls, people)
+        found = Amounts(amounts_of_batches(batches(stream)), mechanism.grid.places, source.nulls, people)
         return pay_for_quantiles(
             mechanism, found, asked, payer, paying.charge_id, when_read=reading_is_over, told=told, question=question
         )

@@ -21,6 +21,7 @@ from discreet.events.items import (
     item_of_bytes,
     listed,
     prepare_column,
+    read,
     row_items,
 )
 from discreet.summaries import ExactCounts
@@ -135,7 +136,7 @@ def _held(given: Any, role: str) -> Any:
 
 def _values(column: Any) -> list[Any]:
     if is_arrow(column):
-        return [value for chunk in arrow_chunks(column) for value in chunk.to_pylist()]
+        return read(column, lambda: [value for chunk in arrow_chunks(column) for value in chunk.to_pylist()])
     return list(column.tolist() if isinstance(column, np.ndarray) else column)
 
 

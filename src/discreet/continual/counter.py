@@ -14,6 +14,7 @@ from discreet.continual._doubling import EPOCHS, TOTALS_SHARE, epoch_of
 from discreet.continual._factors import METHODS, CorrelatedNoise, Factor, make_factor
 from discreet.continual._state import save_state
 from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
+from discreet.events.items import read
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
 from discreet.privacy.checks import whole_number
@@ -199,7 +200,7 @@ class Counter(Continual):
         return self._before + self._run.advance(tick - first + 1)
 
     def _checked(self, x: Any) -> Integers:
-        given = np.asarray(x)
+        given = read(x, lambda: np.asarray(x))
         shape = () if self.size is None else (self.size,)
         if given.dtype.kind not in "iu" or given.shape != shape:
             raise DataError(f"a tick takes {'a whole number' if self.size is None else f'{self.size} whole numbers'}")

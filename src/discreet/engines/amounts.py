@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +12,24 @@ import pyarrow as pa
 
 from discreet.engines.numbers import Numbers, plain_numbers
 from discreet.engines.people import batches_of_arrow
-from discreet.engines.tables import as_arrow, objects_as_arrow
+from discreet.engines.tables import chosen
 from discreet.errors import DataError, ParameterError
+from discreet.events.kinds import with_kinds
+from discreet.events.stream import OF_KINDS
 
-__all__ = ["Amounts", "amounts_of_table"]
+__all__ = ["Amounts", "Owned", "amounts_of_batches", "amounts_of_table"]
 
-Owned = tuple["pa.Array | None", pa.Array]
-"""Whose rows they are, and their numbers."""
+
+class Owned(NamedTuple):
+    """Numbers and whose they are, batch by batch.
+
+    Attributes:
+        columns: (people, or None where there are none; numbers).
+        own_people: Whether people are written with their kinds (`events.kinds`).
+    """
+
+    columns: Iterator[tuple[pa.Array | None, pa.Array]]
+    own_people: bool = False
 
 
 class Amounts:
@@ -30,12 +42,10 @@ class Amounts:
         people: A number from 0 for each row's person; None where rows have none.
     """
 
-    def __init__(
-        self, columns: Iterator[Owned], place: Callable[[npt.NDArray[np.float64]], Any], nulls: str, people: bool
-    ) -> None:
-        who = Numbers("people")
+    def __init__(self, found: Owned, place: Callable[[npt.NDArray[np.float64]], Any], nulls: str, people: bool) -> None:
+        who = Numbers("people", tagged=found.own_people)
         places, owners = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-        for users, amounts in columns:
+        for users, amounts in found.columns:
             if nulls != "skip" and (amounts.null_count or (users is not None and users.null_count)):
                 raise DataError('the columns of values and people have nulls; nulls="skip" leaves those rows out')
             numbers = plain_numbers(amounts)
@@ -52,8 +62,8 @@ class Amounts:
         return "Amounts(NOT PRIVATE)"
 
 
-def amounts_of_table(table: Any, column: str | None, user: str | None) -> Iterator[Owned]:
-    """The numbers of a column of a table, and whose they are, batch by batch; without `column` a column itself."""
+def amounts_of_table(table: Any, column: str | None, user: str | None) -> Owned:
+    """The numbers of a column of a table, and whose they are; without `column` a column itself."""
     if column is None:
         if user is not None:
             raise ParameterError("user protects people, and needs the column of the values")
@@ -65,16 +75,21 @@ def amounts_of_table(table: Any, column: str | None, user: str | None) -> Iterat
         table, column = {"value": table}, "value"
     if user == column:
         raise ParameterError("the columns of the values and the people must be different columns")
-    try:
-        data = objects_as_arrow(table, [] if user is None else [user], column)
-    except DataError:
-        of = "a number" if user is None else "a number, and a person that is int, str or bytes"
-        raise DataError(f"no row of the table has {of}") from None
-    data = as_arrow(table) if data is None else data
-    names = list(data.schema.names)
-    for name in (column, user):
-        if name is not None and names.count(name) != 1:
-            there = "more than one column" if name in names else "no column"
-            raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
-    for batch in batches_of_arrow(data):
-        yield None if user is None else batch.column(user), batch.column(column)
+    data, own = chosen(table, [column] if user is None else [column, user], values=column)
+    columns = ((None if user is None else batch.column(user), batch.column(column)) for batch in batches_of_arrow(data))
+    return Owned(columns, user in own)
+
+
+def amounts_of_batches(batches: Iterator[pa.RecordBatch]) -> Owned:
+    """The same of batches of `events.open_stream`, whose items are the people."""
+    first = next(batches, None)
+    if first is None:
+        return Owned(iter(()))
+    people, of_kinds = "item" in first.schema.names, first.schema.metadata == OF_KINDS
+
+    def owner(batch: pa.RecordBatch) -> pa.Array | None:
+        users = batch.column("item") if people else None
+        return with_kinds(users) if of_kinds and people else users
+
+    columns = ((owner(batch), batch.column("value")) for batch in chain([first], batches))
+    return Owned(columns, of_kinds and people)

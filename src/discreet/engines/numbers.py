@@ -103,7 +103,7 @@ class Numbers:
         self._integers: pa.DataType | None = None
         self._as_they_are = False
         self._known = np.zeros(0, np.int64)
-        self._tagged = tagged  # values are written with their kinds, see `objects_as_arrow`
+        self._tagged = tagged  # values are written with their kinds, see `events.kinds`
 
     @property
     def bytes(self) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.engines.numbers import Columns, Numbers, numbered
+from discreet.engines.numbers import Numbers, numbered
+from discreet.engines.people import TableColumns
 
 __all__ = ["Pairs"]
 
@@ -21,10 +20,10 @@ class Pairs:
     A person or an item is a number from 0. Rows that cannot be items are left out, each by itself.
     """
 
-    def __init__(self, columns: Iterator[Columns], nulls: str = "error", *, tagged: bool = False) -> None:
-        people, self._items = Numbers("people"), Numbers("items", tagged=tagged)
+    def __init__(self, found: TableColumns, nulls: str = "error") -> None:
+        people, self._items = Numbers("people", tagged=found.own_people), Numbers("items", tagged=found.own_items)
         parts = [np.zeros((2, 0), np.int64)]
-        for rows in numbered(columns, people, self._items, nulls, None):
+        for rows in numbered(found.columns, people, self._items, nulls, None):
             pairs = np.array([rows.users, rows.items], np.int64)
             parts.append(_different(pairs[:, (pairs >= 0).all(axis=0)]))
         self.people, self.items = _different(np.concatenate(parts, axis=1))

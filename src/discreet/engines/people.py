@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import pyarrow as pa
 from discreet import _native
 from discreet.engines.numbers import Columns, NumberedRows, Numbers, numbered
 from discreet.engines.private_folder import remove_left_over
-from discreet.engines.tables import TAGGED, as_arrow, names_of_objects, objects_as_arrow
+from discreet.engines.tables import TAGGED, as_arrow, chosen
 from discreet.engines.threads import available_workers
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import read, without_list_views
@@ -28,7 +28,9 @@ __all__ = [
     "LEAST_MEMORY",
     "MemoryPeople",
     "OpenPeople",
+    "TableColumns",
     "batches_of_arrow",
+    "columns_of_batches",
     "columns_of_table",
     "of_lists",
     "people_of_batches",
@@ -126,31 +128,36 @@ def people_of_table(
         threads: How many; all cores by default.
     """
     counting = _Counting(rows, value_range, nulls, Memory(memory, LEAST_MEMORY), threads)
-    columns, tagged = columns_of_table(table, column, user, values)
-    return counting.people(columns, user is None, tagged=tagged)
+    return counting.people(columns_of_table(table, column, user, values, nulls))
+
+
+class TableColumns(NamedTuple):
+    """The columns of people, items and values, batch by batch.
+
+    Attributes:
+        columns: Without a column of people, the number of a row is its person.
+        own_people: Whether people are written with their kinds (`events.kinds`).
+        own_items: Whether items are.
+        item_type: What the schema says of items, where one does.
+    """
+
+    columns: Iterator[Columns]
+    own_people: bool = False
+    own_items: bool = False
+    item_type: pa.DataType | None = None
 
 
 def columns_of_table(
-    table: Any, column: str, user: str | None, values: str | None = None
-) -> tuple[Iterator[Columns], bool]:
-    """The columns of a table, batch by batch; and whether items are written with their kinds (`objects_as_arrow`)."""
-    wanted = [name for name in (column, user) if name is not None]
-    if len({*wanted, values}) < len(wanted) + 1:
+    table: Any, column: str, user: str | None, values: str | None = None, nulls: str = "error"
+) -> TableColumns:
+    """The columns of a table; without `user` its items are lists, one row a person."""
+    wanted = [name for name in (column, user, values) if name is not None]
+    if len(set(wanted)) < len(wanted):
         raise ParameterError("the columns of the items, the people and the values must be different columns")
-    data = objects_as_arrow(table, wanted, values) if user is not None else None
-    if values is not None and all(names_of_objects(table).count(name) == 1 for name in (*wanted, values)):
-        # Without the other columns, whose objects may be anything.
-        chosen = [*wanted, values]
-        table = {name: table[name] for name in chosen} if isinstance(table, dict) else table[chosen]
-    data = as_arrow(table) if data is None else data
-    names = list(data.schema.names)
-    for name in (column, user, values):
-        if name is not None and names.count(name) != 1:
-            there = "more than one column" if name in names else "no column"
-            raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
-    tagged = data.schema.field(column).metadata == TAGGED
+    data, own = chosen(as_arrow(table) if user is None else table, wanted, values=values)
     columns = (_columns(batch, column, user, values) for batch in batches_of_arrow(data))
-    return columns, tagged
+    kind = None if column in own else data.schema.field(column).type
+    return TableColumns(of_lists(columns, nulls) if user is None else columns, user in own, column in own, kind)
 
 
 def people_of_batches(
@@ -168,13 +175,30 @@ def people_of_batches(
     Keys may have `room` more bytes than other items.
     """
     counting = _Counting(rows, value_range, nulls, Memory(memory, LEAST_MEMORY), threads)
+    return counting.people(columns_of_batches(batches, nulls, None if value_range is None else "value"), room)
+
+
+def columns_of_batches(
+    batches: Iterator[pa.RecordBatch], nulls: str = "error", values: str | None = None
+) -> TableColumns:
+    """The same of batches of `events.open_stream`: with a column "user", or with lists, one row a person.
+
+    Where rows have kinds of their own, as in JSON lines, people and items are written with them: one row of another
+    kind must not stop the others.
+    """
     first = next(batches, None)
     if first is None:
-        return counting.people(iter(()), lists=False)
+        return TableColumns(iter(()))
     user = "user" if "user" in first.schema.names else None
-    values = None if value_range is None else "value"
-    columns = (_columns(batch, "item", user, values) for batch in chain([first], batches))
-    return counting.people(columns, user is None, of_kinds=first.schema.metadata == OF_KINDS, room=room)
+    columns: Iterator[Columns] = (_columns(batch, "item", user, values) for batch in chain([first], batches))
+    if user is None:
+        columns = of_lists(columns, nulls)
+    of_kinds = first.schema.metadata == OF_KINDS
+    if of_kinds:
+        plain = columns
+        columns = ((who if user is None else with_kinds(who), with_kinds(what), of) for who, what, of in plain)
+    own_people = user is not None and (of_kinds or first.schema.field(user).metadata == TAGGED)
+    return TableColumns(columns, own_people, of_kinds)
 
 
 def batches_of_arrow(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -197,16 +221,11 @@ class _Counting:
     memory: Memory
     threads: int | None
 
-    def people(
-        self, columns: Iterator[Columns], lists: bool, *, tagged: bool = False, of_kinds: bool = False, room: int = 0
-    ) -> OpenPeople:
+    def people(self, rows_of: TableColumns, room: int = 0) -> OpenPeople:
         remove_left_over()
-        users, items = Numbers("people", tagged=of_kinds), Numbers("items", tagged=tagged or of_kinds, room=room)
-        columns = of_lists(columns, self.nulls) if lists else columns
-        if of_kinds:  # one row of another kind must not stop the others
-            plain = columns
-            columns = ((who if lists else with_kinds(who), with_kinds(what), of) for who, what, of in plain)
-        coming = numbered(columns, users, items, self.nulls, self.values)
+        users = Numbers("people", tagged=rows_of.own_people)
+        items = Numbers("items", tagged=rows_of.own_items, room=room)
+        coming = numbered(rows_of.columns, users, items, self.nulls, self.values)
         # A row takes 8 bytes as it came, 8 as a pair, and 16 while pairs are sorted; more with what it adds up to.
         entry = _native.Pairs.Entry
         kind, most, each = (entry.present, 1, 32) if not self.rows else (entry.times, MOST_ROWS, 40)

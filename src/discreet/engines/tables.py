@@ -6,26 +6,28 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import kind_of
-from discreet.events.items import is_polars_objects, item_of, library, read, refuse_single
+from discreet.events.items import categories_of, item_of, library, objects_of, read, refuse_single
 from discreet.events.joint import OWN_KINDS, Keys, part_type, unreadable_texts
-from discreet.events.kinds import tagged, with_kinds
-from discreet.events.times import NOT_A_TIME, seconds_of
+from discreet.events.kinds import own_kinds, tagged
+from discreet.events.times import NOT_A_TIME, times_of_objects
 
 __all__ = [
     "TAGGED",
+    "Chosen",
     "as_arrow",
+    "chosen",
     "is_column",
     "keyed_batches",
     "names_of_objects",
     "needs_keys",
-    "objects_as_arrow",
     "opened",
 ]
 
@@ -72,75 +74,80 @@ def names_of_objects(table: Any) -> list[Any]:
     return list(table.columns) if frame else []
 
 
-def objects_as_arrow(table: Any, wanted: Sequence[str], amounts: str | None = None) -> pa.Table | None:
-    """The wanted columns of a data frame or dict of Python objects of several kinds; None for any other table.
-    `amounts` is a further column, of numbers.
+class Chosen(NamedTuple):
+    """Columns of a table.
 
-    What Arrow makes of objects depends on each of them: one of bytes makes all text bytes, one float all numbers
-    floats. So each is written with its kind. Rows that cannot be items are left out (docs/privacy/errors.md).
+    Attributes:
+        data: They alone, in a table; or a reader that has them.
+        own: Those of them whose values have kinds of their own (`events.kinds`).
     """
-    names = names_of_objects(table)
-    items, wanted = wanted, wanted if amounts is None else [*wanted, amounts]
-    if any(names.count(name) != 1 for name in wanted):
-        return None
-    columns = [_objects_of(table[name]) for name in wanted]
-    makes = [*(_tags for _ in items), *(_floats for _ in wanted[len(items) :])]
-    tagged = [None if values is None else make(values) for make, values in zip(makes, columns, strict=True)]
-    if all(tags is None for tags in tagged):
-        # Without the other columns, whose objects may be anything.
-        if library(table) == "pandas":
-            return as_arrow(table[list(wanted)])
-        given = zip(wanted, columns, strict=True)
-        return as_arrow({name: table[name] if values is None else values for name, values in given})
-    fields, arrays, kept = [], [], None
-    for name, values, tags in zip(wanted, columns, tagged, strict=True):
-        if tags is None:
-            array = read(table, lambda: pa.array(table[name] if values is None else values))  # noqa: B023 (called at once)
-            fields.append(pa.field(name, array.type))
+
+    data: pa.Table | pa.RecordBatchReader
+    own: frozenset[str]
+
+
+def chosen(
+    table: Any,
+    wanted: Sequence[str],
+    *,
+    values: str | None = None,
+    time: str | None = None,
+    bad_items: str = "skip",
+) -> Chosen:
+    """The wanted columns of a table of any library: items and people, numbers to sum (`values`), and times.
+
+    What Arrow makes of Python objects depends on each of them: one of bytes makes all text bytes, one float all numbers
+    floats, one long decimal all decimals long. So a column without a type never gets one: each of its values is written
+    with its kind, and rows with one that cannot be an item (or a number) are left out (docs/privacy/errors.md).
+    """
+    objects = isinstance(table, dict) or bool(names_of_objects(table))
+    data = None if objects else as_arrow(table)
+    names = names_of_objects(table) if data is None else list(data.schema.names)
+    for name in wanted:
+        if names.count(name) != 1:
+            there = "more than one column" if name in names else "no column"
+            raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
+    if data is not None:
+        return Chosen(data, frozenset())
+    arrays, own, bad = [], set(), []
+    for name in wanted:
+        column = table[name]
+        refuse_single(column)
+        found = _floats(column) if name == values else _times(column) if name == time else own_kinds(column)
+        if found is None:
+            numbers = name in (values, time)
+            array = read(column, lambda: _array_of(column, numbers))  # noqa: B023 (called at once)
         else:
-            there = np.array(
-                [value is None or tag is not None for value, tag in zip(values or (), tags, strict=True)], bool
-            )
-            kept = there if kept is None or len(kept) != len(there) else kept & there
-            array = pa.array(tags, pa.float64() if name == amounts else pa.large_binary())
-            fields.append(pa.field(name, array.type, metadata=None if name == amounts else TAGGED))
+            array, good = found
+            bad.append((name, good))
+            if name not in (values, time):
+                own.add(name)
         arrays.append(array)
-    assert kept is not None
     if len({len(array) for array in arrays}) > 1:
-        return None  # which as_arrow refuses
-    if len(kept) and not kept.any():
-        raise DataError("no row of the table has items (and people) that are int, str or bytes")
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields)).filter(pa.array(kept))
+        raise DataError("the columns of the table must have one length")
+    made, kept = pa.table(arrays, names=list(wanted)), np.ones(len(arrays[0]), np.bool_)
+    for name, good in bad:
+        if good is None:
+            continue
+        what = "a number" if name == values else "an item, such as a text or a whole number"
+        if bad_items == "error":
+            raise DataError(f"the column {name!r} has a value that cannot be {what}")
+        if len(good) and not good.any():
+            raise DataError(f"no value of the column {name!r} can be {what}")
+        kept &= good
+    return Chosen(made if kept.all() else made.filter(pa.array(kept)), frozenset(own))
 
 
-def _objects_of(column: Any) -> list[Any] | None:
-    """The objects of a column that has no type but theirs; None for any other."""
-    if isinstance(column, (list, tuple)):
-        return list(column)
-    kind = getattr(getattr(column, "dtype", None), "categories", column)
-    if is_polars_objects(column):
-        return list(column.to_list())
-    if str(getattr(kind, "dtype", "")) != "object":
+def _floats(column: Any) -> tuple[pa.Array, npt.NDArray[np.bool_] | None] | None:
+    """(the objects of a column as numbers, which of them are some); None for a column that has a type."""
+    found = objects_of(column)
+    if found is None:
         return None
-    missing = column.isna().tolist() if hasattr(column, "isna") else [False] * len(column)
-    return [None if gone else value for value, gone in zip(column.tolist(), missing, strict=True)]
-
-
-def _tags(values: list[Any]) -> list[bytes | None] | None:
-    """The objects with their kinds; None if all are items of one kind, which Arrow reads as they are."""
-    tags = [tagged(value) for value in values]
-    kinds = {tag[:1] for tag in tags if tag is not None}
-    odd = any(tag is None and value is not None for value, tag in zip(values, tags, strict=True))
-    large = kinds == {b"i"} and any(isinstance(item := item_of(value), int) and item >= 2**63 for value in values)
-    return tags if odd or large or len(kinds) > 1 else None
-
-
-def _floats(values: list[Any]) -> list[float | None] | None:
-    """The objects as numbers, None where one is none; None if all are such that Arrow reads them as they are."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {float} or (kinds == {int} and all(value is None or abs(value) < 2**63 for value in values)):
-        return None
-    return [_float(value) for value in values]
+    if {*map(type, found)} <= {float, type(None)}:
+        return pa.array(found, pa.float64()), None
+    numbers = [None if value is None else _float(value) for value in found]
+    good = np.array([value is None or number is not None for value, number in zip(found, numbers, strict=True)], bool)
+    return pa.array(numbers, pa.float64()), good
 
 
 def _float(value: Any) -> float | None:
@@ -151,7 +158,7 @@ def _float(value: Any) -> float | None:
         return float(number)
     except OverflowError:  # a whole number beyond all floats
         return math.inf if number > 0 else -math.inf
-    except ValueError:  # a signal that it is not a number
+    except Exception:  # a signal that it is not a number, or an object that fails
         return None
 
 
@@ -170,7 +177,8 @@ def needs_keys(table: Any, name: str) -> bool:
     """
     if names_of_objects(table).count(name) == 1:
         refuse_single(table[name])
-        objects = _objects_of(table[name])
+        category = categories_of(table[name])
+        objects = objects_of(table[name]) if category is None else category[0]
         if objects is not None:
             others = {*map(type, objects)} - {str, int, bytes, type(None)}
             return bool(others) and any(item_of(value) is None and tagged(value) is not None for value in objects)
@@ -210,15 +218,15 @@ def keyed_batches(
     every = [*wanted, *others.values()]
     if len(set(every)) < len(every):
         raise ParameterError("the columns of groups, items, people and values must be different columns")
-    data, own = _chosen(table, every, values, bad_items, keys.time)
-    types = [OWN_KINDS if name in own else data.schema.field(name).type for name in wanted]
-    keys.start(types)
-    return _keyed(data, keys, wanted, others, bad_items)
+    data, own = chosen(table, every, values=values, time=keys.time, bad_items=bad_items)
+    keys.start([OWN_KINDS if name in own else data.schema.field(name).type for name in wanted])
+    return _keyed(data, keys, wanted, others, own, bad_items)
 
 
 def _keyed(
-    data: Any, keys: Keys, wanted: Sequence[str], others: dict[str, str], bad_items: str
+    data: Any, keys: Keys, wanted: Sequence[str], others: dict[str, str], own: frozenset[str], bad_items: str
 ) -> Iterator[pa.RecordBatch]:
+    told = {of: TAGGED if name in own else None for of, name in others.items()}
     batches = data if isinstance(data, pa.RecordBatchReader) else iter(data.to_batches(_ROWS_AT_ONCE))
     while (batch := read(data, lambda: next(batches, None))) is not None:
         bad = unreadable_texts([batch.column(name) for name in wanted])
@@ -230,76 +238,28 @@ def _keyed(
         arrays = [made, *(batch.column(name) for name in others.values())]
         if good is not None and bad_items == "error":
             raise DataError(f"the table has {NOT_A_TIME}")
-        batch = pa.record_batch(arrays, names=["item", *others])
+        fields = [pa.field("item", made.type), *(pa.field(of, array.type, metadata=told[of])
+                  for of, array in zip(others, arrays[1:], strict=True))]  # fmt: skip
+        batch = pa.record_batch(arrays, schema=pa.schema(fields))
         for kept in (good, listed):
             if kept is not None:
                 batch = batch.filter(pa.array(kept if kept is good or good is None else kept[good]))
         yield batch
 
 
-def _chosen(
-    table: Any, wanted: Sequence[str], values: str | None, bad_items: str, time: str | None = None
-) -> tuple[Any, set[str]]:
-    """The wanted columns as a table or reader, and which of them have values with kinds of their own."""
-    objects = isinstance(table, dict) or bool(names_of_objects(table))
-    data = None if objects else as_arrow(table)
-    names = names_of_objects(table) if data is None else list(data.schema.names)
-    for name in wanted:
-        if names.count(name) != 1:
-            there = "more than one column" if name in names else "no column"
-            raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
-    if data is not None:
-        return data, set()
-    arrays, own, kept = [], set(), None
-    for name in wanted:
-        column = table[name]
-        refuse_single(column)
-        found = _objects_of(column)
-        if found is None:
-            arrays.append(read(column, lambda: _array_of(column)))  # noqa: B023 (called at once)
-            continue
-        if name == values:
-            amounts = _floats(found)
-            arrays.append(pa.array(found if amounts is None else amounts, pa.float64()))
-            continue
-        if name == time:
-            arrays.append(pa.array([_seconds(value) for value in found], pa.float64()))
-            continue
-        own.add(name)
-        array = _quickly_tagged(column)
-        if array is None:
-            tags = [None if value is None else tagged(value) for value in found]
-            good = np.array([value is None or tag is not None for value, tag in zip(found, tags, strict=True)], bool)
-            if not good.all() and bad_items == "error":
-                raise DataError(f"the column {name!r} has values that cannot be items")
-            if len(good) and not good.any():
-                raise DataError(f"no value of the column {name!r} can be an item, such as a text or a whole number")
-            if kept is not None and len(kept) != len(good):
-                raise DataError("the columns of the table must have one length")
-            kept = good if kept is None else kept & good
-            array = pa.array(tags, pa.large_binary())
-        arrays.append(array)
-    if len({len(array) for array in arrays}) > 1:
-        raise DataError("the columns of the table must have one length")
-    made = pa.table(arrays, names=list(wanted))
-    return made if kept is None or kept.all() else made.filter(pa.array(kept)), own
+def _times(column: Any) -> tuple[pa.Array, None] | None:
+    """The objects of a column as times, in whole seconds; None for a column that has a type."""
+    found = objects_of(column)
+    return None if found is None else (times_of_objects(found), None)
 
 
-def _seconds(value: Any) -> float | None:
-    """A time as seconds; not a number where it is none, and None where it is missing."""
-    if value is None:
-        return None
-    seconds = None if isinstance(value, bool) else seconds_of(value)
-    return math.nan if seconds is None else seconds
-
-
-def _array_of(column: Any) -> Any:
-    """A typed column as Arrow."""
+def _array_of(column: Any, numbers: bool = False) -> Any:
+    """A typed column as Arrow. Where it does not hold `numbers` to sum or times, floats of pandas are refused."""
     made_by = library(column)
     if getattr(column, "ndim", 1) != 1:
         raise DataError(f"a column of the table has {column.ndim} dimensions, not one")
     if made_by == "pandas":
-        if str(column.dtype) in ("float16", "float32", "float64"):
+        if not numbers and str(column.dtype) in ("float16", "float32", "float64"):
             # One missing value makes floats of whole numbers in pandas: it would decide how all are published.
             raise DataError(
                 "a column of pandas holds floats, which whole numbers become where one is missing: say what they are, "
@@ -309,18 +269,3 @@ def _array_of(column: Any) -> Any:
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return column
     return pa.chunked_array(column) if hasattr(column, "__arrow_c_stream__") else pa.array(column)
-
-
-def _quickly_tagged(column: Any) -> pa.Array | None:
-    """A column of pandas that holds nothing but texts, or None."""
-    if library(column) != "pandas" or str(column.dtype) != "object":
-        return None
-    import pandas as pd
-
-    if pd.api.types.infer_dtype(column, skipna=True) != "string":
-        return None
-    try:
-        texts = pa.array(column, pa.large_string(), from_pandas=True)
-    except (pa.ArrowException, ValueError, UnicodeError):
-        return None  # a text that is not Unicode, for example
-    return with_kinds(texts)

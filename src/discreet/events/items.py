@@ -11,7 +11,9 @@ keep one row from deciding more than its own count (docs/privacy/errors.md):
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
@@ -27,6 +29,7 @@ __all__ = [
     "Item",
     "arrow_chunks",
     "bad_items_rule",
+    "categories_of",
     "is_arrow",
     "is_polars_objects",
     "is_several",
@@ -34,6 +37,9 @@ __all__ = [
     "item_of_bytes",
     "library",
     "listed",
+    "objects_of",
+    "of_numpy",
+    "plain_array",
     "prepare_column",
     "prepare_lists",
     "read",
@@ -41,6 +47,7 @@ __all__ = [
     "refuse_single",
     "row_items",
     "skip_nulls",
+    "type_of",
     "values_of",
     "without_bad",
 ]
@@ -136,7 +143,7 @@ def is_several(value: Any) -> TypeGuard[Iterable[Any]]:
 def listed(column: Any, role: str = "items") -> list[Any]:
     """The objects of a prepared column that no library made; one alone is no column."""
     refuse_single(column, role)
-    return list(column)
+    return read(column, lambda: list(column)) if is_arrow(column) else list(column)
 
 
 def refuse_single(data: Any, role: str = "items") -> None:
@@ -197,23 +204,86 @@ def _from_pandas(data: Any) -> Any:
         if data.shape[1] != 1:
             raise DataError(f"expected one column, got a data frame of {data.shape[1]} columns: pass one of them")
         data = data.iloc[:, 0]
-    values = data.dtype.categories if isinstance(data.dtype, pd.CategoricalDtype) else data
-    if not pd.api.types.is_object_dtype(values.dtype):
+    category = categories_of(data)
+    if category is not None:
+        values, codes = category
+        # Of one kind that summaries know, Arrow makes what the native reader would.
+        made = plain_array(values)
+        if made is not None:
+            return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), made)
+    elif not pd.api.types.is_object_dtype(data.dtype):
         return pa.Array.from_pandas(data)
-    # What Arrow would make of objects depends on each of them. Of one kind, it makes what the native reader would.
-    if pd.api.types.infer_dtype(values, skipna=True) in ("string", "bytes"):
-        try:
-            return pa.Array.from_pandas(data)
-        except (pa.ArrowException, ValueError):
-            pass  # a text that is not Unicode, for example
-    return _objects(data)
+    objects = objects_of(data) or []
+    made = plain_array(objects)
+    return objects if made is None else made
 
 
-def _objects(data: Any) -> list[Any]:
-    """The objects of a pandas column, None where one is missing."""
-    import pandas as pd
+# ---- columns that have no type but that of their values ------------------------------------------------------------
 
-    return [None if gone else value for value, gone in zip(data.tolist(), pd.isna(data).tolist(), strict=True)]
+
+def objects_of(column: Any) -> list[Any] | None:
+    """The values of a column that has no type but theirs, None where one is missing; None for a column with a type.
+
+    These are lists, columns of objects, and categories of pandas.
+    """
+    if isinstance(column, (list, tuple)):
+        return list(column)
+    if is_polars_objects(column):
+        return list(column.to_list())
+    category = categories_of(column)
+    if category is not None:
+        values, codes = category
+        return [None if code < 0 else values[code] for code in codes.tolist()]
+    if str(getattr(column, "dtype", "")) != "object":
+        return None
+    found: list[Any] = column.tolist()
+    if library(column) != "pandas" or {*map(type, found)} <= _PLAIN:
+        return found
+    return [None if _is_missing(value) else value for value in found]
+
+
+def categories_of(column: Any) -> tuple[list[Any], Any] | None:
+    """(the values of a category of pandas, which of them each row has, -1 where it is missing); None for others.
+
+    pandas finds the type of the values by looking at all of them, and makes floats of whole numbers where one is no
+    whole number. So the type is not used, and a whole float is the whole number.
+    """
+    if library(column) != "pandas" or not hasattr(getattr(column, "dtype", None), "categories"):
+        return None
+    import numpy as np
+
+    values = [
+        int(value) if isinstance(value, float) and value.is_integer() else value
+        for value in column.dtype.categories.tolist()
+    ]
+    return values, np.asarray(getattr(column, "cat", column).codes, np.int64)
+
+
+_PLAIN = {str, bytes, int, type(None)}
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a column of pandas has nothing here: None, NaN, NaT or NA. It depends on this value alone."""
+    if value is None or type(value).__name__ in ("NaTType", "NAType"):
+        return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    of_numpy = type(value).__module__ == "numpy" and type(value).__name__ != "ndarray"
+    return (isinstance(value, float) or of_numpy) and bool(value != value)
+
+
+def plain_array(values: list[Any]) -> pa.Array | None:
+    """Values of one kind that summaries know, as Arrow; None for any others."""
+    import pyarrow as pa
+
+    kinds = {*map(type, values)} - {type(None)}
+    if len(kinds) != 1 or not kinds <= _PLAIN:
+        return None
+    types = {str: pa.large_string(), bytes: pa.large_binary(), int: pa.int64()}
+    try:
+        return pa.array(values, types[kinds.pop()])
+    except (pa.ArrowException, ValueError, OverflowError):
+        return None  # a text that is not Unicode, or a number beyond 63 bits
 
 
 # ---- rows of users -------------------------------------------------------------------------------------------------
@@ -225,7 +295,11 @@ def prepare_lists(data: Any) -> Any:
     if library(data) == "pandas":
         return read(data, lambda: _lists_from_pandas(data))
     if is_arrow(data) and not is_polars_objects(data):
-        return read(data, lambda: without_list_views(data))
+        import pyarrow as pa
+
+        if not isinstance(data, pa.UnionArray):
+            return read(data, lambda: without_list_views(data))
+        data = data.to_pylist()
     if not is_several(data):
         raise DataError(f"expected the list of every user's items, got {type(data).__name__}")
     return (row_items(row) for row in data)
@@ -274,23 +348,40 @@ def row_items(row: Any) -> Iterable[Any] | None:
     for method in ("to_pylist", "tolist", "to_list"):  # Arrow; NumPy and pandas; polars
         if hasattr(row, method):
             return read(row, lambda: list(getattr(row, method)()))  # noqa: B023 (called at once)
-    return row
+    return read(row, lambda: list(row)) if is_arrow(row) else row  # not by the words of a reader that fails
 
 
 def item_of(value: Any) -> Item | None:
-    """The value as an item, or None if it cannot be one."""
+    """The value as an item, or None if it cannot be one. No method that a subclass may have changed is asked."""
     if isinstance(value, str):
-        text = str(value)
+        text = str.__str__(value)
         return text if text.isascii() or _is_unicode(text) else None
     if isinstance(value, bytes):
-        return bytes(value)
-    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_") or not hasattr(value, "__index__"):
+        return b"".join((value,))
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_") or not hasattr(type(value), "__index__"):
         return None
     try:
-        number = int(value.__index__())
+        number = operator.index(value)
     except Exception:
         return None
     return number if -(2**63) <= number < 2**64 else None
+
+
+def of_numpy(value: Any) -> Any:
+    """A single value of NumPy as one of Python, anything else as it is.
+
+    A datetime64 of days or longer is a date, one of anything shorter a time that is cut to microseconds.
+    """
+    if type(value).__module__ != "numpy" or getattr(value, "ndim", None) != 0:
+        return value
+    if value.dtype.kind == "M":
+        import numpy as np
+
+        days = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
+        value = value.astype("datetime64[D]" if days else "datetime64[us]")
+        found = value.item()
+        return None if isinstance(found, int) else found  # a year that Python's dates do not have
+    return value.item()
 
 
 def item_of_bytes(text: bytes) -> str | None:
@@ -372,14 +463,24 @@ def batches_of(data: Any, grouped: bool) -> Iterator[Any]:
 
 
 def one_column(batches: Iterator[Any]) -> Any:
-    """All batches together."""
+    """All batches of lists together: as Arrow where all are, else as Python objects, which have no type to agree on."""
     import pyarrow as pa
 
     parts = list(batches)
     if len(parts) == 1:
         return parts[0]
-    chunks = [chunk for part in parts for chunk in arrow_chunks(prepare_lists(part))]
-    return read(parts, lambda: pa.chunked_array(chunks)) if chunks else []
+    lists = [prepare_lists(part) for part in parts]
+    if all(map(is_arrow, lists)):
+        chunks = [chunk for part in lists for chunk in arrow_chunks(part)]
+        return read(parts, lambda: pa.chunked_array(chunks)) if chunks else []
+    return chain.from_iterable(_rows_of_lists(part) for part in lists)
+
+
+def _rows_of_lists(lists: Any) -> Iterable[Any]:
+    if not is_arrow(lists):
+        rows: Iterable[Any] = lists
+        return rows
+    return (row for chunk in arrow_chunks(lists) for row in chunk.to_pylist())
 
 
 def _is_column(data: Any) -> bool:
@@ -390,24 +491,43 @@ def _is_column(data: Any) -> bool:
 
 
 def _is_nested(data: Any) -> bool | None:
+    kind = type_of(data)
+    if kind is not None:
+        return _is_list(kind)
+    if library(data) == "pandas":
+        return None if data.dtype == object else False  # objects may be lists: the unit says whether they are
+    return None
+
+
+def type_of(data: Any) -> pa.DataType | None:
+    """The type of a column, or of a table of one, if it has one; else what is in it has types of its own.
+
+    Nothing is read.
+    """
     import pyarrow as pa
 
+    if not _is_column(data):
+        return None
     if library(data) == "pandas":
-        return _is_nested_pandas(data)
+        if data.ndim != 1:
+            raise DataError(
+                f"expected one column, got a data frame of {data.shape[1]}: name those of the items with column="
+            )
+        return None if data.dtype == object or categories_of(data) is not None else pa.Array.from_pandas(data[:0]).type
     if is_polars_objects(data):
         return None
     if isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
-        kind = data.schema.field(_only_column(data.schema)).type
-    elif isinstance(data, (pa.Array, pa.ChunkedArray)):
-        kind = data.type
-    elif hasattr(data, "__arrow_c_schema__"):
-        kind = pa.field(data).type
-    elif library(data) == "polars":
+        return data.schema.field(_only_column(data.schema)).type
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        return None if pa.types.is_union(data.type) else data.type
+    if hasattr(data, "__arrow_c_schema__"):
+        return pa.field(data).type
+    if library(data) == "polars":
         none = data.head(0).to_arrow()
-        kind = none.schema.field(_only_column(none.schema)).type if isinstance(none, pa.Table) else none.type
-    else:
-        return False if library(data) == "numpy" and data.dtype.kind != "O" else None
-    return _is_list(kind)
+        return none.schema.field(_only_column(none.schema)).type if isinstance(none, pa.Table) else none.type
+    if library(data) == "numpy" and hasattr(data, "dtype") and data.dtype.kind != "O":
+        return pa.from_numpy_dtype(data.dtype) if data.dtype.kind not in "UT" else pa.string()
+    return None
 
 
 def _is_list(kind: Any) -> bool:
@@ -415,18 +535,6 @@ def _is_list(kind: Any) -> bool:
 
     views = pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) or views)
-
-
-def _is_nested_pandas(data: Any) -> bool | None:
-    import pandas as pd
-
-    if data.ndim != 1:
-        raise DataError(
-            f"expected one column, got a data frame of {data.shape[1]}: name those of the items with column="
-        )
-    if isinstance(data.dtype, pd.ArrowDtype):
-        return _is_list(data.dtype.pyarrow_dtype)
-    return None if data.dtype == object else False  # objects may be lists: the unit says whether they are
 
 
 def _only_column(schema: Any) -> int:
@@ -479,4 +587,4 @@ def table_of_lists(data: Any, nulls: str) -> tuple[Any, str | None]:
         before = len(items)
         items += row
         persons += [person] * (len(items) - before)
-    return {"person": persons, "item": items}, "person"
+    return {"person": pa.array(persons, pa.int64()), "item": items}, "person"

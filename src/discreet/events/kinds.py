@@ -10,22 +10,30 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet._later import pa
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of
+from discreet._later import np, pa
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, categories_of, item_of, objects_of, of_numpy, plain_array
 from discreet.events.published import Value
 
-__all__ = ["tagged", "untagged", "with_kinds"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["own_kinds", "tagged", "untagged", "with_kinds"]
 
 
 def tagged(value: Any) -> bytes | None:
-    """A value with its kind in front, or None if it cannot be an item."""
+    """A value with its kind in front, or None if it cannot be an item. It depends on this value alone."""
     item = item_of(value)
     if isinstance(item, int):
         return b"i" + str(item).encode()
     if item is None:
-        return _other(value)
+        try:
+            return _other(value)
+        except MemoryError:
+            raise
+        except Exception:  # of an object that fails when it is asked, such as a time zone
+            return None
     text = item.encode() if isinstance(item, str) else item
     if len(text) > DEFAULT_MAX_KEY_BYTES:
         return None
@@ -34,26 +42,58 @@ def tagged(value: Any) -> bytes | None:
 
 def _other(value: Any) -> bytes | None:
     """A boolean, date, time or decimal; those of libraries are subclasses, or have `item`."""
-    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        value = value.item()
+    value = of_numpy(value)
     if isinstance(value, bool):
         return b"o1" if value else b"o0"
     if isinstance(value, datetime.datetime):
-        try:
-            if value.tzinfo is None:
-                return b"n" + value.replace(tzinfo=None).isoformat(timespec="microseconds").encode()
-            moment = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-        except (ValueError, OverflowError):  # before the year 1, or not a time
+        if value != value:  # NaT of pandas is a datetime
             return None
-        return b"z" + moment.isoformat(timespec="microseconds").encode()
+        kind = b"n" if value.tzinfo is None else b"z"
+        moment = value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        return kind + datetime.datetime.isoformat(moment, timespec="microseconds").encode()
     if isinstance(value, datetime.date):
-        return b"d" + value.isoformat().encode()
-    if isinstance(value, Decimal) and value.is_finite():
-        digits = value.normalize()
-        exponent = digits.as_tuple().exponent
-        if isinstance(exponent, int) and -38 <= exponent <= 38 and digits.adjusted() < 38:
-            return b"c" + format(digits, "f").encode()
-    return None
+        return b"d" + datetime.date.isoformat(value).encode()
+    return _decimal(value) if isinstance(value, Decimal) else None
+
+
+def _decimal(value: Decimal) -> bytes | None:
+    """A decimal without zeros at its end, whatever the precision of the caller's arithmetic."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):  # infinite, or not a number
+        return None
+    if not any(digits):
+        return b"c0"
+    while digits[-1] == 0:
+        digits, exponent = digits[:-1], exponent + 1
+    if exponent < -38 or len(digits) + exponent > 38:
+        return None
+    return b"c" + format(Decimal((sign, digits, exponent)), "f").encode()
+
+
+def own_kinds(column: Any) -> tuple[pa.Array, npt.NDArray[np.bool_] | None] | None:
+    """(the values of a column with their kinds, which rows can be items); None for a column that has a type.
+
+    A missing value is null, and counts as one that can be an item: whether it may be missing is not decided here. In
+    place of the second there is None where all rows can be items.
+    """
+    category = categories_of(column)
+    if category is not None:
+        values, codes = category
+        made, good = _tags(values)
+        missing = codes < 0
+        good = None if good is None else np.where(missing, True, good[codes])
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), made), good
+    objects = objects_of(column)
+    return None if objects is None else _tags(objects)
+
+
+def _tags(values: list[Any]) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+    plain = plain_array(values)
+    if plain is not None:
+        return with_kinds(plain), None
+    tags = [None if value is None else tagged(value) for value in values]
+    good = np.array([value is None or tag is not None for value, tag in zip(values, tags, strict=True)], np.bool_)
+    return pa.array(tags, pa.large_binary()), None if good.all() else good
 
 
 _READ: dict[bytes, Callable[[bytes], Value]] = {

@@ -29,6 +29,7 @@ __all__ = [
     "item_order",
     "items_array",
     "mixed_array",
+    "parts_of",
     "plain_column",
     "plain_items",
     "plain_types",
@@ -92,6 +93,14 @@ def mixed_array(tags: Any, parts: list[pa.Array]) -> pa.Array:
         here = codes == tag
         places[here] = np.arange(np.count_nonzero(here))
     return pa.UnionArray.from_dense(pa.array(codes), pa.array(places), parts)
+
+
+def parts_of(items: pa.Array) -> list[pa.Array]:
+    """The columns of a struct without nulls.
+
+    Not by `flatten`, which ends the process where one of them holds several kinds: it gives a union a validity.
+    """
+    return [items.field(place) for place in range(items.type.num_fields)]
 
 
 def plain_types() -> tuple[pa.DataType, ...]:

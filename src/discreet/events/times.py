@@ -5,56 +5,149 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
+from discreet.events.items import of_numpy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["NOT_A_TIME", "YEAR_1", "Every", "seconds_of", "seconds_of_column"]
+__all__ = ["NOT_A_TIME", "YEAR_1", "Every", "seconds_of", "seconds_of_column", "times_of_objects"]
 
 NOT_A_TIME = "a time that is neither seconds since 1970 nor ISO 8601, in the years 1 to 9999"
 YEAR_1, _YEAR_10000 = -62135596800, 253402300800  # seconds from 1970
+_NO_TIME = YEAR_1 - 1  # in place of whole seconds
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_MICROSECONDS = 10**6
 
 
-def seconds_of_column(column: Any) -> npt.NDArray[np.float64]:
-    """The times of a column of text as seconds; not a number where there is none."""
+class Times(NamedTuple):
+    """Times as whole seconds from 1970, rounded down, and what they have beside these.
+
+    Microseconds are divided as whole numbers: as floats those after the year 2255 would be rounded, to the next second
+    or not by what else is in the column.
+
+    Attributes:
+        whole: Whole seconds; any number where there is no time.
+        fraction: From 0 to less than 1.
+        good: Whether there is a time of the years 1 to 9999.
+    """
+
+    whole: npt.NDArray[np.int64]
+    fraction: npt.NDArray[np.float64]
+    good: npt.NDArray[np.bool_]
+
+
+def _of_ticks(ticks: npt.NDArray[Any], per: int) -> Times:
+    """Of whole numbers, so many a second."""
+    whole, rest = np.divmod(ticks, ticks.dtype.type(per))
+    good = (whole >= YEAR_1) & (whole < _YEAR_10000)
+    return Times(np.where(good, whole, _NO_TIME).astype(np.int64), rest / per, good)
+
+
+def _of_floats(seconds: npt.NDArray[np.float64]) -> Times:
+    with np.errstate(invalid="ignore"):
+        good = (seconds >= YEAR_1) & (seconds < _YEAR_10000)
+    found = np.where(good, seconds, float(_NO_TIME))
+    whole = np.floor(found)
+    return Times(whole.astype(np.int64), found - whole, good)
+
+
+def _of_texts(column: pa.Array) -> Times:
+    """Of a column of text without nulls: at once where all are written in one way, else one by one, with one result."""
     for kind in (pa.float64(), pa.timestamp("us", "UTC"), pa.timestamp("us")):
         with suppress(pa.ArrowException):
             values = column.cast(kind)
-            if kind == pa.float64():
-                seconds = np.asarray(values, np.float64)
-            else:
-                seconds = np.asarray(values.cast(pa.int64()), np.float64) / 1e6
-            if ((seconds >= YEAR_1) & (seconds < _YEAR_10000)).all():
-                return seconds
-    each = [seconds_of(value) for value in column.to_pylist()]
-    return np.array([math.nan if seconds is None else seconds for seconds in each], np.float64)
+            if kind != pa.float64():
+                return _of_ticks(np.asarray(values.cast(pa.int64())), _MICROSECONDS)
+            numbers = np.asarray(values, np.float64)
+            if not np.isnan(numbers).any():
+                return _of_floats(numbers)
+    return _of_each(column.to_pylist())
+
+
+def _of_each(values: Iterable[Any]) -> Times:
+    each = [_time_of(value) or (_NO_TIME, 0.0) for value in values]
+    whole = np.array([whole for whole, _ in each], np.int64)
+    return Times(whole, np.array([fraction for _, fraction in each], np.float64), whole != _NO_TIME)
+
+
+def _time_of(value: Any) -> tuple[int, float] | None:
+    """(whole seconds, the rest) of a time, a date, a number of seconds or a text; None for anything else.
+
+    It depends on this value alone, whatever kind of object it is.
+    """
+    try:
+        found = _exact(value)
+    except MemoryError:
+        raise
+    except Exception:  # of an object that fails when it is asked, such as a time zone
+        return None
+    if isinstance(found, float):
+        if not YEAR_1 <= found < _YEAR_10000:
+            return None
+        whole = math.floor(found)
+        return whole, found - whole
+    if found is None or not YEAR_1 * _MICROSECONDS <= found < _YEAR_10000 * _MICROSECONDS:
+        return None
+    return found // _MICROSECONDS, found % _MICROSECONDS / _MICROSECONDS
+
+
+def _exact(value: Any) -> int | float | None:
+    """Microseconds as a whole number, or seconds as a float."""
+    value = of_numpy(value)
+    if isinstance(value, datetime.datetime):
+        return None if value != value else _microseconds(value)  # NaT of pandas is a datetime
+    if isinstance(value, datetime.date):
+        return _microseconds(datetime.datetime(value.year, value.month, value.day))
+    if isinstance(value, str):
+        return _written(value)
+    if isinstance(value, (Real, Decimal)) and not isinstance(value, bool):
+        return float(value)
+    return None
+
+
+def _written(text: str) -> int | float | None:
+    with suppress(ValueError):
+        number = float(text)
+        if not math.isnan(number):
+            return number
+    with suppress(ValueError):
+        return _microseconds(datetime.datetime.fromisoformat(text.replace("Z", "+00:00")))
+    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):  # which know forms that Python does not
+        with suppress(pa.ArrowException):
+            found: int = pa.scalar(text).cast(kind).cast(pa.int64()).as_py()
+            return found
+    return None
+
+
+def _microseconds(moment: datetime.datetime) -> int:
+    known = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.timezone.utc)
+    return (known - _EPOCH) // datetime.timedelta(microseconds=1)
+
+
+def seconds_of_column(column: pa.Array) -> npt.NDArray[np.float64]:
+    """The times of a column of text as seconds; not a number where there is none."""
+    times = _of_texts(column)
+    return np.where(times.good, times.whole + times.fraction, math.nan)
 
 
 def seconds_of(value: Any) -> float | None:
     """Seconds since 1970 or ISO 8601, in the years 1 to 9999, as seconds; None if it is neither."""
-    seconds = math.nan
-    with suppress(ValueError, TypeError, OverflowError):
-        seconds = float(value)
-    if math.isnan(seconds):
-        with suppress(ValueError, TypeError, OverflowError):
-            moment = datetime.datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)).timestamp()
-    if math.isnan(seconds) and isinstance(value, str):
-        seconds = _arrow_seconds(value)  # which knows forms that Python does not
-    return seconds if YEAR_1 <= seconds < _YEAR_10000 else None
+    found = _time_of(value)
+    return None if found is None else sum(found)
 
 
-def _arrow_seconds(value: str) -> float:
-    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
-        with suppress(pa.ArrowException):
-            return float(pa.scalar(value).cast(kind).cast(pa.int64()).as_py() / 1e6)
-    return math.nan
+def times_of_objects(values: Sequence[Any]) -> pa.Array:
+    """Python objects as whole seconds, for `Every`: null where one is None, and no time where one is none."""
+    return pa.array(_of_each(values).whole, mask=np.array([value is None for value in values], np.bool_))
 
 
 # ---- spans of time as groups -----------------------------------------------------------------------------------------
@@ -99,37 +192,41 @@ class Every:
         """The span of every time of a column, and which of them are good; None if all are. A null stays null."""
         import pyarrow.compute as pc
 
-        seconds, good = self._seconds(column, source)
+        whole, _, good = _times(column, source)
         missing = np.asarray(column.is_null()) if column.null_count else None
-        moments = pa.array(np.where(good, seconds, 0.0).astype(np.int64)).cast(pa.timestamp("s", "UTC"))
+        moments = pa.array(np.where(good, whole, 0)).cast(pa.timestamp("s", "UTC"))
         local = pc.local_timestamp(moments.cast(pa.timestamp("s", self.zone or "UTC")))
         number, unit = self._step
         if isinstance(unit, str):
-            found = pc.floor_temporal(local, number, unit).cast(pa.date32())
+            floor = pc.floor_temporal(local, number, unit)
+            found, begins = floor.cast(pa.date32()), [np.asarray(floor.cast(pa.int64()))]
         else:  # by the clock of the zone, but an hour that comes twice is two
-            over = np.asarray(local.cast(pa.int64())) % (number * unit)
-            found = pa.array(np.asarray(moments.cast(pa.int64())) - over).cast(self.type)
+            clock = np.asarray(local.cast(pa.int64()))
+            over = clock % (number * unit)
+            begins = [clock - over, np.asarray(moments.cast(pa.int64())) - over]
+            found = pa.array(begins[1]).cast(self.type)
+        for first in begins:  # a span that begins in no year of these has no name
+            good &= (first >= YEAR_1) & (first < _YEAR_10000)
         if missing is not None:
             found = pc.if_else(pa.array(missing), pa.scalar(None, self.type), found)
             good = good | missing
         return found, None if good.all() else good
 
-    @staticmethod
-    def _seconds(column: pa.Array, source: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """Whole seconds, rounded down, and which rows have a time of the years 1 to 9999."""
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        kind = column.type
-        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit] if pa.types.is_timestamp(kind) else 1e3
-            numbers = column.cast(pa.date64()) if pa.types.is_date(kind) else column
-            seconds = np.asarray(numbers.cast(pa.int64()).fill_null(0), np.float64) / per
-        elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            seconds = column.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy(zero_copy_only=False)
-        elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
-            seconds = seconds_of_column(column.cast(pa.string()).fill_null(""))
-        else:
-            raise DataError(f"{source}: times must be timestamps, dates, seconds or text, not {kind}")
-        with np.errstate(invalid="ignore"):
-            good = (seconds >= YEAR_1) & (seconds < _YEAR_10000)
-        return np.floor(seconds), good
+
+def _times(column: pa.Array, source: str) -> Times:
+    """The times of a column of any type that has them."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        per = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+        return _of_ticks(np.asarray(column.cast(pa.int64()).fill_null(0)), per)
+    if pa.types.is_date(kind):
+        return _of_ticks(np.asarray(column.cast(pa.date64()).cast(pa.int64()).fill_null(0)), 1000)
+    if pa.types.is_integer(kind):
+        return _of_ticks(np.asarray(column.fill_null(0)), 1)
+    if pa.types.is_floating(kind):
+        return _of_floats(column.cast(pa.float64()).fill_null(math.nan).to_numpy(zero_copy_only=False))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        return _of_texts(column.cast(pa.string()).fill_null(""))
+    raise DataError(f"{source}: times must be timestamps, dates, seconds or text, not {kind}")

@@ -136,16 +136,23 @@ class Universe:
         return item - self.first if isinstance(item, int) and 0 <= item - self.first < self.size else -1
 
     def positions(self, items: pa.Array) -> npt.NDArray[np.int64]:
-        """Where the items of a summary stand; -1 for those outside."""
+        """Where the items of a summary stand; -1 for those outside, and so are all of another kind.
+
+        What kinds a summary holds depends on its rows, so it is no error that it holds none of the universe's.
+        """
         import pyarrow as pa
 
-        if len(items) == 0:
-            return np.zeros(0, np.int64)
-        if pa.types.is_union(items.type):  # several kinds: those of another than the universe's are outside
+        if pa.types.is_union(items.type):
             return np.array([self.place(item) for item in items.to_pylist()], np.int64)
-        if not self._holds(items.type):
-            raise IncompatibleSummaryError("the universe and the summary hold items of different kinds")
-        return self._column_places(items)
+        return self._column_places(items) if self._holds(items.type) else np.full(len(items), -1, np.int64)
+
+    def refuse_type(self, kind: pa.DataType) -> None:
+        """Refuse a column whose type says that it holds items of another kind. No row is looked at."""
+        if not self._holds(kind):
+            raise IncompatibleSummaryError(
+                f"the universe and the column hold items of different kinds, {self.kind} and {kind}; write both in the "
+                "same way, for example as text"
+            )
 
     @property
     def word_bits(self) -> int:
@@ -216,11 +223,18 @@ class Universe:
         import pyarrow as pa
 
         types = pa.types
+        if types.is_dictionary(given):
+            return self._holds(given.value_type)
+        if types.is_null(given):
+            return True
         if self.has_numbers:
             return bool(types.is_integer(given))
         if self.kind == "string":
             return bool(types.is_string(given) or types.is_large_string(given) or types.is_string_view(given))
-        return bool(types.is_binary(given) or types.is_large_binary(given) or types.is_fixed_size_binary(given))
+        views = types.is_binary_view(given)
+        return bool(
+            types.is_binary(given) or types.is_large_binary(given) or types.is_fixed_size_binary(given) or views
+        )
 
     # ---- descriptions ----------------------------------------------------------------------------------------------
 

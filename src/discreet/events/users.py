@@ -57,13 +57,11 @@ class UserSets:
         ]
         return np.frombuffer(b"".join(digests), np.uint64)
 
-    def lists(self) -> Iterator[Any]:
-        """The sets in batches: as Arrow lists, or as they are where items are of different kinds."""
+    def lists(self) -> Iterator[list[list[Any]]]:
+        """The sets in batches, as lists of Python objects: a type for all of them would follow from all of them."""
         sets = [[item for _, item in kept] for kept in self._sets.values()]
-        mixed = len({type(item) for item in self._items}) > 1
         for start in range(0, len(sets), _USERS_IN_A_BATCH):
-            batch = sets[start : start + _USERS_IN_A_BATCH]
-            yield batch if mixed else pa.array(batch)
+            yield sets[start : start + _USERS_IN_A_BATCH]
 
     def __repr__(self) -> str:
         return f"UserSets(max_items={self._max_items}) [NOT PRIVATE]"

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.events.items import read
 from discreet.noise import RandomSource, fresh_source
 from discreet.pan._base import PanEstimate
 from discreet.pan.charge import StateCharge, saved_charge
@@ -85,7 +86,7 @@ class InnerProductCounter:
 
     def vote(self, positions: npt.ArrayLike, bits: npt.ArrayLike) -> None:
         """One vote of 0 or 1 for one position from each participant; before the first vectors."""
-        where, cast = np.asarray(positions), _bits_of(bits)
+        where, cast = read(positions, lambda: np.asarray(positions)), _bits_of(bits)
         try:
             if where.ndim != 1 or where.shape != cast.shape or where.dtype.kind not in "iu":
                 raise DataError("positions and bits must be arrays of one dimension and equal length")
@@ -242,10 +243,7 @@ class InnerProductCounter:
 
 def _bits_of(given: npt.ArrayLike) -> Bits:
     """A copy of our own, which the caller zeroes after use."""
-    try:
-        array = np.array(given)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError("bits must be an array of 0 and 1") from None
+    array = read(given, lambda: np.array(given))
     try:
         # Comparing with 0 and 1 would make two more copies of the bits.
         if array.dtype.kind not in "biu" or (array.size and (array.min() < 0 or array.max() > 1)):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
-from discreet.events.published import column_of_plain, item_order, items_array, plain_column, plain_items
+from discreet.events.published import column_of_plain, item_order, items_array, parts_of, plain_column, plain_items
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
@@ -216,7 +216,7 @@ class Release:
     def _listed_groups(self) -> list[Any]:
         if self._groups is None:
             return []
-        columns = [column.to_pylist() for column in self._groups.flatten()]
+        columns = [column.to_pylist() for column in parts_of(self._groups)]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def __len__(self) -> int:
@@ -603,7 +603,7 @@ class Release:
                 "groups": None,
             }
             if self._groups is not None:
-                listed = [plain_column(column)[0] for column in self._groups.flatten()]
+                listed = [plain_column(column)[0] for column in parts_of(self._groups)]
                 fields["groups"] = [list(row) for row in zip(*listed, strict=True)]
         return fields
 

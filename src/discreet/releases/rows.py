@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet import _native
 from discreet._later import np, pa
-from discreet.events.published import ARROW_NAMES, as_arrow, item_order, plain_column, plain_items, plain_types, taken
+from discreet.events.published import (
+    ARROW_NAMES,
+    as_arrow,
+    item_order,
+    parts_of,
+    plain_column,
+    plain_items,
+    plain_types,
+    taken,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -88,7 +97,7 @@ class ArrayRows:
     @property
     def columns(self) -> list[pa.Array]:
         """The columns of the items."""
-        return self.items.flatten() if pa.types.is_struct(self.items.type) else [self.items]
+        return parts_of(self.items) if pa.types.is_struct(self.items.type) else [self.items]
 
     @property
     def field_names(self) -> tuple[str, ...]:

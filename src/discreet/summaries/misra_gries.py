@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events.items import prepare_column
+from discreet.events.items import prepare_column, read
 from discreet.privacy.estimate import Estimate
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item, Summary
 
@@ -34,7 +34,7 @@ class MisraGries(Summary):
         """
         import numpy as np
 
-        numbers = np.asarray(counts)
+        numbers = read(counts, lambda: np.asarray(counts))
         if (
             numbers.ndim != 1
             or not (np.can_cast(numbers.dtype, np.int64) or len(numbers) == 0)

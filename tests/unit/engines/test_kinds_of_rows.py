@@ -84,7 +84,7 @@ def test_kinds_can_be_taken_off_again(column):
 def summed(users, values, make=dict):
     """What the items of a table of objects add up to, before noise and unbounded, and how many rows have a sum."""
     table = make({"user": users, "item": ["a"] * len(users), "value": values})
-    columns, _ = columns_of_table(table, "item", "user", "value")
+    columns = columns_of_table(table, "item", "user", "value").columns
     return [amount for _, _, amounts in columns for amount in amounts.cast(pa.float64()).to_pylist()]
 
 

@@ -213,6 +213,28 @@ def encode(protocol):
     return lambda data: protocol.party(0).encode(data, nulls="skip")
 
 
+ROWS = {"x": ["a", "b"], "y": [1, 2]}
+
+
+def table(column):
+    """A table with this column, if it is one; else it is the table."""
+    try:
+        size = len(column)
+    except (TypeError, ValueError):
+        return column
+    return {"x": column, "y": list(range(size)), "z": ["p"] * size}
+
+
+def people_over_time():
+    return dc.continual.Histogram(4, BUDGET, unit=dc.User(2))
+
+
+def weighted():
+    return dc.continual.Histogram(
+        4, BUDGET, mechanism="factorised", domain=["a", "b"], max_items_per_event=2, max_weight=9
+    )
+
+
 ENTRIES = {
     "MisraGries": lambda data: dc.MisraGries(4).update(data, nulls="skip"),
     "strict": lambda data: dc.MisraGries(4).update(data, bad_items="error"),
@@ -239,6 +261,47 @@ ENTRIES = {
     "numbers": encode(mp.LocalHashing("r", PURE, "integers")),
     "listed": encode(mp.HadamardResponse("r", PURE, ["a", "b"])),
     "a range": encode(mp.HadamardResponse("r", PURE, 10)),
+    "continual counter": lambda data: dc.continual.Counter(4, BUDGET).step(data),
+    "continual counters": lambda data: dc.continual.Counter(4, BUDGET, size=2).step(data),
+    "continual distinct": lambda data: dc.continual.DistinctCount(4, BUDGET).step(data),
+    "histogram of people": lambda data: people_over_time().step(data, users=["u"] * 2),
+    "histogram of odd people": lambda data: people_over_time().step(["a"] * 2, users=data),
+    "histogram of weights": lambda data: weighted().step(["a", "b"], weights=data),
+    "weighted histogram": lambda data: weighted().step(data, weights=[1, 2]),
+    "hitters in a window": lambda data: dc.continual.HeavyHitters(4, BUDGET, window=2).step(data, nulls="skip"),
+    "counts": lambda data: dc.MisraGries(4).update_counts(["a", "b"], data),
+    "one item": lambda data: dc.MisraGries(4).estimate(data),
+    "SpaceSaving": lambda data: dc.SpaceSaving(4).update(data, nulls="skip"),
+    "CountSketch": lambda data: dc.CountSketch(8, 3, tracked=2).update(data, nulls="skip"),
+    "ExactCounts": lambda data: dc.ExactCounts().update(data, nulls="skip"),
+    "cropped mean": lambda data: dc.pan.CroppedMean(["a", "b"], 2, budget=PURE).update(data),
+    "heavy fraction": lambda data: dc.pan.HeavyFraction(["a", "b"], 2, budget=PURE).update(data),
+    "incidence": lambda data: dc.pan.Incidence(range(9), 2, budget=PURE).update(data, nulls="skip"),
+    "modular incidence": lambda data: dc.pan.ModularIncidence(range(9), 2, budget=PURE).update(data, nulls="skip"),
+    "inner product": lambda data: dc.pan.InnerProductCounter(4, budget=PURE).update(data),
+    "votes": lambda data: dc.pan.InnerProductCounter(4, budget=PURE).vote(data, data),
+    "grid": encode(mp.GridHierarchy("r", PURE, (4, 3), branching=2, options={"items_per_column": 0.25})),
+    "universe": lambda data: dc.central.Universe(data),
+    "groups": lambda data: dc.top_k(ROWS, 3, BUDGET, column="x", by="y", groups=data),
+    "top_k of a table": lambda data: dc.top_k(table(data), 3, BUDGET, column="x", nulls="skip"),
+    "top_k of people": lambda data: dc.top_k(table(data), 3, BUDGET, column="x", user="y", nulls="skip"),
+    "top_k of odd people": lambda data: dc.top_k(table(data), 3, BUDGET, column="y", user="x", nulls="skip"),
+    "top_k of two": lambda data: dc.top_k(table(data), 3, BUDGET, column=["x", "y"], nulls="skip"),
+    "top_k every": lambda data: dc.top_k(table(data), 3, BUDGET, column="y", every="1d", time="x", nulls="skip"),
+    "top_k of sums": lambda data: dc.top_k(
+        table(data), 3, BUDGET, column="y", user="z", values="x", value_range=(0, 5), nulls="skip"
+    ),
+    "top_k of lists": lambda data: dc.top_k(data, 3, BUDGET, unit=dc.User(), nulls="skip"),
+    "top_k of batches": lambda data: dc.top_k([data, data], 3, BUDGET, unit=dc.User(), nulls="skip"),
+    "count": lambda data: dc.count(table(data), PURE, user="x", nulls="skip"),
+    "count of values": lambda data: dc.distinct(table(data), "x", PURE, nulls="skip"),
+    "count of values of people": lambda data: dc.distinct(table(data), "x", PURE, user="y", nulls="skip"),
+    "histogram of a list": lambda data: dc.histogram(data, PURE, universe=["a"], nulls="skip"),
+    "histogram of a list of people": lambda data: dc.histogram(
+        table(data), PURE, column="x", user="y", max_items=1, universe=["a"], nulls="skip"
+    ),
+    "quantiles": lambda data: dc.quantiles(data, None, PURE, range=(0, 1), nulls="skip"),
+    "quantiles of people": lambda data: dc.quantiles(table(data), "y", PURE, range=(0, 1), user="x", nulls="skip"),
     "stream": lambda data: mp.Stream("r", PURE, ["a", "b"], epoch_steps=4, horizon=8, columns=3).party(0).feed(data),
 }
 
@@ -253,6 +316,8 @@ def test_no_item_leaves_in_an_error(entry, caplog):
                 ENTRIES[entry](make())
         except dc.DiscreetError as raised:
             error = raised
+        except Exception as raised:
+            pytest.fail(f"{name}: {type(raised).__name__} is not of this package")
         assert SECRET not in caplog.text, name
         if error is not None:
             assert SECRET not in "".join(traceback.format_exception(error)) + repr(error), name

@@ -16,7 +16,7 @@ def capped(events, max_items, batch=3, key=bytes(16)):
     for start in range(0, len(events), batch):
         users, items = zip(*events[start : start + batch], strict=True)
         sets.add(pa.array(users), pa.array(items))
-    return [items for batch in sets.lists() for items in batch.to_pylist()]
+    return [items for batch in sets.lists() for items in batch]
 
 
 def test_so_many_distinct_items_are_kept_whatever_their_order_and_the_batches():
@@ -36,14 +36,14 @@ def test_the_sample_is_uniform_and_users_have_samples_of_their_own():
     """2 of 5 items: each of the 10 sets of 2 for a tenth of 4000 users, under a key that is drawn."""
     sets = UserSets(2)
     sets.add(pa.array([user for user in range(4000) for _ in range(5)]), pa.array([*"abcde"] * 4000))
-    found = Counter("".join(sorted(items)) for batch in sets.lists() for items in batch.to_pylist())
+    found = Counter("".join(sorted(items)) for batch in sets.lists() for items in batch)
     assert len(found) == 10
     assert all(abs(times - 400) < 6 * 19 for times in found.values())
     other = UserSets(2)
     other.add(pa.array(["u"] * 500), pa.array([*map(str, range(500))]))
     again = UserSets(2)
     again.add(pa.array(["u"] * 500), pa.array([*map(str, range(500))]))
-    assert [batch.to_pylist() for batch in other.lists()] != [batch.to_pylist() for batch in again.lists()]
+    assert [*other.lists()] != [*again.lists()]
 
 
 def test_removing_a_user_removes_one_set_and_changes_no_other():
@@ -60,7 +60,7 @@ def test_removing_a_user_removes_one_set_and_changes_no_other():
 def test_dictionaries_and_bad_parameters():
     sets = UserSets(2)
     sets.add(pa.array([1, 1, 2]), pa.array(["a", "b", "a"]).dictionary_encode())
-    assert [sorted(s) for batch in sets.lists() for s in batch.to_pylist()] == [["a", "b"], ["a"]]
+    assert [sorted(s) for batch in sets.lists() for s in batch] == [["a", "b"], ["a"]]
     assert "a" not in repr(sets).replace("max_items", "").replace("PRIVATE", "").replace("UserSets", "")
     with pytest.raises(dc.ParameterError):
         UserSets(0)
