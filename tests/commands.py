@@ -74,6 +74,7 @@ def _process_settings(words, cwd, env) -> Iterator[None]:
         os.environ.update(before[1])
         sys.argv, sys.meta_path[:] = before[2], before[3]
         gc.set_threshold(*before[4])
+        gc.unfreeze()
         vars(interrupts).update(before[5])
         sys.unraisablehook = hook
         for number, handler in handlers:

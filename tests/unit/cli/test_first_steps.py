@@ -36,6 +36,20 @@ def test_the_version():
     assert (module.returncode, module.stdout) == (0, f"discreet {discreet.__version__}\n")
 
 
+@pytest.mark.parametrize(
+    "more", [[], ["--user-column", "who"], ["--where", "url = '/a'"]], ids=["rows", "people", "sql"]
+)
+def test_a_command_says_nothing_that_nobody_asked_for(more, tmp_path):
+    """Neither a warning of a library when it is loaded nor a report of leaks when Python ends."""
+    (tmp_path / "log.csv").write_text("who,url\n" + "".join(f"p{n},/a\n" for n in range(2000)))
+    words = ["top", "log.csv", "--column", "url", *([] if "--user-column" in more else ["--unit", "row"]), *more]
+    words += ["--epsilon", "1", "--delta", "1e-6", "--format", "csv", "--quiet"]
+    process = [sys.executable, "-W", "always", "-m", "discreet", *words]
+    done = subprocess.run(process, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "/a," in done.stdout
+
+
 @pytest.mark.parametrize("command", QUESTIONS)
 def test_questions_share_their_options_and_the_sections_of_their_help(command):
     told = run_here(command, "--help").stdout

@@ -1,6 +1,9 @@
 """Gaussian calibration: closed forms against term-by-term sums, the sparse histogram, and zCDP conversions."""
 
 import math
+import subprocess
+import sys
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -10,6 +13,10 @@ from scipy import stats
 from discreet.central._sparse_histogram import discrete_gshm_delta, gshm_calibration, gshm_delta
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.gaussian import (
+    _BERNOULLI,
+    _LARGEST_ROOT,
+    _ORDER,
+    _REMAINDER,
     _tail_bounds,
     discrete_gaussian_delta,
     discrete_gaussian_sigma,
@@ -25,6 +32,36 @@ def _pmf(sigma: float, reach: int) -> np.ndarray:
     z = np.arange(-reach, reach + 1)
     weights = np.exp(-(z**2) / (2 * sigma**2))
     return weights / weights.sum()
+
+
+def _hermite_values(u: float) -> list[Fraction]:
+    """He_0(u) to He_11(u), without rounding: He_(k+1) = u He_k - k He_(k-1)."""
+    x = Fraction(u)
+    values = [Fraction(1), x]
+    for k in range(1, _ORDER):
+        values.append(x * values[k] - k * values[k - 1])
+    return values
+
+
+def test_the_integral_of_the_remainder_splits_at_the_largest_root_rounded_up():
+    """The Taylor series of He_11 at the constant has positive terms alone: there is no root from it on."""
+    assert min(_hermite_values(_LARGEST_ROOT)) > 0
+    assert _hermite_values(math.nextafter(_LARGEST_ROOT, 0.0))[_ORDER] < 0  # and the next smaller number is below it
+
+
+def test_constants_of_the_expansion_against_high_precision():
+    with mpmath.workdps(60):
+        for i, coefficient in enumerate(_BERNOULLI, start=1):
+            exact = mpmath.bernoulli(2 * i) / mpmath.factorial(2 * i)
+            assert abs(coefficient / exact - 1) < 2e-16
+        remainder = 2 * mpmath.zeta(_ORDER) / (2 * mpmath.pi) ** _ORDER
+        assert remainder <= _REMAINDER <= remainder * (1 + mpmath.mpf(10) ** -14)
+
+
+def test_loading_the_calibration_warns_of_nothing():
+    """In a process of its own, where what other tests loaded is not there."""
+    command = "import discreet.privacy.calibration.gaussian"
+    subprocess.run([sys.executable, "-W", "error", "-c", command], check=True, timeout=120)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0, 11.9, 12.1, 90.0])

@@ -53,7 +53,9 @@ _BERNOULLI = [
 ]
 # With zeta(11), rounded up.
 _REMAINDER = 2.0 * 1.0004941886041196 / (2.0 * math.pi) ** _ORDER
-_LARGEST_ROOT = float(max(hermite_e.hermeroots([0.0] * _ORDER + [1.0])))
+# Of He_11(u) = u^11 - 55 u^9 + 990 u^7 - 6930 u^5 + 17325 u^3 - 10395 u the largest root is 5.18800122437487094...,
+# rounded up. From this number on He_11 has one sign: He_n' = n He_(n-1), and He_0 to He_11 are all positive here.
+_LARGEST_ROOT = 5.188001224374871
 
 
 def _hermite(degree: int, u: Array) -> Array:
