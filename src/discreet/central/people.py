@@ -414,16 +414,17 @@ class Sizes:
     @property
     def people(self) -> Array:
         """What stands out of the noise, by itself or two beside each other; the rest counts as empty, or noise would
-        invent long vectors. Of rows and values these may be of any length, and more is asked of bins that are not
-        beside others."""
-        shown = likely = self._stand_out(0.0015)
+        invent long vectors. Of rows and values these may be of any length, and a bin by itself must stand out more;
+        one in a row with it is one bin longer at most, and may stand out less."""
+        shown = self._stand_out(0.0015 / len(self.edges))
         if self.rows:
-            surely = self._stand_out(1e-6)
-            shown = surely | (likely & (np.append(surely[1:], False) | np.append(False, surely[:-1])))
+            surely, likely = self._stand_out(1e-6 / len(self.edges)), self._stand_out(0.02)
+            rows_of = np.cumsum(~likely)  # consecutive ones have one number
+            shown = likely & np.isin(rows_of, rows_of[surely])
         return np.where(shown, np.maximum(self.noisy, 0.0), 0.0)
 
     def _stand_out(self, chance: float) -> npt.NDArray[np.bool_]:
-        least = -float(ndtri(chance / len(self.edges))) * self.spread
+        least = -float(ndtri(chance)) * self.spread
         pairs = self.noisy[:-1] + self.noisy[1:] >= math.sqrt(2.0) * least
         return np.asarray((self.noisy >= least) | np.append(pairs, False) | np.append(False, pairs))
 

@@ -27,7 +27,7 @@ from discreet.service.access import Access
 from discreet.service.archive import Archive
 from discreet.service.guard import Guard, problem_response
 from discreet.service.ingest import plausible_event, too_many_rows
-from discreet.service.intake import EventsLane, Intake, encode_json, json_response
+from discreet.service.intake import ON_THE_LOOP, EventsLane, Intake, encode_json, json_response
 from discreet.service.kinds import description_of_round, protocol_of
 from discreet.service.live import Live
 from discreet.service.problems import ProblemError
@@ -238,7 +238,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             body = await intake.body(request, held, None if caller.token else 4096)
             protocol = protocol_of(stream.definition, name, stream.open_run)
             try:
-                opened, _ = await intake.aside(caller, len(body), protocol.open, body)
+                opened, _ = await intake.aside(caller, len(body) > ON_THE_LOOP, protocol.open, body)
             except MessageError as error:
                 raise ProblemError(422, "The report cannot be taken", reason_code=error.reason) from None
             if opened.seeded:

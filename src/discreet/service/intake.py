@@ -26,9 +26,9 @@ from discreet.service.shares import Holding
 from discreet.service.store import write_file
 from discreet.service.streams import Arrival, LiveStream
 
-__all__ = ["EventsLane", "Intake", "encode_json", "json_response"]
+__all__ = ["ON_THE_LOOP", "EventsLane", "Intake", "encode_json", "json_response"]
 
-_ON_THE_LOOP = 2**14  # bytes of a body that takes no time, whatever is in it
+ON_THE_LOOP = 2**14  # bytes of a body that takes no time, whatever is in it
 _IF_IT_IS_PLAIN = 2**18  # bytes of a body that takes little time if nothing is wrong with it
 _AT_ONCE = 2  # bodies that are read in threads: others wait, and hold up nobody else
 _AT_ONCE_OF_STRANGERS = 1
@@ -74,11 +74,12 @@ class Intake:
         stream.admit()
         with self.hold(caller, stream.name) as held:
             body = await self.body(request, held)
-            key, digest = await self.aside(caller, len(body), self.key, request, caller, body)
+            large = len(body) > _IF_IT_IS_PLAIN
+            key, digest = await self.aside(caller, large, self.key, request, caller, body)
             rows = await self.read(caller, stream, form, body, skip)
             del body
             self.access.events(caller, rows.taken)
-            data, size = await self.aside(caller, held.size, stream.prepared, rows.counted, rows.columns)
+            data, size = await self.aside(caller, large, stream.prepared, rows.counted, rows.columns)
             rows.columns = None
             held.become(size)
             taken, _ = await self.take(stream, Arrival(rows.counted, data, rows.taken, key, digest, size))
@@ -88,9 +89,9 @@ class Intake:
         """What a request of this caller holds of the memory that requests share."""
         return self.service.shares.hold(caller.name, stream, caller.token is not None)
 
-    async def aside(self, caller: Caller, size: int, run: Callable[..., _T], *values: Any) -> _T:
-        """Do it in a thread if it is about many bytes."""
-        if size <= _ON_THE_LOOP:
+    async def aside(self, caller: Caller, slow: bool, run: Callable[..., _T], *values: Any) -> _T:
+        """Do it in a thread if it may be slow."""
+        if not slow:
             return run(*values)
         limiter = self._reading[caller.token is not None]
         return await anyio.to_thread.run_sync(run, *values, limiter=limiter)
@@ -176,7 +177,9 @@ class Intake:
         """The rows of a body; in a thread if that could keep others waiting."""
         reader = self._readers[stream.name]
         rows = reader.read_small(form, body) if len(body) <= _IF_IT_IS_PLAIN else None
-        return await self.aside(caller, len(body), reader.read, form, body, skip) if rows is None else rows
+        if rows is not None:
+            return rows
+        return await self.aside(caller, len(body) > ON_THE_LOOP, reader.read, form, body, skip)
 
     def reader(self, name: str) -> Reader:
         return self._readers[name]
