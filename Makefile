@@ -11,7 +11,7 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo serve test spark faults browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel docs notebooks
+.PHONY: demo serve test matrix spark faults browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel docs notebooks
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -22,6 +22,12 @@ serve: $(VENV)/.service
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/notebooks --ignore=tests/service
+
+# The fast tests with the lowest versions that pyproject.toml allows, on the lowest Python that is found, and with the
+# newest ones on the highest. docs/stability.md has the versions. All tests on another Python:
+# make test PYTHON=python3.13 VENV=build/python3.13
+matrix: $(VENV)/.dev
+	$(BIN)/python tests/matrix/run.py
 
 # The Spark tests share one cluster, so one process runs them; without Java 17 they are skipped, or fail where CI is set.
 spark: $(VENV)/.dev
@@ -154,7 +160,7 @@ stubs: $(VENV)/.dev
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet "scikit-build-core>=0.11" "nanobind>=2.7" cmake ninja
+	$(BIN)/pip install --quiet "scikit-build-core>=0.11" "nanobind>=3.1" cmake ninja
 	touch $@
 
 # Bytecode as pip makes it of a wheel: where Python is told not to write any, every command would compile all it loads.

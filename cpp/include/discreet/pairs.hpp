@@ -242,8 +242,8 @@ class Pairs {
     uint64_t* to = keys.data();
     int64_t* to_values = values.data();
     std::array<size_t, 1 << kDigit> at;
-    for (const auto [base, bits] : {std::pair(0, static_cast<int>(std::bit_width(static_cast<uint32_t>(all_)))),
-                                    std::pair(32, rest_of_users_)}) {
+    for (const auto& [base, bits] : {std::pair(0, static_cast<int>(std::bit_width(static_cast<uint32_t>(all_)))),
+                                     std::pair(32, rest_of_users_)}) {
       const int digits = (bits + kDigit - 1) / kDigit;
       for (int digit = 0; digit < digits; ++digit) {
         const int width = (bits + digits - 1) / digits, shift = base + digit * width;
