@@ -12,8 +12,8 @@ block that fails in spite of it is halved until the row is found (`Blocks`). No 
 row, is ever raised for one. Whether the query itself is wrong is decided without rows: on none, and on public probes.
 
 One row must not take all time or memory, either. What grows with the square of a text takes short ones only
-(`_short_columns`), patterns of LIKE become regular expressions, which are matched in linear time (`_linear`), and what
-cannot be bounded is not on the list.
+(`_short_columns`), patterns of LIKE become regular expressions, which are matched in linear time (`_rewritten`), and
+what cannot be bounded is not on the list.
 """
 
 from __future__ import annotations
@@ -283,9 +283,10 @@ class _Checker:
 
 
 def _by_the_parser(node: Node) -> bool:
-    """Whether this is EXTRACT or LIKE ESCAPE, which the parser of some versions writes as functions of a schema."""
-    name = node.get("function_name")
-    return node.get("schema") == "main" and (name == "date_part" or str(name).endswith("like_escape"))
+    """Whether this is EXTRACT, AT TIME ZONE, [a, b] or LIKE ESCAPE: some versions write them as functions of a schema."""
+    name = str(node.get("function_name"))
+    known = name in ("date_part", "list_value", "row", "timezone") or name.endswith("like_escape")
+    return known and node.get("schema") == "main"
 
 
 def _cast_to(node: Node) -> list[str]:
@@ -543,6 +544,8 @@ _REGEX = """
             ELSE regexp_escape(t)
         END), ''), '')
 """
+# TRY does not hold back the error of a zone that is not known; here it is that of a cast.
+_STRPTIME = "CASE WHEN x IS NOT NULL THEN coalesce(try_strptime(x, f), CAST(left(x, 0) || 'none' AS TIMESTAMP)) END"
 
 
 def _short_columns(node: Any) -> set[str]:
@@ -560,20 +563,27 @@ def _short_columns(node: Any) -> set[str]:
     return {name for each in node.values() for name in _short_columns(each)}
 
 
-def _linear(node: Any, maker: _Flattener) -> Any:
-    """An expression in which LIKE is a regular expression: some versions of DuckDB try all ways in which % can match.
+def _rewritten(node: Any, maker: _Flattener) -> Any:
+    """An expression in which LIKE and strptime, which many rows could make fail or take long, are written otherwise."""
+    if isinstance(node, list):
+        return [_rewritten(each, maker) for each in node]
+    if not isinstance(node, dict):
+        return node
+    made = {key: _rewritten(value, maker) for key, value in node.items()}
+    name = str(made.get("function_name", "")).lower()
+    if made.get("class") == "FUNCTION" and name in _LIKES:
+        return _as_regex(made, name, maker)
+    if made.get("class") == "FUNCTION" and name == "strptime" and len(given := _arguments(made)) == 2:
+        return maker.filled(_STRPTIME, x=given[0], f=given[1])
+    return made
+
+
+def _as_regex(made: Node, name: str, maker: _Flattener) -> Node:
+    """LIKE as a regular expression: some versions of DuckDB try all ways in which % can match.
 
     One text with a thousand letters is then enough to take hours. A pattern that is written in the query and has no _
     is matched in linear time by all versions, and stays.
     """
-    if isinstance(node, list):
-        return [_linear(each, maker) for each in node]
-    if not isinstance(node, dict):
-        return node
-    made = {key: _linear(value, maker) for key, value in node.items()}
-    name = str(made.get("function_name", "")).lower()
-    if made.get("class") != "FUNCTION" or name not in _LIKES:
-        return made
     text, pattern, *more = _arguments(made)
     if name in ("~~", "!~~") and pattern["class"] == "CONSTANT" and "_" not in _constant(pattern):
         return made
@@ -729,7 +739,7 @@ class RowQuery:
         """An expression as SQL; `texts` are the columns that are text."""
         compared = _compared(expression, texts, self._maker.casts)
         named = _substituted(compared, lambda names: _column(self._names[names[0]]))
-        return self._maker.text(_linear(named, self._maker))
+        return self._maker.text(_rewritten(named, self._maker))
 
     def _all_of(self, conditions: Sequence[str]) -> str:
         """A later condition may fail where an earlier one does not hold: then it is not asked."""

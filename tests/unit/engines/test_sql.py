@@ -214,6 +214,7 @@ ACCEPTED = [
     "select a, b from files where b = 1 and cast(a as integer) = 1",
     "select a, date_part('year', make_date(2000 + b, 1, 1)) as b from files",
     "select a, extract(year from make_date(2000 + b, 1, 1)) as b from files where a not like 'x$%' escape '$'",
+    "select a, len([b, 1]) as b from files where strptime(a, '%d') is null or a = '7'",
 ]
 
 
