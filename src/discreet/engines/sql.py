@@ -283,7 +283,7 @@ class _Checker:
 
 
 def _by_the_parser(node: Node) -> bool:
-    """Whether this is EXTRACT, AT TIME ZONE, [a, b] or LIKE ESCAPE: some versions write them as functions of a schema."""
+    """Whether this is EXTRACT, AT TIME ZONE, [a, b] or LIKE ESCAPE: some versions write a schema before these."""
     name = str(node.get("function_name"))
     known = name in ("date_part", "list_value", "row", "timezone") or name.endswith("like_escape")
     return known and node.get("schema") == "main"
