@@ -235,8 +235,8 @@ class _Checker:
         what, stability = min(found, key=lambda each: each[0] != "scalar") if found else ("unknown", None)
         if name in ("unnest", "unpivot_list", "generate_subscripts"):
             why = "it makes many rows of one"
-        elif stability in ("VOLATILE", "CONSISTENT_WITHIN_QUERY") or name in ("current_setting", "getvariable"):
-            why = _WHY["random"]  # DuckDB 1.5 calls the two CONSISTENT
+        elif stability in ("VOLATILE", "CONSISTENT_WITHIN_QUERY"):
+            why = _WHY["random"]
         else:
             why = _WHY.get(str(what), "it is not on the list of functions that look at one row alone (docs/sql.md)")
         raise _refused("count(*)" if name == "count_star" else f"{name}()", why)
@@ -283,7 +283,7 @@ class _Checker:
 
 
 def _by_the_parser(node: Node) -> bool:
-    """Whether it is EXTRACT, AT TIME ZONE, [a, b] or LIKE ESCAPE: some versions write functions of a schema."""
+    """Whether this is EXTRACT, AT TIME ZONE, [a, b] or LIKE ESCAPE: some versions write a schema before these."""
     name = str(node.get("function_name"))
     known = name in ("date_part", "list_value", "row", "timezone") or name.endswith("like_escape")
     return known and node.get("schema") == "main"
