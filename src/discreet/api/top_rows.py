@@ -168,8 +168,9 @@ def top_k(
     bad_items_rule(bad_items)
     strict = None if bad_items == "skip" else bad_items
     began = now()  # a table may be read when its columns are looked at
+    data = rows_where(data, where)
     if where is not None:
-        data, request = rows_where(data, where), json.dumps([request, where])
+        request = json.dumps([request, where])
     names = () if column is None else names_of("column", column)
     grouping = _grouping(by, every, time, zone)
     if groups is not None and not grouping[0]:
