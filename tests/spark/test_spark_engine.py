@@ -5,6 +5,7 @@ import functools
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -500,3 +501,44 @@ def test_the_examples_of_the_reference_run(spark, visits, tmp_path):
     for example in examples:
         exec(compile(example.replace("/durable", str(tmp_path)), "docs/api/engines.md", "exec"), names)
     assert len(names["top"]) > 0
+
+
+_NO_PYTHON = """
+import os
+from pyspark.sql import SparkSession
+import discreet as dc
+from discreet.engines import spark as engine
+
+settings = {"ui.enabled": "false", "driver.host": "127.0.0.1", "driver.bindAddress": "127.0.0.1", "log.level": "OFF"}
+session = SparkSession.builder.master("local[1]")
+for name, value in settings.items():
+    session = session.config(f"spark.{name}", value)
+session = session.getOrCreate()
+dataframe = session.createDataFrame([("a", 1)], "item string, user long")
+for user in (None, "user"):
+    try:
+        engine.top_k(dataframe, "item", 3, dc.Budget(1.0, 1e-6), user=user)
+    except dc.DiscreetError as error:
+        print(repr(str(error)))
+try:
+    dc.top_k(dataframe, 3, dc.Budget(1.0, 1e-6), column="item")
+except dc.DataError as error:
+    print(repr(str(error)))
+"""
+
+
+def test_workers_without_a_python_are_named_in_one_line(spark, tmp_path):
+    """A session of its own: which Python workers run is decided before it starts."""
+    told = {"PYSPARK_PYTHON": str(tmp_path / "no-python"), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    done = subprocess.run(
+        [sys.executable, "-c", _NO_PYTHON],
+        env=os.environ | told,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    rows, people, here = done.stdout.splitlines()[-3:]
+    assert rows == people
+    assert "Spark's workers find no Python: set PYSPARK_PYTHON" in rows
+    assert "discreet.engines.spark.top_k" in here

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -890,3 +891,31 @@ def test_plan_refuses(arguments, what):
 def test_names_are_those_of_their_classes():
     assert all(issubclass(kind, Mechanism) for kind in MECHANISMS.values())
     assert len(set(MECHANISMS.values())) == len(MECHANISMS)
+
+
+# ---- data that is not here -----------------------------------------------------------------------------------------
+
+SparkFrame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe", "collect": lambda self: [["s"]]})
+PURE = dc.Budget(1.0)
+QUESTIONS = {
+    "top_k": lambda data: dc.top_k(data, 3, BUDGET),
+    "top_k of a table": lambda data: dc.top_k(data, 3, BUDGET, column="x", user="u"),
+    "top_k where": lambda data: dc.top_k(data, 3, BUDGET, column="x", where="x = 1"),
+    "count": lambda data: dc.count(data, PURE),
+    "count of people": lambda data: dc.count(data, PURE, user="u"),
+    "distinct": lambda data: dc.distinct(data, "x", PURE),
+    "histogram": lambda data: dc.histogram(data, PURE, universe=["a"]),
+    "histogram of a table": lambda data: dc.histogram(data, PURE, column="x", universe=["a"], user="u", max_items=1),
+    "quantiles": lambda data: dc.quantiles(data, "x", PURE, range=(0, 1)),
+    "quantiles of a column": lambda data: dc.quantiles(data, None, PURE, range=(0, 1)),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_name_of_a_file_and_a_frame_of_spark_are_refused_with_what_to_call(question):
+    for path in ("visits.csv", b"visits.csv", Path("visits.csv")):
+        with pytest.raises(dc.DataError, match="the command `discreet` reads files") as raised:
+            QUESTIONS[question](path)
+        assert "visits" not in str(raised.value)  # it might be an item
+    with pytest.raises(dc.DataError, match=r"engines\.spark\.top_k\(dataframe.*toArrow\(\)"):
+        QUESTIONS[question](SparkFrame())

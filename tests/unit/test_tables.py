@@ -253,3 +253,41 @@ def test_joint_items_take_what_other_items_take():
     sums = dc.top_k(TABLE, 5, BUDGET, **people, values="price", value_range=(0, 4))
     assert sums.items[0] == ("fr", "/b")
     assert len(dc.top_k(TABLE, 5, BUDGET, **people, count="rows", memory="1GB", max_items=2)) == 2
+
+
+# ---- several kinds in one of several columns -----------------------------------------------------------------------
+
+
+MIXED = {"x": ["a", 5, b"\xff", DAYS[0]] * ROWS, "y": ["p"] * 4 * ROWS, "u": list(range(4 * ROWS))}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"column": ["x", "y"]},
+        {"column": ["x", "y"], "user": "u"},
+        {"column": "y", "by": "x"},
+        {"column": "y", "by": "x", "groups": ["a", 5, b"\xff", DAYS[0], Decimal("1.5")]},
+    ],
+    ids=str,
+)
+def test_several_kinds_that_pass_in_one_of_several_columns(how):
+    """Arrow's own way to take such a column out of a struct ends the process."""
+    release = dc.top_k(MIXED, 4, dc.Budget(5.0, 1e-9), **how)
+    assert {*release.items} == {(value, "p") for value in MIXED["x"][:4]}
+    assert len(release.to_pandas()) == 4
+    for again in (dc.Release.from_json(release.to_json()), dc.Release.from_payload(release.to_payload())):
+        assert {*again.items} == {*release.items}
+        assert [*again.groups] == [*release.groups]
+    assert len(release.head(1).items) == (1 if "by" not in how else 4)
+    if "by" in how:
+        assert {*release.groups} >= {*MIXED["x"][:4]}
+
+
+@pytest.mark.parametrize("groups", [DAYS, ["a", 5], [1, 2], [Decimal("1.5"), b"\xff"]], ids=str)
+def test_groups_without_a_schema_keep_their_kinds_where_nothing_passes(groups):
+    table = {"x": [*groups, "other"], "y": ["p"] * (len(groups) + 1)}
+    release = dc.top_k(table, 4, dc.Budget(1.0, 1e-9), column="y", by="x", groups=groups)
+    assert release.items == []
+    for again in (release, dc.Release.from_json(release.to_json()), dc.Release.from_payload(release.to_payload())):
+        assert {*again.groups} == {*groups}

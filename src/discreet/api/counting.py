@@ -7,13 +7,27 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from discreet._native import MadeColumn
 from discreet.api.filtering import asked_where, rows_where
 from discreet.central._additive import A_PERSON
 from discreet.central.count_release import CountRelease
 from discreet.errors import CorruptStateError, DataError, ParameterError
-from discreet.events.items import batches_of, library, only_column, read, says_lists, skip_nulls, type_of
+from discreet.events.items import (
+    batches_of,
+    is_arrow,
+    item_of,
+    library,
+    objects_of,
+    only_column,
+    read,
+    refuse_single,
+    says_lists,
+    skip_nulls,
+    type_of,
+)
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Event, Guarantee, User
 from discreet.privacy.question import question_of
@@ -337,7 +351,8 @@ def histogram_of_columns(
     for column in columns:
         _refuse_lists(column)
         _refuse_type(prepared.mechanism.universe, column)
-        summary.update(column, nulls=nulls, bad_items="skip")
+        for part in _of_known_kinds(column):
+            summary.update(part, nulls=nulls, bad_items="skip")
     when_read()
     return _histogram(prepared, summary, request, told)
 
@@ -396,6 +411,7 @@ def _rows(table: Any) -> int:
     """How many rows a table has. No cell of it is read where its length is known."""
     import pyarrow as pa
 
+    from discreet.engines.people import batches_of_arrow
     from discreet.engines.tables import as_arrow
 
     if isinstance(table, dict):
@@ -406,7 +422,7 @@ def _rows(table: Any) -> int:
     if library(table) in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2:
         return len(table)
     data = as_arrow(table)
-    return data.num_rows if isinstance(data, pa.Table) else sum(batch.num_rows for batch in data)
+    return data.num_rows if isinstance(data, pa.Table) else sum(batch.num_rows for batch in batches_of_arrow(data))
 
 
 def _different(table: Any, column: str, nulls: str) -> int:
@@ -434,6 +450,31 @@ def _refuse_type(universe: Any, column: Any) -> None:
     """Refuse a column whose type says that none of its items can be in the list: by the type, and not by the items."""
     if (kind := read(column, lambda: type_of(column))) is not None:
         universe.refuse_type(kind)
+
+
+def _of_known_kinds(column: Any) -> Iterator[Any]:
+    """A column without the objects that can be in no list. It is refused where none of them can be an item at all.
+
+    Dates, decimals and the like are items, of other kinds than those of a list: it is no error that all of them are.
+    """
+    objects = objects_of(column)
+    if objects is None and (is_arrow(column) or library(column) or isinstance(column, MadeColumn)):
+        yield column
+        return
+    from discreet.events.kinds import tagged
+
+    refuse_single(column)
+    values, odd, useful = iter(column if objects is None else objects), False, False
+    while part := list(islice(values, _OBJECTS_AT_ONCE)):
+        others = [value for value in part if type(value) not in _KNOWN and item_of(value) is None]
+        odd, useful = odd or bool(others), useful or len(others) < len(part) or any(map(tagged, others))
+        yield [value for value in part if type(value) in _KNOWN or item_of(value) is not None] if others else part
+    if odd and not useful:
+        raise DataError("no value of the column can be an item, such as a text or a whole number")
+
+
+_OBJECTS_AT_ONCE = 1 << 16
+_KNOWN = (str, bytes, int, type(None))
 
 
 def _refuse_lists(column: Any) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet.events.items import refuse_elsewhere
+
 __all__ = ["asked_where", "rows_where"]
 
 
 def rows_where(table: Any, where: str | None) -> Any:
-    """The rows of a table of which a condition is true; all of them without one."""
+    """The rows of a table of which a condition is true; all of them without one. Data that is not here is refused."""
+    refuse_elsewhere(table)
     if where is None:
         return table
     from discreet.engines.sql import filtered

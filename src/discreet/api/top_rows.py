@@ -185,8 +185,9 @@ def top_k(
     if stored is not None:
         return stored.head(k)
     began = now()  # a table may be read when its columns are looked at
+    data = rows_where(data, where)
     if where is not None:
-        data, request = rows_where(data, where), json.dumps([request, where])
+        request = json.dumps([request, where])
     names = () if column is None else names_of("column", column)
     grouping = _grouping(by, every, time, zone)
     if groups is not None and not grouping[0]:

@@ -11,6 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812
 
 from discreet.engines import _spark_people_tasks as tasks
+from discreet.engines._spark_jobs import collected
 from discreet.engines._spark_plans import parallelism, secret_key
 from discreet.errors import DataError
 from discreet.summaries.people import Counts, People
@@ -72,7 +73,7 @@ class SparkPeople(People):
     def discovery_weights(self, most_items: int) -> Counts:
         look = tasks.FindWeights(self._rows, self._key, most_items, self._kind)
         found = self._crowds.mapInArrow(look, f"item {_spark_name(self._kind)}, weight long")
-        table = found.groupBy("item").agg(F.sum("weight").alias("weight")).toArrow()
+        table = collected(found.groupBy("item").agg(F.sum("weight").alias("weight")))
         refused = table.filter(table.column("item").is_null()).column("weight")
         if len(refused):
             raise DataError(tasks.REFUSED[min(refused[0].as_py(), 1)])
@@ -88,12 +89,12 @@ class SparkPeople(People):
     def lengths(self, places: Counts, weights: Counts) -> tuple[Any, Counts]:
         look = tasks.FindLengths(self._rows, self.items(places), weights)
         found = self._crowds.mapInArrow(look, "squared double, people long")
-        table = found.groupBy("squared").agg(F.sum("people").alias("people")).toArrow().sort_by("squared")
+        table = collected(found.groupBy("squared").agg(F.sum("people").alias("people"))).sort_by("squared")
         return table.column("squared").to_numpy(), np.asarray(table.column("people").to_numpy(), np.int64)
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
         look = tasks.FindSums(self._rows, self.items(places), weights, longest)
-        table = self._crowds.mapInArrow(look, "place long, sum long").toArrow()
+        table = collected(self._crowds.mapInArrow(look, "place long, sum long"))
         sums = np.zeros(len(places), np.int64)
         np.add.at(sums, table.column("place").to_numpy(), table.column("sum").to_numpy())
         return sums

@@ -21,6 +21,7 @@ from discreet.central import Mechanism, SummedRelease, UserRelease
 from discreet.central.prepared import Prepared, prepare_people
 from discreet.central.sizing import counters_cost_no_noise
 from discreet.engines import _spark_tasks as tasks
+from discreet.engines._spark_jobs import collected
 from discreet.engines._spark_plans import (
     PLANS,
     SparkPlan,
@@ -418,7 +419,7 @@ class Withheld:
     @classmethod
     def collected(cls, held: Any, plan: SparkPlan) -> Withheld:
         """Run the job that reads the data. Items stay where they are."""
-        rows = held.select("shard", "shift", "counts", "digest", "problem").toArrow().to_pylist()
+        rows = collected(held.select("shard", "shift", "counts", "digest", "problem")).to_pylist()
         for row in rows:
             if row["problem"] is not None:
                 _raise(row["problem"])
@@ -464,12 +465,11 @@ class Withheld:
         # draw whether a summary that was made again is noticed, and a repetition would draw again.
         wanted = {shard: (digest, local[shards == shard]) for shard, digest in enumerate(self.digests) if digest}
         finder = tasks.FindNames(wanted, _KINDS[kind])
-        found = (
-            held.select("shard", "digest", "items")
-            .mapInArrow(
-                finder, f"shard int, position long, item {'bigint' if kind == 'long' else kind}, problem string"
+        named_as = "bigint" if kind == "long" else kind
+        found = collected(
+            held.select("shard", "digest", "items").mapInArrow(
+                finder, f"shard int, position long, item {named_as}, problem string"
             )
-            .toArrow()
         )
         if found.column("problem").null_count < len(found):
             raise DiscreetError(

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.continual import HeavyHitters, Histogram
+from discreet.engines._spark_jobs import collected
 from discreet.engines.spark import _quoted, item_type
 from discreet.errors import CorruptStateError, DataError, DiscreetError, ParameterError
 from discreet.releases.release import Release
@@ -122,9 +123,9 @@ class Ticks:
             column = F.col(_quoted(self._column))
             if self._nulls == "skip":
                 column = F.filter(column, lambda item: item.isNotNull())
-            lists = batch.select(column.alias("item")).toArrow().column("item").combine_chunks()
+            lists = collected(batch.select(column.alias("item"))).column("item").combine_chunks()
             return lists.drop_null() if self._nulls == "skip" else lists
-        counted = batch.groupBy(F.col(_quoted(self._column)).cast(kind).alias("item")).count().toArrow()
+        counted = collected(batch.groupBy(F.col(_quoted(self._column)).cast(kind).alias("item")).count())
         if counted.column("item").null_count:
             if self._nulls == "error":
                 raise DataError('the column has nulls; pass nulls="skip" to leave them out')

@@ -129,9 +129,9 @@ def chosen(
     for name, good in bad:
         if good is None:
             continue
-        what = "a number" if name == values else "an item, such as a text or a whole number"
         if bad_items == "error":
-            raise DataError(f"the column {name!r} has a value that cannot be {what}")
+            raise DataError(f"the column {name!r} has values that cannot be {'numbers' if name == values else 'items'}")
+        what = "a number" if name == values else "an item, such as a text or a whole number"
         if len(good) and not good.any():
             raise DataError(f"no value of the column {name!r} can be {what}")
         kept &= good

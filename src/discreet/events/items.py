@@ -15,6 +15,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain, islice
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from discreet._native import BadItems, MadeColumn
@@ -43,6 +44,7 @@ __all__ = [
     "prepare_column",
     "prepare_lists",
     "read",
+    "refuse_elsewhere",
     "refuse_no_column",
     "refuse_single",
     "row_items",
@@ -163,6 +165,20 @@ def refuse_no_column(data: Any) -> None:
         raise DataError(
             f"expected a column or an iterable of items, got a mapping ({type(data).__name__}), of which only the keys "
             "would count; of a dict of columns name one (column=), of a Counter pass its elements()"
+        )
+
+
+def refuse_elsewhere(data: Any) -> None:
+    """Refuse data that is not here, with a word on what to call: the name of a file, and data frames of Spark."""
+    if isinstance(data, (str, bytes, PathLike)):
+        raise DataError(
+            f"expected a table or a column, not a {type(data).__name__}: the command `discreet` reads files, and in "
+            "Python pyarrow, pandas, polars or DuckDB do, whose tables go here; a single item goes into a list"
+        )
+    if any(base.__module__.partition(".")[0] == "pyspark" for base in type(data).__mro__):
+        raise DataError(
+            "expected a table or a column, not data of Spark: discreet.engines.spark.top_k(dataframe, column, k, "
+            "budget) counts it where it is; other questions take dataframe.toArrow(), which brings it to this machine"
         )
 
 

@@ -467,7 +467,10 @@ class Release:
         described = self.described(confidence)
         if self._stated is None:
             fields = self._fields()
-            needed = ("error_model", "total_noise", "item_type", "item_kinds", "item_columns", "by", "groups", "steps")
+            needed = (
+                *("error_model", "total_noise", "item_type", "item_kinds", "item_columns", "by", "groups"),
+                *("group_columns", "steps"),
+            )
             left_out = ("by",) if not self.by else ()
             described.update(
                 {name: fields[name] for name in needed if fields.get(name) is not None and name not in left_out}
@@ -526,7 +529,8 @@ class Release:
             }
             if "error_model" not in read:
                 return cls._of_stated(read, fields)
-            kinds = {name: read[name] for name in ("item_kinds", "item_columns", "by", "groups") if name in read}
+            told = ("item_kinds", "item_columns", "by", "groups", "group_columns")
+            kinds = {name: read[name] for name in told if name in read}
             more = {"error_model": read["error_model"], "item_type": read["item_type"], "total": read.get("total")}
             return cls._of_fields({**fields, **kinds, **more})
         except _unreadable():
@@ -603,8 +607,11 @@ class Release:
                 "groups": None,
             }
             if self._groups is not None:
-                listed = [plain_column(column)[0] for column in parts_of(self._groups)]
-                fields["groups"] = [list(row) for row in zip(*listed, strict=True)]
+                listed = [plain_column(column) for column in parts_of(self._groups)]
+                fields["groups"] = [list(row) for row in zip(*(values for values, _ in listed), strict=True)]
+                of_groups = [{"name": name, **of} for name, (_, of) in zip(self.by, listed, strict=True)]
+                if of_groups != fields["item_columns"][: len(self.by)]:  # where each value has a kind of its own
+                    fields["group_columns"] = of_groups
         return fields
 
     @classmethod
@@ -637,7 +644,10 @@ class Release:
             array = _struct_of(values, described)
             if [told["name"] for told in described[: len(by)]] != list(by) or (groups is not None and not by):
                 raise CorruptStateError("the groups are not columns of the items")
-            groups = None if groups is None else _struct_of(groups, described[: len(by)], groups=True)
+            of_groups = fields.get("group_columns") or described[: len(by)]
+            if [told["name"] for told in of_groups] != list(by):
+                raise CorruptStateError("the groups are not columns of the items")
+            groups = None if groups is None else _struct_of(groups, of_groups, groups=True)
         elif kind in _ITEM_TYPES:
             array = column_of_plain(values, {"type": kind, "kinds": fields.get("item_kinds")})
         else:

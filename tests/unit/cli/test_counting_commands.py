@@ -250,3 +250,21 @@ def test_explanations_say_what_was_done_here(table, tmp_path):
         said = " ".join(run_here("explain", path).stdout.split())
         assert told in said
         assert "too rare" not in said
+
+
+@pytest.mark.parametrize("odd", [{"who": 7, "what": "p", "n": 2}, {"who": "7", "what": 5, "n": 2}])
+@pytest.mark.parametrize("first", [True, False])
+def test_one_row_of_another_kind_stops_no_answer_about_people(tmp_path, odd, first):
+    rows = [{"who": f"u{n}", "what": "p" if n % 3 else "q", "n": 2} for n in range(300)]
+    path = tmp_path / "rows.jsonl"
+    people = ("--user-column", "who")
+    for given in (rows, [odd, *rows] if first else [*rows, odd]):
+        path.write_text("".join(json.dumps(row) + "\n" for row in given))
+        credited = value("distinct", path, "--column", "what", *people, "--max-items-per-user", 1)
+        assert credited["value"] in (2, 3)
+        (tmp_path / "list").write_text("p\nq\n")
+        listed = ("--universe", tmp_path / "list", "--max-items-per-user", 2)
+        found = value("histogram", path, "--column", "what", *people, *listed)
+        assert {item["item"]: item["count"] // 100 for item in found["items"]} == {"p": 2, "q": 1}
+        median = value("quantiles", path, "--column", "n", *people, "--range", 0, 4, "--bins", 4, "--quantile", 0.5)
+        assert median["quantiles"][0]["value"] == 2

@@ -293,6 +293,7 @@ ENTRIES = {
     ),
     "top_k of lists": lambda data: dc.top_k(data, 3, BUDGET, unit=dc.User(), nulls="skip"),
     "top_k of batches": lambda data: dc.top_k([data, data], 3, BUDGET, unit=dc.User(), nulls="skip"),
+    "count of rows": lambda data: dc.count(data, PURE),
     "count": lambda data: dc.count(table(data), PURE, user="x", nulls="skip"),
     "count of values": lambda data: dc.distinct(table(data), "x", PURE, nulls="skip"),
     "count of values of people": lambda data: dc.distinct(table(data), "x", PURE, user="y", nulls="skip"),

@@ -1,0 +1,93 @@
+"""Times are whole numbers: which second a time is in depends on that time alone, in every year and on every path."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.events.times import Every, seconds_of, seconds_of_column, times_of_objects
+
+LAST = [datetime.datetime(year, 12, 31, 23, 59, 59, 999999) for year in (1, 1969, 2024, 2255, 2500, 8000, 9998, 9999)]
+ODD = {"a form that only Python reads": "2024-W01-1", "a number": "12", "no time": "odd", "nothing": ""}
+
+
+def days(column, every="1d", zone=None):
+    found, good = Every(every, zone).spans(column, "the table")
+    return ["bad" if good is not None and not good[place] else found[place].as_py() for place in range(len(found))]
+
+
+TYPED = {
+    "microseconds": lambda values: pa.array(values, pa.timestamp("us")),
+    "in UTC": lambda values: pa.array(values, pa.timestamp("us", "UTC")),
+    "dictionary": lambda values: pa.array(values, pa.timestamp("us")).dictionary_encode(),
+    "text": lambda values: pa.array([value.isoformat() for value in values]),
+    "large text in UTC": lambda values: pa.array([f"{value.isoformat()}Z" for value in values], pa.large_string()),
+    "objects": times_of_objects,
+    "objects of pandas": lambda values: times_of_objects([pd.Timestamp(value) for value in values]),
+    "objects of NumPy": lambda values: times_of_objects([np.datetime64(value) for value in values]),
+}
+
+
+@pytest.mark.parametrize("form", TYPED)
+def test_the_last_microsecond_of_a_year_is_in_it(form):
+    assert days(TYPED[form](LAST)) == [moment.date() for moment in LAST]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_one_odd_text_moves_no_other_time(odd):
+    texts = [moment.isoformat() for moment in LAST]
+    alone = days(pa.array(texts))
+    assert days(pa.array([*texts, ODD[odd]]))[:-1] == alone == [moment.date() for moment in LAST]
+    seconds = seconds_of_column(pa.array(texts))
+    assert seconds_of_column(pa.array([*texts, ODD[odd]]))[:-1].tolist() == seconds.tolist()
+    assert [seconds_of(text) for text in texts] == seconds.tolist()
+
+
+def test_nanoseconds_and_coarser():
+    moment = datetime.datetime(2200, 12, 31, 23, 59, 59, 999999)
+    nanoseconds = np.datetime64(moment).astype("datetime64[ns]") + np.timedelta64(999, "ns")
+    assert days(pa.array([nanoseconds])) == [moment.date()]
+    assert days(pa.array([datetime.date(2500, 12, 31)])) == [datetime.date(2500, 12, 31)]
+    before = [pa.array([-1], pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")]
+    assert [days(column) for column in before] == [[datetime.date(1969, 12, 31)]] * 4
+
+
+def test_numbers_are_seconds():
+    there = [0, -1, 253402300799, 2**64 - 5, 2**63, -(2**63)]
+    expected = [datetime.date(1970, 1, 1), datetime.date(1969, 12, 31), datetime.date(9999, 12, 31), *["bad"] * 3]
+    assert days(pa.array(there[:3] + there[5:])) == [*expected[:3], "bad"]
+    assert days(pa.array(there[3:5], pa.uint64())) == ["bad"] * 2  # not -5 seconds
+    assert days(times_of_objects(there)) == expected
+    assert days(pa.array([0.5, -0.5, float("nan"), float("inf"), 1e300])) == [*expected[:2], *["bad"] * 3]
+    assert days(times_of_objects([0.5, Decimal("-0.5"), Decimal("NaN"), float("inf"), 10**400])) == days(
+        pa.array([0.5, -0.5, float("nan"), float("inf"), 1e300])
+    )
+    assert days(times_of_objects([None, True, b"0", [0], pd.NaT, np.datetime64("NaT"), object()])) == [
+        None, *["bad"] * 6,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("every", ["1d", "1w", "1mo", "90d", "1h", "7h"])
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo", "America/New_York"])
+def test_spans_that_have_no_name_are_bad_and_nothing_fails(every, zone):
+    """The last hours of 9999 are in 10000 by the clock of Tokyo, and the first of 1 in 0 by that of New York."""
+    moments = [datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23), LAST[-1], datetime.datetime(2024, 1, 1)]
+    assert "bad" not in days(pa.array(moments, pa.timestamp("us")), every, zone)[3:]
+    table = {"x": ["a"] * 400, "time": [moments[0], moments[2], moments[3], moments[3]] * 100}
+    release = dc.top_k(table, 9, dc.Budget(5.0, 1e-9), column="x", every=every, time="time", zone=zone)
+    assert len(release.items) >= 1  # which Python's dates can say
+
+
+def test_floats_of_pandas_are_times_and_amounts():
+    """Only as items floats are refused: there one missing value would decide how all are published."""
+    frame = pd.DataFrame({"x": ["a", "b"] * 200, "t": [1e9, np.nan] * 200, "n": [1.5, 2.5] * 200, "u": range(400)})
+    daily = dc.top_k(frame, 9, dc.Budget(5.0, 1e-9), column="x", every="1d", time="t", nulls="skip")
+    assert daily.items == [(datetime.date(2001, 9, 9), "a")]
+    summed = dc.top_k(
+        frame.assign(t="t"), 9, dc.Budget(5.0, 1e-9), column=["x", "t"], user="u", values="n", value_range=(0, 3)
+    )
+    assert {*summed.items} == {("a", "t"), ("b", "t")}
