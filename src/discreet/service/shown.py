@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import time
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from discreet._version import __version__
+from discreet.releases.formats import csv_writer
 from discreet.service.checking import warnings_of
 from discreet.service.kinds import description_of_round
 from discreet.service.running import Service
@@ -95,7 +95,7 @@ def releases_as_csv(stream: LiveStream, texts: Sequence[str]) -> bytes:
     """One row an item and tick, or a tick."""
     names, rows = _rows(texts)
     out = io.StringIO(newline="")
-    writer = csv.writer(out)
+    writer = csv_writer(out)
     writer.writerow(names or _names_of(stream))
     writer.writerows([_plain(cell) for cell in row] for row in rows)
     return out.getvalue().encode()
