@@ -750,6 +750,14 @@ def test_the_disk_keeps_room_for_ticks(tmp_path: Path) -> None:
 # ---- out ------------------------------------------------------------------------------------------------------------
 
 
+def test_an_item_of_any_text_is_shown_in_csv(running: Running) -> None:
+    running.send("searches", [{"visitor": n, "query": "a\0b"} for n in range(100)])
+    running.pass_ticks()
+    text = running.client.get("/v1/streams/searches/releases", headers={"Accept": "text/csv"})
+    assert text.status_code == 200
+    assert ",a\0b," in text.text.splitlines()[1]
+
+
 def test_formats_and_tags_of_releases(running: Running) -> None:
     running.send("searches", rows(100))
     running.pass_ticks(3)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "as_text",
+    "csv_writer",
     "describe_estimate",
     "estimate_table",
     "intervals",
@@ -118,12 +119,21 @@ def as_json(release: Release, confidence: float = 0.95, width: int | None = None
     return release.to_json(confidence) + "\n"
 
 
-def as_csv(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
-    """Items, counts and bounds; a bound that is not known is empty."""
+def csv_writer(file: io.StringIO, lineterminator: str = "\r\n") -> Any:
+    """A `csv.writer` for any text.
+
+    Python 3.10 takes NUL for the escape character if none is set, and then refuses to write a NUL. The one set here is
+    half of a surrogate pair, which no text contains: nothing is ever escaped.
+    """
     import csv
 
+    return csv.writer(file, lineterminator=lineterminator, escapechar="\ud800")
+
+
+def as_csv(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
+    """Items, counts and bounds; a bound that is not known is empty."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv_writer(text, lineterminator="\n")
     columns = release.columns(confidence)
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import time
@@ -13,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from discreet._version import __version__
+from discreet.releases.formats import csv_writer
 from discreet.service.checking import warnings_of
 from discreet.service.kinds import description_of_round
 from discreet.service.running import Service
@@ -106,7 +106,7 @@ class Csv:
     def some(self, releases: list[bytes]) -> bytes:
         """Their rows."""
         out = io.StringIO(newline="")
-        writer = csv.writer(out)
+        writer = csv_writer(out)
         if not self._begun:
             writer.writerow(self._names)
             self._begun = True

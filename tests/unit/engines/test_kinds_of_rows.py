@@ -88,7 +88,14 @@ def summed(users, values, make=dict):
     return [amount for _, _, amounts in columns for amount in amounts.cast(pa.float64()).to_pylist()]
 
 
-@pytest.mark.parametrize("make", [dict, pytest.param("pandas", id="pandas")])
+def frame(table):
+    """A DataFrame. Before version 3 pandas finds no type for a number beyond all floats, so it is told."""
+    pandas = pytest.importorskip("pandas")
+    odd = {name for name, values in table.items() if 10**400 in values}
+    return pandas.DataFrame({n: pandas.Series(v, dtype=object if n in odd else None) for n, v in table.items()})
+
+
+@pytest.mark.parametrize("make", [dict, pytest.param(frame, id="pandas")])
 @pytest.mark.parametrize(
     ("user", "value", "kept"),
     [
@@ -97,7 +104,6 @@ def summed(users, values, make=dict):
     ],
 )
 def test_an_odd_object_beside_values_leaves_out_itself_alone(make, user, value, kept):
-    make = pytest.importorskip("pandas").DataFrame if make == "pandas" else make
     names = [f"u{number}" for number in range(20)]
     assert summed([*names, user], [1.0] * 20 + [value], make) == [1.0] * 20 + kept
     assert summed(names, [1.0] * 20, make) == [1.0] * 20

@@ -27,6 +27,15 @@ def release():
     return dc.top_k(column, 5, BUDGET, total_share=0.1)
 
 
+def test_csv_of_any_text():
+    """A NUL, which Python 3.10 does not write by itself; what needs quotes has them, and nothing is escaped."""
+    items = ["a\0b", 'say "x", y', "\\", "two\nlines"]
+    found = dc.top_k([item for item in items for _ in range(900)], 5, BUDGET)
+    text = FORMATS["csv"](found, 0.9, None)
+    for cell in ("a\0b,", '"say ""x"", y",', "\n\\,", '"two\nlines",'):
+        assert text.count(cell) == 1
+
+
 def test_every_format_says_the_same(release):
     described = json.loads(FORMATS["json"](release, 0.9, None))
     assert described == release.to_dict(0.9)
