@@ -139,6 +139,7 @@ MADE = {
     "README.md": lambda folder: searches(folder, "out/searches.csv"),
     "docs/cli.md": make_cli,
     "docs/engines.md": lambda folder: searches(folder, "queries.parquet"),
+    "docs/ledger.md": lambda folder: searches(folder, "log.csv"),
     "docs/multiparty.md": make_hospitals,
     "docs/pan.md": make_pan,
     "docs/promise.md": make_release,

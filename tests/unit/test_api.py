@@ -862,7 +862,7 @@ def test_the_papers_own_mechanisms_are_planned_when_asked_for():
 
 
 def test_plan_says_what_does_not_apply():
-    plan = dc.plan(10**6, dc.Budget(1.0))
+    plan = dc.plan(10**6, dc.Budget(1.0), published=True)
     assert "delta" in plan.not_applicable["offset"]
     with pytest.raises(dc.ParameterError, match="delta"):
         plan.row("offset")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet import central, published
+from discreet import central
 from discreet.central import Mechanism
 from discreet.central.prepared import Prepared, split_off_total
 from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
@@ -58,6 +58,8 @@ class _Mechanisms(Mapping[str, type[Mechanism]]):
     """Classes of `discreet.central` and `discreet.published`, each loaded when it is asked for."""
 
     def __getitem__(self, name: str) -> type[Mechanism]:
+        from discreet import published
+
         mechanism: type[Mechanism] = getattr(published if name in PUBLISHED else central, _CLASSES[name])
         return mechanism
 
@@ -223,6 +225,8 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
             "it is the one for shards of disjoint items: the default release of each, with the whole budget; putting "
             "them together adds no noise"
         )
+    from discreet import published
+
     if isinstance(summary, SpaceSaving):
         return published.PrivateSpaceSaving, (
             "it is the one for SpaceSaving; unless stream_length is given, the length of the stream is private and a "

@@ -243,6 +243,7 @@ def histogram(
 
         table = column_of(table, column)
     table = only_column(table)
+    _refuse_lists(table)
     _refuse_type(prepared.mechanism.universe, table)
     return histogram_of_columns(prepared, _single_items(table), nulls, asked, told=told)
 

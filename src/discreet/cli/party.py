@@ -14,9 +14,6 @@ from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import LOCK_WAIT_SECONDS, Argument, Paying, Source, flag, option
 from discreet.cli.output import note, remark, table_width
 from discreet.errors import ParameterError
-
-# A round may be one of the papers' own protocols, and these are known once they are imported.
-from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch  # noqa: F401
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -32,6 +29,11 @@ def party() -> None:
     Each party makes a private message from its own files, any transport carries it, and the aggregator estimates from
     all of them.
     """
+
+
+def _know_published() -> None:
+    """A round may be one of the papers' own protocols, and these are known once they are imported."""
+    from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch  # noqa: F401
 
 
 @party.command("round")
@@ -82,6 +84,7 @@ def make_round(
     from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Strings
     from discreet.multiparty._base import known_protocol
 
+    _know_published()
     if (alphabet is None) != (max_length is None):
         raise ParameterError("--alphabet and --max-length go together")
     if not levels and (alphabet is not None or branching is not None):
@@ -176,6 +179,7 @@ def plan_round(
 def _protocol_of(round_file: Path) -> Protocol:
     from discreet.multiparty.post import protocol_of
 
+    _know_published()
     return protocol_of(round_file)
 
 
