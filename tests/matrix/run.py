@@ -44,7 +44,7 @@ def main() -> int:
     for run in [given] if given else ["lowest", "newest"]:
         minor = min(pythons) if run == "lowest" else max(pythons)
         print(f"{run} versions on Python 3.{minor} ({pythons[minor]})", flush=True)
-        python = environment(run, pythons[minor])
+        python = environment(f"{run}-3.{minor}", pythons[minor], floors() if run == "lowest" else [])
         if subprocess.run(
             [python, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *FAST], cwd=ROOT
         ).returncode:

@@ -442,7 +442,7 @@ class Account:
             return
         raise ChargeConflictError(
             f"account {self.name!r} adds up releases of one unit: {before.describe()}. This one hides "
-            f"{unit.describe()}, which does not add up with them to one promise. Ask for a release that hides the same. "
+            f"{unit.describe()}, which does not add up with them to one promise. Ask for one that hides the same. "
             "Charge another account only if it stands for other people: about the same people two accounts reveal what "
             "both grants allow together, and neither of them counts that",
             {"unit": (balance.unit, _unit_details(unit))},
