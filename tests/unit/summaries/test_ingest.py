@@ -276,7 +276,8 @@ def test_numpy_integers(dtype, byteorder):
 
 def test_numpy_strings():
     words = ["", "a", "é漢", "🦊", "x" * 25, "a"]
-    for column in (np.array(words), np.array(words, dtype=">U25"), np.array(words, dtype=object), np.array(words, "T")):
+    kinds = ["U", ">U25", object, *(["T"] if hasattr(np.dtypes, "StringDType") else [])]  # the last since NumPy 2
+    for column in (np.array(words, kind) for kind in kinds):
         assert counts(column) == Counter(words)
         assert counts(column[::2]) == Counter(words[::2])
     octets = [b"", b"a", b"\xff\x01", b"x" * 25, b"a"]
