@@ -45,10 +45,9 @@ def main() -> int:
     for run in [given] if given else ["lowest", "newest"]:
         minor = min(pythons) if run == "lowest" else max(pythons)
         print(f"{run} versions on Python 3.{minor} ({pythons[minor]})", flush=True)
-        python = environment(run, pythons[minor])
-        if subprocess.run(
-            [python, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *FAST], cwd=ROOT
-        ).returncode:
+        python = environment(f"{run}-3.{minor}", pythons[minor], floors() if run == "lowest" else [])
+        tests = [python, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *FAST]
+        if subprocess.run(tests, cwd=ROOT).returncode:
             print(f"FAILED: {run} versions on Python 3.{minor}", file=sys.stderr)
             return 1
     return 0
