@@ -29,8 +29,9 @@ else:
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-# Two to three minutes on two cores. The service is started as a process by test_commands.py.
+# Two to three minutes on two cores. test_commands.py starts the service as a process.
 FAST = ["tests/unit", "tests/golden", "tests/service/test_service.py", "tests/service/test_commands.py"]
+FAST += ["--ignore=tests/unit/audit", "--ignore=tests/unit/test_papers.py"]  # which compute for long, and nothing new
 
 
 def main() -> int:
@@ -45,9 +46,8 @@ def main() -> int:
         minor = min(pythons) if run == "lowest" else max(pythons)
         print(f"{run} versions on Python 3.{minor} ({pythons[minor]})", flush=True)
         python = environment(f"{run}-3.{minor}", pythons[minor], floors() if run == "lowest" else [])
-        if subprocess.run(
-            [python, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *FAST], cwd=ROOT
-        ).returncode:
+        tests = [python, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *FAST]
+        if subprocess.run(tests, cwd=ROOT).returncode:
             print(f"FAILED: {run} versions on Python 3.{minor}", file=sys.stderr)
             return 1
     return 0
