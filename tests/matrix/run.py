@@ -29,9 +29,8 @@ else:
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-# Two to three minutes on two cores. test_commands.py starts the service as a process.
+# Two to three minutes on two cores. The service is started as a process by test_commands.py.
 FAST = ["tests/unit", "tests/golden", "tests/service/test_service.py", "tests/service/test_commands.py"]
-FAST += ["--ignore=tests/unit/audit", "--ignore=tests/unit/test_papers.py"]  # which compute for long, and nothing new
 
 
 def main() -> int:
