@@ -33,7 +33,7 @@ def test_damaged_parquet_files_do_not_end_the_process(tmp_path, rounds):
 
 def test_a_damaged_footer_is_not_a_shorter_file(tmp_path, rounds):
     """Each byte of the footer another: all rows are read, or none. Files of two writers, by both readers (seeded)."""
-    arguments = [str(tmp_path), "1", str(rounds(3, 256))]
+    arguments = [str(tmp_path), "1", str(rounds(3, 12))]
     done = subprocess.run(
         [sys.executable, str(FOOTERS), *arguments], capture_output=True, text=True, timeout=3000, check=False
     )

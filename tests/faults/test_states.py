@@ -131,7 +131,7 @@ def test_a_state_in_use_is_refused_also_under_another_name(command, spawn, run, 
         state.rename(moved)
         (tmp_path / "state.lock").unlink()
         second = run(*["watch", "-", "--rows", 1, "--horizon", 9, "--total", "--rho", 1, "--state", moved], input="a\n")
-        assert second.returncode == 1
+        assert second.returncode == 5  # it may be tried again
         assert "another process" in second.stderr
         assert not second.stdout
         _, errors = process.communicate("a\n")  # what it would write now is not the state that it had
