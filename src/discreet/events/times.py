@@ -49,7 +49,7 @@ def _of_ticks(ticks: npt.NDArray[Any], per: int) -> Times:
     """Of whole numbers, so many a second."""
     whole, rest = np.divmod(ticks, ticks.dtype.type(per))
     good = (whole >= YEAR_1) & (whole < _YEAR_10000)
-    return Times(np.where(good, whole, _NO_TIME).astype(np.int64), rest / per, good)
+    return Times(np.where(good, whole.astype(np.int64), _NO_TIME), rest / per, good)
 
 
 def _of_floats(seconds: npt.NDArray[np.float64]) -> Times:

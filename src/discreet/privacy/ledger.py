@@ -441,7 +441,7 @@ class Account:
         if balance.unit is None or unit.covers(before := unit_from_dict(balance.unit)):
             return
         raise ChargeConflictError(
-            f"account {self.name!r} adds up releases of one unit: {before.describe()}. This one hides "
+            f"account {self.name!r} has one unit: its releases hide {before.describe()}. This one hides "
             f"{unit.describe()}, which does not add up with them to one promise. Ask for one that hides the same. "
             "Charge another account only if it stands for other people: about the same people two accounts reveal what "
             "both grants allow together, and neither of them counts that",
