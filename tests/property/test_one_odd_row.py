@@ -91,7 +91,7 @@ ODD = {
     "datetime64": np.datetime64("2024-01-01"),
     "datetime64 of ns": np.datetime64("2024-01-02T00:00:00.123456789"),
     "datetime64 in the year 30000": np.datetime64("30000-01-01"),
-    "NaT of NumPy": np.datetime64("NaT"),
+    "NaT of NumPy": np.datetime64("NaT", "s"),
     "timedelta64": np.timedelta64(5, "s"),
     "timedelta": datetime.timedelta(1),
     "Timestamp": pd.Timestamp("2024-01-01T00:00:00.123456789"),
