@@ -9,6 +9,7 @@ import fractions
 import functools
 import json
 import uuid
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -139,7 +140,9 @@ def array_of(values):
 
 
 def category_of(values):
-    return pd.Series(pd.Categorical(pd.Series(array_of(values)).infer_objects()))
+    with warnings.catch_warnings():  # pandas sorts what can be sorted, and NumPy 2.5 warns of spans beside numbers
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return pd.Series(pd.Categorical(pd.Series(array_of(values)).infer_objects()))
 
 
 def _in_a_category(value):

@@ -8,6 +8,7 @@ import json
 import queue
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -682,7 +683,8 @@ def test_a_release_that_the_file_has_and_the_store_lacks(running: Running) -> No
     running.pass_ticks()
     published = running.latest("hidden-visitors")
     running.stop()
-    with sqlite3.connect(running.folder / "service.sqlite") as db:  # as if it had died in between
+    path = running.folder / "service.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:  # as if it had died in between
         db.execute("delete from releases where name = 'hidden-visitors'")
         db.execute("update states set tick = 0 where name = 'hidden-visitors'")
     running.start()
