@@ -235,8 +235,8 @@ class _Checker:
         what, stability = min(found, key=lambda each: each[0] != "scalar") if found else ("unknown", None)
         if name in ("unnest", "unpivot_list", "generate_subscripts"):
             why = "it makes many rows of one"
-        elif stability in ("VOLATILE", "CONSISTENT_WITHIN_QUERY"):
-            why = _WHY["random"]
+        elif stability in ("VOLATILE", "CONSISTENT_WITHIN_QUERY") or name in ("current_setting", "getvariable"):
+            why = _WHY["random"]  # DuckDB 1.5 calls the two CONSISTENT
         else:
             why = _WHY.get(str(what), "it is not on the list of functions that look at one row alone (docs/sql.md)")
         raise _refused("count(*)" if name == "count_star" else f"{name}()", why)

@@ -22,7 +22,8 @@ from discreet.engines import sql
 from discreet.engines.closed_duckdb import ask
 from discreet.errors import ParameterError
 
-PLAIN_ROWS, ODD_ROWS, MEMORY = 5, 3, 12 << 30
+PLAIN_ROWS, ODD_ROWS = 5, 3
+MEMORY = 96 << 30  # of addresses: some allocators set aside much more of them than they use
 
 LONG = [1 << 14, (1 << 14) + 1, 70_000, (1 << 20) + 1]
 TEXTS = [
