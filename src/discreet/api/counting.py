@@ -242,10 +242,9 @@ def histogram(
         from discreet.api.top_rows import column_of
 
         table = column_of(table, column)
-    table = only_column(table)
-    _refuse_lists(table)
-    _refuse_type(prepared.mechanism.universe, table)
-    return histogram_of_columns(prepared, _single_items(table), nulls, asked, told=told)
+    columns = _single_items(table)  # which refuses lists
+    _refuse_type(prepared.mechanism.universe, only_column(table))
+    return histogram_of_columns(prepared, columns, nulls, asked, told=told)
 
 
 # ---- what both Python and the command line go through ----------------------------------------------------------------
