@@ -25,19 +25,19 @@ import numpy as np
 
 import discreet as dc
 from discreet.central import (
-    MergedRelease,
-    OffsetRelease,
+    Merged,
+    Offset,
     ReducedMisraGries,
-    StabilityHistogram,
-    SummedRelease,
-    UserRelease,
+    Stability,
+    Summed,
+    UserSketch,
     merge_releases,
 )
 from discreet.central._sparse_histogram import gshm_calibration
 from discreet.central.stability import stability_threshold
 from discreet.noise import seeded_source
 from discreet.privacy.calibration.correlated import correlated_calibration
-from discreet.privacy.calibration.offset import offset_threshold
+from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
 from discreet.published.private_misra_gries import pmg_paper_threshold
 from discreet.releases.release import Release
@@ -118,10 +118,10 @@ def releases(s: Summaries, exact: dc.ExactCounts, budget: dc.Budget) -> Iterator
         return lambda seed: mechanism(summary, seeded_source(seed))
 
     def untrusted(seed: int) -> Release:
-        made = OffsetRelease(budget, k)
+        made = Offset(budget, k)
         return merge_releases([made(part, seeded_source(PARTS * seed + i)) for i, part in enumerate(s.parts)])
 
-    yield "offset release", of(OffsetRelease(budget, k), s.sketch)
+    yield "offset release", of(Offset(budget, k), s.sketch)
     yield "PMG, paper", of(PrivateMisraGries(budget, k, calibration="paper"), s.sketch)
     yield "PMG, geometric", of(PrivateMisraGries(budget, k, calibration="paper-geometric"), s.sketch)
     yield "PMG, exact", of(PrivateMisraGries(budget, k), s.sketch)
@@ -137,12 +137,12 @@ def releases(s: Summaries, exact: dc.ExactCounts, budget: dc.Budget) -> Iterator
     )
     yield "SpaceSaving, exact", of(PrivateSpaceSaving(budget, k, stream_length=n), s.saving)
     yield "SpaceSaving, noisy n", of(PrivateSpaceSaving(budget, k, stream_length="noisy"), s.saving)
-    yield f"merged ({PARTS})", of(MergedRelease(budget, k), s.merged)
-    yield f"summed ({PARTS})", of(SummedRelease(budget, k, sketches=PARTS), s.parts)
+    yield f"merged ({PARTS})", of(Merged(budget, k), s.merged)
+    yield f"summed ({PARTS})", of(Summed(budget, k, sketches=PARTS), s.parts)
     yield f"untrusted ({PARTS})", untrusted
-    yield f"users of {BASKET}", of(UserRelease(budget, k, dc.User(BASKET)), s.users)
-    yield "stability", of(StabilityHistogram(budget), exact)
-    yield "stability, Gaussian", of(StabilityHistogram(budget, noise="gaussian"), exact)
+    yield f"users of {BASKET}", of(UserSketch(budget, k, dc.User(BASKET)), s.users)
+    yield "stability", of(Stability(budget), exact)
+    yield "stability, Gaussian", of(Stability(budget, noise="gaussian"), exact)
 
 
 def measure(made: list[Release], truth: np.ndarray[Any, Any], heavy: float) -> dict[str, float | None]:
@@ -298,7 +298,7 @@ def compare(made: Summaries, budget: dc.Budget, truth: np.ndarray[Any, Any]) -> 
     """
     k = made.k
     three = [
-        (OffsetRelease(budget, k), made.sketch),
+        (Offset(budget, k), made.sketch),
         (PrivateMisraGries(budget, k, calibration="paper"), made.sketch),
         (PrivateSpaceSaving(budget, k, stream_length=made.saving.total), made.saving),
     ]

@@ -72,7 +72,7 @@ def pairs(path: Path) -> list[list[str]]:
 
 def accuracy(options: argparse.Namespace) -> None:
     import discreet as dc
-    from discreet.central.people import PeopleRelease
+    from discreet.central.person_vectors import PersonVectors
     from discreet.summaries.people import ListedPeople
 
     data = list(shapes())
@@ -88,7 +88,7 @@ def accuracy(options: argparse.Namespace) -> None:
         for epsilon in EPSILONS:
             rows = []
             for _ in range(options.repeats):
-                release = PeopleRelease(dc.Budget(epsilon, DELTA), K)(people)
+                release = PersonVectors(dc.Budget(epsilon, DELTA), K)(people)
                 exact = np.array([truth[item] for item in release.items])
                 error = float(np.mean(np.abs(release.counts - exact) / exact)) if len(release) else 0.0
                 missing = 1.0 - release.counts.sum() / exact.sum() if len(release) else 0.0
@@ -161,7 +161,7 @@ def coverage(options: argparse.Namespace) -> None:
     import pyarrow as pa
 
     import discreet as dc
-    from discreet.central.people import PeopleRelease
+    from discreet.central.person_vectors import PersonVectors
     from discreet.engines.people import people_of_table
     from discreet.noise import seeded_source
     from discreet.summaries.people import ValueRange
@@ -191,7 +191,7 @@ def coverage(options: argparse.Namespace) -> None:
                 stated = every
                 if mode in ("rows", "sums"):
                     within = ValueRange(0, 10) if mode == "sums" else None
-                    mechanism = PeopleRelease(dc.Budget(epsilon, DELTA), 100, rows=within is None, values=within)
+                    mechanism = PersonVectors(dc.Budget(epsilon, DELTA), 100, rows=within is None, values=within)
                     with people_of_table(
                         table, "item", "who", rows=within is None, values="value" if within else None,
                         value_range=within, threads=1,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.central import Grid, QuantileRelease
+from discreet.central import Grid, QuantileTree
 from discreet.noise import seeded_source
 
 SHARES = {1: (0.5,), 3: (0.25, 0.5, 0.75), 9: tuple(np.arange(1, 10) / 10)}
@@ -73,7 +73,7 @@ def main() -> None:
                     trees = {"epsilon": dc.Budget(epsilon), "rho": dc.Budget.zcdp(epsilon**2 / 2)}
                     line: dict[str, Any] = {"data": name, "rows": rows, "epsilon": epsilon, "shares": len(shares)}
                     for kind, budget in trees.items():
-                        mechanism = QuantileRelease(budget, grid, shares)
+                        mechanism = QuantileTree(budget, grid, shares)
                         counts = mechanism.counts(grid.places(values))
                         answers = [mechanism(counts, seeded_source(run)) for run in range(given.repeats)]
                         line[f"tree, {kind}"] = np.mean([off(values, np.array(a.values), shares) for a in answers])

@@ -124,7 +124,7 @@ def different(rows: float) -> float:
 
 def paper() -> None:
     """What 10^12 rows a day would take, from public numbers and formulas alone."""
-    from discreet.central.people import PeopleRelease
+    from discreet.central.person_vectors import PersonVectors
     from discreet.engines.spark import spark_plans
     from discreet.summaries.memory import bytes_when_full
 
@@ -137,7 +137,7 @@ def paper() -> None:
             sent = 8 * plan.capacity * (partitions if name == "shuffle" else 1) / 1e6
             line = f"{name:<10}{partitions:>11,}{plan.capacity:>10,}{held:>11.1f}{sent:>13,.0f}"
             print(f"{line}{plan.published_from:>16,}")
-    people = PeopleRelease(BUDGET, K)
+    people = PersonVectors(BUDGET, K)
     print(f"people: found from about {people.threshold:.0f} people with one item each on, however many rows there are")
     print("rows that the shuffle plan moves, of the generated law:")
     for total, tasks in ((3 * 10**6, 2), (3 * 10**7, 2), (10**8, 8), (10**12, 10**5)):

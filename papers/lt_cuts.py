@@ -11,7 +11,7 @@ from shared import Figure, settings
 from discreet.central._sparse_histogram import gshm_calibration
 from discreet.central.stability import stability_threshold
 from discreet.privacy.calibration.correlated import correlated_calibration
-from discreet.privacy.calibration.offset import offset_threshold
+from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.published.private_misra_gries import pmg_paper_threshold
 
 chosen = settings(__doc__)

@@ -8,7 +8,7 @@ import numpy as np
 from shared import Figure, settings, zipf
 
 import discreet as dc
-from discreet.central import OffsetRelease, StabilityHistogram
+from discreet.central import Offset, Stability
 from discreet.noise import seeded_source
 from discreet.published import ChanMisraGries, PrivateMisraGries
 
@@ -18,7 +18,7 @@ figure = Figure("lt_error", "[LT] largest error over the 100 most frequent items
 METHODS = {
     "PMG": lambda b, k: PrivateMisraGries(b, k, calibration="paper"),
     "Chan et al.": ChanMisraGries,
-    "ours": OffsetRelease,
+    "ours": Offset,
 }
 
 
@@ -35,7 +35,7 @@ def measure(panel, x: float, n: int = length, k: int = 1024, epsilon: float = 1.
     sketch.update(events)
     exact.update(events)
     made = {name: (make(budget, k), sketch) for name, make in METHODS.items()}
-    made["exact counts (unbounded memory)"] = StabilityHistogram(budget), exact
+    made["exact counts (unbounded memory)"] = Stability(budget), exact
     for name, (mechanism, summary) in made.items():
         panel.add(name, x, [largest(mechanism(summary, seeded_source(run)), truth) for run in range(runs)])
 

@@ -15,7 +15,7 @@ import numpy as np
 from shared import Counts, Figure, Panel
 
 import discreet as dc
-from discreet.central import CountMinHeavyHitters, CountSketchHeavyHitters, OffsetRelease
+from discreet.central import CountMinHeavyHitters, CountSketchHeavyHitters, Offset
 from discreet.noise import seeded_source
 from discreet.published import PrivateMisraGries, PrivateSpaceSaving
 
@@ -47,7 +47,7 @@ def mechanism(name: str, summary, epsilon: float, n: int):
     if name == "MisraGries":
         return PrivateMisraGries(budget, summary.capacity, calibration="paper")
     if name == "ours":
-        return OffsetRelease(budget, summary.capacity)
+        return Offset(budget, summary.capacity)
     of = CountMinHeavyHitters if name == "CountMin" else CountSketchHeavyHitters
     return of.for_summary(summary, budget, stream_length=n, noise="laplace")
 

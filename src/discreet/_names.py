@@ -10,15 +10,23 @@ if TYPE_CHECKING:
 __all__ = ["on_first_use"]
 
 
-def on_first_use(package: str, where: Mapping[str, str | None]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def on_first_use(
+    package: str, where: Mapping[str, str | None], renamed: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package.
 
     `where` says in which module of discreet a name is; None for a name that is a module of the package itself.
+    `renamed` has the names of the version before, which still work and warn.
     """
 
     def load(name: str) -> Any:
         from importlib import import_module
 
+        if renamed is not None and name in renamed:
+            from warnings import warn
+
+            warn(f"{package}.{name} is now called {renamed[name]}", DeprecationWarning, stacklevel=2)
+            return getattr(import_module(package), renamed[name])
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = where[name]

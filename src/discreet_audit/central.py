@@ -9,12 +9,12 @@ from typing import Any
 from discreet.central import (
     CountMinHeavyHitters,
     CountSketchHeavyHitters,
-    MergedRelease,
-    OffsetRelease,
+    Merged,
+    Offset,
     ReducedMisraGries,
-    StabilityHistogram,
-    SummedRelease,
-    UserRelease,
+    Stability,
+    Summed,
+    UserSketch,
 )
 from discreet.privacy import Budget, User
 from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
@@ -79,11 +79,11 @@ def _of_numbers(mechanism: Any) -> Any:
 
 
 row(
-    OffsetRelease,
+    Offset,
     lambda: (
-        OffsetRelease(_LARGE, capacity=3),
-        OffsetRelease(_LARGE, capacity=2, unit=User(2)),
-        OffsetRelease(_SMALL, capacity=256),
+        Offset(_LARGE, capacity=3),
+        Offset(_LARGE, capacity=2, unit=User(2)),
+        Offset(_SMALL, capacity=256),
     ),
     CounterAudit("misra-gries", zeros=True, shared="published"),
     _of_counters(),
@@ -98,11 +98,11 @@ row(
     _of_counters(),
 )
 row(
-    StabilityHistogram,
+    Stability,
     lambda: (
-        StabilityHistogram(_LARGE),
-        StabilityHistogram(_LARGE, unit=User(3)),
-        StabilityHistogram(_LARGE, unit=User(2), noise="gaussian", distinct=True),
+        Stability(_LARGE),
+        Stability(_LARGE, unit=User(3)),
+        Stability(_LARGE, unit=User(2), noise="gaussian", distinct=True),
     ),
     CounterAudit("exact"),
     _of_counters(),
@@ -114,21 +114,21 @@ row(
     _of_counters(threshold_of_algorithm_2),
 )
 row(
-    MergedRelease,
+    Merged,
     lambda: (
-        MergedRelease(_LARGE, capacity=3),
-        MergedRelease(_SMALL, capacity=64),
-        MergedRelease(_LARGE, capacity=3, unit=User(2)),
+        Merged(_LARGE, capacity=3),
+        Merged(_SMALL, capacity=64),
+        Merged(_LARGE, capacity=3, unit=User(2)),
     ),
     CounterAudit("merged", shared="halves"),
     _of_counters(noise_for_one_counter),
 )
 row(
-    UserRelease,
+    UserSketch,
     lambda: (
-        UserRelease(_LARGE, capacity=3, unit=User(2)),
-        UserRelease(_SMALL, capacity=64, unit=User(8)),
-        UserRelease(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
+        UserSketch(_LARGE, capacity=3, unit=User(2)),
+        UserSketch(_SMALL, capacity=64, unit=User(8)),
+        UserSketch(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
     ),
     CounterAudit("users", shared="halves"),
     _of_counters(noise_for_the_items_of_a_user),
@@ -163,10 +163,10 @@ row(
     _of_numbers,
 )
 row(
-    SummedRelease,
+    Summed,
     lambda: (
-        SummedRelease(_LARGE, capacity=2, sketches=2),
-        SummedRelease(Budget(1.0), capacity=2, sketches=2, universe=range(1000)),
+        Summed(_LARGE, capacity=2, sketches=2),
+        Summed(Budget(1.0), capacity=2, sketches=2, universe=range(1000)),
     ),
     EntriesAudit(reduces=True, parts=True),
     _of_entries,

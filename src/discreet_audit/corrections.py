@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central import MergedRelease, OffsetRelease, UserRelease
+from discreet.central import Merged, Offset, UserSketch
 from discreet.continual import one_shot
 from discreet.continual.seam import Tree
 from discreet.multiparty import Separation, Stream
@@ -156,16 +156,16 @@ def _central() -> Iterator[Correction]:
             PrivateSpaceSaving(large, capacity=3, stream_length=200),
             "private length",
         ),
-        ("[LT] Theorem 23", "> for >=: offset release", OffsetRelease(small, capacity=256), "one lower"),
-        ("[LT] Theorem 23", "> for >=: 64 counters, Gaussian", MergedRelease(small, capacity=64), "one lower"),
+        ("[LT] Theorem 23", "> for >=: offset release", Offset(small, capacity=256), "one lower"),
+        ("[LT] Theorem 23", "> for >=: 64 counters, Gaussian", Merged(small, capacity=64), "one lower"),
         (
             "[LT] section 5.1",
             "Algorithm 2's threshold, zeros dropped",
             TextbookMisraGries(large, capacity=8),
             "Algorithm 2",
         ),
-        ("[LT] Lemma 17", "merged: noise for one counter of 64", MergedRelease(small, capacity=64), "one counter"),
-        ("[LT] Lemma 27", "users of 8 items: noise for 8 of 64", UserRelease(small, 64, User(8)), "m counters"),
+        ("[LT] Lemma 17", "merged: noise for one counter of 64", Merged(small, capacity=64), "one counter"),
+        ("[LT] Lemma 27", "users of 8 items: noise for 8 of 64", UserSketch(small, 64, User(8)), "m counters"),
     ]
     for where, what, mechanism, words in rows:
         literal, ours = _delta(_twin(mechanism, words)), _delta(mechanism)

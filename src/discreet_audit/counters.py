@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central import Mechanism, StabilityHistogram
+from discreet.central import Mechanism, Stability
 from discreet.published import PrivateSpaceSaving
 from discreet.releases.release import Release
 from discreet.summaries import MisraGries
@@ -342,7 +342,7 @@ def _far_above(mechanism: Mechanism) -> int:
     return 3 * int(mechanism.threshold) + 20
 
 
-def _added_by_a_user(mechanism: StabilityHistogram) -> Iterator[StatePair]:
+def _added_by_a_user(mechanism: Stability) -> Iterator[StatePair]:
     """How the counts of new and of common items can move when a user of m events is added to exact counts."""
     m, distinct = items_of(mechanism), mechanism.distinct
 

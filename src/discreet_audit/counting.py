@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central import ChosenDistinctRelease, CountRelease, DistinctRelease, UniverseHistogram
+from discreet.central import ChosenDistinct, CreditedDistinct, NoisyCount, UniverseHistogram
 from discreet.noise import fresh_source, seeded_source
 from discreet.privacy import Budget, Event, User
 from discreet.summaries import ExactCounts
@@ -66,13 +66,13 @@ def promised(mechanism: Any) -> tuple[float, float]:
 class CountAudit:
     """The four checks of one number with noise."""
 
-    def structure(self, mechanism: CountRelease, effort: Effort) -> Iterator[Finding]:
+    def structure(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """All small data: by how much one more row, or person, moves the number."""
         moved = [*_moved(mechanism, 3 + effort.length)]
         found = "one unit moves the count"
         yield Finding("structure", found, "sensitivity", mechanism.sensitivity, max(moved), len(moved))
 
-    def exact(self, mechanism: CountRelease, effort: Effort) -> Iterator[Finding]:
+    def exact(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """The shift behind the noise that the release asks for, and that it publishes the sum and nothing else."""
         wrong, source = 0, ScriptedSource()
         for count, noise in product((0, 1, 7, 1000), (-30, -1, 0, 1, 30)):
@@ -84,7 +84,7 @@ class CountAudit:
         yield Finding("exact", "what is published is a function of the noisy count", "violations", 0, wrong)
         yield shift_finding(mechanism.budget, source.draws[0], 1, mechanism.sensitivity)
 
-    def statistical(self, mechanism: CountRelease, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release, and how often its interval misses."""
         epsilon, delta = promised(mechanism)
         source = fresh_source()
@@ -92,21 +92,21 @@ class CountAudit:
         bound = measure(lambda count: mechanism.draw(count, source), pair, delta, effort.runs)
         yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
 
-    def coupled(self, mechanism: CountRelease, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """With the same noise one more unit moves the number, and nothing else."""
         broken = 0
         for seed in range(20):
             one, two = (mechanism(1000 + more, seeded_source(seed)) for more in (0, 1))
             broken += two.value - one.value != 1 or one.guarantee != two.guarantee or one.is_private
         yield Finding("coupled", "one unit moves the number alone", "violations", 0, broken, 20)
-        if isinstance(mechanism, DistinctRelease):
+        if isinstance(mechanism, CreditedDistinct):
             moved = [*_moved_at_random(mechanism, effort.large_pairs // 10)]
             yield Finding("coupled", "one person more", "sensitivity", mechanism.sensitivity, max(moved), len(moved))
 
 
-def _moved(mechanism: CountRelease, values: int) -> Iterator[int]:
+def _moved(mechanism: NoisyCount, values: int) -> Iterator[int]:
     """By how much one more unit moves the number, for all small data; a credited number must not fall, either."""
-    if isinstance(mechanism, DistinctRelease):
+    if isinstance(mechanism, CreditedDistinct):
         sets = [chosen for size in range(4) for chosen in combinations(range(values), size)]
         for *people, person in product(sets, repeat=3):
             more = _credited(mechanism, [*people, person]) - _credited(mechanism, people)
@@ -119,7 +119,7 @@ def _moved(mechanism: CountRelease, values: int) -> Iterator[int]:
             yield abs(_number((*rows, *unit), different) - _number(rows, different))
 
 
-def _moved_at_random(mechanism: DistinctRelease, pairs: int) -> Iterator[int]:
+def _moved_at_random(mechanism: CreditedDistinct, pairs: int) -> Iterator[int]:
     """The same for larger data."""
     random = np.random.default_rng(7)
     for _ in range(pairs):
@@ -135,18 +135,18 @@ def _number(rows: Sequence[str], different: bool) -> int:
     return len(summary) if different else summary.total
 
 
-def _credited(mechanism: DistinctRelease, people: Sequence[Sequence[int]]) -> int:
+def _credited(mechanism: CreditedDistinct, people: Sequence[Sequence[int]]) -> int:
     pairs = [(person, value) for person, values in enumerate(people) for value in values]
     who, what = np.array(pairs, np.int64).reshape(-1, 2).T
     return mechanism.count_of(who, what)
 
 
-def _count_twins(mechanism: CountRelease) -> Sequence[Twin]:
+def _count_twins(mechanism: NoisyCount) -> Sequence[Twin]:
     def exact_zero(self: Any, count: int, source: Any) -> int:
         return type(mechanism).draw(self, count, source) if count else 0
 
     twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=exact_zero)]
-    if isinstance(mechanism, DistinctRelease):
+    if isinstance(mechanism, CreditedDistinct):
         twins.append(twin(mechanism, "every value is counted", "coupled", count_of=_every_value))
     return twins
 
@@ -154,7 +154,7 @@ def _count_twins(mechanism: CountRelease) -> Sequence[Twin]:
 class ChoiceAudit:
     """The four checks of a number whose sensitivity is chosen first."""
 
-    def structure(self, mechanism: ChosenDistinctRelease, effort: Effort) -> Iterator[Finding]:
+    def structure(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """All small data: one more person moves every score by at most 1, and f_m by at most m."""
         scores, heights, pairs = 0, 0.0, 0
         for before, after in _one_person_more(mechanism, 3 + effort.length):
@@ -164,7 +164,7 @@ class ChoiceAudit:
         yield Finding("structure", "one person moves a score, in steps", "sensitivity", mechanism.STEPS, scores, pairs)
         yield Finding("structure", "one person moves f_m, in m", "sensitivity", 1, heights, pairs)
 
-    def exact(self, mechanism: ChosenDistinctRelease, effort: Effort) -> Iterator[Finding]:
+    def exact(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """What the choice and the noise cost together, by what they ask their source for, for every m."""
         lost, wrong = 0.0, 0
         for place, most in enumerate(mechanism.CANDIDATES):
@@ -186,7 +186,7 @@ class ChoiceAudit:
         claimed, kind = (given.epsilon, "epsilon") if given.rho is None else (given.rho, "rho")
         yield Finding("exact", "choice and noise", kind, float(claimed or 0.0) * (1.0 + _CONFIDENCE), lost)
 
-    def statistical(self, mechanism: ChosenDistinctRelease, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release."""
         epsilon, delta = promised(mechanism)
         source = fresh_source()
@@ -195,7 +195,7 @@ class ChoiceAudit:
         bound = measure(lambda found: mechanism.draw(found, source), pair, delta, effort.runs)
         yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
 
-    def coupled(self, mechanism: ChosenDistinctRelease, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """Larger data: one more person moves the scores and what is credited as claimed."""
         random, worst, pairs = np.random.default_rng(7), 0.0, effort.large_pairs // 40
         for _ in range(pairs):
@@ -217,19 +217,19 @@ def _loss(budget: Budget, noise: Draw, height: int) -> float:
     return budget.epsilon if shift_finding(budget, noise, 1, height).passed else math.inf
 
 
-def _credits(mechanism: ChosenDistinctRelease, people: Sequence[Sequence[int]]) -> dict[int, int]:
+def _credits(mechanism: ChosenDistinct, people: Sequence[Sequence[int]]) -> dict[int, int]:
     pairs = [(person, value) for person, values in enumerate(people) for value in values]
     who, what = np.array(pairs, np.int64).reshape(-1, 2).T
     return dict(mechanism.count_of(who, what))
 
 
-def _one_person_more(mechanism: ChosenDistinctRelease, values: int) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
+def _one_person_more(mechanism: ChosenDistinct, values: int) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
     sets = [chosen for size in range(4) for chosen in combinations(range(values), size)]
     for *people, person in product(sets[::2], repeat=3):
         yield _credits(mechanism, people), _credits(mechanism, [*people, person])
 
 
-def _choice_twins(mechanism: ChosenDistinctRelease) -> Sequence[Twin]:
+def _choice_twins(mechanism: ChosenDistinct) -> Sequence[Twin]:
     part = mechanism.choice_epsilon
 
     def bare(self: Any, found: Any, source: Any) -> int:
@@ -246,7 +246,7 @@ def _choice_twins(mechanism: ChosenDistinctRelease) -> Sequence[Twin]:
     ]
 
 
-def _every_value(self: DistinctRelease, people: Any, values: Any) -> int:
+def _every_value(self: CreditedDistinct, people: Any, values: Any) -> int:
     return len(np.unique(values))
 
 
@@ -336,32 +336,32 @@ def _histogram_twins(mechanism: UniverseHistogram) -> Sequence[Twin]:
 
 
 row(
-    CountRelease,
+    NoisyCount,
     lambda: (
-        CountRelease(_PURE),
-        CountRelease(_RHO, User(), "people"),
-        CountRelease(_SOME, Event(), "values"),
-        CountRelease(Budget(0.1, 0.02), User(), "people"),
+        NoisyCount(_PURE),
+        NoisyCount(_RHO, User(), "people"),
+        NoisyCount(_SOME, Event(), "values"),
+        NoisyCount(Budget(0.1, 0.02), User(), "people"),
     ),
     CountAudit(),
     _count_twins,
 )
 row(
-    DistinctRelease,
+    CreditedDistinct,
     lambda: (
-        DistinctRelease(_PURE),
-        DistinctRelease(_RHO, max_items=2),
-        DistinctRelease(Budget(0.5, 0.02), max_items=2),
+        CreditedDistinct(_PURE),
+        CreditedDistinct(_RHO, max_items=2),
+        CreditedDistinct(Budget(0.5, 0.02), max_items=2),
     ),
     CountAudit(),
     _count_twins,
 )
 row(
-    ChosenDistinctRelease,
+    ChosenDistinct,
     lambda: (
-        ChosenDistinctRelease(_PURE),
-        ChosenDistinctRelease(_RHO),
-        ChosenDistinctRelease(Budget(0.5, 1e-6)),
+        ChosenDistinct(_PURE),
+        ChosenDistinct(_RHO),
+        ChosenDistinct(Budget(0.5, 1e-6)),
     ),
     ChoiceAudit(),
     _choice_twins,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.central import ReducedMisraGries, SummedRelease
+from discreet.central import ReducedMisraGries, Summed
 from discreet.published import ChanMisraGries
 from discreet.summaries import MisraGries
 from discreet_audit import structure as st
@@ -41,7 +41,7 @@ from discreet_audit.structure import SEED, Counters
 
 __all__ = ["EntriesAudit", "reduced"]
 
-Entries = ReducedMisraGries | ChanMisraGries | SummedRelease
+Entries = ReducedMisraGries | ChanMisraGries | Summed
 
 
 def reduced(state: Counters, k: int) -> dict[Any, int]:
@@ -70,7 +70,7 @@ class EntriesAudit(HistogramAudit[Entries]):
         """The summary of a stream, or the list of sketches of which it is the first part."""
         sketch = MisraGries(mechanism.capacity, seed=SEED)
         sketch.update(np.asarray(stream, np.int64))
-        if not isinstance(mechanism, SummedRelease):
+        if not isinstance(mechanism, Summed):
             return sketch
         others = [MisraGries(mechanism.capacity, seed=SEED + 1 + i) for i in range(mechanism.sketches - 1)]
         for other in others:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.central import OffsetRelease
+from discreet.central import Offset
 from discreet.engines.tables import keyed_batches
 from discreet.events.joint import Keys, Layout
 from discreet.noise import fresh_source, seeded_source
@@ -61,9 +61,9 @@ class GroupedTop:
     capacity: int = 2
 
     @cached_property
-    def mechanism(self) -> OffsetRelease:
+    def mechanism(self) -> Offset:
         """What draws the noise."""
-        return OffsetRelease(self.budget, self.capacity)
+        return Offset(self.budget, self.capacity)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.central.people import PeopleRelease
+from discreet.central.person_vectors import PersonVectors
 from discreet.noise import RandomSource, fresh_source, seeded_source
 from discreet.privacy import Budget, Unit, User
 from discreet.summaries.people import LENGTH, Counts, ListedPeople, People, ValueRange
@@ -125,7 +125,7 @@ def _listed(mechanism: Any, people: Sequence[Sequence[str]]) -> ListedPeople:
     return ListedPeople(people, values=values, value_range=mechanism.values)
 
 
-def _crowd(mechanism: PeopleRelease) -> list[list[str]]:
+def _crowd(mechanism: PersonVectors) -> list[list[str]]:
     """People enough for every item to be found without noise, each item with its own number of them."""
     few = len(_COMMON)
     return [_COMMON[: 1 + index % few] for index in range(math.ceil(16 * mechanism.threshold) * few)]
@@ -139,7 +139,7 @@ class Seen(NamedTuple):
     published: tuple[Any, ...]
 
 
-def steps_of(mechanism: PeopleRelease, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()) -> Seen:
+def steps_of(mechanism: PersonVectors, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()) -> Seen:
     """What is seen of a release without noise, or with the answers of an earlier one.
 
     Places follow the first appearance of items, so that a person who comes last has their own items at the end.
@@ -160,7 +160,7 @@ def _shift(first: NoisySums, second: NoisySums) -> float:
     return float(np.linalg.norm(difference)) / min(first.sigma, second.sigma)
 
 
-def _cuts(mechanism: PeopleRelease, own: list[str]) -> tuple[int, int]:
+def _cuts(mechanism: PersonVectors, own: list[str]) -> tuple[int, int]:
     """(first look, mean of both): the least noise with which a person's own items pass, found by trying."""
     found, people, source = [], ListedPeople([own]), _GivenNoise()
     for second in (lambda level: _NEVER, lambda level: level):
@@ -184,12 +184,12 @@ def _gaussian_delta(epsilon: float, mu: float) -> float:
     return _tail(epsilon / mu - mu / 2.0) - math.exp(min(epsilon, 700.0)) * _tail(epsilon / mu + mu / 2.0)
 
 
-def _bounds(mechanism: PeopleRelease) -> list[Unit]:
+def _bounds(mechanism: PersonVectors) -> list[Unit]:
     """The mechanism's own, and one item: much of what people have is scaled away then, and losses are asked for."""
     return list(dict.fromkeys((mechanism.unit, User(1))))
 
 
-def held(mechanism: PeopleRelease, people: People, seed: int, confidence: float) -> bool:
+def held(mechanism: PersonVectors, people: People, seed: int, confidence: float) -> bool:
     """Whether the intervals of a seeded release contain what they are said to, all of them at once.
 
     That is the true number; of rows and sums with nobody longer than what the release says that it covers. It is found
@@ -215,7 +215,7 @@ def held(mechanism: PeopleRelease, people: People, seed: int, confidence: float)
 class _PeopleAudit:
     """The four checks."""
 
-    def structure(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
+    def structure(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
         """All small data sets: one more person moves every sum by one length, and one bin by one."""
         sets = [["a"], ["b"], ["a", "b"], ["a", "b", "c"], ["c"] * 50 + ["a"]]
         places, weights, worst, pairs = np.arange(3), np.array([300, 700, 1024]), 0.0, 0
@@ -228,12 +228,12 @@ class _PeopleAudit:
             worst = max(worst, *(float(np.linalg.norm(moved)) for moved in (looked, counted)))
         yield Finding("structure", "one person's vector in every sum", "sensitivity", float(LENGTH), worst, pairs)
 
-    def exact(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
+    def exact(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
         """delta from the shifts, the noise and the cuts of the release itself."""
         for bound in _bounds(mechanism):
             yield from self._exact(replace(mechanism, unit=bound))
 
-    def _exact(self, mechanism: PeopleRelease) -> Iterator[Finding]:
+    def _exact(self, mechanism: PersonVectors) -> Iterator[Finding]:
         base, of = _crowd(mechanism), f" ({mechanism.unit})"
         before = steps_of(mechanism, base)
         yield Finding("exact", f"answers that are published without noise{of}", "violations", 0, before.bare)
@@ -253,7 +253,7 @@ class _PeopleAudit:
         # With equal noisy answers nothing that is published may differ.
         yield Finding("exact", f"what is published beside noisy answers{of}", "violations", 0, changed, pairs)
 
-    def _delta(self, mechanism: PeopleRelease, mu: float, steps: list[NoisySums], own: list[str]) -> float:
+    def _delta(self, mechanism: PersonVectors, mu: float, steps: list[NoisySums], own: list[str]) -> float:
         """The larger of both directions; own items are what only the data with the person can show."""
         none, epsilon = 1.0, mechanism.guarantee.epsilon or 0.0
         if own:
@@ -267,7 +267,7 @@ class _PeopleAudit:
         with_person = 1.0 - none + none * _gaussian_delta(epsilon - lost, mu)
         return max(with_person, _gaussian_delta(epsilon + lost, mu))
 
-    def statistical(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release on one person alone: whatever it lists, it must list with probability delta."""
         source, own = fresh_source(), _listed(mechanism, [[f"own {index:03d}" for index in range(16)]])
         listed = sum(len(mechanism(own, source)) > 0 for _ in range(effort.runs))
@@ -275,7 +275,7 @@ class _PeopleAudit:
         yield Finding("statistical", "a person alone is listed", "delta", mechanism.budget.delta, low, effort.runs)
         yield from self._coverage(mechanism, effort)
 
-    def _coverage(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
+    def _coverage(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
         """Intervals miss no more often than stated; also where a bound of one item takes much of what people have."""
         crowd, stated, runs = _listed(mechanism, _crowd(mechanism)), 0.5, max(60, effort.runs // 100)
         for bound in _bounds(mechanism):
@@ -285,7 +285,7 @@ class _PeopleAudit:
             check = f"intervals of {bound} that miss the truth"
             yield Finding("statistical", check, "share of releases", 1.0 - stated, low, runs)
 
-    def coupled(self, mechanism: PeopleRelease, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
         """With equal noise the order of people and rows changes nothing, and nothing is listed that nobody has."""
         random, broken = np.random.default_rng(1), 0
         data = _crowd(mechanism)
@@ -298,22 +298,22 @@ class _PeopleAudit:
         yield Finding("coupled", "order of people, and items of nobody", "violations", 0, broken, 4)
 
 
-def _with_people(mechanism: PeopleRelease, name: str, **changes: Callable[..., Counts]) -> Twin:
+def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., Counts]) -> Twin:
     kind = type(mechanism)
 
     def changed(people: People) -> People:
         return people if isinstance(people, _Changed) else _Changed(people, **changes)
 
-    def of_snapshot(self: PeopleRelease, people: People, source: RandomSource | None = None) -> Any:
+    def of_snapshot(self: PersonVectors, people: People, source: RandomSource | None = None) -> Any:
         return kind.of_snapshot(self, changed(people), source)
 
-    def discover(self: PeopleRelease, people: People, source: RandomSource) -> Any:
+    def discover(self: PersonVectors, people: People, source: RandomSource) -> Any:
         return kind.discover(self, changed(people), source)
 
     return twin(mechanism, name, of_snapshot=of_snapshot, discover=discover)
 
 
-def _twins(mechanism: PeopleRelease) -> Sequence[Twin]:
+def _twins(mechanism: PersonVectors) -> Sequence[Twin]:
     kind, right = type(mechanism), mechanism.calibration
 
     def bare_sizes(self: Any, lengths: Any, weights: Any, sums: Any, second: bool, source: Any) -> Any:
@@ -342,12 +342,12 @@ def _twins(mechanism: PeopleRelease) -> Sequence[Twin]:
 
 
 row(
-    PeopleRelease,
+    PersonVectors,
     lambda: (
-        PeopleRelease(Budget(1.0, 1e-4), 2),
-        PeopleRelease(Budget(1.0, 1e-6), 2, rows=True),
-        PeopleRelease(Budget(4.0, 1e-9), 100, User(2)),
-        PeopleRelease(Budget(1.0, 1e-4), 2, groups=3),
+        PersonVectors(Budget(1.0, 1e-4), 2),
+        PersonVectors(Budget(1.0, 1e-6), 2, rows=True),
+        PersonVectors(Budget(4.0, 1e-9), 100, User(2)),
+        PersonVectors(Budget(1.0, 1e-4), 2, groups=3),
     ),
     _PeopleAudit(),
     _twins,

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central import Grid, QuantileRelease
-from discreet.central.quantile_release import VOTE
+from discreet.central import Grid, QuantileTree
+from discreet.central.quantile_tree import VOTE
 from discreet.noise import fresh_source, seeded_source
 from discreet.privacy import Budget, User
 from discreet_audit.counting import promised, shift_finding
@@ -31,13 +31,13 @@ Rows = Sequence[tuple[int, float]]
 """Whose row it is, and its value."""
 
 
-def _counts(mechanism: QuantileRelease, rows: Rows) -> Any:
+def _counts(mechanism: QuantileTree, rows: Rows) -> Any:
     values = np.array([value for _, value in rows], np.float64)
     people = None if mechanism.max_rows is None else np.array([person for person, _ in rows], np.int64)
     return mechanism.counts(mechanism.grid.places(values), people)
 
 
-def _change(mechanism: QuantileRelease, before: Rows, unit: Rows) -> Any:
+def _change(mechanism: QuantileTree, before: Rows, unit: Rows) -> Any:
     """By how much one more unit moves each node."""
     nodes = [mechanism.nodes(_counts(mechanism, rows)) for rows in (before, [*before, *unit])]
     return np.abs(nodes[1] - nodes[0])
@@ -46,7 +46,7 @@ def _change(mechanism: QuantileRelease, before: Rows, unit: Rows) -> Any:
 class QuantileAudit:
     """The four checks of quantiles by a tree."""
 
-    def structure(self, mechanism: QuantileRelease, effort: Effort) -> Iterator[Finding]:
+    def structure(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
         """All small data: one more row, or person with several, moves each level by at most the height, in sum."""
         grid, levels = mechanism.grid, mechanism.tree.levels
         step = (grid.high - grid.low) / 3
@@ -65,7 +65,7 @@ class QuantileAudit:
         yield Finding("structure", "nodes, in sum", "sensitivity", levels * mechanism.height, moved, pairs)
         yield Finding("structure", "squared length", "sensitivity", levels * mechanism.height**2, squared, pairs)
 
-    def exact(self, mechanism: QuantileRelease, effort: Effort) -> Iterator[Finding]:
+    def exact(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
         """The shift behind the noise; what is published is a function of the noisy nodes alone."""
         tree, wrong, asked = mechanism.tree, 0, []
         bins = mechanism.grid.bins
@@ -84,7 +84,7 @@ class QuantileAudit:
         yield Finding("exact", "a function of noisy nodes, each with noise of its own", "violations", 0, wrong)
         yield _shift(mechanism, asked[0])
 
-    def statistical(self, mechanism: QuantileRelease, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release: the nodes that one unit moves."""
         epsilon, delta = promised(mechanism)
         unit = [(5, mechanism.grid.low)] * (mechanism.max_rows or 1)
@@ -94,7 +94,7 @@ class QuantileAudit:
         bound = measure(partial(mechanism.draw, source=fresh_source()), pair, delta, effort.runs)
         yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
 
-    def coupled(self, mechanism: QuantileRelease, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
         """With equal noise: the order of rows changes nothing, and a value outside is worth the end of the range."""
         grid, broken = mechanism.grid, 0
         rows = [(0, grid.low), (1, grid.high), (1, grid.low + 0.4 * (grid.high - grid.low)), (2, grid.high)]
@@ -116,7 +116,7 @@ class QuantileAudit:
         yield Finding("coupled", "one unit more", "sensitivity", claimed, moved, pairs)
 
 
-def _shift(mechanism: QuantileRelease, draw: Draw) -> Finding:
+def _shift(mechanism: QuantileTree, draw: Draw) -> Finding:
     """The loss of a unit that moves one node of every level by the height."""
     budget, levels, height = mechanism.budget, mechanism.tree.levels, mechanism.height
     if height == 1 or draw.law == "laplace" or budget.rho is not None:
@@ -141,11 +141,11 @@ class _GrowingGrid(Grid):
         return np.searchsorted(edges[1:-1], values, side="right").astype(np.int32)
 
 
-def _every_row(self: QuantileRelease, places: Any, people: Any = None) -> Any:
+def _every_row(self: QuantileTree, places: Any, people: Any = None) -> Any:
     return np.bincount(places, minlength=self.grid.bins).astype(np.int64) * VOTE
 
 
-def _twins(mechanism: QuantileRelease) -> Sequence[Twin]:
+def _twins(mechanism: QuantileTree) -> Sequence[Twin]:
     levels, grid = mechanism.tree.levels, mechanism.grid
     factor = levels if mechanism.noise.law == "laplace" else math.sqrt(levels)
     twins = [
@@ -159,13 +159,13 @@ def _twins(mechanism: QuantileRelease) -> Sequence[Twin]:
 
 
 row(
-    QuantileRelease,
+    QuantileTree,
     lambda: (
-        QuantileRelease(Budget(1.0), Grid(0, 256, 256), (0.25, 0.5)),
-        QuantileRelease(Budget.zcdp(0.5), Grid(0, 8, 8), (0.5,)),
-        QuantileRelease(Budget(0.5, 0.02), Grid(1, 64, 16, "log"), (0.5, 0.9)),
-        QuantileRelease(Budget(1.0), Grid(0, 256, 256), (0.5,), User(), 2),
-        QuantileRelease(Budget(0.5, 0.02), Grid(0, 40, 200), (0.5,), User()),
+        QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.25, 0.5)),
+        QuantileTree(Budget.zcdp(0.5), Grid(0, 8, 8), (0.5,)),
+        QuantileTree(Budget(0.5, 0.02), Grid(1, 64, 16, "log"), (0.5, 0.9)),
+        QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.5,), User(), 2),
+        QuantileTree(Budget(0.5, 0.02), Grid(0, 40, 200), (0.5,), User()),
     ),
     QuantileAudit(),
     _twins,

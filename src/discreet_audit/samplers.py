@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
-from discreet.central import Mechanism, OffsetRelease, StabilityHistogram
+from discreet.central import Mechanism, Offset, Stability
 from discreet.noise import RandomSource, fresh_source, system_source
 from discreet.noise.places import noisy_places
 from discreet.pan.responses import ONE, Response, response_weights, square_threshold
@@ -264,13 +264,13 @@ def _released(source: RandomSource, scale: Fraction, count: int) -> npt.ArrayLik
     """The noise of a release of many counters, from the counts that it publishes."""
     sketch = MisraGries(count)
     sketch.update_counts(np.arange(count), np.full(count, 1000))
-    release = OffsetRelease(Budget(float(1 / scale), 1e-6), capacity=count)(sketch)
+    release = Offset(Budget(float(1 / scale), 1e-6), capacity=count)(sketch)
     return release.counts - 1000
 
 
 def _of_release(
     name: str,
-    mechanism: OffsetRelease | StabilityHistogram | PrivateSpaceSaving,
+    mechanism: Offset | Stability | PrivateSpaceSaving,
     summary: Summary,
     text: bool,
     larger: int = 100,
@@ -306,15 +306,15 @@ def _of_release(
 def _releases() -> Iterator[Sampler]:
     yield _laplace_sampler(Fraction(2), _released, name="offset release, a million counters", independent=False)
     budget = Budget(1.0, 0.02)
-    yield _of_release("offset release", OffsetRelease(budget, capacity=2000), MisraGries(2000), False)
-    yield _of_release("stability histogram", StabilityHistogram(budget), ExactCounts(), False)
+    yield _of_release("offset release", Offset(budget, capacity=2000), MisraGries(2000), False)
+    yield _of_release("stability histogram", Stability(budget), ExactCounts(), False)
     # Half of the counters of a full SpaceSaving are below its cut: it has many more than it needs.
     room, length = 32_000, 1_500_000
     saving = PrivateSpaceSaving(budget, room, stream_length=length)
     yield _of_release("private SpaceSaving", saving, SpaceSaving(room), False, larger=10)
-    gaussian = StabilityHistogram(budget, noise="gaussian")
+    gaussian = Stability(budget, noise="gaussian")
     yield _of_release("Gaussian stability histogram of texts", gaussian, ExactCounts(), True)
-    yield _of_release("offset release of texts", OffsetRelease(budget, capacity=2000), MisraGries(2000), True)
+    yield _of_release("offset release of texts", Offset(budget, capacity=2000), MisraGries(2000), True)
 
 
 def _all_places(source: RandomSource, scale: Fraction, count: int) -> npt.ArrayLike:

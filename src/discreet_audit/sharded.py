@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central import ShardedOffsetRelease
+from discreet.central import ShardedOffset
 from discreet.privacy import Budget, User
 from discreet.releases.release import Release
 from discreet.summaries import MisraGries, RawCounts, ShardedMisraGries
@@ -200,23 +200,23 @@ def signature(first: Any, second: Any) -> Any:
     return tuple(sorted(out))
 
 
-def by_rows(mechanism: ShardedOffsetRelease) -> Twin:
+def by_rows(mechanism: ShardedOffset) -> Twin:
     """Shards by row instead of by item, each with the whole budget."""
     takes_all = lambda self, summary: None  # noqa: E731
     return twin(mechanism, "shards by row, each with the whole budget", check=takes_all, not_private_rows=True)
 
 
-def _twins(mechanism: ShardedOffsetRelease) -> Sequence[Twin]:
+def _twins(mechanism: ShardedOffset) -> Sequence[Twin]:
     order = () if mechanism.capacity == 1 else (leaked_order(mechanism),)
     return (half_the_noise(mechanism), lower_cut(mechanism), by_rows(mechanism), *order)
 
 
 row(
-    ShardedOffsetRelease,
+    ShardedOffset,
     lambda: (
-        ShardedOffsetRelease(Budget(2.0, 0.02), capacity=1, shards=2),
-        ShardedOffsetRelease(Budget(1.0, 0.02), capacity=3, shards=2, unit=User(2)),
-        ShardedOffsetRelease(Budget(1.0, 1e-9), capacity=64, shards=4),
+        ShardedOffset(Budget(2.0, 0.02), capacity=1, shards=2),
+        ShardedOffset(Budget(1.0, 0.02), capacity=3, shards=2, unit=User(2)),
+        ShardedOffset(Budget(1.0, 1e-9), capacity=64, shards=4),
     ),
     ShardedAudit(),
     _twins,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet.central import OffsetRelease
+from discreet.central import Offset
 from discreet_audit import registry, running
 from discreet_audit.sabotage import twin
 
@@ -19,7 +19,7 @@ from discreet_audit.sabotage import twin
 def test_the_table_and_a_markdown_report(discreet, tmp_path):
     done = discreet("audit", "stability", "--jobs", 1, "--report", tmp_path / "out.md")
     assert done.returncode == 0, done.stderr
-    rows = [line for line in done.stdout.splitlines() if line.startswith("StabilityHistogram")]
+    rows = [line for line in done.stdout.splitlines() if line.startswith("Stability")]
     assert len(rows) == 3
     assert all(re.search(r"(\d) of \1\s+ok$", row) for row in rows)
     text = (tmp_path / "out.md").read_text()
@@ -57,8 +57,8 @@ def test_corrections_take_no_mechanisms(discreet):
 
 @pytest.fixture
 def one_row(monkeypatch):
-    """The audit with a single row, of `OffsetRelease`, of which something is replaced."""
-    mechanism = OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3)
+    """The audit with a single row, of `Offset`, of which something is replaced."""
+    mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
     case = registry.case_of(mechanism)
 
     def replace(made=mechanism, more_twins=()):

@@ -631,7 +631,7 @@ OWN_OF_TOP = {
     "_later", "_names", "_native", "_version", "errors", "storage", "events", "noise", "summaries",
     *(f"api.{name}" for name in ["choosing", "filtering", "releasing", "user_lists"]),
     *(f"api.top_{name}" for name in ["files", "people", "rows"]),
-    *(f"central.{name}" for name in ["_base", "offset_release", "prepared", "sizing"]),
+    *(f"central.{name}" for name in ["_base", "offset", "prepared", "sizing"]),
     *(f"cli.{name}" for name in ["app", "interrupts", "options", "output", "publish", "top"]),
     *(f"engines.{name}" for name in ["ahead", "threads"]),
     *(f"privacy.{name}" for name in ["budget", "checks", "estimate", "guarantee", "unit", "weak"]),
@@ -666,7 +666,7 @@ heavy |= {{"pyarrow.compute", "pyarrow.dataset", "pyarrow.csv", "pyarrow.json", 
 heavy |= {{"numpy", "pyarrow", "pathlib", "ipaddress"}}
 heavy |= {{"asyncio", "hashlib", "secrets", "zoneinfo", "hmac", "http", "xml", "unittest", "multiprocessing"}}
 heavy |= {{"shutil", "zipfile", "bz2", "lzma", "glob", "concurrent", "subprocess", "tempfile", "logging"}}
-allowed = {OWN_OF_TOP | ({"central.sharded_release"} if workers else set())!r}
+allowed = {OWN_OF_TOP | ({"central.sharded_offset"} if workers else set())!r}
 rooms = {{name.split(".")[0] for name in allowed}} | {{"privacy.calibration"}}
 ours = {{name[len("discreet.") :] for name in sys.modules if name.startswith("discreet.")}}
 needless = {{name for name in ours - rooms if name not in allowed and name.split(".")[0] not in allowed}}

@@ -13,15 +13,15 @@ from tests.reference.sabotage import cut_one_lower, half_the_noise, sabotaged
 
 import discreet as dc
 from discreet.central import (
-    MergedRelease,
-    OffsetRelease,
+    Merged,
+    Offset,
     ReducedMisraGries,
-    StabilityHistogram,
-    SummedRelease,
-    UserRelease,
+    Stability,
+    Summed,
+    UserSketch,
 )
 from discreet.privacy.calibration.correlated import correlated_calibration
-from discreet.privacy.calibration.offset import offset_delta
+from discreet.privacy.calibration.offset_cut import offset_delta
 from discreet.privacy.calibration.zcdp import zcdp_delta
 from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
 from discreet.published.private_space_saving import space_saving_delta, space_saving_noisy_delta
@@ -161,41 +161,41 @@ SHARED = 6.0
 S6 = 1.02 * offset_delta(EPSILON, 3)
 S4 = 1.02 * space_saving_delta(EPSILON, 2)
 CASES = {
-    "offset": (OffsetRelease(budget(S6), 2), misra_gries(2), lambda: [*streams(), no_key_in_common()]),
-    "offset, one counter": (OffsetRelease(budget(S6), 1), misra_gries(1), lambda: streams(5)),
+    "offset": (Offset(budget(S6), 2), misra_gries(2), lambda: [*streams(), no_key_in_common()]),
+    "offset, one counter": (Offset(budget(S6), 1), misra_gries(1), lambda: streams(5)),
     "pmg": (PrivateMisraGries(budget(S6), 2), misra_gries(2), lambda: [*streams(), no_key_in_common()]),
     "textbook": (TextbookMisraGries(budget(0.0122), 2), misra_gries(2), streams),
-    "stability": (StabilityHistogram(budget(0.0165)), exact_counts, lambda: streams(3)),
-    "stability, gaussian": (StabilityHistogram(budget(0.0201), noise="gaussian"), exact_counts, lambda: streams(3)),
+    "stability": (Stability(budget(0.0165)), exact_counts, lambda: streams(3)),
+    "stability, gaussian": (Stability(budget(0.0201), noise="gaussian"), exact_counts, lambda: streams(3)),
     "stability, repeated": (
-        StabilityHistogram(budget(0.0375), unit=dc.User(2)),
+        Stability(budget(0.0375), unit=dc.User(2)),
         exact_counts,
         lambda: streams(3, removed=2, tall=(6, 7, 8)),
     ),
     "stability, distinct": (
-        StabilityHistogram(budget(0.0272), unit=dc.User(2), distinct=True),
+        Stability(budget(0.0272), unit=dc.User(2), distinct=True),
         exact_counts,
         lambda: user_pairs(2, tall=(6, 7, 8)),
     ),
     "stability, distinct, gaussian": (
-        StabilityHistogram(budget(0.0272), unit=dc.User(2), distinct=True, noise="gaussian"),
+        Stability(budget(0.0272), unit=dc.User(2), distinct=True, noise="gaussian"),
         exact_counts,
         lambda: user_pairs(2, tall=(6, 7, 8)),
     ),
-    "merged": (MergedRelease(budget(0.006, SHARED), 2), merged(2), lambda: merging_pairs(tall=(3, 4, 8))),
+    "merged": (Merged(budget(0.006, SHARED), 2), merged(2), lambda: merging_pairs(tall=(3, 4, 8))),
     "merged, two events": (
-        MergedRelease(budget(0.006, SHARED), 1, dc.User(2)),
+        Merged(budget(0.006, SHARED), 1, dc.User(2)),
         merged(1),
         lambda: (((a, (1,)), (b, (1,))) for a, b in streams(4, removed=2, tall=(12,))),
     ),
     "not merged": (
-        MergedRelease(budget(0.006, SHARED), 2),
+        Merged(budget(0.006, SHARED), 2),
         misra_gries(2),
         lambda: [*streams(tall=(3, 4, 8)), ((0, 1) * 8 + (2,), (0, 1) * 8)],
     ),
-    "users": (UserRelease(budget(0.014, SHARED), 3, dc.User(2)), users(3, 2), sketched_user_pairs),
+    "users": (UserSketch(budget(0.014, SHARED), 3, dc.User(2)), users(3, 2), sketched_user_pairs),
     "users in two parts": (
-        UserRelease(budget(0.03, 10.0), 2, dc.User(2), parts_per_user=2),
+        UserSketch(budget(0.03, 10.0), 2, dc.User(2), parts_per_user=2),
         merged_users(2, 2),
         pairs_of_two_lists,
     ),
@@ -210,7 +210,7 @@ CASES = {
 BOUNDS = {
     # What is proved is an upper bound: m steps of group privacy, a rounded formula, or a change of all of an entry's
     # sensitivity, which no sketch makes.
-    "offset, two events": (OffsetRelease(budget(0.05), 2, dc.User(2)), misra_gries(2), lambda: streams(3, removed=2)),
+    "offset, two events": (Offset(budget(0.05), 2, dc.User(2)), misra_gries(2), lambda: streams(3, removed=2)),
     "pmg, two events": (PrivateMisraGries(budget(0.05), 1, dc.User(2)), misra_gries(1), lambda: streams(4, removed=2)),
     "pmg, paper": (PrivateMisraGries(budget(0.05), 2, calibration="paper"), misra_gries(2), streams),
     "pmg, geometric": (PrivateMisraGries(budget(0.05), 2, calibration="paper-geometric"), misra_gries(2), streams),
@@ -251,7 +251,7 @@ def test_the_release_passes_and_its_twins_are_caught(name):
     """Gaussian noise is calibrated to delta itself: the enumeration leaves half a percent of play."""
     mechanism, summarise, pairs = CASES[name]
     delta = 1.005 * mechanism.budget.delta
-    shared = isinstance(mechanism, (MergedRelease, UserRelease))
+    shared = isinstance(mechanism, (Merged, UserSketch))
     # What is not enumerated of the one law counts e^epsilon times.
     cutoff = 1e-8 if shared else 1e-6
     assert worst(mechanism, summarise, pairs, cutoff).upper <= delta
@@ -277,7 +277,7 @@ def test_a_cut_two_lower_in_the_reduced_release_is_caught():
 
 def test_noise_for_users_of_one_part_is_caught():
     """The release for parts_per_user=1 on users that have a list in each of two parts."""
-    mechanism = UserRelease(budget(0.03, 10.0), 2, dc.User(2))
+    mechanism = UserSketch(budget(0.03, 10.0), 2, dc.User(2))
     assert caught(mechanism, merged_users(2, 2), pairs_of_two_lists, 0.2)
     assert "one list" in mechanism.guarantee.assumptions[-1]
 
@@ -377,8 +377,8 @@ def _summing_pairs():
 @pytest.mark.parametrize(
     "mechanism",
     [
-        SummedRelease(dc.Budget(EPSILON, 0.02), 2, sketches=2),
-        SummedRelease(dc.Budget(EPSILON), 2, universe=range(2), spurious=0.3, sketches=2),
+        Summed(dc.Budget(EPSILON, 0.02), 2, sketches=2),
+        Summed(dc.Budget(EPSILON), 2, universe=range(2), spurious=0.3, sketches=2),
     ],
 )
 def test_a_sum_of_reduced_sketches_needs_the_noise_of_one(mechanism):
@@ -422,7 +422,7 @@ def test_enumerated_laws_sum_to_one():
 
 
 def test_published_is_what_the_histogram_holds():
-    mechanism = OffsetRelease(dc.Budget(1.0, 0.1), 4)
+    mechanism = Offset(dc.Budget(1.0, 0.1), 4)
     sketch = misra_gries(4)((0,) * 30 + (1,) * 20 + (2,))
     from discreet.noise import seeded_source
 

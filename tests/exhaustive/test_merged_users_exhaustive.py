@@ -1,6 +1,6 @@
 """Merged sketches of users' sets: neighbours differ by 0 or 1 in every counter, all in one direction, in at most k.
 
-This is what UserRelease is calibrated for ([LT] Lemma 27, Corollary 28). Checked through the compiled kernel and its
+This is what UserSketch is calibrated for ([LT] Lemma 27, Corollary 28). Checked through the compiled kernel and its
 merge, over all short streams of sets, whichever of the two sketches the user is in.
 """
 
@@ -9,7 +9,7 @@ import itertools
 import pytest
 
 import discreet as dc
-from discreet.central import UserRelease
+from discreet.central import UserSketch
 from discreet.privacy.calibration.correlated import discrete_correlated_delta
 
 ITEMS = "abcd"
@@ -111,7 +111,7 @@ def test_both_counters_of_two_parts_lose_two():
     assert merged(*(sketch(users, 2) for _ in range(2))) == {1: 200, 2: 200}
     epsilon, delta = 1.0, 1e-6
     for parts, claimed in ((1, False), (2, True)):
-        mechanism = UserRelease(dc.Budget(epsilon, delta), 2, dc.User(2), parts_per_user=parts)
+        mechanism = UserSketch(dc.Budget(epsilon, delta), 2, dc.User(2), parts_per_user=parts)
         noises = float(mechanism.scale), float(mechanism.shared_scale)
         exact = discrete_correlated_delta(epsilon, *noises, mechanism.threshold, 2, height=2)
         assert (exact <= delta) == claimed

@@ -22,7 +22,7 @@ from tests.reference.neighbours import (
     swapped,
 )
 
-from discreet.privacy.calibration.offset import offset_delta, offset_threshold
+from discreet.privacy.calibration.offset_cut import offset_delta, offset_threshold
 from discreet.privacy.calibration.tails import any_of_log_delta, log_sum_tail
 from discreet.published.private_misra_gries import pmg_threshold
 from discreet.published.textbook_misra_gries import textbook_threshold

@@ -10,8 +10,8 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dc
-from discreet.central import people as mechanism
-from discreet.central.people import PeopleRelease, calibrated, gaussian_delta, joint_delta
+from discreet.central import person_vectors as mechanism
+from discreet.central.person_vectors import PersonVectors, calibrated, gaussian_delta, joint_delta
 from discreet.noise import seeded_source
 from discreet.summaries import people as people_module
 from discreet.summaries.people import LENGTH, MOST_STEPS, ListedPeople, ValueRange
@@ -166,7 +166,7 @@ def test_the_noise_of_all_steps_adds_up_to_mu(many):
     budget = dc.Budget(1.0, 1e-6)
     people = ListedPeople([["a", "b", "c", "d"]] * 3000 if many else [["a"]] * 300)
     source = Recorder(1)
-    release = PeopleRelease(budget, 1)
+    release = PersonVectors(budget, 1)
     release.of_snapshot(people, source)
     looks = 1 if many else 2
     assert len(source.asked) == looks + 2
@@ -182,7 +182,7 @@ def test_how_often_a_person_alone_is_listed(d):
 
     A false alarm has a chance below 1e-7 (seeded, so it does not happen); noise or cuts a few percent off are noticed.
     """
-    release = PeopleRelease(dc.Budget(1.0, 0.2), 40)
+    release = PersonVectors(dc.Budget(1.0, 0.2), 40)
     calibration = release.calibration
     people = ListedPeople([[f"own {i}" for i in range(d)]])
     runs = 3000
@@ -213,7 +213,7 @@ def test_items_beyond_the_choice_cannot_pass():
             return np.full(size, 10**12)
 
     people = ListedPeople([[str(i) for i in range(300)]])
-    places, _, _ = PeopleRelease(dc.Budget(1.0, 1e-6), 1000).discover(people, Loud())
+    places, _, _ = PersonVectors(dc.Budget(1.0, 1e-6), 1000).discover(people, Loud())
     assert len(places) == 256
 
 
@@ -231,7 +231,7 @@ def test_items_beyond_the_choice_call_for_nothing():
 
     people = ListedPeople([[str(i) for i in range(300)]])
     source = LoudBeyond(people.discovery_weights(256))
-    places, _, second = PeopleRelease(dc.Budget(1.0, 1e-6), 20).discover(people, source)
+    places, _, second = PersonVectors(dc.Budget(1.0, 1e-6), 20).discover(people, source)
     assert (len(places), second) == (0, True)
 
 

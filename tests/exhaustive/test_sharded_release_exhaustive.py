@@ -10,8 +10,8 @@ import math
 import pytest
 
 import discreet as dc
-from discreet.central import ShardedOffsetRelease
-from discreet.privacy.calibration.offset import offset_delta
+from discreet.central import ShardedOffset
+from discreet.privacy.calibration.offset_cut import offset_delta
 from discreet_audit.exact import neighbouring_streams, worst_divergence
 from discreet_audit.sabotage import half_the_noise
 from discreet_audit.sharded import RowShards, by_rows, signature
@@ -41,14 +41,14 @@ def worst(mechanism, summarise=in_shards, longest=3, removed=1, enough=math.inf)
     return worst_divergence(mechanism, summarise, pairs, mechanism.guarantee.epsilon, 1e-6, signature, enough)
 
 
-EVENT = ShardedOffsetRelease(dc.Budget(2.0, 0.02), capacity=1, shards=2)
-USER = ShardedOffsetRelease(dc.Budget(4.0, 0.05), capacity=1, shards=2, unit=dc.User(2))
+EVENT = ShardedOffset(dc.Budget(2.0, 0.02), capacity=1, shards=2)
+USER = ShardedOffset(dc.Budget(4.0, 0.05), capacity=1, shards=2, unit=dc.User(2))
 
 
 def test_one_event_costs_what_it_costs_in_one_sketch():
     """Not more than the claim, and no less than the one shard that changes: P[W >= t] for one counter."""
     found = worst(EVENT)
-    one = dc.central.OffsetRelease(EVENT.budget, 1)
+    one = dc.central.Offset(EVENT.budget, 1)
     alone = worst_divergence(one, _one_sketch, neighbouring_streams(UNIVERSE[:2], 3), 2.0, 1e-6)
     assert found.upper <= 0.02
     assert found.lower <= alone.upper
@@ -87,4 +87,4 @@ def test_half_the_noise_is_noticed():
 @pytest.mark.parametrize("unit", [dc.Replace(), dc.Element()])
 def test_other_units_are_refused(unit):
     with pytest.raises(dc.ParameterError, match=r"dc\.Event\(\) or dc\.User"):
-        ShardedOffsetRelease(dc.Budget(1.0, 1e-6), 8, 2, unit=unit)
+        ShardedOffset(dc.Budget(1.0, 1e-6), 8, 2, unit=unit)

@@ -17,13 +17,13 @@ from discreet.central import (
     CountMinHeavyHitters,
     CountSketchHeavyHitters,
     Mechanism,
-    MergedRelease,
-    OffsetRelease,
+    Merged,
+    Offset,
     ReducedMisraGries,
-    ShardedOffsetRelease,
-    StabilityHistogram,
-    SummedRelease,
-    UserRelease,
+    ShardedOffset,
+    Stability,
+    Summed,
+    UserSketch,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import seeded_source, system_source
@@ -82,38 +82,36 @@ def case(kind, summary, budget=APPROXIMATE, **options):
     extra = {name: options.pop(name) for name in ("users", "parts") if name in options}
 
     def make(capacity):
-        size = {} if kind is StabilityHistogram else {"capacity": capacity}
+        size = {} if kind is Stability else {"capacity": capacity}
         return kind(budget, **size, **options)
 
     return Case(make, summary, universe="universe" in options, **extra)
 
 
 CASES = {
-    "offset": case(OffsetRelease, dc.MisraGries),
-    "offset, users": case(OffsetRelease, dc.MisraGries, unit=dc.User(3)),
-    "sharded": case(ShardedOffsetRelease, three_shards, shards=3),
-    "sharded, users": case(ShardedOffsetRelease, three_shards, shards=3, unit=dc.User(3)),
+    "offset": case(Offset, dc.MisraGries),
+    "offset, users": case(Offset, dc.MisraGries, unit=dc.User(3)),
+    "sharded": case(ShardedOffset, three_shards, shards=3),
+    "sharded, users": case(ShardedOffset, three_shards, shards=3, unit=dc.User(3)),
     "pmg": case(PrivateMisraGries, dc.MisraGries, stream_length=20_000),
     "pmg, paper": case(PrivateMisraGries, dc.MisraGries, calibration="paper"),
     "pmg, geometric": case(PrivateMisraGries, dc.MisraGries, calibration="paper-geometric", unit=dc.User(2)),
     "textbook": case(TextbookMisraGries, dc.MisraGries),
     "textbook, paper": case(TextbookMisraGries, dc.MisraGries, calibration="paper", stream_length=20_000),
-    "merged": case(MergedRelease, dc.MisraGries, stream_length=20_000),
-    "user": case(UserRelease, user_sketch, unit=dc.User(1), users=True),
-    "stability": case(StabilityHistogram, exact_counts),
-    "stability, gaussian": case(StabilityHistogram, exact_counts, noise="gaussian"),
-    "stability, few": case(StabilityHistogram, exact_counts, max_distinct=500),
-    "stability, users": case(StabilityHistogram, exact_counts, unit=dc.User(2)),
+    "merged": case(Merged, dc.MisraGries, stream_length=20_000),
+    "user": case(UserSketch, user_sketch, unit=dc.User(1), users=True),
+    "stability": case(Stability, exact_counts),
+    "stability, gaussian": case(Stability, exact_counts, noise="gaussian"),
+    "stability, few": case(Stability, exact_counts, max_distinct=500),
+    "stability, users": case(Stability, exact_counts, unit=dc.User(2)),
     "reduced": case(ReducedMisraGries, dc.MisraGries, stream_length=20_000),
     "reduced, universe": case(ReducedMisraGries, dc.MisraGries, PURE, universe=UNIVERSE),
     "reduced, list": case(ReducedMisraGries, dc.MisraGries, PURE, universe=list(UNIVERSE), stream_length=20_000),
     "reduced, zcdp": case(ReducedMisraGries, dc.MisraGries, dc.Budget.zcdp(0.5), universe=UNIVERSE),
     "chan": case(ChanMisraGries, dc.MisraGries),
     "chan, universe": case(ChanMisraGries, dc.MisraGries, PURE, universe=UNIVERSE),
-    "summed": case(SummedRelease, dc.MisraGries, sketches=3, parts=3),
-    "summed, universe": case(
-        SummedRelease, dc.MisraGries, PURE, sketches=3, parts=3, universe=UNIVERSE, stream_length=20_000
-    ),
+    "summed": case(Summed, dc.MisraGries, sketches=3, parts=3),
+    "summed, universe": case(Summed, dc.MisraGries, PURE, sketches=3, parts=3, universe=UNIVERSE, stream_length=20_000),
     "space saving": case(PrivateSpaceSaving, dc.SpaceSaving, stream_length=20_000),
     "space saving, paper": case(PrivateSpaceSaving, dc.SpaceSaving, stream_length=20_000, calibration="paper"),
     "space saving, noisy": case(PrivateSpaceSaving, dc.SpaceSaving, stream_length="noisy"),
@@ -327,7 +325,7 @@ def test_infinite_upper_bounds_only_without_a_public_length():
     budget, data = APPROXIMATE, stream()
     sketch = dc.MisraGries(64)
     sketch.update(data)
-    for kind in (PrivateMisraGries, TextbookMisraGries, MergedRelease, ReducedMisraGries):
+    for kind in (PrivateMisraGries, TextbookMisraGries, Merged, ReducedMisraGries):
         assert math.isinf(kind(budget, 64).error_model.summary_below)
         with_length = kind(budget, 64, stream_length=20_000)(sketch, seeded_source(1))
         assert with_length.error_model.summary_below == pytest.approx(len(data) // 65, abs=0.6)
@@ -349,5 +347,5 @@ def test_a_column_of_small_unsigned_integers_is_published_as_signed():
     counts = dc.ExactCounts()
     counts.update(pa.array([5] * 100, pa.uint64()))
     assert counts.key_type == "uint64"
-    histogram = StabilityHistogram(APPROXIMATE)(counts, seeded_source(1))
+    histogram = Stability(APPROXIMATE)(counts, seeded_source(1))
     assert str(histogram.to_arrow().schema.field("item").type) == "int64"

@@ -9,7 +9,7 @@ from tests.reference.sabotage import cut_one_lower, half_the_noise, sabotaged
 from tests.reference.sampled import divergence_lower_bound
 
 import discreet as dc
-from discreet.central import MergedRelease, OffsetRelease, ReducedMisraGries, StabilityHistogram
+from discreet.central import Merged, Offset, ReducedMisraGries, Stability
 from discreet.noise import seeded_source
 from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving
 from discreet_audit.exact import published
@@ -34,11 +34,11 @@ TALL = (["a"] * 12, ["a"] * 11)
 BOTH = (["a"] * 40 + ["b"] * 40 + ["c"], ["a"] * 40 + ["b"] * 40)
 
 CASES = {
-    "offset": (OffsetRelease(BUDGET, 2), dc.MisraGries, NEW, TALL),
+    "offset": (Offset(BUDGET, 2), dc.MisraGries, NEW, TALL),
     "pmg": (PrivateMisraGries(BUDGET, 2), dc.MisraGries, NEW, TALL),
-    "stability": (StabilityHistogram(BUDGET), dc.ExactCounts, NEW, TALL),
-    "stability, gaussian": (StabilityHistogram(BUDGET, noise="gaussian"), dc.ExactCounts, NEW, TALL),
-    "merged": (MergedRelease(BUDGET, 2), dc.MisraGries, (["a", "b", "c"], ["a", "b"]), BOTH),
+    "stability": (Stability(BUDGET), dc.ExactCounts, NEW, TALL),
+    "stability, gaussian": (Stability(BUDGET, noise="gaussian"), dc.ExactCounts, NEW, TALL),
+    "merged": (Merged(BUDGET, 2), dc.MisraGries, (["a", "b", "c"], ["a", "b"]), BOTH),
     "chan": (ChanMisraGries(BUDGET, 2), dc.MisraGries, (["a", "b", "c"], ["a", "b"]), BOTH),
     "space saving": (
         PrivateSpaceSaving(BUDGET, 2, stream_length=12),

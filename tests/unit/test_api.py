@@ -18,7 +18,7 @@ import discreet as dc
 from discreet import central, published
 from discreet.api import MECHANISMS
 from discreet.api.choosing import published_from
-from discreet.central import Mechanism, OffsetRelease
+from discreet.central import Mechanism, Offset
 from discreet.central.prepared import split_off_total
 from discreet.noise import seeded_source
 
@@ -51,12 +51,12 @@ def test_release_lists_what_is_frequent_and_hides_what_is_rare():
 
 def test_auto_says_what_it_picked_and_why():
     guarantee = dc.release(filled(), BUDGET).guarantee
-    assert guarantee.mechanism == OffsetRelease.name
+    assert guarantee.mechanism == Offset.name
     assert "one noise a count" in guarantee.chosen_because
 
 
 def test_what_the_reason_says_of_the_offset_release_is_so():
-    small, large = (OffsetRelease(BUDGET, capacity=capacity) for capacity in (1, 2**16))
+    small, large = (Offset(BUDGET, capacity=capacity) for capacity in (1, 2**16))
     assert small.threshold == large.threshold
     assert small.error_model.shared is None
     assert dc.release(filled(), BUDGET).offset is not None
@@ -113,18 +113,18 @@ def streams():
 @pytest.mark.parametrize(
     ("summary", "unit", "expected"),
     [
-        (filled, dc.Event(), central.OffsetRelease),
-        (filled, dc.User(2), central.OffsetRelease),
-        (merged, dc.Event(), central.MergedRelease),
-        (merged, dc.User(2), central.MergedRelease),
-        (users, dc.User(3), central.UserRelease),
+        (filled, dc.Event(), central.Offset),
+        (filled, dc.User(2), central.Offset),
+        (merged, dc.Event(), central.Merged),
+        (merged, dc.User(2), central.Merged),
+        (users, dc.User(3), central.UserSketch),
         (saving, dc.Event(), published.PrivateSpaceSaving),
         (saving, dc.User(2), published.PrivateSpaceSaving),
-        (streams, dc.Event(), central.SummedRelease),
+        (streams, dc.Event(), central.Summed),
         (count_min, dc.Event(), central.CountMinHeavyHitters),
         (count_sketch, dc.User(2), central.CountSketchHeavyHitters),
-        (exact, dc.Event(), central.StabilityHistogram),
-        (exact, dc.User(4), central.StabilityHistogram),
+        (exact, dc.Event(), central.Stability),
+        (exact, dc.User(4), central.Stability),
     ],
 )
 def test_auto_picks_by_summary_and_unit(summary, unit, expected):
@@ -183,16 +183,16 @@ def test_the_length_of_a_stream_is_private_unless_said():
 
 
 @pytest.mark.parametrize(
-    "mechanism", ["offset", OffsetRelease, OffsetRelease(BUDGET, capacity=16)], ids=["name", "class", "instance"]
+    "mechanism", ["offset", Offset, Offset(BUDGET, capacity=16)], ids=["name", "class", "instance"]
 )
 def test_a_mechanism_by_name_class_or_instance(mechanism):
     histogram = dc.release(filled(), BUDGET, mechanism)
-    assert histogram.guarantee.mechanism == OffsetRelease.name
-    assert histogram.threshold == OffsetRelease(BUDGET, capacity=16).threshold
+    assert histogram.guarantee.mechanism == Offset.name
+    assert histogram.threshold == Offset(BUDGET, capacity=16).threshold
 
 
 def test_an_instance_brings_its_unit():
-    mechanism = OffsetRelease(BUDGET, capacity=16, unit=dc.User(3))
+    mechanism = Offset(BUDGET, capacity=16, unit=dc.User(3))
     assert dc.release(filled(), BUDGET, mechanism).guarantee.unit == dc.User(3)
     with pytest.raises(dc.ParameterError, match="protects"):
         dc.release(filled(), BUDGET, mechanism, dc.Event())
@@ -200,7 +200,7 @@ def test_an_instance_brings_its_unit():
 
 def test_an_instance_made_for_another_budget_is_refused():
     with pytest.raises(dc.ParameterError, match="made for"):
-        dc.release(filled(), dc.Budget(2.0, 1e-6), OffsetRelease(BUDGET, capacity=16))
+        dc.release(filled(), dc.Budget(2.0, 1e-6), Offset(BUDGET, capacity=16))
 
 
 def test_an_empty_summary_gives_a_valid_empty_release():
@@ -250,7 +250,7 @@ def test_a_release_is_of_one_moment(monkeypatch):
     """Events that arrive while noise is drawn are in all parts of the release or in none."""
     sketch = filled()
     seen = {}
-    publish = OffsetRelease._publish
+    publish = Offset._publish
 
     def slow(self, summary, source):
         before = summary.total
@@ -258,7 +258,7 @@ def test_a_release_is_of_one_moment(monkeypatch):
         seen["steady"] = summary.total == before
         return publish(self, summary, source)
 
-    monkeypatch.setattr(OffsetRelease, "_publish", slow)
+    monkeypatch.setattr(Offset, "_publish", slow)
     histogram = dc.release(sketch, dc.Budget(10.0, 1e-6), total_share=0.5)
     assert seen["steady"]
     assert histogram.items[0] == "cats"
@@ -313,7 +313,7 @@ def test_everything_else(account):
     histogram = dc.release(filled(), dc.Budget(2.0, 1e-6), ledger=account, total_share=0.5)
     assert histogram.guarantee.epsilon == 2.0
     assert "stream's length" in " ".join(histogram.guarantee.assumptions)
-    assert histogram.threshold == OffsetRelease(dc.Budget(1.0, 1e-6), capacity=16).threshold
+    assert histogram.threshold == Offset(dc.Budget(1.0, 1e-6), capacity=16).threshold
     assert histogram.total_noise.scale == 1
     rest = histogram.rest(1 - 1e-9)
     assert rest.lower <= 1 <= rest.upper
@@ -410,7 +410,7 @@ def test_a_refused_charge_draws_nothing(tmp_path, monkeypatch):
     ledger.grant("searches", dc.Budget(1.5, 1e-5))
     account = ledger.account("searches")
     dc.release(filled(), BUDGET, ledger=account)
-    monkeypatch.setattr(OffsetRelease, "_publish", lambda *_: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(Offset, "_publish", lambda *_: pytest.fail("noise was drawn"))
     before = ledger.history()
     with pytest.raises(dc.BudgetExceededError):
         dc.release(filled(), BUDGET, ledger=account)
@@ -418,14 +418,14 @@ def test_a_refused_charge_draws_nothing(tmp_path, monkeypatch):
 
 
 def test_the_charge_is_on_disk_before_noise_is_drawn(account, monkeypatch):
-    publish = OffsetRelease._publish
+    publish = Offset._publish
     kinds = []
 
     def watch(self, summary, source):
         kinds.extend(event.kind for event in account.history())
         return publish(self, summary, source)
 
-    monkeypatch.setattr(OffsetRelease, "_publish", watch)
+    monkeypatch.setattr(Offset, "_publish", watch)
     dc.release(filled(), BUDGET, ledger=account)
     assert kinds == ["grant", "charge"]
     assert [event.kind for event in account.history()] == ["grant", "charge", "release"]
@@ -442,7 +442,7 @@ def test_a_crash_may_waste_budget_but_publishes_nothing_uncharged(account, monke
 
     target = {
         "charge": (dc.Account, "pay"),
-        "draw": (OffsetRelease, "_publish"),
+        "draw": (Offset, "_publish"),
         "payload": (dc.Histogram, "to_payload"),
         "store": (dc.Account, "store"),
     }[where]
@@ -475,15 +475,15 @@ def test_a_crash_after_storing_returns_the_stored_release(account, monkeypatch):
 def test_the_loser_of_a_race_returns_the_stored_release(account, monkeypatch):
     """Another process stores its release between our charge and our store."""
     winner = []
-    publish = OffsetRelease._publish
+    publish = Offset._publish
 
     def late(self, summary, source):
         drawn = publish(self, summary, source)
-        monkeypatch.setattr(OffsetRelease, "_publish", publish)
+        monkeypatch.setattr(Offset, "_publish", publish)
         winner.append(dc.release(filled(), BUDGET, ledger=account, charge_id="monday"))
         return drawn
 
-    monkeypatch.setattr(OffsetRelease, "_publish", late)
+    monkeypatch.setattr(Offset, "_publish", late)
     loser = dc.release(filled(), BUDGET, ledger=account, charge_id="monday")
     assert loser.to_payload() == winner[0].to_payload()
     assert [event.kind for event in account.history()] == ["grant", "charge", "release"]
@@ -509,7 +509,7 @@ BAD_RELEASES = {
     "bad charge id": (dc.ParameterError, lambda a: dc.release(filled(), BUDGET, ledger=a, charge_id="")),
     "other capacity": (
         dc.ParameterError,
-        lambda a: dc.release(filled(), BUDGET, OffsetRelease(BUDGET, capacity=8), ledger=a),
+        lambda a: dc.release(filled(), BUDGET, Offset(BUDGET, capacity=8), ledger=a),
     ),
     "merged": (dc.IncompatibleSummaryError, lambda a: dc.release(merged(), BUDGET, "offset", ledger=a)),
     "users as events": (dc.IncompatibleSummaryError, lambda a: dc.release(users(), BUDGET, ledger=a)),
@@ -524,7 +524,7 @@ BAD_RELEASES = {
     "a word for the length": (dc.ParameterError, lambda a: dc.release(saving(), BUDGET, stream_length="x", ledger=a)),
     "wrong summary": (
         dc.IncompatibleSummaryError,
-        lambda a: dc.release(dc.SpaceSaving(4), BUDGET, OffsetRelease(BUDGET, capacity=4), ledger=a),
+        lambda a: dc.release(dc.SpaceSaving(4), BUDGET, Offset(BUDGET, capacity=4), ledger=a),
     ),
     "k": (dc.ParameterError, lambda a: dc.top_k(["a"], 0, BUDGET, ledger=a)),
     "top_k without delta": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, dc.Budget(1.0), ledger=a)),
@@ -728,7 +728,7 @@ BASKETS = [["bread", "milk"], ["bread"], ["milk", "eggs", "bread"], []] * 1000
         lambda: pa.table({"basket": BASKETS}).to_reader(max_chunksize=100),
     ],
 )
-@pytest.mark.parametrize(("m", "mechanism"), [(3, central.OffsetRelease), (300, central.UserRelease)])
+@pytest.mark.parametrize(("m", "mechanism"), [(3, central.Offset), (300, central.UserSketch)])
 def test_lists_of_users(column, m, mechanism):
     histogram = dc.top_k(column(), 2, dc.Budget(4.0, 1e-6), unit=dc.User(m))
     assert histogram.items == ["bread", "milk"]
@@ -744,7 +744,7 @@ def test_lists_go_to_what_publishes_more():
     for m in (1, 10, 40, 80, 1000):
         flat, grouped = (published_from(name, 10, BUDGET, dc.User(m), None, None) for name in ("offset", "user"))
         picked = dc.top_k([], 10, BUDGET, unit=dc.User(m)).guarantee.mechanism
-        assert picked == (central.OffsetRelease if flat <= grouped else central.UserRelease).name
+        assert picked == (central.Offset if flat <= grouped else central.UserSketch).name
 
 
 def test_nulls_in_lists_are_skipped_when_told():
@@ -769,7 +769,7 @@ def test_plan_meets_the_mechanism():
     row = plan.row("offset")
     assert row.threshold == 25
     assert row.summary_error == 10**7 // 4097
-    assert row.noise_error == OffsetRelease(dc.Budget(1.0, 1e-9), capacity=4096).error_bound(0.05)
+    assert row.noise_error == Offset(dc.Budget(1.0, 1e-9), capacity=4096).error_bound(0.05)
     assert row.published_from >= row.threshold + row.noise_error + row.summary_error
     assert row.memory_bytes > 4096 * 40
 
@@ -824,7 +824,7 @@ def test_memory_is_a_number_of_counters():
         ({"capacity": 64}, "without capacity"),
         ({"mechanism": "chan"}, "noise grows"),
         ({"mechanism": "count_min"}, "cost no noise"),
-        ({"mechanism": dc.central.OffsetRelease(BUDGET, 64)}, "ready-made"),
+        ({"mechanism": dc.central.Offset(BUDGET, 64)}, "ready-made"),
         ({"memory": "10MB"}, "at least 160MB"),
         ({"memory": "much"}, "2GB or 512MiB"),
     ],

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.central import ChosenDistinctRelease, CountRelease, DistinctRelease, UniverseHistogram
+from discreet.central import ChosenDistinct, CreditedDistinct, NoisyCount, UniverseHistogram
 from discreet.central._additive import additive_noise
-from discreet.central.distinct_release import credited
+from discreet.central.credited_distinct import credited
 from discreet.errors import DataError, IncompatibleSummaryError, LedgerError, ParameterError
 from discreet.noise import seeded_source
 
@@ -124,7 +124,7 @@ def test_the_noise_is_the_smaller_of_both_laws():
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_the_interval_of_a_count_misses_no_more_often_than_it_says(budget, confidence):
-    mechanism, source, runs = CountRelease(budget, confidence=confidence), seeded_source(3), 3000
+    mechanism, source, runs = NoisyCount(budget, confidence=confidence), seeded_source(3), 3000
     for truth in (0, 500):
         missed = sum(not e.lower <= truth <= e.upper for e in (mechanism(truth, source) for _ in range(runs)))
         # Five standard deviations above what is allowed.
@@ -148,7 +148,7 @@ def test_the_intervals_of_a_histogram_hold_together(budget):
 
 def test_the_noise_has_the_size_it_is_said_to_have():
     for budget in BUDGETS:
-        mechanism = CountRelease(budget)
+        mechanism = NoisyCount(budget)
         drawn = np.array([mechanism.draw(0, seeded_source(seed)) for seed in range(4000)])
         scale = float(mechanism.scale)
         variance = scale**2 if mechanism.noise.law == "gaussian" else 0.5 / math.sinh(0.5 / scale) ** 2
@@ -170,7 +170,7 @@ def by_trying(people, most):
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_credits_are_a_largest_matching(most):
-    mechanism = DistinctRelease(SURE, max_items=most)
+    mechanism = CreditedDistinct(SURE, max_items=most)
     sets = [c for size in range(4) for c in combinations(range(4), size)]
     for people in product(sets[::2], repeat=3):
         pairs = np.array([(p, v) for p, values in enumerate(people) for v in values], np.int64).reshape(-1, 2)
@@ -274,8 +274,8 @@ def test_nulls():
         (lambda: dc.distinct(Counter("aab"), "a", SURE), DataError),
         (lambda: dc.count(Counter("aab"), SURE), DataError),
         (lambda: dc.count(pd.Series(["p"]), SURE), DataError),
-        (lambda: CountRelease(SURE, dc.Element()), ParameterError),
-        (lambda: CountRelease(SURE)(-1), ParameterError),
+        (lambda: NoisyCount(SURE, dc.Element()), ParameterError),
+        (lambda: NoisyCount(SURE)(-1), ParameterError),
     ],
 )
 def test_bad_input(ask, error):
@@ -337,7 +337,7 @@ def test_how_many_to_credit_is_chosen_by_what_it_brings():
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_choice_and_noise_never_cost_more_than_the_budget(budget):
-    mechanism = ChosenDistinctRelease(budget)
+    mechanism = ChosenDistinct(budget)
     epsilon, rest = mechanism.parts
     if budget.rho is not None:
         assert Fraction(epsilon) ** 2 / 2 + Fraction(rest.rho) <= Fraction(budget.rho)
@@ -347,7 +347,7 @@ def test_choice_and_noise_never_cost_more_than_the_budget(budget):
 
 
 def test_one_person_moves_the_scores_by_at_most_one():
-    mechanism = ChosenDistinctRelease(dc.Budget(1.0))
+    mechanism = ChosenDistinct(dc.Budget(1.0))
     random, worst = np.random.default_rng(2), 0
     for _ in range(60):
         people, values = random.integers(0, 6, 40), random.integers(0, 30, 40)

@@ -148,11 +148,11 @@ def test_the_readme_is_short_and_its_cuts_are_those_computed():
         assert f"    {command}  " in page
     central, epsilons = dc.central, (0.1, 0.5, 1.0, 2.0)
     rows = {
-        "offset release": lambda budget: central.OffsetRelease(budget, 1024),
+        "offset release": lambda budget: central.Offset(budget, 1024),
         "private Misra-Gries, as published": lambda budget: dc.published.PrivateMisraGries(
             budget, 1024, calibration="paper"
         ),
-        "stability histogram of exact counts (unbounded": central.StabilityHistogram,
+        "stability histogram of exact counts (unbounded": central.Stability,
     }
     for name, made in rows.items():
         (cells,) = re.findall(rf"^\| \**{re.escape(name)}.*?\| (.*) \|$", page, re.MULTILINE)[:1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.central.people import PeopleRelease
+from discreet.central.person_vectors import PersonVectors
 from discreet.noise import seeded_source
 from discreet.summaries.people import ListedPeople
 
@@ -22,7 +22,7 @@ def test_items_are_found_from_where_the_plan_says(size):
         [["found", *others[i]] for i in range(row.found_from)]
         + [["rare", *others[i]] for i in range(row.found_from, row.found_from + row.needed // 4)]
     )
-    mechanism = PeopleRelease(BUDGET, 10)
+    mechanism = PersonVectors(BUDGET, 10)
     found = [people.items(mechanism.discover(people, seeded_source(seed))[0]).to_pylist() for seed in range(300)]
     assert sum("found" in names for names in found) >= 270  # 285 expected, sd 4
     assert sum("rare" in names for names in found) == 0
@@ -31,7 +31,7 @@ def test_items_are_found_from_where_the_plan_says(size):
 def test_errors_are_those_of_the_noise():
     (row,) = dc.plan_people(10_000, BUDGET, 10, 4).rows
     people = ListedPeople([["a", "b", "c", "d"]] * 3000)
-    mechanism = PeopleRelease(BUDGET, 10, dc.User(4))
+    mechanism = PersonVectors(BUDGET, 10, dc.User(4))
     worst = [np.abs(mechanism(people, seeded_source(seed)).counts - 3000).max() for seed in range(200)]
     assert np.mean(np.array(worst) <= row.error) >= 0.95  # stated for 15 counts, and these are 4
     assert np.mean(np.array(worst) <= 0.6 * row.error) < 0.95  # and not much too wide

@@ -6,7 +6,7 @@ import pytest
 from tests.commands import run_here
 
 import discreet as dc
-from discreet.central import CountRelease, UniverseHistogram
+from discreet.central import NoisyCount, UniverseHistogram
 from discreet.errors import ParameterError
 
 
@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 def test_errors_are_those_of_the_mechanisms(budget):
     plan = dc.plan_questions(budget, listed=30, max_items=2, confidence=0.9)
     rows = {(row.question, row.hides): row for row in plan.rows}
-    assert rows["how many rows", "a row"].error == CountRelease(budget).error_bound(0.1)
+    assert rows["how many rows", "a row"].error == NoisyCount(budget).error_bound(0.1)
     people = UniverseHistogram(budget, range(30), dc.User(), 2)
     assert rows["each of 30 items, people, 2 items of each", "a person"].error == people.error_bound(0.1)
     ranks = [row.error for row in plan.rows if row.command == "quantiles"]

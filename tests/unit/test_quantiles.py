@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.central import Grid, QuantileRelease
+from discreet.central import Grid, QuantileTree
 from discreet.central._tree import RangeTree, best_tree
-from discreet.central.quantile_release import VOTE, _votes
+from discreet.central.quantile_tree import VOTE, _votes
 from discreet.errors import CorruptStateError, DataError, LedgerError, NotPublishedError, ParameterError
 from discreet.noise import seeded_source
 
@@ -62,7 +62,7 @@ def test_the_best_tree_depends_on_the_noise():
 def test_votes_of_one_with_very_many_rows_are_exact():
     """2^20 votes shared by 2^21 rows: what is divided has 65 bits."""
     grid = Grid(0, 4, 4)
-    most = QuantileRelease(SURE, grid, unit=dc.User(), max_rows=2**20)
+    most = QuantileTree(SURE, grid, unit=dc.User(), max_rows=2**20)
     places = np.repeat(np.array([0, 1, 3], np.int32), [2**20, 2**20 - 5, 5])
     assert most.counts(places, np.zeros(2**21, np.int32)).tolist() == [2**43, 2**43 - 5 * 2**23, 0, 5 * 2**23]
 
@@ -77,7 +77,7 @@ def test_votes_are_rounded_down_and_never_wrap(rows, m):
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_reach_of_the_noise_is_exceeded_no_more_often_than_it_says(budget):
-    mechanism, source, runs = QuantileRelease(budget, Grid(0, 100, 100)), seeded_source(5), 600
+    mechanism, source, runs = QuantileTree(budget, Grid(0, 100, 100)), seeded_source(5), 600
     zero = np.zeros(100, np.int64)
     for share, beta in ((0.5, 0.1), (0.9, 0.3)):
         reach = mechanism.reach(share, beta)
@@ -125,11 +125,11 @@ def test_votes_of_people():
     grid = Grid(0, 4, 4)
     people = np.array([0, 0, 0, 1, 2, 2])
     places = np.array([0, 0, 3, 1, 1, 2])
-    one = QuantileRelease(SURE, grid, unit=dc.User())
+    one = QuantileTree(SURE, grid, unit=dc.User())
     assert one.counts(places, people).tolist() == [2 * VOTE // 3, VOTE + VOTE // 2, VOTE // 2, VOTE // 3]
-    two = QuantileRelease(SURE, grid, unit=dc.User(), max_rows=2)
+    two = QuantileTree(SURE, grid, unit=dc.User(), max_rows=2)
     assert two.counts(places, people).tolist() == [4 * VOTE // 3, 2 * VOTE, VOTE, 2 * VOTE // 3]
-    three = QuantileRelease(SURE, grid, unit=dc.User(), max_rows=3)
+    three = QuantileTree(SURE, grid, unit=dc.User(), max_rows=3)
     assert three.counts(places, people).tolist() == [2 * VOTE, 2 * VOTE, VOTE, VOTE]
     assert (one.height, two.height, three.height) == (VOTE, 2 * VOTE, 3 * VOTE)
 
@@ -139,7 +139,7 @@ def test_votes_of_people():
 def test_intervals_hold_and_nothing_falls(budget, scale):
     shares = (0.01, 0.25, 0.5, 0.75, 0.99)
     data = np.random.default_rng(2).lognormal(3, 1, 3000)
-    mechanism = QuantileRelease(budget, Grid(1, 2000, 500, scale), shares, confidence=0.8)
+    mechanism = QuantileTree(budget, Grid(1, 2000, 500, scale), shares, confidence=0.8)
     counts, truth = mechanism.counts(mechanism.grid.places(data)), np.quantile(data, shares, method="inverted_cdf")
     truth, missed, runs = np.clip(truth, 1, 2000), 0, 60
     for seed in range(runs):
@@ -192,7 +192,7 @@ def test_nothing_is_there():
         answer = dc.quantiles(empty, "n", dc.Budget(1.0), range=(0, 10), **unit)
         assert len(answer) == 3
         assert all(0 <= row.lower <= row.value <= row.upper <= 10 for row in answer)
-    mechanism = QuantileRelease(dc.Budget(1.0), Grid(0, 10, 64), (0.25, 0.5, 0.75))
+    mechanism = QuantileTree(dc.Budget(1.0), Grid(0, 10, 64), (0.25, 0.5, 0.75))
     for seed in range(40):  # also where the noisy number of rows is negative
         values = mechanism(np.zeros(64, np.int64), seeded_source(seed)).values
         assert list(values) == sorted(values)

@@ -42,12 +42,12 @@ PUBLISHED = {
 """Of the names, those that stand for a mechanism of `discreet.published`."""
 
 _CLASSES = {
-    "offset": "OffsetRelease",
+    "offset": "Offset",
     "reduced": "ReducedMisraGries",
-    "merged": "MergedRelease",
-    "summed": "SummedRelease",
-    "user": "UserRelease",
-    "stability": "StabilityHistogram",
+    "merged": "Merged",
+    "summed": "Summed",
+    "user": "UserSketch",
+    "stability": "Stability",
     "count_min": "CountMinHeavyHitters",
     "count_sketch": "CountSketchHeavyHitters",
     **PUBLISHED,
@@ -168,11 +168,11 @@ def choose(
             )
     else:
         kind, because = mechanism_class(mechanism), "it was asked for"
-        if kind is central.OffsetRelease and isinstance(summary, ShardedMisraGries):
-            kind = central.ShardedOffsetRelease
+        if kind is central.Offset and isinstance(summary, ShardedMisraGries):
+            kind = central.ShardedOffset
     if needs_no_length and stream_length is not None and not _takes(kind, "stream_length"):
         stream_length = None
-    if parts_per_user is not None and not issubclass(kind, central.UserRelease):
+    if parts_per_user is not None and not issubclass(kind, central.UserSketch):
         raise ParameterError(
             f"{kind.name} counts rows or events, each in one part: leave parts_per_user out. It is for UserMisraGries"
         )
@@ -184,7 +184,7 @@ def choose(
     options = {"sketches": len(parts)} if _takes(kind, "sketches") else {}
     if parts_per_user is not None:
         options = {"parts_per_user": parts_per_user}
-    if isinstance(summary, ShardedMisraGries) and issubclass(kind, central.ShardedOffsetRelease):
+    if isinstance(summary, ShardedMisraGries) and issubclass(kind, central.ShardedOffset):
         options = {"shards": summary.shards}
     made = make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options)
     return made, because, stream_length
@@ -202,26 +202,26 @@ def mechanism_class(mechanism: object) -> type[Mechanism]:
 
 def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[Mechanism], str]:
     if not isinstance(summary, Summary):
-        return central.SummedRelease, "it is the one for several sketches, each of its own stream"
+        return central.Summed, "it is the one for several sketches, each of its own stream"
     if isinstance(summary, UserMisraGries) and not isinstance(unit, User):
         raise IncompatibleSummaryError(
             "UserMisraGries counts the sets of users: it is released under unit=dc.User(max_items), "
             f"not {type(unit).__name__}"
         )
     if isinstance(summary, UserMisraGries):
-        return central.UserRelease, "it is the one for a sketch of users' sets"
+        return central.UserSketch, "it is the one for a sketch of users' sets"
     if isinstance(summary, MisraGries) and summary.was_merged:
         return (
-            central.MergedRelease,
+            central.Merged,
             "the sketch was merged, and this mechanism is proved for that",
         )
     if isinstance(summary, MisraGries):
-        return central.OffsetRelease, (
+        return central.Offset, (
             "it is the default for a Misra-Gries sketch of one stream: one noise a count, a threshold that grows with "
             "neither the capacity nor the length, and a published offset that bounds what the sketch lost"
         )
     if isinstance(summary, ShardedMisraGries):
-        return central.ShardedOffsetRelease, (
+        return central.ShardedOffset, (
             "it is the one for shards of disjoint items: the default release of each, with the whole budget; putting "
             "them together adds no noise"
         )
@@ -233,7 +233,7 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
             "share of epsilon is spent on it"
         )
     if isinstance(summary, ExactCounts):
-        return central.StabilityHistogram, "it is the one for exact counts"
+        return central.Stability, "it is the one for exact counts"
     if isinstance(summary, CountMin):
         return central.CountMinHeavyHitters, "it is the one for CountMin; the length is read from the noisy cells"
     if isinstance(summary, CountSketch):
@@ -298,13 +298,13 @@ def empty_summary(
     elif mechanism != "auto":
         chosen = mechanism_class(mechanism)
     else:
-        chosen = central.OffsetRelease
+        chosen = central.Offset
         if grouped:
             # Group privacy pays for the items of a user, the user-level sketch for its counters. Which is better?
             flat, users = (
                 published_from(name, k, budget, unit, capacity, stream_length) for name in ("offset", "user")
             )
-            chosen = central.OffsetRelease if flat <= users else central.UserRelease
+            chosen = central.Offset if flat <= users else central.UserSketch
     if not grouped and issubclass(chosen.accepts[0], UserMisraGries):
         raise IncompatibleSummaryError("this mechanism needs a column of lists, one for each user")
     if memory is not None and (capacity is not None or made is not None or not counters_cost_no_noise(chosen)):
@@ -316,7 +316,7 @@ def empty_summary(
     if capacity is None:
         capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen, memory, check_workers(workers))
     summary = _of_class(chosen, budget, unit, capacity, mechanism, stream_length, DEFAULT_MAX_KEY_BYTES + room)
-    if workers is None and not (made is not None and isinstance(made, central.ShardedOffsetRelease)):
+    if workers is None and not (made is not None and isinstance(made, central.ShardedOffset)):
         return summary
     return _in_shards(summary, mechanism, unit, workers)
 
@@ -339,7 +339,7 @@ def _of_class(
         if isinstance(mechanism, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)):
             return kind(mechanism.width, mechanism.depth, tracked=capacity, max_key_bytes=mechanism.max_key_bytes)
         return kind(**sketch_shape(chosen, budget, capacity, stream_length), tracked=capacity)
-    if isinstance(mechanism, Mechanism) and isinstance(mechanism, central.ShardedOffsetRelease):
+    if isinstance(mechanism, Mechanism) and isinstance(mechanism, central.ShardedOffset):
         return ShardedMisraGries(capacity, mechanism.shards, max_key_bytes=longest)
     if issubclass(kind, ExactCounts):
         return kind(max_key_bytes=longest)
@@ -350,7 +350,7 @@ def _in_shards(
     summary: Summary, mechanism: str | Mechanism | type[Mechanism], unit: Unit, workers: int | None
 ) -> Summary:
     """The empty summary for several workers in place of the one for one."""
-    if isinstance(mechanism, central.ShardedOffsetRelease):
+    if isinstance(mechanism, central.ShardedOffset):
         if workers is not None and check_workers(workers) != mechanism.shards:
             raise ParameterError(f"the mechanism was made for {mechanism.shards} shards, workers is {workers}")
         return summary
@@ -358,11 +358,11 @@ def _in_shards(
     if workers == 1:
         return summary
     if isinstance(mechanism, Mechanism):
-        raise ParameterError("workers needs the mechanism in shards: make a dc.central.ShardedOffsetRelease")
+        raise ParameterError("workers needs the mechanism in shards: make a dc.central.ShardedOffset")
     if not isinstance(summary, MisraGries):
         instead = f'; mechanism="offset" does, with group privacy for {unit.describe()}' if mechanism == "auto" else ""
         raise ParameterError(f"{type(summary).__name__} and its release run on one worker{instead}")
-    if mechanism != "auto" and mechanism_class(mechanism) is not central.OffsetRelease:
+    if mechanism != "auto" and mechanism_class(mechanism) is not central.Offset:
         raise ParameterError(
             f"workers needs the offset release, which is proved for shards; {mechanism_class(mechanism).name} is not"
         )

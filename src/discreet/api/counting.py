@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._native import MadeColumn
 from discreet.api.filtering import asked_where, rows_where
 from discreet.central._additive import A_PERSON
-from discreet.central.count_release import CountRelease
+from discreet.central.noisy_count import NoisyCount
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import (
     batches_of,
@@ -36,7 +36,7 @@ from discreet.releases.paying import Bill, check_payer, pay_and_draw, stored_ans
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
-    from discreet.central.chosen_distinct import ChosenDistinctRelease
+    from discreet.central.chosen_distinct import ChosenDistinct
     from discreet.engines.pairs import Pairs
     from discreet.engines.people import TableColumns
     from discreet.privacy.ledger import Account
@@ -77,7 +77,7 @@ def count(
         count(table, dc.Budget(1.0))                        # rows; hides one
         count(table, dc.Budget(1.0), user="visitor")        # people; hides one, with all of their rows
 
-    One row, or one person, changes the number by 1: the error is about 3/epsilon at 95 percent (`CountRelease`).
+    One row, or one person, changes the number by 1: the error is about 3/epsilon at 95 percent (`NoisyCount`).
 
     Args:
         table: Arrow (also a reader), pandas, polars, a DuckDB relation, or a dict of columns.
@@ -93,9 +93,7 @@ def count(
     """
     skip_nulls(nulls)
     people, began = user is not None, now()
-    mechanism = CountRelease(
-        budget, User() if people else Event(), "people" if people else "rows", confidence=confidence
-    )
+    mechanism = NoisyCount(budget, User() if people else Event(), "people" if people else "rows", confidence=confidence)
     check_payer(ledger, charge_id, source)
     question = question_of(
         "count", user=user, where=where, nulls=nulls, confidence=confidence, secret={"request": request}
@@ -132,9 +130,9 @@ def distinct(
         distinct(table, "url", budget)                      # different values; hides one row
 
     With `user` every value is credited to one of the people who have it, at most m values to a person, and as many as
-    possible. A fifth of the budget chooses m (`ChosenDistinctRelease`), or `max_items` says it (`DistinctRelease`). The
+    possible. A fifth of the budget chooses m (`ChosenDistinct`), or `max_items` says it (`CreditedDistinct`). The
     lower bound then holds for the number of all values, and there is no upper
-    one. Otherwise one unit changes the number by 1: `CountRelease`.
+    one. Otherwise one unit changes the number by 1: `NoisyCount`.
 
     Args:
         table: As for `count`.
@@ -252,20 +250,20 @@ def histogram(
 
 def distinct_mechanism(
     budget: Budget, column: str | None, user: str | None, max_items: int | None, confidence: float
-) -> CountRelease | ChosenDistinctRelease:
+) -> NoisyCount | ChosenDistinct:
     """The mechanism of `distinct`."""
     if user is not None and user != column:
         if max_items is None:
-            from discreet.central.chosen_distinct import ChosenDistinctRelease
+            from discreet.central.chosen_distinct import ChosenDistinct
 
-            return ChosenDistinctRelease(budget, confidence=confidence)
-        from discreet.central.distinct_release import DistinctRelease
+            return ChosenDistinct(budget, confidence=confidence)
+        from discreet.central.credited_distinct import CreditedDistinct
 
-        return DistinctRelease(budget, confidence=confidence, max_items=max_items)
+        return CreditedDistinct(budget, confidence=confidence, max_items=max_items)
     if max_items is not None:
         raise ParameterError("max_items is for different values of people: give user, the column of the people")
     people = user is not None
-    return CountRelease(budget, User() if people else Event(), "people" if people else "values", confidence)
+    return NoisyCount(budget, User() if people else Event(), "people" if people else "values", confidence)
 
 
 def distinct_values(mechanism: Any, found: TableColumns, nulls: str) -> Any:
@@ -277,7 +275,7 @@ def distinct_values(mechanism: Any, found: TableColumns, nulls: str) -> Any:
 
 
 def pay_for_count(
-    mechanism: CountRelease | ChosenDistinctRelease,
+    mechanism: NoisyCount | ChosenDistinct,
     found: Any,
     request: Mapping[str, object],
     ledger: Account | None = None,

@@ -17,7 +17,7 @@ from discreet.releases.paying import Bill, check_payer, pay_and_draw, stored_ans
 from discreet.releases.quantiles import Quantiles
 
 if TYPE_CHECKING:
-    from discreet.central.quantile_release import QuantileRelease
+    from discreet.central.quantile_tree import QuantileTree
     from discreet.engines.amounts import Amounts
     from discreet.privacy.ledger import Account
 
@@ -48,7 +48,7 @@ def quantiles(
         quantiles(table, "amount", dc.Budget(1.0), [0.5, 0.9], range=(0, 1000))                    # hides one row
         quantiles(table, "amount", dc.Budget(1.0), [0.5, 0.9], range=(0, 1000), user="customer")   # hides a person
 
-    All shares come from one look at the data (`QuantileRelease`), so more of them cost nothing. The rank of an answer
+    All shares come from one look at the data (`QuantileTree`), so more of them cost nothing. The rank of an answer
     is off by about 20/epsilon rows, whatever the range; how far the value is off depends on how dense the values are
     there, and the interval says it. With `user` the rows of a person share one vote.
 
@@ -104,17 +104,17 @@ def quantile_mechanism(
     scale: str = "linear",
     bins: int | None = None,
     confidence: float = 0.95,
-) -> QuantileRelease:
+) -> QuantileTree:
     """The mechanism of `quantiles`: all that can be refused before anything is read."""
-    from discreet.central.quantile_release import BINS, Grid, QuantileRelease
+    from discreet.central.quantile_tree import BINS, Grid, QuantileTree
 
     if isinstance(range, (str, bytes, dict)) or not hasattr(range, "__len__") or len(range) != 2:
         raise ParameterError("range is two numbers, LOW and HIGH, which are public")
     grid = Grid(range[0], range[1], BINS if bins is None else bins, scale)
-    return QuantileRelease(budget, grid, quantiles, User() if people else Event(), max_rows, confidence)  # type: ignore[arg-type]
+    return QuantileTree(budget, grid, quantiles, User() if people else Event(), max_rows, confidence)  # type: ignore[arg-type]
 
 
-def asked_of_quantiles(mechanism: QuantileRelease) -> dict[str, object]:
+def asked_of_quantiles(mechanism: QuantileTree) -> dict[str, object]:
     """What is public of quantiles and makes them others."""
     grid = mechanism.grid
     return {
@@ -126,7 +126,7 @@ def asked_of_quantiles(mechanism: QuantileRelease) -> dict[str, object]:
 
 
 def pay_for_quantiles(
-    mechanism: QuantileRelease,
+    mechanism: QuantileTree,
     found: Amounts,
     request: Mapping[str, object],
     ledger: Account | None = None,

@@ -80,23 +80,23 @@ def plan_questions(
 
 
 def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: float) -> Iterator[QuestionRow]:
-    from discreet.central import CountRelease, DistinctRelease, Grid, QuantileRelease, UniverseHistogram
-    from discreet.central.quantile_release import VOTE
+    from discreet.central import CreditedDistinct, Grid, NoisyCount, QuantileTree, UniverseHistogram
+    from discreet.central.quantile_tree import VOTE
 
     def row(
         question: str, hides: str, command: str, made: Any, error: float, noise: Noise, unit: int = 1
     ) -> QuestionRow:
         return QuestionRow(question, hides, command, made.name, noise.law, float(noise.scale) / unit, error)
 
-    counts: list[tuple[str, str, str, CountRelease]] = [
-        ("how many rows", "a row", "count", CountRelease(budget)),
-        ("how many people", "a person", "count", CountRelease(budget, User(), "people")),
-        ("how many different values", "a row", "distinct", CountRelease(budget, Event(), "values")),
+    counts: list[tuple[str, str, str, NoisyCount]] = [
+        ("how many rows", "a row", "count", NoisyCount(budget)),
+        ("how many people", "a person", "count", NoisyCount(budget, User(), "people")),
+        ("how many different values", "a row", "distinct", NoisyCount(budget, Event(), "values")),
         (
             f"how many different values, {max_items} credited to a person",
             "a person",
             "distinct",
-            DistinctRelease(budget, max_items=max_items),
+            CreditedDistinct(budget, max_items=max_items),
         ),
     ]
     for question, hides, command, count in counts:
@@ -106,7 +106,7 @@ def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: floa
         of = "rows" if most is None else f"people, {most} items of each"
         yield row(f"each of {listed:,} items, {of}", hides, "histogram", each, each.error_bound(beta), each.noise)
     for hides, unit, rows in (("a row", Event(), None), ("a person", User(), max_rows)):
-        tree = QuantileRelease(budget, Grid(0, 1), (0.5,), unit, rows)
+        tree = QuantileTree(budget, Grid(0, 1), (0.5,), unit, rows)
         of = "rows" if rows is None else "people"
         vote = 1 if rows is None else VOTE
         yield row(f"rank of a quantile, {of}", hides, "quantiles", tree, tree.error_bound(beta), tree.noise, vote)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.api.choosing import MECHANISMS, PUBLISHED, make, sketch_shape
-from discreet.central import Mechanism, OffsetRelease, StabilityHistogram
+from discreet.central import Mechanism, Offset, Stability
 from discreet.central.sizing import choose_capacity, frequency_published, summary_errors
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
@@ -212,11 +212,11 @@ def plan(
         except ParameterError as error:
             refused[name] = str(error)
     rows.sort(key=lambda row: row.published_from)
-    return Plan(length, budget, unit, *counters(OffsetRelease), confidence, tuple(rows), refused)
+    return Plan(length, budget, unit, *counters(Offset), confidence, tuple(rows), refused)
 
 
 def _planned(kind: type[Mechanism], budget: Budget, unit: Unit, capacity: int, length: int) -> Mechanism:
-    if issubclass(kind, StabilityHistogram):
+    if issubclass(kind, Stability):
         return make(kind, budget, unit, None, None, max_distinct=max(length, 1))
     if not issubclass(kind.accepts[0], LinearSketch):
         return make(kind, budget, unit, capacity, None)

@@ -91,7 +91,7 @@ def top_k(
         top_k(column, 100, budget)                                  # hides a row
 
     With `user` the whole of a person is hidden, whatever they did, and nobody has to say how many items that are
-    (`PeopleRelease`: two passes over exact counts). A count is then of people, and `left_out` says how much of
+    (`PersonVectors`: two passes over exact counts). A count is then of people, and `left_out` says how much of
     it bounding a person's part left out.
 
     The contract: every item well above the threshold is listed with high probability; there may be fewer than k; an

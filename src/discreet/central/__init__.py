@@ -11,62 +11,75 @@ from discreet._names import on_first_use
 
 if TYPE_CHECKING:
     from discreet.central._base import Mechanism
-    from discreet.central.chosen_distinct import ChosenDistinctRelease
-    from discreet.central.count_release import CountRelease
-    from discreet.central.distinct_release import DistinctRelease
-    from discreet.central.merged_release import MergedRelease
-    from discreet.central.offset_release import OffsetRelease
-    from discreet.central.quantile_release import Grid, QuantileRelease
+    from discreet.central.chosen_distinct import ChosenDistinct
+    from discreet.central.credited_distinct import CreditedDistinct
+    from discreet.central.merged import Merged
+    from discreet.central.noisy_count import NoisyCount
+    from discreet.central.offset import Offset
+    from discreet.central.quantile_tree import Grid, QuantileTree
     from discreet.central.reduced_misra_gries import ReducedMisraGries
-    from discreet.central.sharded_release import ShardedOffsetRelease
+    from discreet.central.sharded_offset import ShardedOffset
     from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
-    from discreet.central.stability import StabilityHistogram
-    from discreet.central.summed_release import SummedRelease
+    from discreet.central.stability import Stability
+    from discreet.central.summed import Summed
     from discreet.central.universe_histogram import UniverseHistogram
     from discreet.central.untrusted_merge import merge_releases
-    from discreet.central.user_release import UserRelease
+    from discreet.central.user_sketch import UserSketch
     from discreet.events.universe import Universe
 
 _WHERE = {
-    "ChosenDistinctRelease": "central.chosen_distinct",
+    "ChosenDistinct": "central.chosen_distinct",
     "CountMinHeavyHitters": "central.sketch_heavy_hitters",
-    "CountRelease": "central.count_release",
+    "NoisyCount": "central.noisy_count",
     "CountSketchHeavyHitters": "central.sketch_heavy_hitters",
-    "DistinctRelease": "central.distinct_release",
-    "Grid": "central.quantile_release",
+    "CreditedDistinct": "central.credited_distinct",
+    "Grid": "central.quantile_tree",
     "Mechanism": "central._base",
-    "MergedRelease": "central.merged_release",
-    "OffsetRelease": "central.offset_release",
-    "QuantileRelease": "central.quantile_release",
+    "Merged": "central.merged",
+    "Offset": "central.offset",
+    "QuantileTree": "central.quantile_tree",
     "ReducedMisraGries": "central.reduced_misra_gries",
-    "ShardedOffsetRelease": "central.sharded_release",
-    "StabilityHistogram": "central.stability",
-    "SummedRelease": "central.summed_release",
+    "ShardedOffset": "central.sharded_offset",
+    "Stability": "central.stability",
+    "Summed": "central.summed",
     "Universe": "events.universe",
     "UniverseHistogram": "central.universe_histogram",
-    "UserRelease": "central.user_release",
+    "UserSketch": "central.user_sketch",
     "merge_releases": "central.untrusted_merge",
 }
 
 __all__ = [
-    "ChosenDistinctRelease",
+    "ChosenDistinct",
     "CountMinHeavyHitters",
-    "CountRelease",
     "CountSketchHeavyHitters",
-    "DistinctRelease",
+    "CreditedDistinct",
     "Grid",
     "Mechanism",
-    "MergedRelease",
-    "OffsetRelease",
-    "QuantileRelease",
+    "Merged",
+    "NoisyCount",
+    "Offset",
+    "QuantileTree",
     "ReducedMisraGries",
-    "ShardedOffsetRelease",
-    "StabilityHistogram",
-    "SummedRelease",
+    "ShardedOffset",
+    "Stability",
+    "Summed",
     "Universe",
     "UniverseHistogram",
-    "UserRelease",
+    "UserSketch",
     "merge_releases",
 ]
 
-__getattr__, __dir__ = on_first_use(__name__, _WHERE)
+_RENAMED = {
+    "ChosenDistinctRelease": "ChosenDistinct",
+    "CountRelease": "NoisyCount",
+    "DistinctRelease": "CreditedDistinct",
+    "MergedRelease": "Merged",
+    "OffsetRelease": "Offset",
+    "QuantileRelease": "QuantileTree",
+    "ShardedOffsetRelease": "ShardedOffset",
+    "StabilityHistogram": "Stability",
+    "SummedRelease": "Summed",
+    "UserRelease": "UserSketch",
+}
+
+__getattr__, __dir__ = on_first_use(__name__, _WHERE, _RENAMED)

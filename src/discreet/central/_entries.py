@@ -32,7 +32,7 @@ from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
 from discreet.summaries import MisraGries, RawCounts
 
-__all__ = ["EntriesRelease", "reduced_entries"]
+__all__ = ["NoisyEntries", "reduced_entries"]
 
 
 def reduced_entries(summary: MisraGries) -> RawCounts:
@@ -51,7 +51,7 @@ def reduced_entries(summary: MisraGries) -> RawCounts:
 
 
 @dataclass(frozen=True)
-class EntriesRelease(Mechanism):
+class NoisyEntries(Mechanism):
     """What the releases of entries share.
 
     Args:

@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.central._additive import A_PERSON, additive_noise
-from discreet.central.distinct_release import DistinctRelease, credited
+from discreet.central.credited_distinct import CreditedDistinct, credited
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability
 
-__all__ = ["ChosenDistinctRelease"]
+__all__ = ["ChosenDistinct"]
 
 Numbers = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
-class ChosenDistinctRelease:
+class ChosenDistinct:
     """The number of different values that can be credited to people, at most m to each: m is chosen, then noise added.
 
     Unit: a person with all of their rows (`User()`).
@@ -39,7 +39,7 @@ class ChosenDistinctRelease:
 
         which one person moves by at most 1 (Raskhodnikova, Smith: Lipschitz Extensions for Node-Private Graph
         Statistics and the Generalized Exponential Mechanism, 2016). Scores are whole multiples of 1/1024.
-    Noise: `DistinctRelease` with that m and the rest of the budget.
+    Noise: `CreditedDistinct` with that m and the rest of the budget.
     Error: as there. At epsilon 1 a larger m is taken where it credits some hundreds of values more.
     Argument: m is what the choice published, and the noise is for that m: the two parts compose;
         docs/privacy/counting.md.
@@ -79,9 +79,9 @@ class ChosenDistinctRelease:
         """Epsilon of the choice."""
         return self.parts[0]
 
-    def credits(self, most: int) -> DistinctRelease:
+    def credits(self, most: int) -> CreditedDistinct:
         """The release when so many are credited to a person at most."""
-        return DistinctRelease(self.parts[1], confidence=self.confidence, max_items=most)
+        return CreditedDistinct(self.parts[1], confidence=self.confidence, max_items=most)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -182,9 +182,9 @@ def prepare_people(
 ) -> Prepared:
     """A release that hides people: counts of "users" who have an item, or of their "rows", or sums of values.
 
-    `groups` is as for `PeopleRelease`.
+    `groups` is as for `PersonVectors`.
     """
-    from discreet.central.people import PeopleRelease
+    from discreet.central.person_vectors import PersonVectors
 
     if count not in ("users", "rows"):
         raise ParameterError(f"count must be 'users' or 'rows', not {count!r}")
@@ -195,7 +195,7 @@ def prepare_people(
             f"items of people are found by what passes a cut, which takes a delta: got {budget}. Give a delta, such as "
             "1e-6. Over a known universe none is needed: dc.histogram (`discreet histogram`) counts each item of a list"
         )
-    mechanism = PeopleRelease(
+    mechanism = PersonVectors(
         budget, k, User(max_items), rows=count == "rows", lists=lists, values=values, groups=groups
     )
     of = mechanism.counted

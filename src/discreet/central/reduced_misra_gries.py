@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.central._base import items_of
-from discreet.central._entries import EntriesRelease, reduced_entries
+from discreet.central._entries import NoisyEntries, reduced_entries
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import log_tail, smallest_shift
@@ -21,7 +21,7 @@ __all__ = ["ReducedMisraGries", "round_small_entries"]
 
 
 @dataclass(frozen=True)
-class ReducedMisraGries(EntriesRelease):
+class ReducedMisraGries(NoisyEntries):
     """The entries (c_x - gamma)^+, gamma = sum c/(k+1), with Laplace noise of scale below 2/epsilon, or less by rho.
 
     Unit: one event, or up to m events of a user (`User(m)`: Lemma 22).

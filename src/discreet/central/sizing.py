@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from discreet.central._base import Mechanism
-from discreet.central.offset_release import OffsetRelease
+from discreet.central.offset import Offset
 from discreet.privacy import Budget, Unit, User
 from discreet.summaries import MisraGries, ShardedMisraGries, SpaceSaving, UserMisraGries
 from discreet.summaries.memory import COUNTERS, KEY_BYTES, SKETCH_MEMORY, Memory, counters_in
@@ -59,7 +59,7 @@ def choose_capacity(
     budget: Budget,
     unit: Unit,
     length: int | None,
-    kind: type[Mechanism] = OffsetRelease,
+    kind: type[Mechanism] = Offset,
     memory: str | None = None,
     sketches: int = 1,
 ) -> tuple[int, str]:

@@ -19,11 +19,11 @@ from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel, Noise
 from discreet.summaries import ExactCounts, Summary
 
-__all__ = ["StabilityHistogram"]
+__all__ = ["Stability"]
 
 
 @dataclass(frozen=True)
-class StabilityHistogram(Mechanism):
+class Stability(Mechanism):
     """Noise on the count of every item that occurs, and a cut that hides items only one unit has.
 
     Unit: one event, or up to m events of a user (`User(m)`).

@@ -40,7 +40,7 @@ def count(
     counted, and a person is hidden with all of their rows.
     """
     from discreet.api.counting import different_items
-    from discreet.central.count_release import CountRelease
+    from discreet.central.noisy_count import NoisyCount
     from discreet.errors import ParameterError
     from discreet.privacy.unit import Event, User
 
@@ -48,7 +48,7 @@ def count(
     if people and source.column not in (None, user_column):
         raise ParameterError("people are counted by --user-column alone, rows by --column: give one of them")
     unit, what = (User(), "people") if people else (Event(), "rows")
-    mechanism = CountRelease(budget, unit, what, place.confidence)
+    mechanism = NoisyCount(budget, unit, what, place.confidence)
     question = options.question(files)
     if publish_count_again(what, place, paying, budget, question, files):
         return

@@ -28,8 +28,8 @@ from discreet.storage import AtomicFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from discreet.central.chosen_distinct import ChosenDistinctRelease
-    from discreet.central.count_release import CountRelease
+    from discreet.central.chosen_distinct import ChosenDistinct
+    from discreet.central.noisy_count import NoisyCount
     from discreet.cli.options import Paying
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
@@ -207,7 +207,7 @@ def publish_count(
     what: str,
     place: Place,
     paying: Paying,
-    mechanism: CountRelease | ChosenDistinctRelease,
+    mechanism: NoisyCount | ChosenDistinct,
     read: Callable[[], Any],
     request: dict[str, object],
     told: Mapping[str, Any],
@@ -333,7 +333,7 @@ QUANTILE_FORMATS: Mapping[str, Callable[[Any, float, int | None], str | bytes]] 
     "json": lambda answer, confidence, width: answer.to_json() + "\n",
     "csv": lambda answer, confidence, width: answer.to_csv(),
 }
-_COUNTED = {f"noisy count of {what}": what for what in ("rows", "people")}  # by the name of `CountRelease`
+_COUNTED = {f"noisy count of {what}": what for what in ("rows", "people")}  # by the name of `NoisyCount`
 
 
 @dataclass(frozen=True)

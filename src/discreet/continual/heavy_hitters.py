@@ -28,7 +28,7 @@ from discreet.privacy import Budget
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.discovery import discovery_calibration
 from discreet.privacy.calibration.misra_gries import chan_threshold
-from discreet.privacy.calibration.offset import offset_threshold
+from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.central import Mechanism, MergedRelease, OffsetRelease, ShardedOffsetRelease, SummedRelease, UserRelease
+from discreet.central import Mechanism, Merged, Offset, ShardedOffset, Summed, UserSketch
 from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit, User
@@ -97,17 +97,17 @@ def spark_plans(
         rare = frequency_published(mechanism, events or 0, counters, CONFIDENCE)
         return SparkPlan(plan, mechanism, partitions, counters, rare, moved)
 
-    counters = size(OffsetRelease, each, most=MOST_ON_DRIVER)
-    sharded = ShardedOffsetRelease(budget, counters, partitions, unit)
+    counters = size(Offset, each, most=MOST_ON_DRIVER)
+    sharded = ShardedOffset(budget, counters, partitions, unit)
     shuffle = row("shuffle", sharded, counters, each, None if length is None else 2 * length * ROW_BYTES)
     merges: list[Mechanism] = []
     if users:
-        merges.append(UserRelease(budget, size(UserRelease, length), unit, stream_length=length))
+        merges.append(UserSketch(budget, size(UserSketch, length), unit, stream_length=length))
     else:
-        merges.append(MergedRelease(budget, size(MergedRelease, length), unit, stream_length=length))
-        counters = size(SummedRelease, length, together=partitions)
+        merges.append(Merged(budget, size(Merged, length), unit, stream_length=length))
+        counters = size(Summed, length, together=partitions)
         if memory is not None or counters * partitions <= MOST_TOGETHER:
-            merges.append(SummedRelease(budget, counters, unit, stream_length=length, sketches=partitions))
+            merges.append(Summed(budget, counters, unit, stream_length=length, sketches=partitions))
     rows = []
     for mechanism in merges:
         counters = mechanism.capacity  # type: ignore[attr-defined]

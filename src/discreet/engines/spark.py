@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.central import Mechanism, SummedRelease, UserRelease
+from discreet.central import Mechanism, Summed, UserSketch
 from discreet.central.prepared import Prepared, prepare_people
 from discreet.central.sizing import counters_cost_no_noise
 from discreet.engines import _spark_tasks as tasks
@@ -93,9 +93,9 @@ def top_k(
     second, small one fetches the items that are published.
 
     *Shuffle*: items are counted as by `groupBy`, go to partitions by a keyed hash, each partition has one sketch, and
-    each sketch is released with the whole budget (`central.ShardedOffsetRelease`). *Merge*: each partition is
+    each sketch is released with the whole budget (`central.ShardedOffset`). *Merge*: each partition is
     summarised where it is, sketches are merged in a tree or added up, and the result is released
-    (`central.MergedRelease`, `SummedRelease`, for users' sets `UserRelease`). *Auto* compares what they publish and
+    (`central.Merged`, `Summed`, for users' sets `UserSketch`). *Auto* compares what they publish and
     what they move, from public numbers, and says in `guarantee.chosen_because` what it found; see `choose_plan`.
 
     Args:
@@ -297,7 +297,7 @@ class _Request:
         """Read, charge, draw, fetch the names, store, return."""
         prepared = Prepared(
             self.plan.mechanism, self.budget, ledger=ledger, charge_id=charge_id, source=source,
-            bounded=self.user_column is not None or (self.nested and isinstance(self.plan.mechanism, UserRelease)),
+            bounded=self.user_column is not None or (self.nested and isinstance(self.plan.mechanism, UserSketch)),
             question=question,
         )  # fmt: skip
         also = ", on Spark" if k is None else f", on Spark, the {k} largest"
@@ -331,7 +331,7 @@ class _Request:
         """The frame of summaries, one row each, with their items; lazy."""
         plan, mechanism = self.plan, self.plan.mechanism
         m = self.unit.limit if isinstance(self.unit, User) else None
-        sets = isinstance(mechanism, UserRelease)
+        sets = isinstance(mechanism, UserSketch)
         recipe = tasks.Recipe(plan.capacity, secrets.randbits(63), self.nulls, m if sets else None, sample=self.nested)
         rows = self._rows(m, sets)
         if plan.plan == "shuffle":
@@ -342,7 +342,7 @@ class _Request:
             shards = keyed.repartition(plan.partitions, "key").sortWithinPartitions("key", "item").select("item", "n")
             return shards.mapInArrow(tasks.HoldShard(recipe), tasks.HELD)
         parts = rows.coalesce(plan.partitions).mapInArrow(tasks.SketchPart(recipe), tasks.PARTS)
-        if isinstance(mechanism, SummedRelease):
+        if isinstance(mechanism, Summed):
             return parts.repartition(1).mapInArrow(tasks.HoldSummed(recipe), tasks.HELD)
         groups = plan.partitions
         while (groups := -(-groups // _FAN_IN)) > 1:
@@ -453,7 +453,7 @@ class Withheld:
 
     def draw(self, source: RandomSource) -> Release:
         """The release, with positions for items: the only place where noise is drawn."""
-        if isinstance(self.mechanism, SummedRelease):
+        if isinstance(self.mechanism, Summed):
             return self.mechanism.publish_entries(self.not_private_counts(), source)
         return self.mechanism._publish(self, source)
 

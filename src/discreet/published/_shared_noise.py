@@ -23,11 +23,11 @@ from discreet.privacy import Budget, Event, Unit
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import MisraGries, RawCounts, Summary
 
-__all__ = ["SharedNoiseRelease"]
+__all__ = ["SharedNoise"]
 
 
 @dataclass(frozen=True)
-class SharedNoiseRelease(Mechanism):
+class SharedNoise(Mechanism):
     """Publish c_x + Z_0 + Z_x where it is at least the threshold."""
 
     accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from discreet.central._base import items_of, per_event, positive
-from discreet.central._entries import EntriesRelease
+from discreet.central._entries import NoisyEntries
 from discreet.privacy.calibration.misra_gries import chan_threshold
 from discreet.summaries import MisraGries, RawCounts, Summary
 
@@ -14,7 +14,7 @@ __all__ = ["ChanMisraGries"]
 
 
 @dataclass(frozen=True)
-class ChanMisraGries(EntriesRelease):
+class ChanMisraGries(NoisyEntries):
     """Every counter with Laplace noise of scale k/epsilon. For comparison: the others need far less.
 
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy).

@@ -8,16 +8,16 @@ from functools import cached_property
 from typing import ClassVar
 
 from discreet.central._base import items_of
-from discreet.privacy.calibration.offset import offset_threshold
+from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.privacy.calibration.safety import safe_ceil
 from discreet.privacy.checks import positive_number, probability
-from discreet.published._shared_noise import SharedNoiseRelease
+from discreet.published._shared_noise import SharedNoise
 
 __all__ = ["PrivateMisraGries"]
 
 
 @dataclass(frozen=True)
-class PrivateMisraGries(SharedNoiseRelease):
+class PrivateMisraGries(SharedNoise):
     """One noise on every counter, one more that all counters share.
 
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy: Lemma 20).

@@ -37,7 +37,7 @@ from discreet.central._base import (
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.calibration.offset import group_factor
+from discreet.privacy.calibration.offset_cut import group_factor
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import log_any_shown, log_any_shown_each, log_tail, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number

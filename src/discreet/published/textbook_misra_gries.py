@@ -11,14 +11,14 @@ from discreet.central._base import items_of, per_event, positive
 from discreet.privacy.calibration.safety import safe_ceil
 from discreet.privacy.calibration.tails import any_of_log_delta, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
-from discreet.published._shared_noise import SharedNoiseRelease
+from discreet.published._shared_noise import SharedNoise
 from discreet.summaries import MisraGries, RawCounts
 
 __all__ = ["TextbookMisraGries"]
 
 
 @dataclass(frozen=True)
-class TextbookMisraGries(SharedNoiseRelease):
+class TextbookMisraGries(SharedNoise):
     """One noise on every counter that is not zero, one more that all share, and a cut that hides k keys at once.
 
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy).

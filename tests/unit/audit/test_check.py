@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet import central, published
-from discreet.central import OffsetRelease
+from discreet.central import Offset
 from discreet_audit import check, registry, running
 from discreet_audit.findings import KINDS, AuditReport, Finding, TwinResult
 from discreet_audit.sabotage import twin
@@ -34,7 +34,7 @@ def test_every_example_of_every_row_is_run():
 
 
 def test_a_mechanism_of_ones_own():
-    report = check(OffsetRelease(dc.Budget(0.7, 1e-5), capacity=20))
+    report = check(Offset(dc.Budget(0.7, 1e-5), capacity=20))
     assert report.passed, str(report)
     assert 0.3e-5 < report.exact_delta <= 1e-5
 
@@ -42,9 +42,9 @@ def test_a_mechanism_of_ones_own():
 @pytest.mark.parametrize(
     "mechanism",
     [
-        OffsetRelease(dc.Budget(5.0, 1e-3), capacity=2),
+        Offset(dc.Budget(5.0, 1e-3), capacity=2),
         published.PrivateMisraGries(dc.Budget(0.5, 1e-6), capacity=1),
-        central.MergedRelease(dc.Budget(0.5, 1e-9), capacity=32, unit=dc.User(3)),
+        central.Merged(dc.Budget(0.5, 1e-9), capacity=32, unit=dc.User(3)),
         published.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=1, stream_length=50),
         published.PrivateSpaceSaving(dc.Budget(1.0, 1e-6), capacity=64, stream_length=10**6),
         published.PrivateSpaceSaving(dc.Budget(0.5, 1e-6), capacity=4, stream_length=1000, unit=dc.User(3)),
@@ -64,7 +64,7 @@ def test_unusual_configurations(mechanism):
 
 
 def test_a_broken_mechanism_fails_its_audit():
-    mechanism = OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3)
+    mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
     broken = twin(mechanism, "", scale=mechanism.scale * 9 / 10).mechanism
     report = check(broken)
     assert not report.passed
@@ -72,7 +72,7 @@ def test_a_broken_mechanism_fails_its_audit():
 
 
 def test_an_audit_fails_when_a_twin_is_not_noticed(monkeypatch):
-    mechanism = OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3)
+    mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
     case = registry.case_of(mechanism)
     twins = *case.twins(mechanism), registry.Twin("not broken at all", mechanism)
     innocent = dataclasses.replace(case, twins=lambda made: twins)
@@ -85,7 +85,7 @@ def test_an_audit_fails_when_a_twin_is_not_noticed(monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS[:-1])
 def test_a_check_that_looks_at_nothing_fails(kind, monkeypatch):
-    mechanism = OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3)
+    mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
     silent = dataclasses.replace(registry.case_of(mechanism), **{kind: lambda made, effort: ()})
     monkeypatch.setattr(running, "case_of", lambda made: silent)
     report = check(mechanism)
@@ -96,10 +96,10 @@ def test_a_check_that_looks_at_nothing_fails(kind, monkeypatch):
 
 
 def test_unknown_things_are_refused():
-    with pytest.raises(dc.ParameterError, match="OffsetRelease"):
+    with pytest.raises(dc.ParameterError, match="Offset"):
         check(object())
     with pytest.raises(dc.ParameterError, match="effort"):
-        check(OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3), effort="huge")
+        check(Offset(dc.Budget(1.0, 1e-3), capacity=3), effort="huge")
     with pytest.raises(dc.ParameterError, match="no audited mechanism"):
         running.examples(["nonsense"])
 

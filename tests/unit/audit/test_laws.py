@@ -8,7 +8,7 @@ import pytest
 
 from discreet.central.stability import stability_delta
 from discreet.privacy.calibration.gaussian import discrete_gaussian_delta
-from discreet.privacy.calibration.offset import offset_delta
+from discreet.privacy.calibration.offset_cut import offset_delta
 from discreet.privacy.calibration.tails import log_tail
 from discreet_audit.laws import (
     Key,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import discreet as dc
-from discreet.central.people import PeopleRelease
+from discreet.central.person_vectors import PersonVectors
 from discreet.summaries.people import ValueRange
 
 
 @pytest.mark.parametrize("values", [None, ValueRange(0, 10)])
 def test_one_configuration_and_all_of_its_twins(values):
-    report = dc.audit.check(PeopleRelease(dc.Budget(1.0, 1e-6), 100, values=values))
+    report = dc.audit.check(PersonVectors(dc.Budget(1.0, 1e-6), 100, values=values))
     assert report.passed, [finding for finding in report.findings if not finding.passed]
     assert 0.9e-6 < report.exact_delta <= 1e-6
     assert {twin.name for twin in report.twins} >= {

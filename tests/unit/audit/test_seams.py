@@ -52,7 +52,7 @@ def test_nothing_private_is_used(path):
 
 
 def test_a_twin_differs_in_what_is_public():
-    mechanism = dc.central.OffsetRelease(dc.Budget(1.0, 1e-3), capacity=3)
+    mechanism = dc.central.Offset(dc.Budget(1.0, 1e-3), capacity=3)
     broken = twin(mechanism, "half the noise", scale=mechanism.scale / 2).mechanism
     assert broken.scale == mechanism.scale / 2
     assert (broken.threshold, broken.capacity) == (mechanism.threshold, 3)

@@ -6,20 +6,20 @@ import pytest
 
 import discreet as dc
 from discreet.central import (
-    MergedRelease,
-    OffsetRelease,
+    Merged,
+    Offset,
     ReducedMisraGries,
-    StabilityHistogram,
-    SummedRelease,
+    Stability,
+    Summed,
     Universe,
-    UserRelease,
+    UserSketch,
 )
 from discreet.central._base import per_event
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
 
 GOOD = dc.Budget(1.0, 1e-6)
-SKETCHES = [OffsetRelease, PrivateMisraGries, TextbookMisraGries, MergedRelease, ReducedMisraGries, ChanMisraGries]
+SKETCHES = [Offset, PrivateMisraGries, TextbookMisraGries, Merged, ReducedMisraGries, ChanMisraGries]
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, True, "1"])
@@ -44,10 +44,10 @@ def test_a_threshold_needs_a_delta(kind, budget):
 @pytest.mark.parametrize("budget", [dc.Budget(1.0), dc.Budget.zcdp(0.1)])
 def test_a_threshold_needs_a_delta_elsewhere_too(budget):
     for make in (
-        lambda: StabilityHistogram(budget),
-        lambda: UserRelease(budget, 8, dc.User(2)),
+        lambda: Stability(budget),
+        lambda: UserSketch(budget, 8, dc.User(2)),
         lambda: PrivateSpaceSaving(budget, 8, stream_length=100),
-        lambda: SummedRelease(budget, 8, sketches=2),
+        lambda: Summed(budget, 8, sketches=2),
     ):
         with pytest.raises(ParameterError, match="delta"):
             make()
@@ -69,10 +69,10 @@ def test_units_without_a_proof(kind, unit):
 
 def test_a_user_sketch_needs_a_user_unit():
     with pytest.raises(ParameterError, match="User"):
-        UserRelease(GOOD, 8, dc.Event())
+        UserSketch(GOOD, 8, dc.Event())
     sketch = dc.UserMisraGries(8, 2)
     with pytest.raises(IncompatibleSummaryError, match=r"at most 3 items.*at most 2"):
-        UserRelease(GOOD, 8, dc.User(3))(sketch)
+        UserSketch(GOOD, 8, dc.User(3))(sketch)
     for kind in SKETCHES:
         with pytest.raises(IncompatibleSummaryError, match="MisraGries, not UserMisraGries"):
             kind(GOOD, 8)(sketch)
@@ -80,7 +80,7 @@ def test_a_user_sketch_needs_a_user_unit():
 
 @pytest.mark.parametrize("length", [-1, 1.5, "many", True])
 def test_stream_length(length):
-    for kind in (PrivateMisraGries, MergedRelease, ReducedMisraGries):
+    for kind in (PrivateMisraGries, Merged, ReducedMisraGries):
         with pytest.raises(ParameterError, match="stream_length"):
             kind(GOOD, 8, stream_length=length)
     with pytest.raises(ParameterError, match="stream_length"):
@@ -110,9 +110,9 @@ def test_calibrations_and_noises_by_name():
         with pytest.raises(ParameterError, match="calibration"):
             kind(GOOD, 8, calibration="best")
     with pytest.raises(ParameterError, match="noise"):
-        StabilityHistogram(GOOD, noise="uniform")
+        Stability(GOOD, noise="uniform")
     with pytest.raises(ParameterError, match="distinct"):
-        StabilityHistogram(GOOD, unit=dc.User(2), noise="gaussian")
+        Stability(GOOD, unit=dc.User(2), noise="gaussian")
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 3.0, 10.0, 50.0])
@@ -157,7 +157,7 @@ def test_universes():
 
 def test_sums():
     sketches = [dc.MisraGries(8), dc.MisraGries(8)]
-    mechanism = SummedRelease(GOOD, 8, sketches=2)
+    mechanism = Summed(GOOD, 8, sketches=2)
     with pytest.raises(ParameterError, match="2 sketches, got 1"):
         mechanism(sketches[:1])
     with pytest.raises(IncompatibleSummaryError, match="list of MisraGries"):
@@ -169,7 +169,7 @@ def test_sums_of_several_kinds():
     sketches = [dc.MisraGries(8), dc.MisraGries(8)]
     sketches[0].update(["a"] * 900 + [b"a"] * 800)
     sketches[1].update([1] * 700 + ["a"] * 100)
-    assert set(SummedRelease(GOOD, 8, sketches=2)(sketches).items) == {"a", b"a", 1}
+    assert set(Summed(GOOD, 8, sketches=2)(sketches).items) == {"a", b"a", 1}
 
 
 def test_group_privacy_rounds_down():

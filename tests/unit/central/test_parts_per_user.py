@@ -6,13 +6,13 @@ import pytest
 
 import discreet as dc
 from discreet.central import (
-    MergedRelease,
-    OffsetRelease,
+    Merged,
+    Offset,
     ReducedMisraGries,
-    ShardedOffsetRelease,
-    StabilityHistogram,
-    SummedRelease,
-    UserRelease,
+    ShardedOffset,
+    Stability,
+    Summed,
+    UserSketch,
     merge_releases,
 )
 from discreet.noise import seeded_source
@@ -49,7 +49,7 @@ def test_a_release_of_merged_parts_states_how_many_a_user_is_in():
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
 def test_noise_and_cut_grow_with_the_parts(parts):
-    one, many = (UserRelease(BUDGET, 64, dc.User(4), parts_per_user=p) for p in (1, parts))
+    one, many = (UserSketch(BUDGET, 64, dc.User(4), parts_per_user=p) for p in (1, parts))
     assert float(many.scale) == pytest.approx(parts * float(one.scale), rel=1e-3)
     assert abs(many.threshold - parts * one.threshold) <= parts
     assert many.error_model.noise.scale == many.scale
@@ -61,7 +61,7 @@ def test_the_total_moves_with_every_list():
         dc.release(merged(), BUDGET, unit=dc.User(2), total_share=0.5, parts_per_user=parts, source=seeded_source(1))
         for parts in (None, 2)
     )
-    made = UserRelease(BUDGET, 2, dc.User(2), parts_per_user=2)
+    made = UserSketch(BUDGET, 2, dc.User(2), parts_per_user=2)
     given = dc.release(merged(), BUDGET, made, total_share=0.5, source=seeded_source(1))
     assert one.total_noise.scale == 4
     assert two.total_noise.scale == given.total_noise.scale == 8
@@ -70,7 +70,7 @@ def test_the_total_moves_with_every_list():
 def test_bad_numbers_of_parts():
     for bad in (0, -1, 1.5, "2"):
         with pytest.raises(dc.ParameterError, match="parts_per_user"):
-            UserRelease(BUDGET, 2, dc.User(2), parts_per_user=bad)
+            UserSketch(BUDGET, 2, dc.User(2), parts_per_user=bad)
         with pytest.raises(dc.ParameterError, match="parts_per_user"):
             dc.release(merged(), BUDGET, unit=dc.User(2), parts_per_user=bad)
         with pytest.raises(dc.ParameterError, match="parts_per_user"):
@@ -80,17 +80,17 @@ def test_bad_numbers_of_parts():
     with pytest.raises(dc.ParameterError, match="UserMisraGries"):
         dc.release(rows, BUDGET, unit=dc.User(2), parts_per_user=2)
     with pytest.raises(dc.ParameterError, match="ready-made"):
-        dc.release(merged(), BUDGET, UserRelease(BUDGET, 2, dc.User(2)), parts_per_user=2)
+        dc.release(merged(), BUDGET, UserSketch(BUDGET, 2, dc.User(2)), parts_per_user=2)
 
 
 FLAT = [
-    OffsetRelease(BUDGET, 4, dc.User(3)),
-    ShardedOffsetRelease(BUDGET, 4, 2, dc.User(3)),
-    MergedRelease(BUDGET, 4, dc.User(3)),
-    SummedRelease(BUDGET, 4, dc.User(3), sketches=2),
+    Offset(BUDGET, 4, dc.User(3)),
+    ShardedOffset(BUDGET, 4, 2, dc.User(3)),
+    Merged(BUDGET, 4, dc.User(3)),
+    Summed(BUDGET, 4, dc.User(3), sketches=2),
     ReducedMisraGries(BUDGET, 4, dc.User(3)),
     ChanMisraGries(BUDGET, 4, dc.User(3)),
-    StabilityHistogram(BUDGET, dc.User(3)),
+    Stability(BUDGET, dc.User(3)),
     PrivateSpaceSaving(BUDGET, 4, dc.User(3), stream_length="noisy"),
     dc.published.PrivateMisraGries(BUDGET, 4, dc.User(3)),
     dc.published.TextbookMisraGries(BUDGET, 4, dc.User(3)),
@@ -105,14 +105,14 @@ def test_rows_of_users_are_an_assumption(mechanism):
 
 
 def test_an_event_is_in_one_part():
-    for mechanism in (OffsetRelease(BUDGET, 4), MergedRelease(BUDGET, 4), SummedRelease(BUDGET, 4, sketches=2)):
+    for mechanism in (Offset(BUDGET, 4), Merged(BUDGET, 4), Summed(BUDGET, 4, sketches=2)):
         assert mechanism.guarantee.assumptions == ()
 
 
 def of(epsilon, delta):
     sketch = dc.MisraGries(4)
     sketch.update([1] * 5000)
-    return OffsetRelease(dc.Budget(epsilon, delta), 4, dc.User(2))(sketch)
+    return Offset(dc.Budget(epsilon, delta), 4, dc.User(2))(sketch)
 
 
 def test_released_parts_promise_what_the_weakest_does():

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.central import people as people_module
-from discreet.central.people import PeopleRelease, Sizes, calibrated
+from discreet.central import person_vectors as people_module
+from discreet.central.person_vectors import PersonVectors, Sizes, calibrated
 from discreet.noise import seeded_source
 from discreet.summaries.people import LENGTH, ListedPeople, ValueRange
 from discreet_audit.people import held
@@ -37,7 +37,7 @@ def data():
 
 def test_most_of_the_top_is_found_with_small_errors(data):
     people, truth = data
-    release = PeopleRelease(BUDGET, 30)(people, seeded_source(1))
+    release = PersonVectors(BUDGET, 30)(people, seeded_source(1))
     assert len({*release.items} & {*np.argsort(-truth)[:30].tolist()}) >= 25
     relative = np.abs(release.counts - truth[release.items]) / truth[release.items]
     assert relative.mean() < 0.08
@@ -49,7 +49,7 @@ def test_intervals_hold_and_say_for_what(data):
     people, truth = data
     held = 0
     for seed in range(200):
-        release = PeopleRelease(BUDGET, 20)(people, seeded_source(seed))
+        release = PersonVectors(BUDGET, 20)(people, seeded_source(seed))
         lower, upper = release.bounds(0.8)
         assert (lower <= release.counts).all()
         held += bool((lower <= truth[release.items]).all() and (truth[release.items] <= upper).all())
@@ -96,7 +96,7 @@ def test_all_intervals_hold_together_at_least_as_often_as_stated(name, kind):
     unit = dc.User(1 if kind == "bounded" else None)
     missed = 0
     for epsilon in (0.7, 3.0):
-        mechanism = PeopleRelease(dc.Budget(epsilon, 1e-6), 60, unit, rows=kind == "rows", values=within)
+        mechanism = PersonVectors(dc.Budget(epsilon, 1e-6), 60, unit, rows=kind == "rows", values=within)
         missed += sum(not held(mechanism, people, seed, 0.8) for seed in range(20))
     assert missed < 20
 
@@ -105,7 +105,7 @@ def test_few_items_of_many_people_lose_nothing():
     """Also those whose people have all the others: they have the longest vectors."""
     people = ListedPeople(ratings())
     for seed in range(10):
-        release = PeopleRelease(BUDGET, 100)(people, seeded_source(seed))
+        release = PersonVectors(BUDGET, 100)(people, seeded_source(seed))
         assert abs(release[0].count - 120) < 40
         assert release[0].lower <= 120 <= release[0].upper
         assert release.left_out.upper == 0.0
@@ -116,7 +116,7 @@ def test_few_items_of_many_people_lose_nothing():
 def test_upper_ends_cover_what_a_bound_leaves_out(confidence):
     """Everybody has 40 items and one is counted: a count is low by 1 - 1/sqrt(40), and the interval says so."""
     people = ListedPeople([[*range(40)]] * 1500)
-    release = PeopleRelease(BUDGET, 40, dc.User(1))(people, seeded_source(3))
+    release = PersonVectors(BUDGET, 40, dc.User(1))(people, seeded_source(3))
     lower, upper = release.bounds(confidence)
     assert release.counts.max() < 300
     assert (lower <= release.counts).all()
@@ -144,7 +144,7 @@ def test_a_sum_may_be_less_than_one():
     """Values of nothing: an item is listed for its people, and its interval holds 0."""
     lists, within = [["free"]] * 3000, ValueRange(0, 1)
     people = ListedPeople(lists, values=[[0.0]] * 3000, value_range=within)
-    found = [PeopleRelease(BUDGET, 5, values=within)(people, seeded_source(seed)) for seed in range(8)]
+    found = [PersonVectors(BUDGET, 5, values=within)(people, seeded_source(seed)) for seed in range(8)]
     listed = [release.bounds(0.999999)[0] for release in found if len(release)]
     assert listed
     assert not np.concatenate(listed).any()
@@ -155,7 +155,7 @@ def test_what_is_left_out_is_within_its_interval(data):
     people, truth = data
     good = 0
     for seed in range(100):
-        release = PeopleRelease(dc.Budget(2.0, 1e-6), 20, dc.User(2))(people, seeded_source(seed))
+        release = PersonVectors(dc.Budget(2.0, 1e-6), 20, dc.User(2))(people, seeded_source(seed))
         share = 1 - release.counts.sum() / truth[release.items].sum()
         good += release.left_out.lower - 0.1 <= share <= release.left_out.upper + 0.1
     assert good >= 90
@@ -163,7 +163,7 @@ def test_what_is_left_out_is_within_its_interval(data):
 
 def test_rows_count_all_rows_and_hide_all_of_a_person():
     lists = [["a"] * 3 + ["b"]] * 800 + [["own"] * 50_000]
-    release = PeopleRelease(BUDGET, 5, rows=True)(ListedPeople(lists, rows=True), seeded_source(2))
+    release = PersonVectors(BUDGET, 5, rows=True)(ListedPeople(lists, rows=True), seeded_source(2))
     assert release.items == ["a", "b"]
     assert release.counted == "rows"
     assert abs(release.counts[0] - 2400) < 600
@@ -172,11 +172,11 @@ def test_rows_count_all_rows_and_hide_all_of_a_person():
 
 def test_nothing_in_nothing_out():
     for lists in ([], [["only"]], [[f"own {i}" for i in range(300)]]):
-        release = PeopleRelease(BUDGET, 5)(ListedPeople(lists), seeded_source(0))
+        release = PersonVectors(BUDGET, 5)(ListedPeople(lists), seeded_source(0))
         assert len(release) == 0
         assert release.to_dict()["items"] == []
         assert (
-            release.to_arrow().schema == PeopleRelease(BUDGET, 5)(ListedPeople([]), seeded_source(1)).to_arrow().schema
+            release.to_arrow().schema == PersonVectors(BUDGET, 5)(ListedPeople([]), seeded_source(1)).to_arrow().schema
         )
 
 
@@ -325,6 +325,6 @@ def test_whoever_has_more_items_than_the_bound_is_hidden_too():
 def test_of_equals_at_the_end_of_the_candidates_the_items_decide_and_not_who_came_first(order):
     names = [f"item {index}" for index in range(9)][::order]
     people = ListedPeople([[name] for name in names for _ in range(400)])
-    mechanism = PeopleRelease(BUDGET, 2)
+    mechanism = PersonVectors(BUDGET, 2)
     places, _, _ = mechanism.discover(people, ScriptedSource())
     assert people.items(places).to_pylist() == ["item 0", "item 1", "item 2"]

@@ -9,13 +9,13 @@ from discreet.central import (
     CountMinHeavyHitters,
     CountSketchHeavyHitters,
     Mechanism,
-    MergedRelease,
-    OffsetRelease,
+    Merged,
+    Offset,
     ReducedMisraGries,
-    ShardedOffsetRelease,
-    StabilityHistogram,
-    SummedRelease,
-    UserRelease,
+    ShardedOffset,
+    Stability,
+    Summed,
+    UserSketch,
 )
 from discreet.noise import seeded_source
 from discreet.published import PrivateMisraGries, PrivateSpaceSaving
@@ -39,7 +39,7 @@ def test_the_same_sketch_is_not_summed_twice():
         with pytest.raises(dc.IncompatibleSummaryError, match="same events"):
             dc.release(sketches, BUDGET)
         with pytest.raises(dc.IncompatibleSummaryError, match="same events"):
-            dc.central.SummedRelease(BUDGET, 4, sketches=len(sketches))(sketches)
+            dc.central.Summed(BUDGET, 4, sketches=len(sketches))(sketches)
     assert dc.release([one, two, empty, empty.copy()], BUDGET).guarantee.epsilon == 1.0
 
 
@@ -64,18 +64,18 @@ def test_what_was_checked_is_what_is_published(monkeypatch):
 
 
 KINDS = {
-    "offset": (OffsetRelease(LITTLE_NOISE, 8), lambda: dc.MisraGries(8, seed=1)),
+    "offset": (Offset(LITTLE_NOISE, 8), lambda: dc.MisraGries(8, seed=1)),
     "pmg": (PrivateMisraGries(LITTLE_NOISE, 8), lambda: dc.MisraGries(8, seed=1)),
     "reduced": (ReducedMisraGries(LITTLE_NOISE, 8), lambda: dc.MisraGries(8, seed=1)),
-    "merged": (MergedRelease(LITTLE_NOISE, 8), lambda: dc.MisraGries(8, seed=1)),
-    "summed": (SummedRelease(LITTLE_NOISE, 8, sketches=1), lambda: dc.MisraGries(8, seed=1)),
-    "sharded": (ShardedOffsetRelease(LITTLE_NOISE, 8, 2), lambda: dc.ShardedMisraGries(8, 2, seed=1)),
-    "user": (UserRelease(LITTLE_NOISE, 8, dc.User(1)), lambda: dc.UserMisraGries(8, 1, seed=1)),
+    "merged": (Merged(LITTLE_NOISE, 8), lambda: dc.MisraGries(8, seed=1)),
+    "summed": (Summed(LITTLE_NOISE, 8, sketches=1), lambda: dc.MisraGries(8, seed=1)),
+    "sharded": (ShardedOffset(LITTLE_NOISE, 8, 2), lambda: dc.ShardedMisraGries(8, 2, seed=1)),
+    "user": (UserSketch(LITTLE_NOISE, 8, dc.User(1)), lambda: dc.UserMisraGries(8, 1, seed=1)),
     "space saving": (
         PrivateSpaceSaving(LITTLE_NOISE, 8, stream_length="noisy"),
         lambda: dc.SpaceSaving(8, seed=1),
     ),
-    "stability": (StabilityHistogram(LITTLE_NOISE), lambda: dc.ExactCounts(seed=1)),
+    "stability": (Stability(LITTLE_NOISE), lambda: dc.ExactCounts(seed=1)),
     "count min": (CountMinHeavyHitters(LITTLE_NOISE, 8, **SHAPE), lambda: dc.CountMin(**SHAPE, tracked=8, seed=1)),
     "count sketch": (
         CountSketchHeavyHitters(LITTLE_NOISE, 8, **SHAPE),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.central import OffsetRelease, StabilityHistogram, merge_releases
+from discreet.central import Offset, Stability, merge_releases
 from discreet.noise import seeded_source
 from discreet.releases.error_model import ErrorModel, Noise
 
@@ -28,7 +28,7 @@ def law(noise):
 def worst_failure(model, confidence, cut):
     """The largest chance, over all true counts, that the interval of an item fails, given that it passed the cut."""
     z, p = law(model.noise)
-    guarantee, worst = StabilityHistogram(BUDGET).guarantee, 0.0
+    guarantee, worst = Stability(BUDGET).guarantee, 0.0
     for f in range(1, cut + 4 * int(model.noise.scale) * 12):
         counts = f + z[f + z >= cut]
         chance = p[f + z >= cut]
@@ -79,12 +79,12 @@ STREAMS = {
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_all_intervals_hold_at_once(name, noise):
     """At 80 percent 40 of 200 may fail; more than 67 have a probability below 1e-5, and the seeds are fixed."""
-    assert failures(StabilityHistogram(BUDGET, noise=noise), STREAMS[name]) <= 67
+    assert failures(Stability(BUDGET, noise=noise), STREAMS[name]) <= 67
 
 
 def test_intervals_for_the_listed_items_alone_are_caught():
     """The noise of as many draws as items passed, without a thought of how they were selected."""
-    mechanism, counts = StabilityHistogram(BUDGET), STREAMS["just below the cut"]
+    mechanism, counts = Stability(BUDGET), STREAMS["just below the cut"]
     assert failures(mechanism, counts, lambda model: replace(model, of_published=False), runs=50) > 40
 
 
@@ -93,7 +93,7 @@ def test_intervals_are_as_narrow_as_those_of_the_offset_release():
     exact, sketch = dc.ExactCounts(), dc.MisraGries(4096)
     for summary in (exact, sketch):
         summary.update(data)
-    ours, other = dc.release(exact, BUDGET), OffsetRelease(BUDGET, 4096)(sketch)
+    ours, other = dc.release(exact, BUDGET), Offset(BUDGET, 4096)(sketch)
     assert float((ours.bounds()[1] - ours.counts).max()) <= float((other.bounds()[1] - other.counts).max())
     assert float((ours.counts - ours.bounds()[0])[0]) <= float((other.counts - other.bounds()[0])[0])
     restored = dc.Histogram.from_payload(ours.to_payload())
@@ -103,7 +103,7 @@ def test_intervals_are_as_narrow_as_those_of_the_offset_release():
 
 
 def test_a_public_bound_takes_the_place_of_the_items_that_passed():
-    mechanism = StabilityHistogram(BUDGET, max_distinct=500)
+    mechanism = Stability(BUDGET, max_distinct=500)
     summary = dc.ExactCounts()
     summary.update([1] * 30)
     assert mechanism(summary).error_model == mechanism.error_model

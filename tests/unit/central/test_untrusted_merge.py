@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.central import OffsetRelease, StabilityHistogram, UserRelease, merge_releases
+from discreet.central import Offset, Stability, UserSketch, merge_releases
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import seeded_source
 from discreet.published import PrivateMisraGries
@@ -12,7 +12,7 @@ from discreet.published import PrivateMisraGries
 BUDGET = dc.Budget(1.0, 1e-4)
 
 
-def release(stream, seed, kind=OffsetRelease, budget=BUDGET):
+def release(stream, seed, kind=Offset, budget=BUDGET):
     sketch = dc.MisraGries(16)
     sketch.update(stream)
     return kind(budget, 16)(sketch, seeded_source(seed))
@@ -35,7 +35,7 @@ def test_nothing_published_adds_up_to_nothing():
     assert len(merge_releases([release([], 1), release([], 2)])) == 0
 
 
-@pytest.mark.parametrize("kind", [OffsetRelease, PrivateMisraGries])
+@pytest.mark.parametrize("kind", [Offset, PrivateMisraGries])
 def test_bounds_hold(kind):
     """200 seeded sums of four at 80 percent; an item may be missing from some of them."""
     rng = np.random.default_rng(1)
@@ -52,7 +52,7 @@ def test_bounds_hold(kind):
         lower, upper = merged.bounds(0.8)
         f = truth[merged.items]
         failures += bool(((f < lower) | (f > upper)).any())
-        if kind is OffsetRelease:
+        if kind is Offset:
             assert np.isfinite(upper).all()
     assert failures <= 40
 
@@ -75,7 +75,7 @@ def test_what_does_not_go_together():
         merge_releases([release([], 1), release([], 1, PrivateMisraGries)])
     users = dc.UserMisraGries(16, 2)
     with pytest.raises(IncompatibleSummaryError, match="different things"):
-        merge_releases([release([], 1), UserRelease(BUDGET, 16, dc.User(2))(users, seeded_source(1))])
+        merge_releases([release([], 1), UserSketch(BUDGET, 16, dc.User(2))(users, seeded_source(1))])
 
 
 def test_items_of_several_kinds():
@@ -88,6 +88,6 @@ def test_exact_counts_of_several_streams():
     for seed in range(3):
         counts = dc.ExactCounts()
         counts.update([2**63 + 1] * 100 + [1] * 50)
-        releases.append(StabilityHistogram(BUDGET)(counts, seeded_source(seed)))
+        releases.append(Stability(BUDGET)(counts, seeded_source(seed)))
     merged = merge_releases(releases)
     assert merged.items == [2**63 + 1, 1]

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.central.people import PeopleRelease
+from discreet.central.person_vectors import PersonVectors
 from discreet.engines.people import people_of_table
 from discreet.noise import seeded_source
 from discreet.summaries.people import ListedPeople, ValueRange
@@ -71,7 +71,7 @@ def test_neither_order_nor_threads_nor_memory_matter():
             results.append(everything(people, False))
         data = table if threads == 1 else table.to_reader(19 * threads)
         with people_of_table(data, "what", "who", threads=threads) as people:
-            releases.append(PeopleRelease(BUDGET, 10)(people, seeded_source(3)).to_payload())
+            releases.append(PersonVectors(BUDGET, 10)(people, seeded_source(3)).to_payload())
     assert results[0] == results[1] == results[2]
     assert len({*releases}) == 1
 
@@ -295,7 +295,7 @@ def test_out_of_core_as_in_memory(rows, kind, monkeypatch):
             monkeypatch.setattr("discreet.engines.people.Memory.room", 0)
         with people_of_table(table.to_reader(100), "what", "who", rows=rows, memory=memory) as people:
             assert type(people).__name__ == ("DuckPeople" if memory is None else "MemoryPeople")
-            found.append(PeopleRelease(BUDGET, 10, rows=rows)(people, seeded_source(3)).to_payload())
+            found.append(PersonVectors(BUDGET, 10, rows=rows)(people, seeded_source(3)).to_payload())
             found.append(everything(people, rows))
     assert found[:2] == found[2:]
 

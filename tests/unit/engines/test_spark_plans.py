@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet.central import MergedRelease, ShardedOffsetRelease, SummedRelease, UserRelease
+from discreet.central import Merged, ShardedOffset, Summed, UserSketch
 from discreet.central.sizing import frequency_published
 from discreet.engines._spark_plans import choose_plan, spark_plans
 
@@ -18,7 +18,7 @@ BUDGET = dc.Budget(1.0, 1e-9)
 def test_the_shuffle_plan_publishes_rarer_items_and_moves_more():
     plans = spark_plans(BUDGET, length=10**9, partitions=100, capacity=4096)
     shuffle, merge = plans["shuffle"], plans["merge"]
-    assert isinstance(shuffle.mechanism, ShardedOffsetRelease)
+    assert isinstance(shuffle.mechanism, ShardedOffset)
     assert shuffle.mechanism.shards == 100
     # A shard has a hundredth of the events, and so has its sketch a hundredth of the error.
     assert shuffle.published_from < 10**7 / 4097 + 100
@@ -28,10 +28,10 @@ def test_the_shuffle_plan_publishes_rarer_items_and_moves_more():
 
 
 def test_merging_sums_sketches_unless_there_are_too_many():
-    assert isinstance(spark_plans(BUDGET, partitions=100)["merge"].mechanism, SummedRelease)
-    assert isinstance(spark_plans(BUDGET, partitions=5000)["merge"].mechanism, MergedRelease)
+    assert isinstance(spark_plans(BUDGET, partitions=100)["merge"].mechanism, Summed)
+    assert isinstance(spark_plans(BUDGET, partitions=5000)["merge"].mechanism, Merged)
     summed = spark_plans(BUDGET, length=10**6, partitions=100, capacity=1000)["merge"]
-    merged = MergedRelease(BUDGET, 1000, stream_length=10**6)
+    merged = Merged(BUDGET, 1000, stream_length=10**6)
     assert summed.published_from < frequency_published(merged, 10**6, 1000, 0.95)
 
 
@@ -63,7 +63,7 @@ def test_counters_of_a_sketch():
     small, large = (spark_plans(BUDGET, partitions=200, memory=size) for size in ("300MB", "3GB"))
     assert 2**16 < small["shuffle"].capacity < large["shuffle"].capacity
     # One task adds up the sketches of the merge plan, so all of them share its memory.
-    assert isinstance(large["merge"].mechanism, SummedRelease)
+    assert isinstance(large["merge"].mechanism, Summed)
     assert 100 * large["merge"].capacity < large["shuffle"].capacity
     with pytest.raises(dc.ParameterError, match="give one of them"):
         spark_plans(BUDGET, memory="1GB", capacity=100)
@@ -84,7 +84,7 @@ def test_the_table_of_the_documentation_is_that_of_the_plans():
 
 def test_users_of_many_items_go_to_the_user_level_sketch():
     few, many = (spark_plans(BUDGET, unit=dc.User(m), users=True, partitions=10) for m in (2, 200))
-    assert isinstance(few["merge"].mechanism, UserRelease)
+    assert isinstance(few["merge"].mechanism, UserSketch)
     assert choose_plan("auto", few).plan == "shuffle"
     assert choose_plan("auto", many).plan == "merge"
     assert many["merge"].capacity >= 200

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.central import OffsetRelease, ShardedOffsetRelease
+from discreet.central import Offset, ShardedOffset
 from discreet.engines import threads
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
 from discreet.noise import seeded_source
@@ -30,7 +30,7 @@ def test_the_top_is_found_and_bounds_hold(workers):
     assert len(top.shard_offsets) == workers
     assert np.all(top.counts - top.offsets >= top.threshold)
     assert top.offset is None
-    assert top.threshold == OffsetRelease(BUDGET, 4096).threshold
+    assert top.threshold == Offset(BUDGET, 4096).threshold
 
 
 def test_the_guarantee_is_that_of_one_worker_and_names_parallel_composition():
@@ -70,7 +70,7 @@ def test_users_by_group_privacy():
     top = dc.top_k(users, 3, BUDGET, unit=dc.User(2), mechanism="offset", workers=2)
     assert set(top.items) == {"a", "b", "c"}
     assert top.guarantee.unit == dc.User(2)
-    assert top.threshold == OffsetRelease(BUDGET, 4096, dc.User(2)).threshold
+    assert top.threshold == Offset(BUDGET, 4096, dc.User(2)).threshold
     flat = dc.top_k(["a"] * 5000, 1, BUDGET, unit=dc.User(3), grouped=False, workers=2)
     assert flat.items == ["a"]
 
@@ -78,16 +78,16 @@ def test_users_by_group_privacy():
 def test_a_release_of_a_summary_of_ones_own():
     summary = threads.summarise([COLUMN[:1000], COLUMN[1000:]], capacity=512, workers=3)
     assert (summary.shards, summary.capacity, summary.total) == (3, 512, len(COLUMN))
-    for mechanism in ("auto", "offset", OffsetRelease, ShardedOffsetRelease, ShardedOffsetRelease(BUDGET, 512, 3)):
+    for mechanism in ("auto", "offset", Offset, ShardedOffset, ShardedOffset(BUDGET, 512, 3)):
         assert dc.release(summary, BUDGET, mechanism).items[0] == "item 1"
     total = dc.release(summary, BUDGET, total_share=0.1)
     assert abs(total.total - len(COLUMN)) < 400  # noise of scale 10: false with a chance of e^-40
     with pytest.raises(IncompatibleSummaryError):
         dc.release(summary, BUDGET, "pmg")
     with pytest.raises(ParameterError, match="made for 2 shards"):
-        dc.release(summary, BUDGET, ShardedOffsetRelease(BUDGET, 512, 2))
+        dc.release(summary, BUDGET, ShardedOffset(BUDGET, 512, 2))
     with pytest.raises(ParameterError, match="made for capacity"):
-        dc.release(summary, BUDGET, ShardedOffsetRelease(BUDGET, 64, 3))
+        dc.release(summary, BUDGET, ShardedOffset(BUDGET, 64, 3))
     with pytest.raises(ParameterError, match=r"dc\.Event"):
         dc.release(summary, BUDGET, unit=dc.Replace())
     other = threads.summarise(COLUMN, capacity=512, workers=3, seed=summary.seed)
@@ -123,14 +123,14 @@ def test_user_level_sketches_are_refused_before_reading():
 
     with pytest.raises(ParameterError, match='mechanism="offset"'):
         dc.top_k(never(), 3, BUDGET, unit=dc.User(100), workers=2)
-    with pytest.raises(ParameterError, match="ShardedOffsetRelease"):
-        dc.top_k(never(), 3, BUDGET, mechanism=OffsetRelease(BUDGET, 64), workers=2)
+    with pytest.raises(ParameterError, match="ShardedOffset"):
+        dc.top_k(never(), 3, BUDGET, mechanism=Offset(BUDGET, 64), workers=2)
     with pytest.raises(ParameterError, match="2 shards, workers is 3"):
-        dc.top_k(never(), 3, BUDGET, mechanism=ShardedOffsetRelease(BUDGET, 64, 2), workers=3)
+        dc.top_k(never(), 3, BUDGET, mechanism=ShardedOffset(BUDGET, 64, 2), workers=3)
 
 
 def test_a_mechanism_in_shards_brings_its_workers():
-    assert dc.top_k(COLUMN, 3, BUDGET, mechanism=ShardedOffsetRelease(BUDGET, 64, 4)).shard_offsets is not None
+    assert dc.top_k(COLUMN, 3, BUDGET, mechanism=ShardedOffset(BUDGET, 64, 4)).shard_offsets is not None
 
 
 def test_a_release_in_shards_is_stored_and_returned(tmp_path):
@@ -181,7 +181,7 @@ def test_top_k_on_the_cores_there_are(tmp_path):
     assert top.items == ["item 1", "item 2", "item 3"]
     assert len(top.shard_offsets) == max(cores, 2)
     users = dc.top_k(COLUMN, 3, BUDGET, workers=2, unit=dc.User(3), stream_length=10**6)
-    assert users.threshold == OffsetRelease(BUDGET, 4096, dc.User(3)).threshold
+    assert users.threshold == Offset(BUDGET, 4096, dc.User(3)).threshold
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("searches", dc.Budget(4.0, 1e-5))
     account = ledger.account("searches")

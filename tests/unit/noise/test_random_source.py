@@ -205,7 +205,7 @@ sketch.update([1] * 100 + [2] * 50)
 
 def releases(source):
     return [(drawn.offset, drawn.counts.tolist())
-            for drawn in (dc.central.OffsetRelease(dc.Budget(0.01, 1e-6), 16)(sketch, source) for _ in range(20))]
+            for drawn in (dc.central.Offset(dc.Budget(0.01, 1e-6), 16)(sketch, source) for _ in range(20))]
 
 def of_parent_and_child(source):
     releases(source)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.central import MergedRelease, UserRelease
+from discreet.central import Merged, UserSketch
 from discreet.central._correlated import plus_halves
 from discreet.central._sparse_histogram import gshm_calibration
 from discreet.noise import seeded_source
@@ -23,7 +23,7 @@ def test_the_cut_is_at_most_three_fifths_of_that_for_independent_noise():
     sigma, shared, cut = correlated_calibration(1.0, 1e-6, 1024)
     alone, without = gshm_calibration(1.0, 1e-6, 1024)
     assert (cut, without) == (420, 813)
-    assert MergedRelease(BUDGET, 1024).threshold == UserRelease(BUDGET, 1024, dc.User(8)).threshold == cut
+    assert Merged(BUDGET, 1024).threshold == UserSketch(BUDGET, 1024, dc.User(8)).threshold == cut
     # (sqrt(k) + 1)/(2 mu) where it was sqrt(k)/mu
     assert math.hypot(sigma, shared) / 2 == pytest.approx(alone * 33 / 64, rel=1e-3)
     for k in (2, 3, 16, 64, 4096):
@@ -92,7 +92,7 @@ def test_halves_go_to_the_even_number_and_the_cut_is_before_rounding():
 
 
 def test_rounding_adds_no_bias():
-    mechanism = MergedRelease(dc.Budget(4.0, 0.05), 4)
+    mechanism = Merged(dc.Budget(4.0, 0.05), 4)
     sketch = dc.MisraGries(4, seed=1)
     sketch.update([1, 2] * 50 + [1])
     source = seeded_source(3)
@@ -122,7 +122,7 @@ def test_two_gaussians_are_bounded_as_one():
 
 
 def test_published_bounds_hold_with_rounding():
-    mechanism = UserRelease(dc.Budget(3.0, 0.01), 3, dc.User(2), stream_length=400)
+    mechanism = UserSketch(dc.Budget(3.0, 0.01), 3, dc.User(2), stream_length=400)
     sketch = dc.UserMisraGries(3, 2, seed=1)
     sketch.update([[1, 2], [1, 3]] * 50)
     truth, source, missed = {1: 100, 2: 50, 3: 50}, seeded_source(9), 0

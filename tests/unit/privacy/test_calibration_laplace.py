@@ -10,7 +10,7 @@ from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_th
 from discreet.central.stability import stability_delta, stability_threshold
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.misra_gries import chan_threshold
-from discreet.privacy.calibration.offset import offset_delta, offset_threshold
+from discreet.privacy.calibration.offset_cut import offset_delta, offset_threshold
 from discreet.privacy.calibration.tails import any_of_log_delta, log_sum_tail, log_tail
 from discreet.published.private_misra_gries import pmg_geometric_threshold, pmg_paper_threshold, pmg_threshold
 from discreet.published.textbook_misra_gries import textbook_paper_threshold, textbook_threshold

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.central import ShardedOffsetRelease
+from discreet.central import ShardedOffset
 from discreet.noise import seeded_source
 from discreet.releases.error_model import ErrorModel, Noise
 
@@ -48,7 +48,7 @@ def test_the_total_and_the_items_share_what_may_fail():
 
     from discreet.releases.release import Release
 
-    guarantee = dc.central.OffsetRelease(dc.Budget(1.0, 1e-6), capacity=2).guarantee
+    guarantee = dc.central.Offset(dc.Budget(1.0, 1e-6), capacity=2).guarantee
 
     def widths(noise, total_noise):
         histogram = Release(
@@ -70,7 +70,7 @@ def test_every_shard_has_the_lower_distance_of_its_own_offset():
     summary.update(np.repeat(np.arange(5000, 5004), 400))
     offsets = summary.not_private_offsets
     assert min(offsets) > 300
-    mechanism = ShardedOffsetRelease(dc.Budget(1.0, 1e-3), capacity=8, shards=4)
+    mechanism = ShardedOffset(dc.Budget(1.0, 1e-3), capacity=8, shards=4)
     late = 0
     for seed in range(60):
         release = mechanism(summary, seeded_source(seed))

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import discreet as dc
-from discreet.central import OffsetRelease
+from discreet.central import Offset
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import seeded_source
 from discreet.releases.paying import Bill, begin, check_payer, is_stored, pay_and_draw, pay_for_release
@@ -95,7 +95,7 @@ def test_the_ledger_keeps_a_digest_of_the_request_and_not_the_request(account):
 def test_what_is_returned_is_what_is_stored(account):
     sketch = dc.MisraGries(64)
     sketch.update(["a"] * 500 + ["b"] * 300)
-    mechanism = OffsetRelease(BUDGET, 64)
+    mechanism = Offset(BUDGET, 64)
     drawn = pay_for_release(account, "c", bill(), lambda: mechanism(sketch))
     again = pay_for_release(account, "c", bill(), lambda: mechanism(sketch))
     assert (drawn.payment, again.payment) == ("charged", "replayed")

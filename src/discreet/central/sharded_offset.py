@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from discreet.central._base import Drawn, Mechanism
-from discreet.central.offset_release import OffsetRelease
+from discreet.central.offset import Offset
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw
@@ -18,20 +18,20 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import ShardedMisraGries, Summary
 
-__all__ = ["ShardedOffsetRelease"]
+__all__ = ["ShardedOffset"]
 
 
 @dataclass(frozen=True)
-class ShardedOffsetRelease(Mechanism):
+class ShardedOffset(Mechanism):
     """The offset release of each shard of a Misra-Gries sketch, every one with the whole budget.
 
     Unit: one event added or removed, or up to m events of a user (`User(m)`). Not `Replace`: it touches two shards.
     Guarantee: (epsilon, delta), by parallel composition over disjoint items: the shard is a function of the item that
         does not depend on the stream, so one event changes the state of one shard, and the noises of the others have
         nothing to do with it. For users: m steps of one event each, wherever they fall, exactly as with one sketch.
-    Noise: that of `OffsetRelease` on every shard s: a0_s = alpha_s + Z_s and v_x = c_x + alpha_s + Z_x, all Z discrete
+    Noise: that of `Offset` on every shard s: a0_s = alpha_s + Z_s and v_x = c_x + alpha_s + Z_x, all Z discrete
         Laplace of scale m/epsilon.
-    Threshold: x is published iff v_x - a0_s >= 1 + t, with the t of `OffsetRelease`.
+    Threshold: x is published iff v_x - a0_s >= 1 + t, with the t of `Offset`.
     Error: f <= c + alpha_s <= f + n_s/(capacity+1) with n_s the events of shard s; never more than with one sketch.
     Argument: docs/privacy/shards.md.
 
@@ -54,9 +54,9 @@ class ShardedOffsetRelease(Mechanism):
         _ = self.of_one_shard
 
     @cached_property
-    def of_one_shard(self) -> OffsetRelease:
+    def of_one_shard(self) -> Offset:
         """The mechanism that each shard is released with."""
-        return OffsetRelease(self.budget, self.capacity, self.unit)
+        return Offset(self.budget, self.capacity, self.unit)
 
     @cached_property
     def scale(self) -> Fraction:

@@ -16,11 +16,11 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 
-__all__ = ["CountRelease"]
+__all__ = ["NoisyCount"]
 
 
 @dataclass(frozen=True)
-class CountRelease:
+class NoisyCount:
     """A count with noise.
 
     Unit: one event where events (or different values of them) are counted, or a person with all of their rows

@@ -11,15 +11,15 @@ from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale
 from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.calibration.offset import offset_threshold
+from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import MisraGries, Summary
 
-__all__ = ["OffsetRelease"]
+__all__ = ["Offset"]
 
 
 @dataclass(frozen=True)
-class OffsetRelease(Mechanism):
+class Offset(Mechanism):
     """One discrete Laplace noise on every counter and one on the number of decrements.
 
     Unit: one event added or removed, or up to m events of a user (`User(m)`, by group privacy).

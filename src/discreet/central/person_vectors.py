@@ -24,7 +24,7 @@ from discreet.releases.error_model import ErrorModel, Noise, Scaling
 from discreet.releases.release import Release
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 
-__all__ = ["PeopleRelease"]
+__all__ = ["PersonVectors"]
 
 Array = npt.NDArray[np.float64]
 Lengths = tuple[npt.NDArray[Any], Counts]
@@ -49,7 +49,7 @@ FINEST = 1024
 
 
 @dataclass(frozen=True)
-class PeopleRelease(Mechanism):
+class PersonVectors(Mechanism):
     """What people have, with all rows of a person hidden; nobody has to say how many items that are.
 
     Unit: one person with all of their rows, added or removed (`User()`). `User(m)` fixes the length C: whoever

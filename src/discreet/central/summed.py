@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from discreet.central._base import items_of
-from discreet.central._entries import EntriesRelease, reduced_entries
+from discreet.central._entries import NoisyEntries, reduced_entries
 from discreet.central.reduced_misra_gries import (
     reduced_sensitivity,
     reduced_squared_sensitivity,
@@ -27,11 +27,11 @@ from discreet.summaries import MisraGries, RawCounts, Summary
 if TYPE_CHECKING:
     pass
 
-__all__ = ["SummedRelease", "summed_entries"]
+__all__ = ["Summed", "summed_entries"]
 
 
 @dataclass(frozen=True)
-class SummedRelease(EntriesRelease):
+class Summed(NoisyEntries):
     """Each sketch is reduced as in `ReducedMisraGries`, the entries are added up, and the sum gets the noise.
 
     It takes a list of unmerged sketches, one a stream, and holds all their counters at once.

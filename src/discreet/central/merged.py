@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from discreet.central._base import check_length, items_of
-from discreet.central._correlated import CorrelatedRelease
+from discreet.central._correlated import CorrelatedNoise
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries, Summary
 
-__all__ = ["MergedRelease"]
+__all__ = ["Merged"]
 
 
 @dataclass(frozen=True)
-class MergedRelease(CorrelatedRelease):
+class Merged(CorrelatedNoise):
     """Gaussian noise, in part shared, on the counters of merged sketches, and a cut, however many they are.
 
     Unit: one event of one of the streams, or up to m events of a user in any of them (`User(m)`).

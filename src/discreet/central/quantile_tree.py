@@ -25,7 +25,7 @@ from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
 from discreet.releases.quantiles import QuantileRow, Quantiles
 
-__all__ = ["BINS", "Grid", "QuantileRelease"]
+__all__ = ["BINS", "Grid", "QuantileTree"]
 
 Counts = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -91,7 +91,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class QuantileRelease:
+class QuantileTree:
     """Quantiles from noisy counts of the nodes of a tree over a public grid.
 
     Unit: one row, or a person with all of their rows (`User()`).

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from discreet.central._base import check_length
-from discreet.central._correlated import CorrelatedRelease
+from discreet.central._correlated import CorrelatedNoise
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.summaries import Summary, UserMisraGries
 
-__all__ = ["UserRelease"]
+__all__ = ["UserSketch"]
 
 
 @dataclass(frozen=True)
-class UserRelease(CorrelatedRelease):
+class UserSketch(CorrelatedNoise):
     """Gaussian noise, in part shared, on the counters of a sketch over users' sets, and a cut.
 
     Unit: one user with at most p lists (`parts_per_user`), each of at most m items (`User(m)`, m the summary's

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central.count_release import CountRelease
+from discreet.central.noisy_count import NoisyCount
 from discreet.errors import ParameterError
 from discreet.privacy import Unit, User
 from discreet.privacy.checks import whole_number
 
-__all__ = ["DistinctRelease", "credited"]
+__all__ = ["CreditedDistinct", "credited"]
 
 Numbers = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
-class DistinctRelease(CountRelease):
+class CreditedDistinct(NoisyCount):
     """The number of different values that can be credited to people, at most m to each, with noise.
 
     Unit: a person with all of their rows (`User()`).
