@@ -1,6 +1,6 @@
 """Publish what is frequent in a stream without revealing who was in it.
 
-    events --> summary (NOT private) --> mechanism (budget, unit) --> release (private, carries its guarantee)
+    question --> events --> summary (NOT private) --> mechanism (budget, unit) --> release (private, with its guarantee)
 
 Names are loaded on first use, so that importing the package costs little.
 """
@@ -13,19 +13,6 @@ from discreet._version import __version__
 TYPE_CHECKING = False  # as typing's; loading typing takes longer than all that is needed here
 if TYPE_CHECKING:
     from discreet import audit, central, continual, engines, multiparty, pan, privacy, published
-    from discreet.api import (
-        PeoplePlan,
-        Plan,
-        count,
-        distinct,
-        histogram,
-        plan,
-        plan_people,
-        plan_questions,
-        quantiles,
-        release,
-        top_k,
-    )
     from discreet.errors import (
         BudgetExceededError,
         ChargeConflictError,
@@ -44,7 +31,17 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
     from discreet.privacy.weak import WeakBudgetWarning
-    from discreet.releases import Histogram, Quantiles, Release
+    from discreet.questions.answer import answer
+    from discreet.questions.count import Count, count
+    from discreet.questions.distinct import Distinct, distinct
+    from discreet.questions.histogram import Histogram, histogram
+    from discreet.questions.of_summary import release
+    from discreet.questions.plan_of_people import plan_people
+    from discreet.questions.plan_of_questions import plan_questions
+    from discreet.questions.plan_of_rows import plan
+    from discreet.questions.quantiles import Quantiles, quantiles
+    from discreet.questions.top import Top, top_k
+    from discreet.releases import QuantileRelease, Release
     from discreet.summaries import (
         CountMin,
         CountSketch,
@@ -59,23 +56,17 @@ _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
     "WeakBudgetWarning": "privacy.weak",
-    **dict.fromkeys(["Histogram", "Quantiles", "Release"], "releases"),
-    **dict.fromkeys(
-        [
-            "PeoplePlan",
-            "Plan",
-            "count",
-            "distinct",
-            "histogram",
-            "plan",
-            "plan_people",
-            "plan_questions",
-            "quantiles",
-            "release",
-            "top_k",
-        ],
-        "api",
-    ),
+    **dict.fromkeys(["QuantileRelease", "Release"], "releases"),
+    "answer": "questions.answer",
+    **dict.fromkeys(["Count", "count"], "questions.count"),
+    **dict.fromkeys(["Distinct", "distinct"], "questions.distinct"),
+    **dict.fromkeys(["Histogram", "histogram"], "questions.histogram"),
+    **dict.fromkeys(["Quantiles", "quantiles"], "questions.quantiles"),
+    **dict.fromkeys(["Top", "top_k"], "questions.top"),
+    "plan": "questions.plan_of_rows",
+    "plan_people": "questions.plan_of_people",
+    "plan_questions": "questions.plan_of_questions",
+    "release": "questions.of_summary",
     **dict.fromkeys(
         ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "ShardedMisraGries", "SpaceSaving", "UserMisraGries"],
         "summaries",
@@ -108,10 +99,12 @@ __all__ = [
     "BudgetExceededError",
     "ChargeConflictError",
     "CorruptStateError",
+    "Count",
     "CountMin",
     "CountSketch",
     "DataError",
     "DiscreetError",
+    "Distinct",
     "Element",
     "Estimate",
     "Event",
@@ -127,19 +120,20 @@ __all__ = [
     "NotPublishedError",
     "OldStateError",
     "ParameterError",
-    "PeoplePlan",
-    "Plan",
+    "QuantileRelease",
     "Quantiles",
     "Release",
     "Replace",
     "ShardedMisraGries",
     "SpaceSaving",
+    "Top",
     "TryAgainError",
     "Unit",
     "User",
     "UserMisraGries",
     "WeakBudgetWarning",
     "__version__",
+    "answer",
     "audit",
     "central",
     "continual",

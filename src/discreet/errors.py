@@ -2,6 +2,7 @@
 
 DiscreetError
 ├── ParameterError (ValueError)      a parameter outside what is allowed
+│   └── WordError                    a word of a question that is wrong, or does not go with another
 ├── DataError (ValueError)           input the summary or reader cannot take
 │   └── MessageError                 a party's message that the aggregator does not take; `reason` says why
 ├── NotPublishedError (KeyError)     a release was asked for an item that it does not list
@@ -19,6 +20,8 @@ Messages say what was given and what is allowed. They never contain items or tru
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "OldStateError",
     "ParameterError",
     "TryAgainError",
+    "WordError",
 ]
 
 
@@ -44,6 +48,21 @@ class DiscreetError(Exception):
 
 class ParameterError(DiscreetError, ValueError):
     """A parameter is outside what is allowed."""
+
+
+class WordError(ParameterError):
+    """A question is asked in words that do not go together. They stand in braces: "{time} needs {every}"."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(self.spelled(str))
+
+    def spelled(self, spelling: Callable[[str], str]) -> str:
+        """The message with the words as a front end spells them."""
+        return re.sub(r"\{(\w+)\}", lambda found: spelling(found[1]), self.text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.text,))
 
 
 class DataError(DiscreetError, ValueError):

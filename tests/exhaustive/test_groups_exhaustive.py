@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.engines.people import people_of_batches
+from discreet.engines.people import columns_of_batches, people_of
 from discreet.engines.tables import keyed_batches
 from discreet.events.joint import Keys
 from discreet.summaries.people import LENGTH
@@ -46,7 +46,7 @@ def sums_of(people, groups, longest):
     rows = [(who, *pair) for who, pairs in enumerate(people) for pair in pairs]
     table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(("who", "group", "item"))})
     keys = Keys(["item"], ["group"], groups=groups)
-    with people_of_batches(keyed_batches(table, keys, ["group", "item"], "who")) as found:
+    with people_of(columns_of_batches(keyed_batches(table, keys, ["group", "item"], "who"))) as found:
         weights = found.discovery_weights(256)
         places = np.arange(len(weights))
         named = [(row["group"], row["item"]) for row in keys.items(found.items(places)).to_pylist()]

@@ -201,8 +201,10 @@ OF_ITEMS = {
     "top of two": lambda table: top(table, column=["x", "other"]),
     "top of two, of people": lambda table: top(table, column=["other", "x"], user="id"),
     "top of every day": lambda table: top(table, column="x", every="1d", time="time"),
-    "distinct": lambda table: about(dc.distinct(table, "x", PURE, nulls="skip")),
-    "distinct of people": lambda table: about(dc.distinct(table, "x", PURE, user="id", max_items=1, nulls="skip")),
+    "distinct": lambda table: about(dc.distinct(table, PURE, column="x", nulls="skip")),
+    "distinct of people": lambda table: about(
+        dc.distinct(table, PURE, column="x", user="id", max_items=1, nulls="skip")
+    ),
     "histogram": lambda table: published(
         dc.histogram(table, PURE, column="x", universe=["a", "bb", "c"], nulls="skip")
     ),
@@ -214,7 +216,7 @@ OF_PEOPLE = {
     "top": lambda table: top(table, column="other", user="x"),
     "top of two": lambda table: top(table, column=["other", "time"], user="x"),
     "count": lambda table: about(dc.count(table, PURE, user="x", nulls="skip")),
-    "distinct": lambda table: about(dc.distinct(table, "other", PURE, user="x", max_items=1, nulls="skip")),
+    "distinct": lambda table: about(dc.distinct(table, PURE, column="other", user="x", max_items=1, nulls="skip")),
     "histogram": lambda table: published(
         dc.histogram(table, PURE, column="other", universe=["x", "y"], user="x", max_items=2, nulls="skip")
     ),
@@ -234,7 +236,7 @@ OF_TIMES = {
 
 
 def quartile(table, column, user=None):
-    found = dc.quantiles(table, column, PURE, [0.5], range=(0, 8), bins=8, user=user, nulls="skip")
+    found = dc.quantiles(table, PURE, [0.5], column=column, range=(0, 8), bins=8, user=user, nulls="skip")
     return found[0.5].value, [found.guarantee]
 
 

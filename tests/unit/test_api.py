@@ -13,11 +13,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from discreet.api import MECHANISMS
+from discreet.api.choosing import published_from
 
 import discreet as dc
 from discreet import central, published
-from discreet.api import MECHANISMS
-from discreet.api.choosing import published_from
 from discreet.central import Mechanism, Offset
 from discreet.central.prepared import split_off_total
 from discreet.noise import seeded_source
@@ -152,7 +152,7 @@ def test_every_named_mechanism_releases_its_summary(name, account):
     histogram = dc.release(summary, dc.Budget(4.0, 1e-6), name, unit, account, total_share=0.2, charge_id="one")
     assert set(histogram.items) == {"cats", "dogs"}
     assert histogram.guarantee.epsilon == 4.0
-    assert dc.Histogram.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
+    assert dc.Release.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
     again = dc.release(summary, dc.Budget(4.0, 1e-6), name, unit, account, total_share=0.2, charge_id="one")
     assert again.to_payload() == histogram.to_payload()
     truth = 0 if name == "user" else 2 if name == "summed" else 1
@@ -175,11 +175,11 @@ def test_the_length_of_a_stream_is_private_unless_said():
     assert noisy.offset is not None
     assert "spent on the length" in " ".join(noisy.guarantee.assumptions)
     with pytest.raises(dc.ParameterError, match="the number that is public"):
-        dc.release(saving(), BUDGET, stream_length="public")
-    declared = dc.release(saving(), BUDGET, stream_length=1501)
+        dc.release(saving(), BUDGET, length="public")
+    declared = dc.release(saving(), BUDGET, length=1501)
     assert declared.guarantee.assumptions == ("the length of the stream is public",)
     with pytest.raises(dc.IncompatibleSummaryError, match="longer"):
-        dc.release(saving(), BUDGET, stream_length=1500)
+        dc.release(saving(), BUDGET, length=1500)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_an_empty_summary_gives_a_valid_empty_release():
     assert histogram.items == []
     assert histogram.guarantee.epsilon == 1.0
     assert histogram.to_dict()["items"] == []
-    assert dc.Histogram.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
+    assert dc.Release.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
 
 
 def test_one_counter_is_enough():
@@ -361,7 +361,7 @@ def test_a_charge_id_stands_for_one_request(account):
 
 def test_a_failed_draw_says_which_charge_it_left(account, monkeypatch):
     """And the charge is good for one release: drawn then, not charged again."""
-    monkeypatch.setattr(dc.Histogram, "to_payload", lambda self: 1 / 0)
+    monkeypatch.setattr(dc.Release, "to_payload", lambda self: 1 / 0)
     with pytest.raises(ZeroDivisionError) as caught:
         dc.release(filled(), BUDGET, ledger=account, charge_id="monday")
     if hasattr(caught.value, "__notes__"):
@@ -383,15 +383,15 @@ def test_a_charge_id_stands_for_one_rule_of_bad_items(account):
     asked = {"ledger": account, "charge_id": "rule"}
     dc.top_k(["x"] * 300, 3, dc.Budget(0.1, 1e-9), **asked)
     with pytest.raises(dc.LedgerError, match="another request"):
-        dc.top_k(["x"] * 300, 3, dc.Budget(0.1, 1e-9), bad_items="error", **asked)
+        dc.top_k(["x"] * 300, 3, dc.Budget(0.1, 1e-9), bad_rows="error", **asked)
 
 
 def test_rules_that_people_do_not_have_are_refused():
     people = {"what": ["x", 1.5], "who": [1, 2]}
     with pytest.raises(dc.ParameterError, match="bad_items is not for people"):
-        dc.top_k(people, 3, dc.Budget(1.0, 1e-6), column="what", user="who", bad_items="error")
+        dc.top_k(people, 3, dc.Budget(1.0, 1e-6), column="what", user="who", bad_rows="error")
     with pytest.raises(dc.ParameterError, match="bad_items is not for people"):
-        dc.top_k([["x"], [1.5]], 3, dc.Budget(1.0, 1e-6), unit=dc.User(), bad_items="error")
+        dc.top_k([["x"], [1.5]], 3, dc.Budget(1.0, 1e-6), unit=dc.User(), bad_rows="error")
 
 
 def test_a_charge_id_stands_for_one_release(account):
@@ -443,7 +443,7 @@ def test_a_crash_may_waste_budget_but_publishes_nothing_uncharged(account, monke
     target = {
         "charge": (dc.Account, "pay"),
         "draw": (Offset, "_publish"),
-        "payload": (dc.Histogram, "to_payload"),
+        "payload": (dc.Release, "to_payload"),
         "store": (dc.Account, "store"),
     }[where]
     with monkeypatch.context() as patch:
@@ -503,7 +503,7 @@ BAD_RELEASES = {
     "no mechanism": (dc.ParameterError, lambda a: dc.release(filled(), BUDGET, 7, ledger=a)),
     "no unit": (dc.ParameterError, lambda a: dc.release(filled(), BUDGET, unit="event", ledger=a)),
     "wrong unit": (dc.ParameterError, lambda a: dc.release(filled(), BUDGET, unit=dc.Replace(), ledger=a)),
-    "unused length": (dc.ParameterError, lambda a: dc.release(filled(), BUDGET, ledger=a, stream_length=10)),
+    "unused length": (dc.ParameterError, lambda a: dc.release(filled(), BUDGET, ledger=a, length=10)),
     "seeded": (dc.ParameterError, lambda a: dc.release(filled(), BUDGET, ledger=a, source=seeded_source(1))),
     "no source": (dc.ParameterError, lambda a: dc.release(filled(), BUDGET, ledger=a, source=1)),
     "bad charge id": (dc.ParameterError, lambda a: dc.release(filled(), BUDGET, ledger=a, charge_id="")),
@@ -521,7 +521,7 @@ BAD_RELEASES = {
     "one to several": (dc.DiscreetError, lambda a: dc.release(filled(), BUDGET, "summed", ledger=a)),
     "untracked": (dc.IncompatibleSummaryError, lambda a: dc.release(dc.CountMin(64, 5), BUDGET, ledger=a)),
     "merged saving": (dc.IncompatibleSummaryError, lambda a: dc.release(merged_saving(), BUDGET, ledger=a)),
-    "a word for the length": (dc.ParameterError, lambda a: dc.release(saving(), BUDGET, stream_length="x", ledger=a)),
+    "a word for the length": (dc.ParameterError, lambda a: dc.release(saving(), BUDGET, length="x", ledger=a)),
     "wrong summary": (
         dc.IncompatibleSummaryError,
         lambda a: dc.release(dc.SpaceSaving(4), BUDGET, Offset(BUDGET, capacity=4), ledger=a),
@@ -531,8 +531,8 @@ BAD_RELEASES = {
     "nulls": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, nulls="maybe", ledger=a)),
     "a null": (dc.DataError, lambda a: dc.top_k([None, "a"], 1, BUDGET, ledger=a)),
     "other objects": (dc.DataError, lambda a: dc.top_k([1.5, 2.5], 1, BUDGET, ledger=a)),
-    "one bad item": (dc.DataError, lambda a: dc.top_k(["cats", 1.5], 1, BUDGET, bad_items="error", ledger=a)),
-    "bad items": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, bad_items="drop", ledger=a)),
+    "one bad item": (dc.DataError, lambda a: dc.top_k(["cats", 1.5], 1, BUDGET, bad_rows="error", ledger=a)),
+    "bad items": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, bad_rows="drop", ledger=a)),
     "a counter": (dc.DataError, lambda a: dc.top_k(Counter(["cats"]), 1, BUDGET, ledger=a)),
     "a mapping": (dc.DataError, lambda a: dc.top_k({"cats": ["a"]}, 1, BUDGET, unit=dc.User(2), ledger=a)),
     "one string": (dc.DataError, lambda a: dc.top_k("aaaa", 1, BUDGET, grouped=False, ledger=a)),
@@ -563,7 +563,7 @@ BAD_RELEASES = {
     ),
     "merged users as events": (dc.IncompatibleSummaryError, lambda a: dc.release(users(), BUDGET, "merged", ledger=a)),
     "capacity": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, capacity=0, ledger=a)),
-    "length": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, stream_length=-1, ledger=a)),
+    "length": (dc.ParameterError, lambda a: dc.top_k(["a"], 1, BUDGET, length=-1, ledger=a)),
 }
 
 
@@ -756,7 +756,7 @@ def test_nulls_in_lists_are_skipped_when_told():
 def test_a_declared_length_makes_upper_bounds_finite():
     column = pa.array(BASKETS)
     for length, finite in ((None, False), (10_000, True)):
-        histogram = dc.top_k(column, 2, dc.Budget(4.0, 1e-6), unit=dc.User(300), stream_length=length)
+        histogram = dc.top_k(column, 2, dc.Budget(4.0, 1e-6), unit=dc.User(300), length=length)
         assert np.isfinite(histogram.bounds()[1]).all() == finite
     assert "public" in " ".join(histogram.guarantee.assumptions)
 
@@ -903,11 +903,11 @@ QUESTIONS = {
     "top_k where": lambda data: dc.top_k(data, 3, BUDGET, column="x", where="x = 1"),
     "count": lambda data: dc.count(data, PURE),
     "count of people": lambda data: dc.count(data, PURE, user="u"),
-    "distinct": lambda data: dc.distinct(data, "x", PURE),
+    "distinct": lambda data: dc.distinct(data, PURE, column="x"),
     "histogram": lambda data: dc.histogram(data, PURE, universe=["a"]),
     "histogram of a table": lambda data: dc.histogram(data, PURE, column="x", universe=["a"], user="u", max_items=1),
-    "quantiles": lambda data: dc.quantiles(data, "x", PURE, range=(0, 1)),
-    "quantiles of a column": lambda data: dc.quantiles(data, None, PURE, range=(0, 1)),
+    "quantiles": lambda data: dc.quantiles(data, PURE, column="x", range=(0, 1)),
+    "quantiles of a column": lambda data: dc.quantiles(data, PURE, range=(0, 1)),
 }
 
 

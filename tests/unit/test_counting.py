@@ -47,9 +47,9 @@ def test_every_table_is_counted(name):
 
     assert dc.count(table(), SURE).value == 5
     assert dc.count(table(), SURE, user="who").value == 3
-    assert dc.distinct(table(), "what", SURE).value == 3
-    assert dc.distinct(table(), "who", SURE, user="who").value == 3
-    assert dc.distinct(table(), "what", SURE, user="who", max_items=2).value == 3
+    assert dc.distinct(table(), SURE, column="what").value == 3
+    assert dc.distinct(table(), SURE, column="who", user="who").value == 3
+    assert dc.distinct(table(), SURE, column="what", user="who", max_items=2).value == 3
     release = dc.histogram(table(), SURE, column="what", universe=["q", "r", "zz"])
     assert dict(zip(release.items, release.counts.tolist(), strict=True)) == {"q": 2, "r": 2, "zz": 0}
     people = dc.histogram(table(), SURE, column="n", universe=range(3), user="who", max_items=1)
@@ -66,7 +66,7 @@ def test_every_answer_says_what_was_asked(tmp_path):
     assert count.asked["parameters"] == {"nulls": "error", "query": where}
     assert count.asked["columns"] == {"user": "who"}
     assert dc.count(ROWS, SURE, where=where, user="who", **paid).asked == count.asked
-    told = dc.distinct(ROWS, "what", SURE, "who", max_items=2, where=where).asked
+    told = dc.distinct(ROWS, SURE, column="what", user="who", max_items=2, where=where).asked
     assert told["columns"] == {"item": "what", "user": "who"}
     assert told["parameters"] == {"nulls": "error", "max_items": 2, "query": where}
     for more in ({}, {"user": "who", "max_items": 1}):
@@ -87,17 +87,17 @@ def test_every_type_has_different_values():
     days = [date(2024, 1, 1), date(2024, 1, 2), date(2024, 1, 2)]
     for values in (days, [True, False, True], [Decimal("1.50"), Decimal("1.5"), Decimal(2)]):
         for table in ({"x": values}, pd.DataFrame({"x": values}), pl.DataFrame({"x": values}), pa.table({"x": values})):
-            assert dc.distinct(table, "x", SURE).value == 2
+            assert dc.distinct(table, SURE, column="x").value == 2
             assert dc.count(table, SURE, user="x").value == 2
-    assert dc.distinct(pl.DataFrame({"x": [0.5, 1.5, 0.5]}), "x", SURE).value == 2
+    assert dc.distinct(pl.DataFrame({"x": [0.5, 1.5, 0.5]}), SURE, column="x").value == 2
 
 
 def test_what_is_promised():
     rows, people = dc.count(ROWS, SURE), dc.count(ROWS, SURE, user="who")
     assert rows.is_private
     assert (rows.guarantee.unit, people.guarantee.unit) == (dc.Event(), dc.User())
-    assert dc.distinct(ROWS, "what", SURE).guarantee.unit == dc.Event()
-    credited = dc.distinct(ROWS, "what", dc.Budget.zcdp(900.0), user="who")
+    assert dc.distinct(ROWS, SURE, column="what").guarantee.unit == dc.Event()
+    credited = dc.distinct(ROWS, dc.Budget.zcdp(900.0), column="what", user="who")
     assert credited.guarantee.unit == dc.User()
     assert credited.guarantee.rho == 900.0
     assert credited.upper == math.inf
@@ -180,7 +180,7 @@ def test_credits_are_a_largest_matching(most):
 def test_one_person_with_many_values_counts_for_m():
     table = {"who": ["x"] * 50 + ["y"], "what": [*range(50), 0]}
     for most, expected in ((1, 2), (10, 11), (1000, 50)):
-        found = dc.distinct(table, "what", dc.Budget(60.0 * most), user="who", max_items=most)
+        found = dc.distinct(table, dc.Budget(60.0 * most), column="what", user="who", max_items=most)
         assert found.value == expected
         assert found.lower <= 50
 
@@ -188,7 +188,7 @@ def test_one_person_with_many_values_counts_for_m():
 def test_many_rows():
     random = np.random.default_rng(5)
     table = pa.table({"who": random.integers(0, 30_000, 200_000), "what": random.integers(0, 5000, 200_000)})
-    found = dc.distinct(table, "what", SURE, user="who", max_items=1)
+    found = dc.distinct(table, SURE, column="what", user="who", max_items=1)
     assert found.value == len(np.unique(table["what"]))
 
 
@@ -222,7 +222,7 @@ def test_nothing_is_there_and_it_is_counted_all_the_same():
     empty = {"who": pa.array([], pa.string()), "what": pa.array([], pa.string())}
     assert dc.count(empty, SURE).value == 0
     assert dc.count(empty, SURE, user="who").value == 0
-    assert dc.distinct(empty, "what", SURE, user="who", max_items=1).value == 0
+    assert dc.distinct(empty, SURE, column="what", user="who", max_items=1).value == 0
     assert dc.histogram(empty, SURE, column="what", universe=["a"]).counts.tolist() == [0]
     people = dc.histogram(empty, SURE, column="what", universe=["a"], user="who", max_items=1)
     assert people.counts.tolist() == [0]
@@ -233,8 +233,8 @@ def test_nulls():
     assert dc.count(table, SURE).value == 3
     for ask in (
         lambda **how: dc.count(table, SURE, user="who", **how).value,
-        lambda **how: dc.distinct(table, "what", SURE, **how).value + 1,
-        lambda **how: dc.distinct(table, "what", SURE, user="who", max_items=1, **how).value + 1,
+        lambda **how: dc.distinct(table, SURE, column="what", **how).value + 1,
+        lambda **how: dc.distinct(table, SURE, column="what", user="who", max_items=1, **how).value + 1,
         lambda **how: dc.histogram(table, SURE, column="what", universe=["p"], **how).counts[0],
         lambda **how: (
             dc.histogram(table, SURE, column="what", universe=["p"], user="who", max_items=1, **how).counts[0] + 1
@@ -254,10 +254,10 @@ def test_nulls():
         (lambda: dc.count(ROWS, SURE, user="nobody"), DataError),
         (lambda: dc.count({"a": [1], "b": [1, 2]}, SURE), DataError),
         (lambda: dc.count(7, SURE), DataError),
-        (lambda: dc.distinct(ROWS, "nothing", SURE), DataError),
-        (lambda: dc.distinct(ROWS, None, SURE), ParameterError),
-        (lambda: dc.distinct(ROWS, "what", SURE, max_items=2), ParameterError),
-        (lambda: dc.distinct(ROWS, "what", SURE, user="who", max_items=0), ParameterError),
+        (lambda: dc.distinct(ROWS, SURE, column="nothing"), DataError),
+        (lambda: dc.distinct(ROWS, SURE, column=None), ParameterError),
+        (lambda: dc.distinct(ROWS, SURE, column="what", max_items=2), ParameterError),
+        (lambda: dc.distinct(ROWS, SURE, column="what", user="who", max_items=0), ParameterError),
         (lambda: dc.histogram(ROWS, SURE, column="what", universe=[]), ParameterError),
         (lambda: dc.histogram(ROWS, SURE, column="what", universe=["a", "a"]), ParameterError),
         (lambda: dc.histogram(ROWS, SURE, column="what", universe=["a", 1]), ParameterError),
@@ -270,8 +270,8 @@ def test_nulls():
         (lambda: dc.histogram(Counter("aab"), SURE, universe=["a"]), DataError),
         (lambda: dc.histogram([["a"], ["b"]], SURE, universe=["a"]), DataError),
         (lambda: dc.histogram(pa.array([["a"], ["b"]]), SURE, universe=["a"]), DataError),
-        (lambda: dc.distinct({"x": pa.array([["a"], ["b"]])}, "x", SURE), DataError),
-        (lambda: dc.distinct(Counter("aab"), "a", SURE), DataError),
+        (lambda: dc.distinct({"x": pa.array([["a"], ["b"]])}, SURE, column="x"), DataError),
+        (lambda: dc.distinct(Counter("aab"), SURE, column="a"), DataError),
         (lambda: dc.count(Counter("aab"), SURE), DataError),
         (lambda: dc.count(pd.Series(["p"]), SURE), DataError),
         (lambda: NoisyCount(SURE, dc.Element()), ParameterError),
@@ -291,7 +291,7 @@ def test_paid_once(tmp_path):
     first = dc.count(ROWS, dc.Budget(1.0), ledger=account, charge_id="one")
     assert dc.count(ROWS, dc.Budget(1.0), ledger=account, charge_id="one") == first
     with pytest.raises(LedgerError):
-        dc.distinct(ROWS, "what", dc.Budget(1.0), ledger=account, charge_id="one")
+        dc.distinct(ROWS, dc.Budget(1.0), column="what", ledger=account, charge_id="one")
     with pytest.raises(LedgerError):
         dc.count(ROWS, dc.Budget(1.0), confidence=0.5, ledger=account, charge_id="one")
     listed = dc.histogram(ROWS, dc.Budget(0.5), column="what", universe=["p"], ledger=account, charge_id="two")
@@ -311,7 +311,7 @@ def test_credited_values_are_stored_with_their_open_end(tmp_path):
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("people", dc.Budget(2.0))
     first, second = (
-        dc.distinct(ROWS, "what", dc.Budget(1.0), "who", ledger=ledger.account("people"), charge_id="x")
+        dc.distinct(ROWS, dc.Budget(1.0), column="what", user="who", ledger=ledger.account("people"), charge_id="x")
         for _ in range(2)
     )
     assert first == second
@@ -327,7 +327,7 @@ def test_how_many_to_credit_is_chosen_by_what_it_brings():
     own = {"who": np.arange(20_000) % 500, "what": np.arange(20_000)}
     for table, truth, most in ((shared, 500, {1, 2, 4}), (own, 20_000, {32, 64, 128})):
         for budget in (dc.Budget(2.0), dc.Budget(2.0, 1e-6), dc.Budget.zcdp(1.0)):
-            found = dc.distinct(table, "what", budget, user="who", source=seeded_source(3))
+            found = dc.distinct(table, budget, column="what", user="who", source=seeded_source(3))
             credited = int(re.search(r"(\d+) values? (?:is|are) credited", " ".join(found.guarantee.assumptions))[1])
             assert credited in most
             assert found.value == pytest.approx(truth, rel=0.25)

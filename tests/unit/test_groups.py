@@ -83,7 +83,7 @@ def test_several_columns_may_say_the_group_and_the_item(user):
 def test_sums_of_values_have_groups_too():
     top = dc.top_k(
         TABLE.append_column("price", pa.array([2.0] * len(TABLE))), 1, BUDGET, column="url", by="country", user="who",
-        values="price", value_range=(0, 4),
+        value="price", value_range=(0, 4),
     )  # fmt: skip
     assert top.items == [("de", "/a"), ("fr", "/b")]
     assert top.counted == "sums"
@@ -197,7 +197,7 @@ def test_rows_without_a_time_are_left_out_or_refused():
     table = {"url": ["/a"] * 501, "ts": ["2026-01-01"] * 500 + ["never"]}
     assert dc.top_k(table, 1, BUDGET, column="url", every="1d", time="ts").items == [(DAYS[0], "/a")]
     with pytest.raises(dc.DataError, match="a time that is neither"):
-        dc.top_k(table, 1, BUDGET, column="url", every="1d", time="ts", bad_items="error")
+        dc.top_k(table, 1, BUDGET, column="url", every="1d", time="ts", bad_rows="error")
 
 
 def test_one_row_changes_no_type_and_no_other_group():

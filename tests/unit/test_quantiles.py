@@ -108,12 +108,14 @@ def tables():
 
 @pytest.mark.parametrize("name", [name for name, _ in tables()])
 def test_every_table(name):
-    rows = dc.quantiles(dict(tables())[name], "n", SURE, [0.9, 0.5], range=(0, 100), bins=100, source=seeded_source(1))
+    rows = dc.quantiles(
+        dict(tables())[name], SURE, [0.9, 0.5], column="n", range=(0, 100), bins=100, source=seeded_source(1)
+    )
     assert rows.quantiles == (0.5, 0.9)
     assert rows[0.5].value == pytest.approx(50, abs=4)
     assert rows[0.9].value == pytest.approx(90, abs=4)
     people = dc.quantiles(
-        dict(tables())[name], "n", dc.Budget(15.0 * 50), 0.5, range=(0, 100), bins=100, user="who",
+        dict(tables())[name], dc.Budget(15.0 * 50), 0.5, column="n", range=(0, 100), bins=100, user="who",
         source=seeded_source(1),
     )  # fmt: skip
     # a's 60 rows from 0 to 59 share one of three votes: half of all lies in b's rows, from 60 to 79.
@@ -164,7 +166,7 @@ def test_only_some_rows():
 
 def test_whole_numbers_stay_whole():
     ages = {"n": [31] * 400 + [47] * 600}
-    answer = dc.quantiles(ages, "n", dc.Budget(1.0), [0.2, 0.8], range=(0, 121), bins=121)
+    answer = dc.quantiles(ages, dc.Budget(1.0), [0.2, 0.8], column="n", range=(0, 121), bins=121)
     assert answer.values == (31.0, 47.0)
     assert answer[0.2].lower <= 31 <= answer[0.2].upper
 
@@ -172,24 +174,24 @@ def test_whole_numbers_stay_whole():
 def test_values_outside_count_as_the_ends():
     values = [-5, 0, 0.5, math.inf, -math.inf, 1e300, 1.0, 10]
     assert Grid(0, 1, 2).places(np.array(values)).tolist() == [0, 0, 1, 1, 0, 1, 1, 1]
-    beyond = dc.quantiles({"n": [10**9] * 1000}, "n", dc.Budget(1.0), 0.5, range=(0, 10))
+    beyond = dc.quantiles({"n": [10**9] * 1000}, dc.Budget(1.0), 0.5, column="n", range=(0, 10))
     assert 9.9 <= beyond[0.5].value <= beyond[0.5].upper == 10.0
-    below = dc.quantiles({"n": [-3.5] * 1000}, "n", dc.Budget(1.0), 0.5, range=(0, 10))
+    below = dc.quantiles({"n": [-3.5] * 1000}, dc.Budget(1.0), 0.5, column="n", range=(0, 10))
     assert below[0.5].lower == 0.0
 
 
 def test_objects_of_many_kinds_are_read_row_by_row():
     mixed = {"n": [1, 2.5, Decimal("3"), "four", True, float("nan"), 10**400, None] * 50}
-    answer = dc.quantiles(mixed, "n", dc.Budget(10.0), 0.5, range=(0, 10), nulls="skip")
+    answer = dc.quantiles(mixed, dc.Budget(10.0), 0.5, column="n", range=(0, 10), nulls="skip")
     assert 2 <= answer[0.5].value <= 3.1  # of 1, 2.5, 3 and 10
-    assert dc.quantiles([1, 2, 3] * 100, None, SURE, 0.5, range=(0, 4), bins=4)[0.5].value == pytest.approx(2.5, abs=1)
-    assert dc.quantiles(np.arange(100.0), None, SURE, 0.5, range=(0, 100))[0.5].value == pytest.approx(50, abs=8)
+    assert dc.quantiles([1, 2, 3] * 100, SURE, 0.5, range=(0, 4), bins=4)[0.5].value == pytest.approx(2.5, abs=1)
+    assert dc.quantiles(np.arange(100.0), SURE, 0.5, range=(0, 100))[0.5].value == pytest.approx(50, abs=8)
 
 
 def test_nothing_is_there():
     for unit in ({}, {"user": "who"}):
         empty = {"who": pa.array([], pa.string()), "n": pa.array([], pa.float64())}
-        answer = dc.quantiles(empty, "n", dc.Budget(1.0), range=(0, 10), **unit)
+        answer = dc.quantiles(empty, dc.Budget(1.0), column="n", range=(0, 10), **unit)
         assert len(answer) == 3
         assert all(0 <= row.lower <= row.value <= row.upper <= 10 for row in answer)
     mechanism = QuantileTree(dc.Budget(1.0), Grid(0, 10, 64), (0.25, 0.5, 0.75))
@@ -199,15 +201,15 @@ def test_nothing_is_there():
 
 
 def test_the_answer_is_a_collection_and_goes_through_json():
-    answer = dc.quantiles(ROWS, "n", SURE, [0.25, 0.5], range=(0, 100))
+    answer = dc.quantiles(ROWS, SURE, [0.25, 0.5], column="n", range=(0, 100))
     assert [row.quantile for row in answer] == [0.25, 0.5]
     assert answer.is_private
-    assert dc.Quantiles.from_json(answer.to_json()) == answer
-    assert dc.Quantiles.from_payload(answer.to_payload()) == answer
-    assert dc.Quantiles.from_payload(answer.to_payload()).asked == answer.asked
-    assert dc.Quantiles.from_json(answer.to_json()).asked == answer.asked
+    assert dc.QuantileRelease.from_json(answer.to_json()) == answer
+    assert dc.QuantileRelease.from_payload(answer.to_payload()) == answer
+    assert dc.QuantileRelease.from_payload(answer.to_payload()).asked == answer.asked
+    assert dc.QuantileRelease.from_json(answer.to_json()).asked == answer.asked
     before = {key: value for key, value in answer.to_dict().items() if key not in answer.asked.to_dict()}
-    older = dc.Quantiles.from_payload(json.dumps({"release": "quantiles", "version": 1, **before}).encode())
+    older = dc.QuantileRelease.from_payload(json.dumps({"release": "quantiles", "version": 1, **before}).encode())
     assert older == answer
     assert older.asked is None
     assert answer.to_pandas()["value"].tolist() == list(answer.values)
@@ -219,16 +221,16 @@ def test_the_answer_is_a_collection_and_goes_through_json():
         answer[0.75]
     for wrong in ("{}", "[]", "no", answer.to_json().replace('"linear"', "{").replace("range", "ran")):
         with pytest.raises(DataError):
-            dc.Quantiles.from_json(wrong)
+            dc.QuantileRelease.from_json(wrong)
     with pytest.raises(CorruptStateError):
-        dc.Quantiles.from_payload(answer.to_json().encode())
+        dc.QuantileRelease.from_payload(answer.to_json().encode())
 
 
 # ---- what is refused, and what it costs ------------------------------------------------------------------------------
 
 
 def ask(column="n", budget=SURE, shares=(0.5,), table=ROWS, **how):
-    return dc.quantiles(table, column, budget, shares, **{"range": (0, 10), **how})
+    return dc.quantiles(table, budget, shares, column=column, **{"range": (0, 10), **how})
 
 
 @pytest.mark.parametrize(

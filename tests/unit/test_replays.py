@@ -45,8 +45,8 @@ QUESTIONS = {
     "lists of people": (LISTS, lambda data, **pay: dc.top_k(data, 3, BUDGET, unit=dc.User(), **pay)),
     "count": (TABLE, lambda data, **pay: dc.count(data, PURE, **pay)),
     "count of people": (TABLE, lambda data, **pay: dc.count(data, PURE, user="who", where="ms < 50", **pay)),
-    "distinct": (TABLE, lambda data, **pay: dc.distinct(data, "what", PURE, **pay)),
-    "distinct of people": (TABLE, lambda data, **pay: dc.distinct(data, "what", PURE, user="who", **pay)),
+    "distinct": (TABLE, lambda data, **pay: dc.distinct(data, PURE, column="what", **pay)),
+    "distinct of people": (TABLE, lambda data, **pay: dc.distinct(data, PURE, column="what", user="who", **pay)),
     "histogram": (TABLE, lambda data, **pay: dc.histogram(data, PURE, column="what", universe=["a", "b"], **pay)),
     "histogram of people": (
         TABLE,
@@ -54,10 +54,10 @@ QUESTIONS = {
             data, PURE, column="what", universe=["a", "b"], user="who", max_items=2, **pay
         ),
     ),
-    "quantiles": (TABLE, lambda data, **pay: dc.quantiles(data, "ms", PURE, [0.5], range=(0, 100), **pay)),
+    "quantiles": (TABLE, lambda data, **pay: dc.quantiles(data, PURE, [0.5], column="ms", range=(0, 100), **pay)),
     "quantiles of people": (
         TABLE,
-        lambda data, **pay: dc.quantiles(data, "ms", PURE, [0.5], range=(0, 100), user="who", **pay),
+        lambda data, **pay: dc.quantiles(data, PURE, [0.5], column="ms", range=(0, 100), user="who", **pay),
     ),
 }
 

@@ -168,7 +168,7 @@ def test_objects_that_cannot_be_items_are_left_out_or_refused():
     table = {"a": ["x"] * 500 + [object(), 1.5, "\ud800"], "b": [1] * 503}
     assert dc.top_k(table, 5, BUDGET, column=["a", "b"]).items == [("x", 1)]
     with pytest.raises(dc.DataError, match="'a' has values that cannot be items"):
-        dc.top_k(table, 5, BUDGET, column=["a", "b"], bad_items="error")
+        dc.top_k(table, 5, BUDGET, column=["a", "b"], bad_rows="error")
 
 
 @pytest.mark.parametrize("user", [None, "who"])
@@ -184,7 +184,7 @@ def test_text_that_is_not_unicode_and_items_that_are_too_long_are_left_out():
     table = pa.table({"a": pa.concat_arrays([bad, pa.array(["x"] * 500)]), "b": ["", "", "y" * 5000] + ["z"] * 500})
     assert dc.top_k(table, 5, BUDGET, column=["a", "b"]).items == [("x", "z")]
     with pytest.raises(dc.DataError):
-        dc.top_k(table, 5, BUDGET, column=["a", "b"], bad_items="error")
+        dc.top_k(table, 5, BUDGET, column=["a", "b"], bad_rows="error")
 
 
 def test_a_ledger_keeps_the_columns_and_a_charge_id_stands_for_them(tmp_path):
@@ -250,7 +250,7 @@ def test_joint_items_take_what_other_items_take():
     people = {**joint, "user": "who"}
     for options in ({"workers": 2}, {"total_share": 0.2}, {"mechanism": "space_saving"}, {"unit": dc.User(2)}):
         assert len(dc.top_k(TABLE, 5, BUDGET, **joint, **options)) == 2
-    sums = dc.top_k(TABLE, 5, BUDGET, **people, values="price", value_range=(0, 4))
+    sums = dc.top_k(TABLE, 5, BUDGET, **people, value="price", value_range=(0, 4))
     assert sums.items[0] == ("fr", "/b")
     assert len(dc.top_k(TABLE, 5, BUDGET, **people, count="rows", memory="1GB", max_items=2)) == 2
 

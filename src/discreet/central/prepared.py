@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.central._base import Mechanism
 from discreet.errors import ParameterError
-from discreet.noise import RandomSource, system_source
+from discreet.noise import RandomSource
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.calibration.zcdp import zcdp_sigma
 from discreet.privacy.checks import whole_number
-from discreet.releases.asked import Asked, now
 from discreet.releases.error_model import Noise
-from discreet.releases.paying import Bill, check_payer, pay_for_release
+from discreet.releases.paying import Bill
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Account
     from discreet.summaries.people import ValueRange
 
 __all__ = ["Prepared", "prepare_people", "split_off_total"]
@@ -29,7 +27,7 @@ __all__ = ["Prepared", "prepare_people", "split_off_total"]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A mechanism and who pays. Made before anything is read: nothing was charged, nothing random has happened.
+    """A mechanism and its budget. Made before anything is read: nothing was charged, nothing random has happened.
 
     Making one refuses whatever can be refused for its parameters, and calibrates, so that nothing can fail for them
     once the ledger is charged.
@@ -40,15 +38,10 @@ class Prepared:
         because: Why it is this mechanism.
         total_share: The share of the budget for the stream's length, or None.
         total_noise: The noise on it.
-        ledger: The account that pays.
-        charge_id: Names the charge.
-        source: For tests and audits only.
         stream_length: The public length that the mechanism was made with, if it takes one.
         described: What the ledger writes down, where the mechanism's name does not say it all.
         bounded: Whether at most m items of a person reach the mechanism for `User(m)`, however many they have: then
             all of a person is hidden, and the account adds it up as such.
-        question: What was asked, as a charge id stands for it: see `privacy.question`.
-        time: When it was asked for. Reading comes later, and how long it takes depends on the data.
     """
 
     mechanism: Mechanism
@@ -56,17 +49,11 @@ class Prepared:
     because: str = ""
     total_share: float | None = None
     total_noise: Noise | None = None
-    ledger: Account | None = None
-    charge_id: str | None = None
-    source: RandomSource | None = None
     stream_length: int | None = None
     described: str = ""
     bounded: bool = False
-    question: Mapping[str, object] | None = None
-    time: str = field(default_factory=now)
 
     def __post_init__(self) -> None:
-        check_payer(self.ledger, self.charge_id, self.source)
         model = self.mechanism.error_model
         _ = self.mechanism.threshold
         for noise in (model.noise, model.shared, model.offset_noise, self.total_noise):
@@ -83,47 +70,24 @@ class Prepared:
             return name
         return f"{name}, and the total for a share of {self.total_share:g}"
 
-    def release(self, summary: Any, request: Mapping[str, object], **asked: Any) -> Release:
-        """Charge, draw, store, return. Nobody may add to the summary meanwhile: what is checked is what is published.
-
-        `request` is what else was asked for and is public, see `Bill`; `asked` is what the release says of it, `Asked`,
-        and the `form` of `paid`.
-        """
-        self.mechanism.check(summary)
-        return self.paid(lambda: self._draw(summary), request, **asked)
-
-    def paid(
-        self,
-        draw: Callable[[], Release],
-        request: Mapping[str, object],
-        also: str = "",
-        form: Callable[[Release], Release] | None = None,
-        **asked: Any,
-    ) -> Release:
-        """The same for what is drawn in another way; `also` is added to the description.
-
-        `form` puts what was drawn into the columns that were asked for: a function of the release alone.
-        """
-        hides = User() if self.bounded else self.mechanism.hides
-        bill = Bill(self.budget, self.description + also, self.mechanism.unit, request, hides, self.question)
-        capacity = getattr(self.mechanism, "capacity", None)
-        chosen = {"capacity": capacity, "stream_length": self.stream_length, "total_share": self.total_share}
-        told: dict[str, Any] = {"time": self.time, **chosen, **asked}
-
-        def drawn() -> Release:
-            release = draw() if form is None else form(draw())
-            release.asked = Asked.of(**told)
-            return release
-
-        return pay_for_release(self.ledger, self.charge_id, bill, drawn)
+    @property
+    def hides(self) -> Unit | None:
+        """What the account adds up, where that is more than the unit that was asked for."""
+        return User() if self.bounded else self.mechanism.hides
 
     @property
-    def drawn_from(self) -> RandomSource:
-        """Where the noise comes from."""
-        return system_source() if self.source is None else self.source
+    def chosen(self) -> dict[str, Any]:
+        """What is public of it and not said by the question, for what the release says of itself."""
+        capacity = getattr(self.mechanism, "capacity", None)
+        return {"capacity": capacity, "length": self.stream_length, "total_share": self.total_share}
 
-    def _draw(self, summary: Any) -> Release:
-        source = self.drawn_from
+    def bill(self, question: Mapping[str, object], also: str = "") -> Bill:
+        """What is charged for it, and for what; `also` is added to the description."""
+        return Bill(self.budget, self.description + also, self.mechanism.unit, None, self.hides, question)
+
+    def draw(self, summary: Any, source: RandomSource) -> Release:
+        """Draw. Nobody may add to the summary meanwhile: what is checked is what is published."""
+        self.mechanism.check(summary)
         drawn = self.mechanism._publish(summary, source)
         guarantee = drawn.guarantee
         if self.because:
@@ -175,10 +139,6 @@ def prepare_people(
     values: ValueRange | None = None,
     lists: bool = False,
     groups: int | None = 1,
-    ledger: Account | None = None,
-    charge_id: str | None = None,
-    source: RandomSource | None = None,
-    question: Mapping[str, object] | None = None,
 ) -> Prepared:
     """A release that hides people: counts of "users" who have an item, or of their "rows", or sums of values.
 
@@ -203,6 +163,4 @@ def prepare_people(
         of = f"sums of values from {float(values.low)!r} to {float(values.high)!r}"
     of_groups = "" if groups == 1 else f" in each of {groups} groups" if groups else " in each group"
     described = f"{mechanism.name}, {of}, k={k}{of_groups}"
-    return Prepared(
-        mechanism, budget, ledger=ledger, charge_id=charge_id, source=source, described=described, question=question
-    )
+    return Prepared(mechanism, budget, described=described)

@@ -23,7 +23,7 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.calibration.tails import weighted_sum_reach
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
-from discreet.releases.quantiles import QuantileRow, Quantiles
+from discreet.releases.quantiles import QuantileRelease, QuantileRow
 
 __all__ = ["BINS", "Grid", "QuantileTree"]
 
@@ -217,13 +217,13 @@ class QuantileTree:
         drawn = source.discrete_gaussian if self.noise.law == "gaussian" else source.discrete_laplace
         return exact + drawn(self.scale, len(exact))
 
-    def __call__(self, counts: Counts, source: RandomSource | None = None) -> Quantiles:
+    def __call__(self, counts: Counts, source: RandomSource | None = None) -> QuantileRelease:
         """Draw the noise and publish. `source` is for tests and audits: a seeded one makes it not private."""
         source = system_source() if source is None else source
         guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
         return self._answer(self.draw(counts, source), guarantee)
 
-    def _answer(self, noisy: Counts, guarantee: Guarantee) -> Quantiles:
+    def _answer(self, noisy: Counts, guarantee: Guarantee) -> QuantileRelease:
         """The quantiles, which are a function of the noisy nodes alone."""
         from scipy.optimize import isotonic_regression
 
@@ -245,7 +245,7 @@ class QuantileTree:
         values = edges[places] + part * (edges[places + 1] - edges[places])
         values = np.clip([_rounded(v, w) for v, w in zip(values, np.diff(edges)[places], strict=True)], lower, upper)
         rows = zip(shares.tolist(), values.tolist(), lower.tolist(), upper.tolist(), strict=True)
-        return Quantiles(
+        return QuantileRelease(
             tuple(QuantileRow(*row) for row in rows),
             guarantee,
             self.confidence,

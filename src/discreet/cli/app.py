@@ -30,12 +30,9 @@ usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be
 or a disk is full: try again; 6 the charge id or the account stands for something else: trying again does not help; 130
 interrupted (143 by SIGTERM), nothing was released."""
 
+_QUESTIONS = ("top", "count", "distinct", "histogram", "quantiles")
 _COMMANDS = (
-    "top",
-    "count",
-    "distinct",
-    "histogram",
-    "quantiles",
+    *_QUESTIONS,
     "plan",
     "watch",
     "explain",
@@ -47,7 +44,7 @@ _COMMANDS = (
     "service",
     "completion",
 )
-_WITHOUT_MATRICES = ("top", "count", "distinct", "histogram", "quantiles", "plan", "explain", "ledger", "completion")
+_WITHOUT_MATRICES = (*_QUESTIONS, "plan", "explain", "ledger", "completion")
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
@@ -63,6 +60,10 @@ class _Commands(click.Group):
         if cmd_name in _WITHOUT_MATRICES:
             # NumPy would start a thread a core for linear algebra, which wait busily: a tenth of a second of each core.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        if cmd_name in _QUESTIONS:
+            from discreet.cli.question import command_of
+
+            return command_of(cmd_name)
         command: click.Command = getattr(import_module(f"discreet.cli.{cmd_name}"), cmd_name)
         return command
 
@@ -122,6 +123,10 @@ def _run() -> int:
         return _fail(3, str(error), *(f"  charged: {charge_id}" for charge_id in error.charges))
     except (errors.DataError, errors.CorruptStateError) as error:
         return _fail(4, str(error))
+    except errors.WordError as error:
+        from discreet.cli.options import spelled
+
+        return _fail(2, spelled(error))
     except (errors.ParameterError, errors.IncompatibleSummaryError) as error:
         return _fail(2, str(error))
     except errors.TryAgainError as error:

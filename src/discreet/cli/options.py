@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.output import batches, be_quiet, note, note_left_out, remark
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, WordError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from discreet.engines.people import TableColumns
     from discreet.engines.sql import Query, WholeQuery
     from discreet.events.stream import ItemBatches
     from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
+    from discreet.questions.data import Files
 
 LOCK_WAIT_SECONDS = 60.0  # for a state that another command is changing; it takes as long as that reads
 
@@ -85,19 +85,31 @@ class Argument(click.Argument):
 
 
 _SECTIONS = {
-    "The question": (),  # and all that have no other place
-    "What is read": (
-        *("column", "where", "sql", "nulls", "bad_rows", "input_format", "no_header", "delimiter", "quote"),
-        "rows_of_the_result_are_the_events",
-    ),
-    "What it costs": ("epsilon", "delta", "rho", "ledger", "account", "charge_id"),
-    "The answer": ("confidence", "format", "output", "plot", "explain", "quiet"),
-    "Advanced": ("mechanism", "capacity", "length", "workers", "memory", "total_share", "bins"),
+    "Question": (),  # and all that have no other place
+    "Privacy": ("epsilon", "delta", "rho", "ledger", "account", "charge_id"),
+    "Input": ("input_format", "encoding", "delimiter", "quote", "no_header", "nulls", "bad_rows", "sql"),
+    "Output": ("output", "format", "plot", "explain", "confidence", "quiet", "help", "help_all"),
 }
 
 
 class Question(click.Command):
-    """A command that asks about data: its options in sections, in which options that all questions share come alike."""
+    """A command that asks about data: its options in sections, those that few need under --help-all.
+
+    Attributes:
+        examples: Lines that the help ends with.
+        advanced: Names of options that only --help-all shows.
+    """
+
+    examples: tuple[str, ...] = ()
+    advanced: frozenset[str] = frozenset()
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """All, and --help-all."""
+        told = "Show all options and exit."
+        shown = click.Option(
+            ["--help-all"], help=told, is_flag=True, is_eager=True, expose_value=False, callback=_show_all
+        )
+        return [*super().get_params(ctx), shown]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         place = {name: title for title, names in _SECTIONS.items() for name in names}
@@ -105,13 +117,39 @@ class Question(click.Command):
         told_already = hasattr(click.Command, "format_arguments")  # of newer versions of click
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None and not (told_already and isinstance(parameter, click.Argument)):
-                title = "The answer" if "--help" in parameter.opts else place.get(str(parameter.name), "The question")
-                shown[title].append(record)
+            name = "help" if "--help" in parameter.opts else str(parameter.name)
+            seldom = name in self.advanced and not ctx.meta.get("discreet.help_all")
+            if record is not None and not seldom and not (told_already and isinstance(parameter, click.Argument)):
+                shown[place.get(name, "Question")].append(record)
         for title, records in shown.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples, and where more is told."""
+        with formatter.section("Examples"):
+            for each in self.examples:
+                formatter.write_text(f"discreet {each}")
+        formatter.write_paragraph()
+        formatter.write_text(f"More options: discreet {self.name} --help-all. Guide: docs/questions.md")
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta["discreet.help_all"] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def tell_new_name(old: str, new: str) -> None:
+    """An option is spelled as in the version before."""
+    note(f"--{old.replace('_', '-')} is now called --{new.replace('_', '-')}")
+
+
+def spelled(error: WordError) -> str:
+    """What is wrong with the words of a question, in options."""
+    return error.spelled(lambda word: f"--{word.replace('_', '-')}")
 
 
 def takes(*parameters: click.Parameter) -> Decorator:
@@ -152,35 +190,7 @@ class Source:
     nulls: str
     bad_rows: str
     dialect: Dialect | None = None
-    query: Query | WholeQuery | None = None
-
-    def reads(self, files: tuple[str, ...]) -> tuple[str, ...]:
-        """The files that were given, or that the query names."""
-        if self.query is None or self.query.source is None:
-            return files
-        if files:
-            raise ParameterError("the query names what it reads: give no files, or let it read FROM files")
-        return (self.query.source,)
-
-    @property
-    def whole(self) -> WholeQuery | None:
-        """A query whose rows are the events."""
-        if self.query is None:
-            return None
-        from discreet.engines.sql import WholeQuery
-
-        return self.query if isinstance(self.query, WholeQuery) else None
-
-    @property
-    def lists(self) -> bool:
-        """Whether a row is all that one person has."""
-        return self.input_format == "baskets"
-
-    def pairs(self, stream: ItemBatches) -> TableColumns:
-        """Who has what, batch by batch, as `engines.pairs` takes it."""
-        from discreet.engines.people import columns_of_batches
-
-        return columns_of_batches(batches(stream), self.nulls)
+    query: Query | None = None
 
     @property
     def column(self) -> str | None:
@@ -195,10 +205,7 @@ class Source:
         from discreet.events.stream import open_stream
 
         _native.keep_freed_memory()
-        if self.whole is not None:
-            how = {"format": self.input_format, "dialect": self.dialect, "bad_rows": self.bad_rows}
-            self.whole.reading(files, **how)
-        stream = open_stream(
+        return open_stream(
             files,
             column=self.columns or None if joint else self.column,
             joint=joint,
@@ -209,42 +216,6 @@ class Source:
             query=self.query,
             **more,
         )
-        if self.whole is not None:
-            stream.files = self.whole.files
-        return stream
-
-    @property
-    def asked(self) -> dict[str, object]:
-        """What was asked for, as a charge id stands for it."""
-        usual = {"column": self.column, "format": self.input_format, "nulls": self.nulls, "bad_rows": self.bad_rows}
-        return usual | self.asked_more
-
-    @property
-    def asked_more(self) -> dict[str, object]:
-        """Of that, what is seldom said."""
-        cells = {} if self.dialect is None else self.dialect.asked
-        whole = {} if self.whole is None else {"rows_of_the_result_are_the_events": True}
-        return cells if self.query is None else {**cells, "query": self.query.text, **whole}
-
-    def told(self, item: str = "item", user: str | None = None, **more: Any) -> dict[str, Any]:
-        """What the answer says of the question, see `Asked`; `item` is what the values of the column are to it."""
-        query = None if self.query is None else self.query.text
-        return {"columns": {item: self.column, "user": user}, "nulls": self.nulls, "query": query, **more}
-
-    @property
-    def remarks(self) -> list[str]:
-        """What a reader should know of the query."""
-        rows = "Rows are those of the result of the query: what one row of its input changes in them is not bounded."
-        return [] if self.whole is None else [rows]
-
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What a guarantee has to say of the query."""
-        if self.whole is None:
-            return ()
-        from discreet.engines.sql import ASSUMED
-
-        return (ASSUMED,)
 
     def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
         """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
@@ -254,7 +225,7 @@ class Source:
         from discreet.events.written import as_written
 
         stream = self.open(files)
-        read = batches(stream, tell=False)
+        read = batches(stream, stream, tell=False)
         first = list(islice(read, 1)) if peek else []
 
         def items(universe: Any) -> Iterator[Any]:
@@ -295,10 +266,10 @@ def _only_one(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return values[0] if values else None
 
 
-_COLUMN = "The column of the items; by default the only one. `top` takes several, which hold an item together."
+_COLUMN = "Column of the items; by default the only one."
 COLUMN = option("--column", _COLUMN, multiple=True, callback=_only_one)
 COLUMNS = option("--column columns", _COLUMN, multiple=True)
-USER_COLUMN = option("--user-column", "The column that says whose row it is: protects people, with all of their rows.")
+USER = option("--user", "Column that says whose row it is. Hides whole people.", metavar="NAME")
 INPUT_FORMAT = option(
     "--input-format",
     "csv, tsv, jsonl, text, combined or common (logs of web servers), and where nothing grows parquet, arrow or "
@@ -321,19 +292,57 @@ WHOLE = flag(
 )
 
 
-def query_of(where: str | None, sql: str | None, whole: bool) -> Query | WholeQuery | None:
-    """The query that the options state; `whole` if its rows are the events, wherever they come from."""
+SQL = option("--sql", "Read the result of a query, of which each row comes from one row of the input.", metavar="SQL")
+READING = {
+    "input_format": INPUT_FORMAT,
+    "no_header": CELLS[0],
+    "delimiter": CELLS[1],
+    "quote": CELLS[2],
+    "sql": SQL,
+    "rows_of_the_result_are_the_events": WHOLE,
+}
+"""How the files of a question are read."""
+
+SELDOM = {
+    "rho",
+    "nulls",
+    "quote",
+    "rows_of_the_result_are_the_events",
+    "confidence",
+    "zone",
+    "groups",
+    "max_items",
+    "count",
+}
+"""Options that only --help-all shows."""
+
+
+def files_of(
+    files: tuple[str, ...],
+    input_format: str | None,
+    no_header: bool,
+    delimiter: str | None,
+    quote: str | None,
+    sql: str | None,
+    rows_of_the_result_are_the_events: bool,
+    watch: Callable[[Any, Any], Iterator[Any]],
+) -> Files:
+    """The files that a question is asked of."""
+    from discreet.questions.data import Files
+
+    whole = rows_of_the_result_are_the_events
     if whole and sql is None:
         raise ParameterError("--rows-of-the-result-are-the-events goes with --sql")
-    if where is None and sql is None:
-        return None
-    if where is not None and sql is not None:
-        raise ParameterError("--sql has a WHERE of its own: give it there, and not as --where")
-    if sql is None:
-        return condition_of(where)
-    from discreet.engines.sql import WholeQuery, select
+    query: Query | WholeQuery | None = None
+    if sql is not None:
+        from discreet.engines.sql import WholeQuery, select
 
-    return WholeQuery(sql) if whole else select(sql)
+        query = WholeQuery(sql) if whole else select(sql)
+        if query.source is not None:
+            if files:
+                raise ParameterError("the query names what it reads: give no files, or let it read FROM files")
+            files = (query.source,)
+    return Files(files, input_format, dialect_of(no_header, delimiter, quote), query, watch)
 
 
 def condition_of(where: str | None) -> Query | None:
@@ -367,59 +376,30 @@ def universe(what: str, more: str = "") -> click.Option:
     return option("--universe", f"{what}: N for 0 to N-1, A:B for A to B-1, or a file with one item a line{more}.")
 
 
-def reading(nulls: str = "error", every_row: bool = False, whole: bool = False) -> Decorator:
-    """How files are read, as `source`; with `every_row` none can be left out because it cannot be read.
-
-    With `whole` the rows of any query may be taken as the events.
-    """
+def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
+    """How files are read, as `source`; with `every_row` none can be left out because it cannot be read."""
 
     def make(
-        skip_nulls: bool,
         no_header: bool,
         delimiter: str | None,
         quote: str | None,
         where: str | None,
-        sql: str | None,
         bad_rows: str = "error",
-        rows_of_the_result_are_the_events: bool = False,
         **values: Any,
     ) -> Source:
-        if skip_nulls:
-            values["nulls"] = "skip"
         dialect = dialect_of(no_header, delimiter, quote)
-        return Source(
-            bad_rows=bad_rows, dialect=dialect, query=query_of(where, sql, rows_of_the_result_are_the_events), **values
-        )
+        return Source(bad_rows=bad_rows, dialect=dialect, query=condition_of(where), **values)
 
-    without_value = "Rows without a value are an error, or left out."
-    gathered = gathers(
+    return gathers(
         "source",
         make,
         COLUMNS,
-        option("--nulls", without_value, choice("error", "skip"), default=nulls),
-        flag("--skip-nulls", "The name of --nulls skip in older scripts.", hidden=True),
+        option("--nulls", "Rows without a value are an error, or left out.", choice("error", "skip"), default=nulls),
         *([] if every_row else [BAD_ROWS]),
         INPUT_FORMAT,
         *CELLS,
         WHERE,
-        option(
-            "--sql",
-            'Read the result of a query, of which each row comes from one row of the input: "select lower(url) as url, '
-            "ip from 'logs/*.parquet' where status = 404\"; FROM files reads FILE.",
-        ),
-        *([WHOLE] if whole else []),
     )
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def run(**values: Any) -> Any:
-            if "files" in values:
-                values["files"] = values["source"].reads(values["files"])
-            return function(**values)
-
-        return gathered(run)
-
-    return decorate
 
 
 # ---- what it costs ---------------------------------------------------------------------------------------------------
@@ -504,42 +484,6 @@ paying_by_name = gathers(  # where a release can be had again by the name of its
     ACCOUNT,
     option("--charge-id", CHARGE_ID),
 )
-
-
-_NOT_ASKED = {
-    *("files", "universe", "groups"),  # told apart
-    *("epsilon", "delta", "rho", "ledger", "account", "charge_id"),
-    *("output", "format", "plot", "explain", "skip_nulls"),
-}
-
-
-def question(
-    files: Sequence[str], universe: object = None, groups: object = None, leave_out: Sequence[str] = ()
-) -> dict[str, Any]:
-    """What the command asks, as a charge id stands for it: its options as they were given, and digests of file names.
-
-    Args:
-        files: As they were named.
-        universe: What the option says, or what is in its file, JSON-ready.
-        groups: The same.
-        leave_out: Options that make no other answer.
-
-    Nothing where no ledger would hear of it.
-    """
-    context = click.get_current_context()
-    if context.params["ledger"] is None:
-        return {}
-    from discreet.privacy.question import question_of
-
-    given = {
-        name: value
-        for name, value in context.params.items()
-        if name not in (*_NOT_ASKED, *leave_out) and value is not None and value is not False and value != ()
-    }
-    if context.params.get("skip_nulls"):
-        given["nulls"] = "skip"
-    told = {"universe": universe, "groups": groups, **given}
-    return question_of(str(context.info_name), **told, secret={"files": list(files)})
 
 
 # ---- what is printed -------------------------------------------------------------------------------------------------

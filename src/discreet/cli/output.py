@@ -67,14 +67,14 @@ def note_left_out(rows: int, first: str | None = None) -> None:
             remark(f"the first of them is in {first}")
 
 
-def batches(stream: ItemBatches, tell: bool = True) -> Iterator[Any]:
-    """The batches of a stream; on a terminal with progress. At the end, what was left out is told."""
-    yield from _with_progress(stream) if progress_is_shown() else stream
+def batches(stream: ItemBatches, read: Iterable[Any], tell: bool = True) -> Iterator[Any]:
+    """What is read from a stream; on a terminal with progress. At the end, what was left out is told."""
+    yield from _with_progress(stream, read) if progress_is_shown() else read
     if tell:
         note_left_out(stream.bad_rows, stream.first_bad_row)
 
 
-def _with_progress(stream: ItemBatches) -> Iterator[Any]:
+def _with_progress(stream: ItemBatches, read: Iterable[Any]) -> Iterator[Any]:
     """Rows, rows a second and the share of bytes read. NOT private: for the operator, who has the data."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -83,8 +83,8 @@ def _with_progress(stream: ItemBatches) -> Iterator[Any]:
     told = TextColumn("{task.fields[rows]:,} rows  {task.fields[rate]:,.0f} rows/s")
     with Progress(*share, told, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
         rows, task = 0, bar.add_task("reading", total=stream.bytes_total, rows=0, rate=0.0)
-        for batch in stream:
-            rows += len(batch)
+        for batch in read:
+            rows += len(batch[0] if isinstance(batch, tuple) else batch)
             bar.update(task, completed=stream.bytes_read, rows=rows, rate=rows / (bar.tasks[0].elapsed or 1e-9))
             yield batch
 

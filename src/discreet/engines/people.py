@@ -33,7 +33,7 @@ __all__ = [
     "columns_of_batches",
     "columns_of_table",
     "of_lists",
-    "people_of_batches",
+    "people_of",
     "people_of_table",
 ]
 
@@ -103,32 +103,47 @@ class MemoryPeople(OpenPeople):
         return index
 
 
+def people_of(
+    rows_of: TableColumns,
+    rows: bool = False,
+    value_range: ValueRange | None = None,
+    nulls: str = "error",
+    memory: Memory | None = None,
+    threads: int | None = None,
+    room: int = 0,
+) -> OpenPeople:
+    """People from rows that say whose they are.
+
+    Args:
+        rows_of: The rows; see `columns_of_table` and `columns_of_batches`.
+        rows: Whether vectors say how often a person has an item, instead of whether.
+        value_range: Vectors say what the values of a person's rows with an item add up to: what one of them counts at
+            least and at most.
+        nulls: "error" or "skip", for rows without a person, an item or a value.
+        memory: What does not fit goes to a private folder on disk.
+        threads: How many; all cores by default.
+        room: How many bytes more than other items keys may have.
+    """
+    memory = Memory(None, LEAST_MEMORY) if memory is None else memory
+    return _Counting(rows, value_range, nulls, memory, threads).people(rows_of, room)
+
+
 def people_of_table(
     table: Any,
     column: str,
     user: str | None = None,
     *,
-    rows: bool = False,
     values: str | None = None,
-    value_range: ValueRange | None = None,
     nulls: str = "error",
     memory: str | None = None,
-    threads: int | None = None,
+    **how: Any,
 ) -> OpenPeople:
-    """People from a table: Arrow (also a reader), pandas, polars, a DuckDB relation, or a dict of columns.
+    """`people_of` a table: Arrow (also a reader), pandas, polars, a DuckDB relation, or a dict of columns.
 
-    Args:
-        column: The column of the items; without `user` it holds lists, one row a person.
-        user: The column that says whose row it is.
-        rows: Whether vectors say how often a person has an item, instead of whether.
-        values: The column of numbers of which vectors say what a person's rows with an item add up to.
-        value_range: What one of them counts at least and at most.
-        nulls: "error" or "skip", for rows without a person, an item or a value.
-        memory: A size such as "2GB"; what does not fit goes to a private folder on disk.
-        threads: How many; all cores by default.
+    Without `user` its `column` holds lists, one row a person.
     """
-    counting = _Counting(rows, value_range, nulls, Memory(memory, LEAST_MEMORY), threads)
-    return counting.people(columns_of_table(table, column, user, values, nulls))
+    rows_of = columns_of_table(table, column, user, values, nulls)
+    return people_of(rows_of, nulls=nulls, memory=Memory(memory, LEAST_MEMORY), **how)
 
 
 class TableColumns(NamedTuple):
@@ -158,24 +173,6 @@ def columns_of_table(
     columns = (_columns(batch, column, user, values) for batch in batches_of_arrow(data))
     kind = None if column in own else data.schema.field(column).type
     return TableColumns(of_lists(columns, nulls) if user is None else columns, user in own, column in own, kind)
-
-
-def people_of_batches(
-    batches: Iterator[pa.RecordBatch],
-    *,
-    rows: bool = False,
-    value_range: ValueRange | None = None,
-    nulls: str = "error",
-    memory: str | None = None,
-    threads: int | None = None,
-    room: int = 0,
-) -> OpenPeople:
-    """People from the batches of `events.open_stream`: with a column "user", or with lists, one row a person.
-
-    Keys may have `room` more bytes than other items.
-    """
-    counting = _Counting(rows, value_range, nulls, Memory(memory, LEAST_MEMORY), threads)
-    return counting.people(columns_of_batches(batches, nulls, None if value_range is None else "value"), room)
 
 
 def columns_of_batches(

@@ -39,7 +39,7 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
 from discreet.privacy.question import question_of
-from discreet.releases.paying import check_payer, is_stored, stored_release
+from discreet.releases.paying import Payer, is_stored
 from discreet.releases.release import Release
 from discreet.summaries import RawCounts
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES
@@ -124,29 +124,27 @@ def top_k(
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
     k = whole_number("k", k)
-    check_payer(ledger, charge_id, source)
     question = question_of(
         "top on Spark", column=column, k=k, plan=plan, unit=None if unit is None else unit.to_dict(), user=user,
         max_items=max_items, count=count, user_column=user_column, capacity=capacity, memory=memory,
         partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
     )  # fmt: skip
-    stored = stored_release(ledger, charge_id, budget, question)
+    payer = Payer(ledger, charge_id, source)
+    stored: Release | None = payer.stored(budget, question)
     if stored is not None:
-        return stored.head(k)
+        return stored
     if user is not None:
         others = (unit, user_column, capacity, memory, partitions, stream_length)
         if plan != "auto" or any(value is not None for value in others):
             raise ParameterError("user protects people by itself: leave plan, unit and the options of sketches out")
-        return _top_k_of_people(
-            dataframe, column, user, k, budget, max_items, count, nulls, ledger, charge_id, source, question
-        )
+        return _top_k_of_people(dataframe, column, user, k, budget, max_items, count, nulls, payer, question)
     if max_items is not None or count != "users":
         raise ParameterError("max_items and count are for people: give user, the column that says whose row it is")
     request = _Request.checked(
         dataframe, column, k, budget, plan, unit, user_column=user_column, capacity=capacity, memory=memory,
         partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
     )  # fmt: skip
-    return request.run(ledger, charge_id, source, k, question).head(k)
+    return request.run(payer, k, question).head(k)
 
 
 def _top_k_of_people(
@@ -158,29 +156,25 @@ def _top_k_of_people(
     max_items: int | None,
     count: str,
     nulls: str,
-    ledger: Account | None,
-    charge_id: str | None,
-    source: RandomSource | None,
+    payer: Payer,
     question: Mapping[str, object],
 ) -> Release:
     from discreet.engines._spark_people import SparkPeople
 
     if not (hasattr(dataframe, "mapInArrow") and hasattr(dataframe, "schema")):
         raise ParameterError(f"dataframe must be a Spark DataFrame, not {type(dataframe).__name__}")
-    prepared = prepare_people(
-        k, budget, max_items=max_items, count=count, ledger=ledger, charge_id=charge_id, source=source,
-        question=question,
-    )  # fmt: skip
+    prepared = prepare_people(k, budget, max_items=max_items, count=count)
     kind, nested = item_type(dataframe, column)
     if nested:
         raise ParameterError("a column of arrays has one row a person: explode it, with a column that names the person")
     rows_of = dataframe.select(_whose(dataframe, user).alias("u"), F.col(_quoted(column)).cast(kind).alias("i"))
-    request = f"spark, column {column}, user {user}, nulls {nulls}"
+    said = {"columns": {"item": column, "user": user}, "nulls": nulls, "count": count, "max_items": max_items}
     with SparkPeople(rows_of, _KINDS[kind], nulls, rows=count == "rows") as people:
-        return prepared.release(
-            people, {"request": request}, k=k, columns={"item": column, "user": user}, nulls=nulls, count=count,
-            max_items=max_items,
-        )  # fmt: skip
+        prepared.mechanism.check(people)
+        drawn: Release = payer.pay(
+            prepared.bill(question), lambda: prepared.draw(people, payer.drawn_from), {"k": k, **said}
+        )
+        return drawn
 
 
 def release(
@@ -206,7 +200,11 @@ def release(
         dataframe, column, 100, budget, plan, unit, user_column=user_column, capacity=capacity, memory=memory,
         partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
     )  # fmt: skip
-    return request.run(ledger, charge_id, source, None)
+    question = question_of(
+        "release on Spark", column=column, plan=plan, unit=None if unit is None else unit.to_dict(),
+        user_column=user_column, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit, **request.sizes,
+    )  # fmt: skip
+    return request.run(Payer(ledger, charge_id, source), None, question)
 
 
 @dataclass(frozen=True)
@@ -286,40 +284,27 @@ class _Request:
             )
         return cls(dataframe, column, kind, nested, budget, unit, user_column, nulls, chosen, sizes)
 
-    def run(
-        self,
-        ledger: Account | None,
-        charge_id: str | None,
-        source: RandomSource | None,
-        k: int | None,
-        question: Mapping[str, object] | None = None,
-    ) -> Release:
+    def run(self, payer: Payer, k: int | None, question: Mapping[str, object]) -> Release:
         """Read, charge, draw, fetch the names, store, return."""
-        prepared = Prepared(
-            self.plan.mechanism, self.budget, ledger=ledger, charge_id=charge_id, source=source,
-            bounded=self.user_column is not None or (self.nested and isinstance(self.plan.mechanism, UserSketch)),
-            question=question,
-        )  # fmt: skip
-        also = ", on Spark" if k is None else f", on Spark, the {k} largest"
-        if is_stored(ledger, charge_id):
-            return prepared.paid(_never, self._asked(), also)
+        bounded = self.user_column is not None or (self.nested and isinstance(self.plan.mechanism, UserSketch))
+        prepared = Prepared(self.plan.mechanism, self.budget, bounded=bounded)
+        bill = prepared.bill(question, ", on Spark" if k is None else f", on Spark, the {k} largest")
+        if is_stored(payer.account, payer.charge_id):
+            stored: Release = payer.pay(bill, _never, {})
+            return stored
         held = self._held().persist(self._storage())
         try:
             withheld = Withheld.collected(held, self.plan)
             columns = {"item": self.column, "user": self.user_column}
-            return prepared.paid(
-                lambda: self._published(held, withheld, prepared.drawn_from, k), self._asked(), also,
-                k=k, columns=columns, nulls=self.nulls, partitions=self.plan.partitions,
-            )  # fmt: skip
+            said = {**prepared.chosen, "nulls": self.nulls, "partitions": self.plan.partitions}
+            drawn: Release = payer.pay(
+                bill,
+                lambda: self._published(held, withheld, payer.drawn_from, k),
+                {"k": k, "columns": columns, **said},
+            )
+            return drawn
         finally:
             held.unpersist()
-
-    def _asked(self) -> dict[str, object]:
-        """What is public of the request beside the mechanism, which is part of the charge anyway.
-
-        Sizes as they were given: on a cluster that has grown the same request is the same.
-        """
-        return {"column": self.column, "user_column": self.user_column, "nulls": self.nulls, **self.sizes}
 
     def _storage(self) -> Any:
         """A sketch is small and costs a pass over the data: where there is a second machine, it has a copy."""

@@ -16,7 +16,7 @@ class Estimate:
     """A value between a lower and an upper bound.
 
     Without a ``guarantee`` it was read from a summary and is NOT private; its repr then shows no number.
-    ``asked`` is what was asked for and when, JSON-ready, where it answers a question about a table.
+    ``asked`` is what was asked for and when, JSON-ready, where it answers a question; ``payment`` is how it was paid.
     """
 
     value: float
@@ -24,6 +24,7 @@ class Estimate:
     upper: float
     guarantee: Guarantee | None = None
     asked: Mapping[str, Any] | None = field(default=None, compare=False, kw_only=True)
+    payment: str | None = field(default=None, compare=False, kw_only=True)
 
     @property
     def is_private(self) -> bool:

@@ -13,16 +13,15 @@ if TYPE_CHECKING:
     from discreet.privacy.estimate import Estimate
     from discreet.releases.error_model import ErrorModel, Noise
     from discreet.releases.plot import plot_over_time
-    from discreet.releases.quantiles import QuantileRow, Quantiles
-    from discreet.releases.release import Histogram, Release, Row
+    from discreet.releases.quantiles import QuantileRelease, QuantileRow
+    from discreet.releases.release import Release, Row
 
 _WHERE = {
     "ErrorModel": "releases.error_model",
     "Estimate": "privacy.estimate",
-    "Histogram": "releases.release",
     "Noise": "releases.error_model",
     "QuantileRow": "releases.quantiles",
-    "Quantiles": "releases.quantiles",
+    "QuantileRelease": "releases.quantiles",
     "Release": "releases.release",
     "Row": "releases.release",
     "plot_over_time": "releases.plot",
@@ -31,10 +30,9 @@ _WHERE = {
 __all__ = [
     "ErrorModel",
     "Estimate",
-    "Histogram",
     "Noise",
+    "QuantileRelease",
     "QuantileRow",
-    "Quantiles",
     "Release",
     "Row",
     "plot_over_time",

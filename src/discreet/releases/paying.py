@@ -21,12 +21,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import LedgerError, ParameterError
-from discreet.noise import RandomSource
-from discreet.privacy import Budget, Unit
+from discreet.noise import RandomSource, system_source
+from discreet.privacy import Budget, Estimate, Unit
+from discreet.releases.asked import Asked, now
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:  # what nobody pays for needs no ledger
@@ -34,13 +35,13 @@ if TYPE_CHECKING:  # what nobody pays for needs no ledger
 
 __all__ = [
     "Bill",
+    "Payer",
+    "answer_of",
     "begin",
     "check_payer",
     "is_stored",
+    "kind_of_answer",
     "pay_and_draw",
-    "pay_for_release",
-    "stored_answer",
-    "stored_release",
 ]
 
 T = TypeVar("T")
@@ -91,22 +92,113 @@ class Bill:
         }
 
 
-def stored_answer(
-    account: Account | None,
-    charge_id: str | None,
-    budget: Budget,
-    question: Mapping[str, object] | None,
-    from_payload: Callable[[bytes], T],
-) -> T | None:
-    """What is stored under the charge id for this question; None if it has to be read, drawn and paid for.
+@dataclass(frozen=True)
+class Payer:
+    """Who pays for an answer, under which name, and where its noise comes from.
 
-    Called before anything is read: what was published can be had again when the data are gone. Another question under
-    the same id is refused here, before an hour of reading.
+    Attributes:
+        account: An account of a ledger; None if nobody keeps count.
+        charge_id: Names the charge. Repeating it returns what is stored under it; None makes a new one.
+        source: For tests and audits only: an answer from a seeded source is NOT private.
+        request: What else the charge id stands for, in public words.
+        when_read: Called when all is read, and nothing is charged yet.
+        time: When it was asked. Reading comes later, and how long it takes depends on the data.
     """
-    if account is None or charge_id is None or question is None:
+
+    account: Account | None = None
+    charge_id: str | None = None
+    source: RandomSource | None = None
+    request: str | None = None
+    when_read: Callable[[], None] = lambda: None
+    time: str = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        check_payer(self.account, self.charge_id, self.source)
+
+    @property
+    def drawn_from(self) -> RandomSource:
+        """Where the noise comes from."""
+        return system_source() if self.source is None else self.source
+
+    def check(self, budget: Budget) -> None:
+        """Refuse what the account cannot pay, where no charge may have been made before. Nothing is charged."""
+        if self.account is not None and (self.charge_id is None or not self.account.is_begun(self.charge_id)):
+            self.account.check(budget)
+
+    def stored(self, budget: Budget, question: Mapping[str, object]) -> Any:
+        """What is stored under the charge id for this question; None if it has to be read, drawn and paid for.
+
+        Called before anything is read: what was published can be had again when the data are gone. Another question
+        under the same id is refused here, before an hour of reading.
+        """
+        if self.account is None or self.charge_id is None:
+            return None
+        payload = self.account.stored(self.charge_id, budget, question)
+        return None if payload is None else with_payment(answer_of(payload), "replayed")
+
+    def pay(self, bill: Bill, draw: Callable[[], Any], asked: Mapping[str, Any]) -> Any:
+        """Charge, draw, store: the answer, which says what was `asked` (see `Asked`) and how it was paid."""
+
+        def drawn() -> Any:
+            return with_asked(draw(), Asked.of(self.time, **asked))
+
+        answer, payment = pay_and_draw(
+            self.account, self.charge_id, bill, drawn, to_payload=payload_of, from_payload=answer_of
+        )
+        return with_payment(answer, payment)
+
+
+def payload_of(answer: Any) -> bytes:
+    """An answer as the ledger stores it."""
+    if isinstance(answer, Estimate):
+        from discreet.releases.estimates import estimate_payload
+
+        return estimate_payload(answer)
+    payload: bytes = answer.to_payload()
+    return payload
+
+
+def answer_of(payload: bytes) -> Any:
+    """The inverse: a `Release`, an `Estimate` or a `QuantileRelease`."""
+    kind = kind_of_answer(payload)
+    if kind == "estimate":
+        from discreet.releases.estimates import estimate_of_payload
+
+        return estimate_of_payload(payload)
+    if kind == "quantiles":
+        from discreet.releases.quantiles import QuantileRelease
+
+        return QuantileRelease.from_payload(payload)
+    return Release.from_payload(payload)
+
+
+def kind_of_answer(payload: bytes) -> object:
+    """What a payload says it is: "histogram", "estimate", "quantiles"; None of what is no answer to a question."""
+    try:
+        stored = json.loads(payload)
+    except ValueError:
         return None
-    payload = account.stored(charge_id, budget, question)
-    return None if payload is None else from_payload(payload)
+    return stored.get("release") if isinstance(stored, dict) else None
+
+
+def with_payment(answer: Any, payment: str | None) -> Any:
+    """The same, which says how it was paid; of a list at most as many items as were asked for."""
+    if not isinstance(answer, Release):
+        return replace(answer, payment=payment)
+    if answer.asked is not None and answer.asked.k is not None:
+        answer = answer.head(answer.asked.k)
+    answer.payment = payment
+    return answer
+
+
+def with_asked(answer: Any, asked: Asked) -> Any:
+    """The same, which says what was asked."""
+    if isinstance(answer, Estimate):
+        return replace(answer, asked=asked.to_dict())
+    if not isinstance(answer, Release):
+        return replace(answer, asked=asked)
+    answer.asked = asked
+    return answer
 
 
 def check_payer(ledger: object, charge_id: object, source: object) -> None:
@@ -177,25 +269,6 @@ def pay_and_draw(
         if stored != payload:
             drawn = from_payload(stored)  # another process was faster, and what we drew is forgotten
         return drawn, "charged" if paid.charged else "charged before"
-
-
-def pay_for_release(account: Account | None, charge_id: str | None, bill: Bill, draw: Callable[[], Release]) -> Release:
-    """`pay_and_draw` of a `Release`, whose `payment` says how it was paid."""
-    release, payment = pay_and_draw(
-        account, charge_id, bill, draw, to_payload=Release.to_payload, from_payload=Release.from_payload
-    )
-    release.payment = payment
-    return release
-
-
-def stored_release(
-    account: Account | None, charge_id: str | None, budget: Budget, question: Mapping[str, object] | None
-) -> Release | None:
-    """`stored_answer` of a `Release`."""
-    release = stored_answer(account, charge_id, budget, question, Release.from_payload)
-    if release is not None:
-        release.payment = "replayed"
-    return release
 
 
 def begin(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["QuantileRow", "Quantiles"]
+__all__ = ["QuantileRelease", "QuantileRow"]
 
 
 class QuantileRow(NamedTuple):
@@ -30,7 +30,7 @@ class QuantileRow(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Quantiles:
+class QuantileRelease:
     """Quantiles in the order of their shares: `answer[0.5]` is an `Estimate`; iterating gives rows.
 
     Values and bounds never fall from one share to the next.
@@ -86,7 +86,7 @@ class Quantiles:
         raise NotPublishedError(f"the quantile {quantile!r} was not asked for; published are {known}")
 
     def __repr__(self) -> str:
-        return f"Quantiles({self.guarantee.sentence()})\n{self._table(None)}".rstrip("\n")
+        return f"QuantileRelease({self.guarantee.sentence()})\n{self._table(None)}".rstrip("\n")
 
     def _table(self, width: int | None) -> str:
         from discreet.releases.formats import table_text
@@ -138,7 +138,7 @@ class Quantiles:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Quantiles:
+    def from_json(cls, text: str | bytes) -> QuantileRelease:
         """The inverse of `to_json`."""
         try:
             told = json.loads(text)
@@ -183,7 +183,7 @@ class Quantiles:
         return json.dumps({"release": "quantiles", "version": 1, "told": self.to_dict()}, allow_nan=False).encode()
 
     @classmethod
-    def from_payload(cls, payload: bytes) -> Quantiles:
+    def from_payload(cls, payload: bytes) -> QuantileRelease:
         """The inverse of `to_payload`."""
         try:
             told = json.loads(payload)

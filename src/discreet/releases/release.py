@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["Histogram", "Release", "Row"]
+__all__ = ["Release", "Row"]
 
 Counts: TypeAlias = "npt.NDArray[np.int64]"
 
@@ -707,9 +707,6 @@ class Release:
         from discreet.releases.html import as_html
 
         return as_html(self)
-
-
-Histogram = Release  # its name before there were histograms over time
 
 
 def _unreadable() -> tuple[type[Exception], ...]:

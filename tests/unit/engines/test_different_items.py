@@ -120,6 +120,6 @@ def test_the_question_goes_out_of_core(monkeypatch, tmp_path):
 
     monkeypatch.setattr(different.DifferentItems.__init__, "__defaults__", (SMALL,))
     table = pa.table({"url": [f"/{n % 40_000}" for n in range(100_000)], "visitor": [n % 7 for n in range(100_000)]})
-    found = dc.distinct(table, "url", dc.Budget(50.0))
+    found = dc.distinct(table, dc.Budget(50.0), column="url")
     assert abs(found.value - 40_000) <= 2  # off by more with a probability of exp(-150)
     assert abs(dc.count(table, dc.Budget(50.0), user="visitor").value - 7) <= 2

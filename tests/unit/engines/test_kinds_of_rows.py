@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.engines.people import columns_of_table, people_of_batches
+from discreet.engines.people import columns_of_batches, columns_of_table, people_of
 from discreet.events.kinds import untagged, with_kinds
 from discreet.events.stream import open_stream
 
@@ -15,7 +15,7 @@ from discreet.events.stream import open_stream
 def counted(path, **options):
     """Every item with its weight in discovery, as the release has them before noise. NOT private."""
     names = {"column": "item", "nulls": "skip", "bad_rows": "skip", **options}
-    with people_of_batches(iter(open_stream(path, **names)), nulls="skip") as found:
+    with people_of(columns_of_batches(iter(open_stream(path, **names)), "skip"), nulls="skip") as found:
         weights = found.discovery_weights(4)
         items = found.items(np.arange(len(weights))).to_pylist()
     return dict(zip(items, weights.tolist(), strict=True))

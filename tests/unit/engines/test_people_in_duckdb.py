@@ -368,7 +368,7 @@ def test_sums_out_of_core_in_memory_and_of_plain_lists_are_the_same(monkeypatch)
 
 def test_sums_are_near_the_truth_and_say_what_they_are():
     table = with_values(60_000)
-    release = dc.top_k(table, 5, dc.Budget(4.0, 1e-6), column="what", user="who", values="price", value_range=(0, 100))
+    release = dc.top_k(table, 5, dc.Budget(4.0, 1e-6), column="what", user="who", value="price", value_range=(0, 100))
     cut = np.clip(table["price"].to_numpy(), 0, 100)
     names = np.array(table["what"].to_pylist())
     assert release.counted == "sums"
@@ -423,7 +423,7 @@ def test_what_cannot_be_summed_is_refused(options, says):
 
 def test_values_are_for_people():
     with pytest.raises(dc.ParameterError, match="values"):
-        dc.top_k(with_values(10), 5, BUDGET, column="what", values="price", value_range=(0, 1))
+        dc.top_k(with_values(10), 5, BUDGET, column="what", value="price", value_range=(0, 1))
 
 
 LISTS = [["a", "b"], ["b", "c"], ["a", "b"]] * 100

@@ -673,7 +673,7 @@ def test_tables(kind):
     assert dc.count(made(), budget, where="status = 404").value == 30
     found = dc.top_k(made(), 10, budget, column="url", where="status = 404 and url <> '/p1'")
     assert dict(zip(found.items, found.counts, strict=True)) == {"/p0": 10, "/p2": 10}
-    assert dc.distinct(made(), "url", budget, where="url <> '/p1'").value == 2
+    assert dc.distinct(made(), budget, column="url", where="url <> '/p1'").value == 2
     listed = dc.histogram(made(), budget, column="url", universe=["/p0", "/p1"], where="status = 200")
     assert dict(zip(listed.items, listed.counts, strict=True)) == {"/p0": 10, "/p1": 10}
     with pytest.raises(dc.ParameterError, match="OVER"):

@@ -149,7 +149,7 @@ def test_histograms_in_shards_round_trip_and_are_checked():
     summary = threads.summarise(COLUMN, 64, 3, seed=5)
     release = dc.release(summary, BUDGET, source=seeded_source(4))
     assert all(summary.shard_of(item) == shard for item, shard in zip(release.items, release.shards, strict=True))
-    other = dc.Histogram.from_payload(release.to_payload())
+    other = dc.Release.from_payload(release.to_payload())
     assert other.to_payload() == release.to_payload()
     assert np.array_equal(other.offsets, release.offsets)
     head = release.head(2)
@@ -170,9 +170,9 @@ def test_histograms_in_shards_round_trip_and_are_checked():
                 pa.array(release.items), release.counts, release.guarantee, release.error_model, **{**parts, **wrong}
             )
     text = release.to_payload().replace(b'"version":4', b'"version":1')
-    assert dc.Histogram.from_payload(text).shards is None
+    assert dc.Release.from_payload(text).shards is None
     with pytest.raises(dc.CorruptStateError):
-        dc.Histogram.from_payload(release.to_payload().replace(b'"shards":[', b'"shards":[9,'))
+        dc.Release.from_payload(release.to_payload().replace(b'"shards":[', b'"shards":[9,'))
 
 
 def test_top_k_on_the_cores_there_are(tmp_path):
@@ -180,7 +180,7 @@ def test_top_k_on_the_cores_there_are(tmp_path):
     top = dc.top_k([COLUMN[:1000], COLUMN[1000:]], 3, BUDGET, workers=max(cores, 2))
     assert top.items == ["item 1", "item 2", "item 3"]
     assert len(top.shard_offsets) == max(cores, 2)
-    users = dc.top_k(COLUMN, 3, BUDGET, workers=2, unit=dc.User(3), stream_length=10**6)
+    users = dc.top_k(COLUMN, 3, BUDGET, workers=2, unit=dc.User(3), length=10**6)
     assert users.threshold == Offset(BUDGET, 4096, dc.User(3)).threshold
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("searches", dc.Budget(4.0, 1e-5))

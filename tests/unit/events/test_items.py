@@ -87,7 +87,7 @@ def test_several_kinds_that_pass_are_published_as_they_are():
     items = ["1"] * 400 + [b"1"] * 300 + [1] * 200 + [2**63] * 100
     published = dc.top_k(items, 9, dc.Budget(50.0, 1e-6))
     assert published.items == ["1", b"1", 1, 2**63]
-    again = dc.Histogram.from_payload(published.to_payload())
+    again = dc.Release.from_payload(published.to_payload())
     assert again.items == published.items
     assert again.to_payload() == published.to_payload()
     assert published.to_pandas()["item"].tolist() == ["1", "31", "1", str(2**63)]
@@ -289,20 +289,22 @@ ENTRIES = {
     "top_k of two": lambda data: dc.top_k(table(data), 3, BUDGET, column=["x", "y"], nulls="skip"),
     "top_k every": lambda data: dc.top_k(table(data), 3, BUDGET, column="y", every="1d", time="x", nulls="skip"),
     "top_k of sums": lambda data: dc.top_k(
-        table(data), 3, BUDGET, column="y", user="z", values="x", value_range=(0, 5), nulls="skip"
+        table(data), 3, BUDGET, column="y", user="z", value="x", value_range=(0, 5), nulls="skip"
     ),
     "top_k of lists": lambda data: dc.top_k(data, 3, BUDGET, unit=dc.User(), nulls="skip"),
     "top_k of batches": lambda data: dc.top_k([data, data], 3, BUDGET, unit=dc.User(), nulls="skip"),
     "count of rows": lambda data: dc.count(data, PURE),
     "count": lambda data: dc.count(table(data), PURE, user="x", nulls="skip"),
-    "count of values": lambda data: dc.distinct(table(data), "x", PURE, nulls="skip"),
-    "count of values of people": lambda data: dc.distinct(table(data), "x", PURE, user="y", nulls="skip"),
+    "count of values": lambda data: dc.distinct(table(data), PURE, column="x", nulls="skip"),
+    "count of values of people": lambda data: dc.distinct(table(data), PURE, column="x", user="y", nulls="skip"),
     "histogram of a list": lambda data: dc.histogram(data, PURE, universe=["a"], nulls="skip"),
     "histogram of a list of people": lambda data: dc.histogram(
         table(data), PURE, column="x", user="y", max_items=1, universe=["a"], nulls="skip"
     ),
-    "quantiles": lambda data: dc.quantiles(data, None, PURE, range=(0, 1), nulls="skip"),
-    "quantiles of people": lambda data: dc.quantiles(table(data), "y", PURE, range=(0, 1), user="x", nulls="skip"),
+    "quantiles": lambda data: dc.quantiles(data, PURE, range=(0, 1), nulls="skip"),
+    "quantiles of people": lambda data: dc.quantiles(
+        table(data), PURE, column="y", range=(0, 1), user="x", nulls="skip"
+    ),
     "stream": lambda data: mp.Stream("r", PURE, ["a", "b"], epoch_steps=4, horizon=8, columns=3).party(0).feed(data),
 }
 

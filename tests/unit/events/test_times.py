@@ -88,6 +88,6 @@ def test_floats_of_pandas_are_times_and_amounts():
     daily = dc.top_k(frame, 9, dc.Budget(5.0, 1e-9), column="x", every="1d", time="t", nulls="skip")
     assert daily.items == [(datetime.date(2001, 9, 9), "a")]
     summed = dc.top_k(
-        frame.assign(t="t"), 9, dc.Budget(5.0, 1e-9), column=["x", "t"], user="u", values="n", value_range=(0, 3)
+        frame.assign(t="t"), 9, dc.Budget(5.0, 1e-9), column=["x", "t"], user="u", value="n", value_range=(0, 3)
     )
     assert {*summed.items} == {("a", "t"), ("b", "t")}

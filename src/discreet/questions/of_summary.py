@@ -1,26 +1,28 @@
-"""release: a summary goes in, a private histogram with its guarantee comes out."""
+"""release: a summary that somebody brings goes in, a private release with its guarantee comes out."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from discreet.api.choosing import mechanism_told, prepare
 from discreet.central import Mechanism
 from discreet.central._base import snapshot
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Unit
 from discreet.privacy.budget import as_budget
+from discreet.privacy.question import question_of
+from discreet.questions.ask import current
+from discreet.questions.choose import mechanism_told, prepare
+from discreet.questions.question import spoken
+from discreet.releases.paying import Payer
 from discreet.releases.release import Release
 from discreet.summaries import Summary
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["asked_of_summary", "asked_of_top", "release"]
+__all__ = ["release"]
 
 
 def release(
@@ -32,10 +34,11 @@ def release(
     *,
     charge_id: str | None = None,
     total_share: float | None = None,
-    stream_length: int | None = None,
+    length: int | None = None,
     parts_per_user: int | None = None,
     request: str | None = None,
     source: RandomSource | None = None,
+    stream_length: int | None = None,
 ) -> Release:
     """Publish a summary as a private histogram.
 
@@ -53,8 +56,8 @@ def release(
         summary: What to publish, or a list of `MisraGries`, one for each of several streams. It is copied first
             (`ExactCounts` is read in one go), so other threads may go on updating it.
         budget: What the whole release may spend.
-        mechanism: "auto", a name of `discreet.api.MECHANISMS`, a class of `discreet.central` or an instance of one
-            (made with the same budget). "auto" picks by the kind of summary, the unit and the budget, and
+        mechanism: "auto", a name of `discreet.questions.MECHANISMS`, a class of `discreet.central` or one of its
+            instances (made with the same budget). "auto" picks by the kind of summary, the unit and the budget, and
             `guarantee.chosen_because` says why.
         unit: Whose presence is hidden; `Event()` by default, or the unit of a mechanism given as an instance.
         ledger: The account that pays: `Ledger(path).account(name)`.
@@ -63,7 +66,7 @@ def release(
             a LedgerError. `payment` of the result says which it was: "charged", "charged before" or "replayed".
         total_share: A fraction of the budget for the stream's length: the release then has `total` and
             `everything_else`. epsilons add: the mechanism gets the rest, and the guarantee states the sum.
-        stream_length: For mechanisms that use it: a public number of at least as many events as there are. See
+        length: For mechanisms that use it: a public number of at least as many events as there are. See
             docs/privacy/units.md.
         parts_per_user: For merged sketches of users' sets: in how many of the parts one user may be, with a list in
             each; 1 by default, which the guarantee states. The noise grows in proportion.
@@ -71,43 +74,21 @@ def release(
             not depend on the data. A repetition must say the same; the ledger keeps a digest of it.
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
+    if stream_length is not None:
+        length = current("stream_length", "length", stream_length)
     parts = summary if isinstance(summary, (list, tuple)) and summary else [summary]
     for part in parts:
         if not isinstance(part, Summary):
             raise ParameterError(f"summary must be one of discreet's summaries, not {type(part).__name__}")
     summary, budget = snapshot(summary), as_budget(budget)
-    prepared = prepare(
-        summary, budget, mechanism, unit, total_share, stream_length, parts_per_user,
-        ledger=ledger, charge_id=charge_id, source=source,
-    )  # fmt: skip
-    asked = asked_of_summary(summary, stream_length, request, parts_per_user)
-    from discreet.privacy.question import question_of
-
+    payer = Payer(ledger, charge_id, source, request=request)
+    prepared = prepare(summary, budget, mechanism, unit, total_share, length, parts_per_user)
+    sizes = [[type(part).__name__, getattr(part, "capacity", None)] for part in parts]
     question = question_of(
-        "release", summary=asked["summary"], mechanism=mechanism_told(mechanism),
-        unit=prepared.mechanism.unit.to_dict(), total_share=total_share, stream_length=stream_length,
-        parts_per_user=parts_per_user, secret={"request": request},
+        "release", summary=sizes, mechanism=mechanism_told(mechanism), unit=spoken(prepared.mechanism.unit),
+        total_share=total_share, length=length, parts_per_user=parts_per_user, secret={"request": request},
     )  # fmt: skip
-    return dataclasses.replace(prepared, question=question).release(summary, asked, parts_per_user=parts_per_user)
-
-
-def asked_of_summary(
-    summary: Summary | Sequence[Summary],
-    stream_length: int | None,
-    request: str | None,
-    parts_per_user: int | None = None,
-    capacity: int | None = None,
-) -> dict[str, object]:
-    """What is public of a release of summaries beside the mechanism, which is part of the charge anyway.
-
-    `capacity` is what stands for one that nobody gave, see `first_capacity`.
-    """
-    parts = [summary] if isinstance(summary, Summary) else summary
-    sizes = [[type(part).__name__, capacity or getattr(part, "capacity", None)] for part in parts]
-    lengths = {"stream_length": stream_length, "parts_per_user": parts_per_user}
-    return {"summary": sizes, **lengths, "request": request}
-
-
-def asked_of_top(k: int, nulls: str, request: str | None, **more: object) -> str:
-    """What a list of k items adds to a request: a repetition may not ask for more or fewer, either."""
-    return json.dumps([k, nulls, request, {name: value for name, value in more.items() if value is not None}])
+    said = {**prepared.chosen, "parts_per_user": parts_per_user}
+    prepared.mechanism.check(summary)
+    published: Release = payer.pay(prepared.bill(question), lambda: prepared.draw(summary, payer.drawn_from), said)
+    return published

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet import central
 from discreet.central import Mechanism
 from discreet.central.prepared import Prepared, split_off_total
 from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.engines.threads import check_workers
-from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.errors import IncompatibleSummaryError, ParameterError, WordError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
-from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.summaries import (
     CountMin,
@@ -27,9 +26,6 @@ from discreet.summaries import (
     Summary,
     UserMisraGries,
 )
-
-if TYPE_CHECKING:
-    from discreet.privacy.ledger import Account
 
 __all__ = ["MECHANISMS", "PUBLISHED", "choose", "empty_summary", "make", "prepare", "published_from", "sketch_shape"]
 
@@ -86,9 +82,6 @@ def prepare(
     stream_length: int | None,
     parts_per_user: int | None = None,
     *,
-    ledger: Account | None,
-    charge_id: str | None,
-    source: RandomSource | None,
     needs_no_length: bool = False,
 ) -> Prepared:
     """Check all arguments of a release, choose the mechanism and calibrate. Whatever can be refused is refused here.
@@ -110,7 +103,7 @@ def prepare(
         rest, total_noise = split_off_total(budget, total_share, unit, lists or 1)
     chosen, because, length = choose(summary, rest, mechanism, unit, stream_length, parts_per_user, needs_no_length)
     prepared = Prepared(
-        chosen, budget, because, total_share, total_noise, ledger, charge_id, source, length,
+        chosen, budget, because, total_share, total_noise, length,
         bounded=_bounds_people(summary) and getattr(chosen, "parts_per_user", None) == 1,
     )  # fmt: skip
     chosen.check(summary)
@@ -160,11 +153,8 @@ def choose(
     if mechanism == "auto":
         kind, because = _automatic(summary, unit)
         if budget.delta == 0.0:
-            raise ParameterError(
-                "items that nobody listed are found by what passes a threshold, which takes epsilon and delta > 0: got "
-                f"{budget}. Give a delta, such as 1e-6. Over a universe known without the data none is needed: "
-                "dc.histogram (`discreet histogram`) counts every item of a public list, `discreet top --universe` "
-                "finds the largest of one (in Python a mechanism with universe=...)"
+            raise WordError(
+                "finding unknown items needs {delta} > 0; give one, such as 1e-6, or list all items with {universe}"
             )
     else:
         kind, because = mechanism_class(mechanism), "it was asked for"

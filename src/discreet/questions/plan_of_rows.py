@@ -7,13 +7,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.api.choosing import MECHANISMS, PUBLISHED, make, sketch_shape
 from discreet.central import Mechanism, Offset, Stability
 from discreet.central.sizing import choose_capacity, frequency_published, summary_errors
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
+from discreet.questions.choose import MECHANISMS, PUBLISHED, make, sketch_shape
 from discreet.summaries import ExactCounts, LinearSketch
 from discreet.summaries.memory import bytes_when_full
 

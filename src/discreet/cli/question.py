@@ -1,0 +1,144 @@
+"""The commands that ask a question of files: `top`, `count`, `distinct`, `histogram` and `quantiles`.
+
+A command is made from the words of its question. What is added here is the same for all of them: which files, how they
+are read, what it costs, who pays, where the answer goes.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli import options
+from discreet.cli.options import Paying
+from discreet.cli.output import batches
+from discreet.cli.publish import Place, answer_place, place, publish
+from discreet.privacy.unit import Event, User
+from discreet.questions.answer import answer
+from discreet.questions.ask import in_new_words
+from discreet.questions.data import Files
+from discreet.questions.words import Kind, Word, words_of
+from discreet.releases.paying import Payer
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
+    from discreet.questions.question import Question
+    from discreet.releases.release import Release
+
+__all__ = ["QUESTIONS", "command_of"]
+
+QUESTIONS = {
+    "top": ("Top", "List the most frequent values of a column, with noise that hides each person.", (
+        "top access.log --column path --user ip --epsilon 1 --delta 1e-6",
+        "top day.parquet --column query --user visitor --every 1d --time ts --epsilon 1 --delta 1e-6",
+    )),
+    "count": ("Count", "Publish how many rows or people there are, with noise that hides each of them.", (
+        "count access.log --user ip --epsilon 1",
+    )),
+    "distinct": ("Distinct", "Publish how many different values a column has, with noise.", (
+        "distinct access.log --column path --user ip --epsilon 1",
+    )),
+    "histogram": ("Histogram", "Publish the count of every item of a public list, with noise.", (
+        "histogram access.log --column country --universe countries.txt --epsilon 1",
+    )),
+    "quantiles": ("Quantiles", "Publish quantiles of a column of numbers, with noise: 0.5 is the median.", (
+        "quantiles sales.csv --column amount --range 0 1000 --quantile 0.5 --epsilon 1",
+    )),
+}  # fmt: skip
+"""The class of each question in its module, what its help says, and examples."""
+
+
+_FIRST = ("column", "user", "k")
+
+
+def command_of(name: str) -> click.Command:
+    """The command of a question."""
+    class_name, help, examples = QUESTIONS[name]
+    kind: type[Question] = getattr(import_module(f"discreet.questions.{name}"), class_name)
+    words = [each for each in words_of(kind) if not each.in_python_only]
+    words.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
+
+    def run(files: tuple[str, ...], budget: Budget, place: Place, paying: Paying, **given: Any) -> None:
+        reading = {each: given.pop(each) for each in options.READING}
+        said = {each: value for each, value in given.items() if value is not None and value != ()}
+        _run(kind, said, options.files_of(files, **reading, watch=batches), budget, place, paying)
+
+    decorated = options.quiet(run)
+    decorated = options.paying_by_name(decorated)
+    decorated = (place if kind.only_shown else answer_place)(decorated)
+    decorated = options.takes(*options.READING.values())(options.budget(decorated))
+    decorated = options.takes(*(option for each in words for option in _options(each)))(decorated)
+    decorated = options.files(required=True)(decorated)
+    made = click.command(name, cls=options.Question, help=help)(decorated)
+    assert isinstance(made, options.Question)
+    made.examples, made.advanced = examples, options.SELDOM.union(each.name for each in words if each.advanced)
+    return made
+
+
+def _options(each: Word) -> list[click.Option]:
+    """The option of a word, and those of its old spellings, which no help shows."""
+    named = each.option or each.name.replace("_", "-")
+    letter = [f"-{each.letter}"] if each.letter else []
+    default = each.default if each.default is not None and not isinstance(each.default, tuple) else None
+    told = f"{each.help}  [{default}]" if default is not None else each.help
+    made = [click.Option([*letter, f"--{named}", each.name], help=told, **_written(each.kind))]
+    old = (click.Option([f"--{old.replace('_', '-')}", old], hidden=True, **_written(each.kind)) for old in each.old)
+    return [*made, *old]
+
+
+def _written(kind: Kind) -> dict[str, Any]:
+    """How the value of a word is written, as click takes it."""
+    type = click.Choice(kind.choices) if kind.choices else kind.type
+    return {"type": type, "nargs": kind.values, "multiple": kind.several, "metavar": kind.shown, "default": None}
+
+
+def _run(kind: type[Question], said: dict[str, Any], data: Files, budget: Budget, place: Place, paying: Paying) -> None:
+    """Ask, and publish the answer."""
+    words = in_new_words(kind, said, options.tell_new_name)
+    for each in words_of(kind):
+        if each.name in words and each.kind.from_text is not None:
+            words[each.name] = each.kind.from_text(words[each.name], words)
+    question = kind(**words)
+    if not kind.only_shown:
+        place = place.with_confidence(question.confidence)  # type: ignore[attr-defined]
+    place.check([*data.kept, paying.ledger, *(said[name] for name in ("groups", "universe") if name in said)])
+
+    def draw(reading_is_over: Any) -> Any:
+        return answer(question, data, budget, Payer(paying.payer, paying.charge_id, when_read=reading_is_over))
+
+    def remarks(found: Any) -> list[str]:
+        notes = found.notes() if kind.only_shown else []
+        return [*notes, *(_of_top(found, question) if question.name == "top" else ()), *data.remarks]
+
+    publish(place, paying, budget, draw, remarks)
+
+
+def _of_top(release: Release, question: Any) -> list[str]:
+    """What a reader should know beside the guarantee: who is hidden, what is missing, why the list is short."""
+    told, unit = [], release.guarantee.unit
+    if release.counted != "events" and isinstance(unit, User) and unit.max_items is not None:
+        told.append(f"People with more than {unit.max_items} items are hidden, too.")
+    if release.counted == "events" and question.unit is None and unit == Event():
+        told.append(
+            "It hides one row: a person with many rows can put their own text on this list. --user hides people "
+            "(--unit row says that you know)."
+        )
+    if len(release) < (1 if release.by else question.k):  # of groups, some always have fewer
+        some = (
+            f"{len(release)} of at most {question.k} items are listed"
+            if len(release)
+            else "No item passed the threshold"
+        )
+        told.append(f"{some}: {_needed(release)}, and twice the epsilon about half of that.")
+    return told
+
+
+def _needed(release: Release) -> str:
+    cut = math.ceil(release.threshold or 0)
+    if release.counted == "events":
+        return f"an item needs about {cut:,} rows{' more than the offset' if release.offset is not None else ''}"
+    many = math.ceil(math.sqrt(50) * (release.threshold or 0))
+    return f"an item needs about {cut:,} people who have nothing else, {many:,} if each of them has 50 items"

@@ -1,0 +1,59 @@
+"""What can be asked, one file a question, and the one way to an answer. Names are loaded on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet._names import on_first_use
+
+if TYPE_CHECKING:
+    from discreet.questions.answer import answer
+    from discreet.questions.choose import MECHANISMS
+    from discreet.questions.count import Count
+    from discreet.questions.distinct import Distinct
+    from discreet.questions.histogram import Histogram
+    from discreet.questions.of_summary import release
+    from discreet.questions.plan_of_people import PeoplePlan, plan_people
+    from discreet.questions.plan_of_questions import QuestionPlan, plan_questions
+    from discreet.questions.plan_of_rows import Plan, plan
+    from discreet.questions.quantiles import Quantiles
+    from discreet.questions.question import Question
+    from discreet.questions.top import Top
+
+_WHERE = {
+    "MECHANISMS": "questions.choose",
+    "PeoplePlan": "questions.plan_of_people",
+    "Plan": "questions.plan_of_rows",
+    "Question": "questions.question",
+    "QuestionPlan": "questions.plan_of_questions",
+    "answer": "questions.answer",
+    "Count": "questions.count",
+    "Distinct": "questions.distinct",
+    "Histogram": "questions.histogram",
+    "Quantiles": "questions.quantiles",
+    "Top": "questions.top",
+    "plan": "questions.plan_of_rows",
+    "plan_people": "questions.plan_of_people",
+    "plan_questions": "questions.plan_of_questions",
+    "release": "questions.of_summary",
+}
+
+__all__ = [
+    "MECHANISMS",
+    "Count",
+    "Distinct",
+    "Histogram",
+    "PeoplePlan",
+    "Plan",
+    "Quantiles",
+    "Question",
+    "QuestionPlan",
+    "Top",
+    "answer",
+    "plan",
+    "plan_people",
+    "plan_questions",
+    "release",
+]
+
+__getattr__, __dir__ = on_first_use(__name__, _WHERE)

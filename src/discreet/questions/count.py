@@ -1,0 +1,75 @@
+"""Count: how many rows or people there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from discreet.central.noisy_count import NoisyCount
+from discreet.privacy.unit import Event, User
+from discreet.questions.ask import asked_of, function_of
+from discreet.questions.data import Asked, Data, different_items, single_items
+from discreet.questions.question import Question, Way
+from discreet.questions.words import Rule, column, share, word
+
+if TYPE_CHECKING:
+    from discreet.noise import RandomSource
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.estimate import Estimate
+    from discreet.privacy.ledger import Account
+
+__all__ = ["Count", "count"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Question):
+    """The number of rows, or of people."""
+
+    name: ClassVar[str] = "count"
+
+    column: str | None = word(None, "Count rows that have a value in this column; all by default.", column())
+    confidence: float = word(0.95, "Probability with which the interval holds.", share())
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "people are counted by {user} alone, rows by {column}: give one of them",
+            lambda q: q.user is not None and q.column not in (None, q.user),
+        ),
+    )
+
+    def way(self, data: Data, budget: Budget) -> Way:
+        unit, what = (User(), "people") if self.people else (Event(), "rows")
+        mechanism = NoisyCount(budget, unit, what, self.confidence)
+        named = self.user or self.column
+        asked = Asked(
+            columns=() if named is None else (named,), where=self.where, nulls=self.nulls, bad_rows=self.bad_rows
+        )
+
+        def found() -> int:
+            if not self.people:
+                return data.number_of_rows(asked)
+            return different_items(single_items(data.rows(asked)), self.nulls)
+
+        return Way(mechanism.name, unit, found, mechanism)
+
+
+@function_of(Count)
+def count(
+    data: Any,
+    budget: Budget,
+    *,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+    **words: Any,
+) -> Estimate:
+    """How many rows a table has, or with `user` how many different people it has rows of.
+
+        count(table, dc.Budget(1.0))                        # rows; hides one
+        count(table, dc.Budget(1.0), user="visitor")        # people; hides one, with all of their rows
+
+    One row, or one person, changes the number by 1: the error is about 3/epsilon at 95 percent (`NoisyCount`).
+    """
+    found: Estimate = asked_of(Count, words, data, budget, ledger, charge_id, request, source)
+    return found

@@ -1,0 +1,112 @@
+"""Quantiles: the values below which given shares of a column of numbers lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from discreet.errors import WordError
+from discreet.privacy.unit import Event, User
+from discreet.questions.ask import asked_of, function_of, in_new_order
+from discreet.questions.data import Asked, Data
+from discreet.questions.question import Question, Way
+from discreet.questions.words import Kind, Rule, choice, column, needs, number_range, share, whole, word
+
+if TYPE_CHECKING:
+    from discreet.noise import RandomSource
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.ledger import Account
+    from discreet.releases.quantiles import QuantileRelease
+
+__all__ = ["Quantiles", "quantiles"]
+
+_QUARTILES = (0.25, 0.5, 0.75)
+
+
+def _shares(name: str, value: Any) -> tuple[Any, ...]:
+    return tuple(value) if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)) else (value,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantiles(Question):
+    """The values below which given shares of a column of numbers lie: 0.5 is the median."""
+
+    name: ClassVar[str] = "quantiles"
+
+    column: str | None = word(None, "Column of the numbers; by default the only one.", column())
+    quantiles: tuple[float, ...] = word(
+        _QUARTILES, "Share above 0 and below 1; repeat it, at no cost. Quartiles by default.",
+        Kind(_shares, "SHARE", float, several=True), option="quantile",
+    )  # fmt: skip
+    range: tuple[float, float] | None = word(
+        None, "Public range, chosen without looking at the data; values are clipped to it.", number_range()
+    )
+    scale: str = word("linear", "Divide the range evenly, or by ratios for powers of ten.", choice("linear", "log"))
+    max_rows: int | None = word(
+        None, "Votes of a person, shared by their rows; 1 by default.", whole(1), old=("max_rows_per_user",)
+    )
+    bins: int | None = word(
+        None, "Parts of the range; 65,536 by default, fewer have less noise.", whole(1), advanced=True
+    )
+    confidence: float = word(0.95, "Probability with which all intervals hold together.", share())
+
+    rules: ClassVar[tuple[Rule, ...]] = (needs("max_rows", "user"),)
+
+    def complete(self) -> None:
+        if self.range is None:
+            raise WordError("{range} LOW HIGH is needed: a public range, chosen without looking at the data")
+
+    def way(self, data: Data, budget: Budget) -> Way:
+        from discreet.central.quantile_tree import BINS, Grid, QuantileTree
+
+        assert self.range is not None
+        grid = Grid(self.range[0], self.range[1], BINS if self.bins is None else self.bins, self.scale)
+        unit = User() if self.people else Event()
+        mechanism = QuantileTree(budget, grid, self.quantiles, unit, self.max_rows, self.confidence)
+
+        def count() -> Any:
+            from discreet.engines.amounts import Amounts
+
+            asked = Asked(
+                columns=() if self.column is None else (self.column,), user=self.user, where=self.where,
+                nulls=self.nulls, bad_rows=self.bad_rows,
+            )  # fmt: skip
+            found = Amounts(data.numbers(asked), grid.places, self.nulls, self.people)
+            return mechanism.counts(found.places, found.people)
+
+        return Way(mechanism.name, mechanism.unit, count, mechanism)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        named = super().columns
+        return {"value" if what == "item" else what: name for what, name in named.items()}
+
+
+@function_of(Quantiles, first=("quantiles",))
+def quantiles(
+    data: Any,
+    budget: Any,
+    quantiles: Any = _QUARTILES,
+    *old_order: Any,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+    **words: Any,
+) -> QuantileRelease:
+    """The values below which given shares of a column of numbers lie: 0.5 is the median.
+
+        quantiles(table, dc.Budget(1.0), [0.5, 0.9], column="amount", range=(0, 1000))                    # hides a row
+        quantiles(table, dc.Budget(1.0), [0.5, 0.9], column="amount", range=(0, 1000), user="customer")   # a person
+
+    All shares come from one look at the data (`QuantileTree`), so more of them cost nothing. The rank of an answer
+    is off by about 20/epsilon rows, whatever the range; how far the value is off depends on how dense the values are
+    there, and the interval says it. With `user` the rows of a person share one vote.
+    """
+    if budget is None or isinstance(budget, str):
+        given = (quantiles, *old_order) if quantiles is not _QUARTILES else old_order
+        budget, words = in_new_order("quantiles", budget, given, ("column", "budget", "quantiles"), words)
+    else:
+        words = {"quantiles": quantiles, **words}
+    found: QuantileRelease = asked_of(Quantiles, words, data, budget, ledger, charge_id, request, source)
+    return found

@@ -1,0 +1,190 @@
+"""A question: a frozen value, checked when it is made, without data.
+
+From it follows everything else: which mechanism answers it, what a charge id stands for, what the release says was
+asked, the refusals, the options of the command, the arguments in Python.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from discreet.errors import ParameterError
+from discreet.privacy.unit import Event, Unit, User
+from discreet.questions.words import Kind, Rule, choice, column, plain, word, words_of
+
+if TYPE_CHECKING:
+    from discreet.central.prepared import Prepared
+    from discreet.noise import RandomSource
+    from discreet.privacy.budget import Budget
+    from discreet.questions.data import Data
+
+__all__ = ["Question", "Way", "of_lists", "spoken", "unit_kind", "universe_kind", "way_of"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a question is answered: made before anything is read, when nothing is charged and nothing random happened.
+
+    Making one refuses whatever can be refused for its parameters, and calibrates, so that nothing can fail for them
+    once the ledger is charged.
+
+    Attributes:
+        description: The mechanism in words, as the ledger's history shows it.
+        unit: Whose presence is hidden.
+        count: Reads and counts. What it returns is NOT private.
+        draw: Draws the noise: the answer, of what was counted.
+        hides: What the account adds up, where that is more than `unit`.
+        chosen: What was chosen for the asker and is public, for what the release says of itself.
+        close: Lets go of what was counted.
+    """
+
+    description: str
+    unit: Unit
+    count: Callable[[], Any]
+    draw: Callable[[Any, RandomSource], Any]
+    hides: Unit | None = None
+    chosen: Mapping[str, Any] | None = None
+    close: Callable[[Any], None] = lambda found: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(abc.ABC):
+    """What all questions share."""
+
+    name: ClassVar[str]
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    no_other_answer: ClassVar[frozenset[str]] = frozenset()
+    """Words that say how it is computed, and not what: a charge id stands for the question without them."""
+    only_shown: ClassVar[bool] = False
+    """Whether the confidence of the intervals is no part of the question: they are made when it is written."""
+
+    user: str | None = word(
+        None, "Column that says whose row it is. Hides whole people.", column(), old=("user_column",)
+    )
+    where: str | None = word(None, 'Use only rows where this is true, in SQL: "status = 404".', plain("SQL"))
+    nulls: str = word("error", "Rows without a value are an error, or left out.", choice("error", "skip"))
+    bad_rows: str = word(
+        "skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"), old=("bad_items",)
+    )
+
+    def __post_init__(self) -> None:
+        for each in words_of(self):
+            value = getattr(self, each.name)
+            if value is not None:
+                object.__setattr__(self, each.name, each.kind.check(each.name, value))
+        self.complete()
+        for rule in self.rules:
+            rule.check(self)
+
+    def complete(self) -> None:  # noqa: B027 (nothing to say, by default)
+        """Say what follows from other words, before the rules are checked."""
+
+    def gives(self, name: str) -> bool:
+        """Whether a word says anything else than its default."""
+        value, default = getattr(self, name), getattr(type(self), name, None)
+        return value is not None and value is not False and value is not default and not (
+            isinstance(value, (str, int, float)) and value == default
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """The words that were given, JSON-ready."""
+        said = {each.name: getattr(self, each.name) for each in words_of(self) if self.gives(each.name)}
+        return {name: spoken(value) for name, value in said.items()}
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The names of the columns it is about, by what they hold."""
+        named = self.to_dict()
+        held = {"column": "item", "by": "by", "user": "user", "value": "value"}
+        return {what: named[name] for name, what in held.items() if name in named}
+
+    @property
+    def people(self) -> bool:
+        """Whether whole people are hidden."""
+        return self.user is not None
+
+    @abc.abstractmethod
+    def way(self, data: Data, budget: Budget) -> Way:
+        """How it is answered from these data, of which only what is public is looked at."""
+
+
+def way_of(
+    prepared: Prepared,
+    count: Callable[[], Any],
+    draw: Callable[[Any, RandomSource], Any] | None = None,
+    close: Callable[[Any], None] = lambda found: None,
+) -> Way:
+    """The way of a mechanism that publishes a `Release`; `draw` makes more of what is drawn, where it has to."""
+    return Way(
+        prepared.description,
+        prepared.mechanism.unit,
+        count,
+        draw or prepared.draw,
+        prepared.hides,
+        prepared.chosen,
+        close,
+    )
+
+
+def of_lists(draw: Callable[[Any, RandomSource], Any]) -> Callable[[Any, RandomSource], Any]:
+    """The same for people who came as lists, one a person: the guarantee says so."""
+
+    def drawn(found: Any, source: RandomSource) -> Any:
+        from discreet.central._additive import A_PERSON
+
+        answer = draw(found, source)
+        promised = answer.guarantee
+        told = tuple("every person is one list" if each == A_PERSON else each for each in promised.assumptions)
+        promised = dataclasses.replace(promised, assumptions=told)
+        if hasattr(answer, "with_guarantee"):
+            return answer.with_guarantee(promised)
+        return dataclasses.replace(answer, guarantee=promised)
+
+    return drawn
+
+
+def spoken(value: Any) -> Any:
+    """The value of a word, JSON-ready."""
+    if isinstance(value, Unit):
+        known = {Event(): "row", User(): "person"}
+        return known.get(value) or value.to_dict()
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return spoken(value[0]) if len(value) == 1 else [spoken(each) for each in value]
+    return value
+
+
+def unit_kind() -> Kind:
+    """What is hidden: row, person, or one of discreet's units."""
+    named: dict[str, Unit] = {"row": Event(), "person": User()}
+
+    def check(name: str, value: Any) -> Unit:
+        if isinstance(value, str) and value in named:
+            return named[value]
+        if not isinstance(value, Unit):
+            given = repr(value) if isinstance(value, str) else type(value).__name__
+            raise ParameterError(f"{name} must be one of discreet's units, such as dc.Event(), not {given}")
+        return value
+
+    return Kind(check, choices=tuple(named))
+
+
+def universe_kind() -> Kind:
+    """All items that can occur: a list, a range, or on a command line N, A:B or a file."""
+
+    def check(name: str, value: Any) -> Any:
+        from discreet.events.universe import Universe
+
+        return Universe.of(value)
+
+    def from_text(text: str, others: Mapping[str, Any]) -> Any:
+        from discreet.events.written import universe_written
+
+        return universe_written(text, empty_lines=False)
+
+    return Kind(check, "FILE|N|A:B", from_text=from_text)

@@ -1,0 +1,347 @@
+"""Top: the most frequent values of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from discreet.central import Mechanism
+from discreet.errors import WordError
+from discreet.privacy.unit import Event, Unit, User
+from discreet.questions.ask import asked_of, function_of
+from discreet.questions.data import Asked, Data, Rows
+from discreet.questions.question import Question, Way, unit_kind, universe_kind, way_of
+from discreet.questions.words import (
+    Kind,
+    Rule,
+    choice,
+    columns,
+    excludes,
+    needs,
+    number_range,
+    plain,
+    share,
+    whole,
+    word,
+)
+from discreet.questions.words import column as one_column
+
+if TYPE_CHECKING:
+    from discreet.events.joint import Keys
+    from discreet.events.times import Every
+    from discreet.noise import RandomSource
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.ledger import Account
+    from discreet.releases.release import Release
+    from discreet.summaries.people import ValueRange
+
+__all__ = ["Top", "top_k"]
+
+
+def _for_rows(name: str, because: str) -> Rule:
+    """A word that says something where rows are hidden, and nothing where people are."""
+    text = f"{{{name}}} cannot be combined with {{user}} ({because})"
+    return Rule(text, lambda q: q.gives(name) and q.people)
+
+
+def _groups_from_text(path: str, others: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    from pathlib import Path
+
+    from discreet.events.written import groups_written
+
+    return groups_written(Path(path), len(others.get("by") or ()) + (others.get("time") is not None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Top(Question):
+    """The most frequent values of a column."""
+
+    name: ClassVar[str] = "top"
+    only_shown: ClassVar[bool] = True
+
+    column: tuple[str, ...] | None = word(None, "Column to count; repeat it to count combinations.", columns())
+    k: int = word(100, "List at most N values (of every group).", whole(1), letter="k")
+    by: tuple[str, ...] | None = word(None, "List the top K of every group; repeat it for several columns.", columns())
+    every: str | None = word(None, "Group by time: 1h, 1d, 1w (from Monday), 1mo.", plain("SPAN"))
+    time: str | None = word(
+        None, "Column with the time of a row (ISO 8601 or Unix seconds).", one_column(), old=("time_column",)
+    )
+    zone: str | None = word(None, "Time zone of the spans, such as Europe/Berlin; UTC by default.", plain("ZONE"))
+    groups: Sequence[Any] | None = word(
+        None, "Public list of all groups, one a line (CSV for several columns).", plain("FILE", _groups_from_text)
+    )
+    value: str | None = word(
+        None, "Add up this column instead of counting people.", one_column(), old=("values", "value_column")
+    )
+    value_range: tuple[float, float] | None = word(None, "Clip values to this public range.", number_range())
+    universe: Any = word(None, "List of all possible values, if it is public; needs no delta.", universe_kind())
+    unit: Unit | None = word(None, "What is hidden: a row or a person.", unit_kind())
+    max_items: int | None = word(
+        None, "Count people with up to N items in full; chosen privately if not given.", whole(1),
+        old=("max_items_per_user",),
+    )  # fmt: skip
+    count: str = word("users", "Count people who have an item, or their rows with it.", choice("users", "rows"))
+    mechanism: Any = word("auto", "Mechanism, by a name that `discreet plan` shows.", plain("NAME"), advanced=True)
+    capacity: int | None = word(None, "Number of counters; by default as `plan` chooses it.", whole(1), advanced=True)
+    length: int | None = word(
+        None, "Public bound of the number of rows, for the capacity.", whole(1), advanced=True, old=("stream_length",)
+    )
+    total_share: float | None = word(
+        None, "Spend this share of the budget on the number of all rows.", share(), advanced=True
+    )
+    memory: str | None = word(
+        None, "Memory, such as 2GB; people who do not fit go to disk.", plain("SIZE"), advanced=True
+    )
+    workers: int | None = word(None, "Number of threads that count; 1 by default.", whole(1), advanced=True)
+    grouped: bool | None = word(
+        None, "Whether each row is the list of one person's items; by default the column's type says it.",
+        Kind(type=bool), in_python_only=True,
+    )  # fmt: skip
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        needs("every", "time"),
+        needs("time", "every"),
+        needs("zone", "every"),
+        needs("groups", "by", "every", because="it lists the values of their columns"),
+        needs("value", "value_range", because="a public range"),
+        needs("value_range", "value"),
+        needs("value", "user", because="values are summed by person"),
+        Rule("{count} rows needs {user}", lambda q: q.count == "rows" and not q.people),
+        Rule("{count} rows cannot be combined with {value}", lambda q: q.count == "rows" and q.value is not None),
+        Rule("{unit} row cannot be combined with {user}", lambda q: q.unit == Event() and q.user is not None),
+        Rule("{unit} row cannot be combined with {max_items}", lambda q: q.unit == Event() and q.max_items is not None),
+        Rule("{unit} must be a person where {user} is given", lambda q: q.user is not None and q.bounded_unit),
+        Rule("{mechanism} with {user} needs {max_items}", lambda q: q.own_mechanism_for_users and q.max_items is None),
+        _for_rows("capacity", "it sizes the sketch for rows"),
+        _for_rows("length", "it sizes the sketch for rows"),
+        _for_rows("total_share", "the number of rows is not published where people are hidden"),
+        excludes("universe", "user", "`discreet histogram` counts people over a list"),
+        excludes("universe", "max_items", "`discreet histogram` counts people over a list"),
+        excludes("universe", "mechanism", "the universe chooses it"),
+        excludes("universe", "by"),
+        excludes("universe", "every"),
+        excludes("grouped", "user", "a row has one item, and says whose it is"),
+        Rule(
+            "lists of items come in one {column}, without {by} or {every}",
+            lambda q: q.lists is True and (len(q.column or ()) > 1 or bool(q.by) or q.every is not None),
+        ),
+        Rule("{universe} needs a single {column}", lambda q: q.universe is not None and len(q.column or ()) > 1),
+    )
+
+    def complete(self) -> None:
+        if isinstance(self.mechanism, Mechanism) and self.unit is None and self.user is None:
+            object.__setattr__(self, "unit", self.mechanism.unit)
+        if self.universe is not None and self.universe.size is None:
+            raise WordError("{universe} must list the items: N for 0 to N-1, A:B, or a file with one item a line")
+        if self.groups is not None:
+            object.__setattr__(self, "groups", list(self.groups))
+
+    # ---- what follows from the words ---------------------------------------------------------------------------------
+
+    @property
+    def people(self) -> bool:
+        """Whether people are hidden by `PersonVectors`: with all they have, and nobody says how much that is."""
+        return self.mechanism == "auto" and (self.user is not None or self.unit == User())
+
+    @property
+    def bounded_unit(self) -> bool:
+        """Whether the unit is another than a whole person."""
+        return self.unit is not None and self.unit != User()
+
+    @property
+    def own_mechanism_for_users(self) -> bool:
+        """Whether a mechanism that was named takes a sample of everybody's items."""
+        return self.user is not None and self.mechanism != "auto"
+
+    @property
+    def lists(self) -> bool | None:
+        """Whether rows are lists, one a person; None where the data tell."""
+        if self.grouped is not None:
+            return self.grouped
+        if self.user is not None:
+            return False
+        if self.unit == User() or (self.max_items is not None and self.unit is None):
+            return True
+        return None if isinstance(self.unit, User) else False
+
+    @property
+    def hidden(self) -> Unit:
+        """The unit of a release of rows."""
+        if self.max_items is not None and self.unit is None:
+            return User(self.max_items)
+        return Event() if self.unit is None else self.unit
+
+    @property
+    def no_other_answer(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({"memory", "workers"} if self.people else ())
+
+    @property
+    def spans(self) -> Every | None:
+        """The spans of time that are groups."""
+        if self.every is None:
+            return None
+        from discreet.events.times import Every
+
+        return Every(self.every, self.zone)
+
+    def asked(self) -> Asked:
+        """Which columns it is about."""
+        by = () if self.by is None else self.by
+        return Asked(
+            columns=self.column or (), user=self.user, value=self.value,
+            by=by if self.time is None else (self.time, *by), groups=self.groups, every=self.spans, lists=self.lists,
+            lists_unless_told=isinstance(self.unit, User), where=self.where, nulls=self.nulls, bad_rows=self.bad_rows,
+        )  # fmt: skip
+
+    # ---- how it is answered ------------------------------------------------------------------------------------------
+
+    def way(self, data: Data, budget: Budget) -> Way:
+        question = self
+        says_nothing = self.user is None and self.unit is None and self.max_items is None and self.mechanism == "auto"
+        if data.lists and says_nothing:
+            question = replace(self, unit=User())  # a line is all that a person has
+        return question._of_people(data, budget) if question.people else question._of_rows(data, budget)
+
+    def _of_people(self, data: Data, budget: Budget) -> Way:
+        from discreet.central.prepared import prepare_people
+        from discreet.engines.people import LEAST_MEMORY, people_of
+        from discreet.summaries.memory import Memory
+
+        memory = Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
+        asked = self.asked()
+        rows = data.rows(asked)
+        keys, within = rows.keys, self._within
+        prepared = prepare_people(
+            self.k, budget, max_items=self.max_items, count=self.count, values=within, lists=rows.lists,
+            groups=1 if keys is None or not keys.by else keys.many_groups,
+        )  # fmt: skip
+
+        def count() -> Any:
+            room = 0 if keys is None else keys.room
+            found = people_of(rows.owned(), self.count == "rows", within, self.nulls, memory, self.workers, room)
+            if keys is not None and keys.by:
+                found.group_of = keys.group_of
+            return found
+
+        def draw(found: Any, source: RandomSource) -> Release:
+            return _formed(prepared.draw(found, source), keys, data.assumed).head(self.k)
+
+        return way_of(prepared, count, draw, close=lambda found: found.close())
+
+    def _of_rows(self, data: Data, budget: Budget) -> Way:
+        from discreet.questions.choose import empty_summary, prepare
+        from discreet.summaries import UserMisraGries
+
+        rows, unit, mechanism = data.rows(self.asked()), self.hidden, self.mechanism
+        if self.universe is not None:
+            from discreet.central import ReducedMisraGries
+
+            # Its noise does not grow with the counters.
+            mechanism = ReducedMisraGries(budget, self.capacity or max(1 << 16, 32 * self.k), universe=self.universe)
+        sampled = self.own_mechanism_for_users
+        keys, lists = rows.keys, rows.lists or sampled
+        summary = empty_summary(
+            lists, self.k if keys is None else keys.items_in_all(self.k), budget, unit, self.capacity, mechanism,
+            self.length, self.workers, self.memory, 0 if keys is None else keys.room,
+        )  # fmt: skip
+        # An hour of reading must not end in a parameter that could have been refused before.
+        prepared = prepare(summary, budget, mechanism, unit, self.total_share, self.length, needs_no_length=True)
+        # Of whoever has a longer list a sample counts.
+        prepared = replace(prepared, bounded=prepared.bounded or lists)
+
+        def count() -> Any:
+            columns = _sampled_sets(rows, unit) if sampled else rows.items(self.universe)
+            if lists and not isinstance(summary, UserMisraGries):
+                columns = _flat(columns, unit, self.nulls)
+            rows.feed(summary, columns, self.nulls, self.bad_rows)
+            return summary
+
+        def draw(found: Any, source: RandomSource) -> Release:
+            return _formed(prepared.draw(found, source), keys, data.assumed).head(self.k)
+
+        return way_of(prepared, count, draw)
+
+    @property
+    def _within(self) -> ValueRange | None:
+        if self.value_range is None:
+            return None
+        from discreet.summaries.people import ValueRange
+
+        return ValueRange(*self.value_range)
+
+
+def _formed(release: Release, keys: Keys | None, assumed: Sequence[str]) -> Release:
+    """A release of keys as one of the columns that they were made of, with all that its guarantee assumes."""
+    told = list(release.guarantee.assumptions)
+    if keys is not None and not keys.are_items:
+        if keys.many_groups is not None:
+            told.append("the list of groups is public: it was not made from the data")
+        release = release.with_items(keys.items(release.item_column), keys.by, keys.groups())
+    return release.with_guarantee(replace(release.guarantee, assumptions=(*told, *assumed)))
+
+
+def _sampled_sets(rows: Rows, unit: Unit) -> Iterator[Any]:
+    """One list of items a person, of whoever has more a sample."""
+    from discreet.events.users import UserSets
+
+    assert isinstance(unit, User)
+    sets = UserSets(unit.limit)
+    for users, items, _ in rows.owned().columns:
+        sets.add(users, items)
+    yield from sets.lists()
+
+
+def _flat(columns: Iterator[Any], unit: Unit, nulls: str) -> Iterator[Any]:
+    """The items of people's lists, at most so many of each."""
+    from discreet.engines.user_lists import items_of_users
+    from discreet.noise import system_source
+
+    assert isinstance(unit, User)
+    for column in columns:
+        yield from items_of_users(column, unit.limit, nulls, system_source())
+
+
+@function_of(Top, first=("k",))
+def top_k(
+    data: Any,
+    k: int,
+    budget: Budget,
+    *,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+    **words: Any,
+) -> Release:
+    """The most frequent values of a column, privately: at most k of them, largest noisy count first.
+
+        top_k(table, 100, budget, column="url", user="visitor")     # hides people, with all of their rows
+        top_k(table, 100, budget, column="shop", user="customer", value="price", value_range=(0, 500))    # sums
+        top_k(table, 100, budget, column=["country", "url"])        # items of two columns, and a column for each
+        top_k(table, 10, budget, column="url", by="country")        # the top 10 of every country, in one release
+        top_k(table, 10, budget, column="url", every="1d", time="ts")   # the top 10 of every day
+        top_k(column, 100, budget)                                  # hides a row
+
+    With `user` the whole of a person is hidden, whatever they did, and nobody has to say how many items that are
+    (`PersonVectors`: two passes over exact counts). A count is then of people, and `left_out` says how much of
+    it bounding a person's part left out.
+
+    The contract: every item well above the threshold is listed with high probability; there may be fewer than k; an
+    item that did not occur is never listed. `plan` says beforehand how frequent an item must be.
+
+    With `by` a row counts in one group, and what is counted are pairs of a group and an item: all groups share the one
+    release, and cost what it costs (docs/privacy/groups.md). A group is listed only through items that pass, unless
+    `groups` says which there are.
+
+    Summary, capacity and mechanism are chosen from k, the budget, the unit and the declared length, never from the
+    data. A list column (one row a person, its items in the list) is counted as `user` counts a table with
+    `unit=User()`, and takes `max_items`, `count` and `memory` then. With `unit=User(m)` it is summarised in one pass
+    and bounded memory, for more noise: an item counts once for a person, and of one with more than m different items
+    a uniform random sample of m counts. A flat column under `User(m)` has group privacy: the caller sees to it that
+    nobody has more than m rows.
+
+    `workers` threads have the items that a keyed hash gives each of them, and `capacity` counters for them; each is
+    released with the whole budget, since one row concerns one of them (parallel composition, docs/privacy/shards.md).
+    """
+    return asked_of(Top, {"k": k, **words}, data, budget, ledger, charge_id, request, source)

@@ -1,0 +1,186 @@
+"""The words in which a question is asked: what each means, how it is checked, and its one line of help.
+
+A word is a field of a `Question`. Said here once, it is an argument in Python, an option of the command line and a key
+in TOML, spelled the same in all of them.
+
+    k: int = word(100, "List at most N values (of every group).", whole(1), letter="k")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import ParameterError, WordError
+from discreet.privacy.checks import probability, whole_number
+
+__all__ = ["Kind", "Rule", "Word", "choice", "column", "columns", "excludes", "needs", "number_range", "plain"]
+__all__ += ["share", "whole", "word", "words_of"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the value of a word may be.
+
+    Attributes:
+        check: Gives back the value as the question keeps it; a ParameterError says what is allowed.
+        shown: Stands for the value in the help.
+        type: Of one value that is written as text.
+        values: How many values belong together.
+        several: Whether the word may be given more than once.
+        choices: All there are, if they are few.
+        from_text: Makes the value of what was written, and of the other words that were given.
+    """
+
+    check: Callable[[str, Any], Any] = lambda name, value: value
+    shown: str | None = None
+    type: type = str
+    values: int = 1
+    several: bool = False
+    choices: tuple[str, ...] = ()
+    from_text: Callable[[Any, Mapping[str, Any]], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word: see `word`."""
+
+    name: str
+    default: Any
+    help: str
+    kind: Kind
+    option: str = ""
+    letter: str = ""
+    advanced: bool = False
+    in_python_only: bool = False
+    old: tuple[str, ...] = ()
+
+
+def word(
+    default: Any,
+    help: str,
+    kind: Kind,
+    *,
+    option: str = "",
+    letter: str = "",
+    advanced: bool = False,
+    in_python_only: bool = False,
+    old: tuple[str, ...] = (),
+) -> Any:
+    """A field of a question.
+
+    Args:
+        default: Where nobody says otherwise.
+        help: One line.
+        kind: What it may be.
+        option: How the command line spells it, where a plural would read badly there.
+        letter: A short option.
+        advanced: Whether only the long help shows it.
+        in_python_only: Whether no front end but Python has it.
+        old: Spellings of the version before, which are still understood.
+    """
+    told = {"help": help, "kind": kind, "option": option, "letter": letter, "advanced": advanced}
+    return dataclasses.field(default=default, metadata={"word": {**told, "in_python_only": in_python_only, "old": old}})
+
+
+def words_of(question: Any) -> list[Word]:
+    """The words of a question, or of a class of questions, in their order."""
+    return [Word(each.name, each.default, **each.metadata["word"]) for each in dataclasses.fields(question)]
+
+
+# ---- kinds -----------------------------------------------------------------------------------------------------------
+
+
+def whole(low: int = 1, high: int | None = None) -> Kind:
+    """A whole number."""
+    return Kind(lambda name, value: whole_number(name, value, low, high), "N", int)
+
+
+def share() -> Kind:
+    """A number above 0 and below 1."""
+    return Kind(probability, "SHARE", float)
+
+
+def choice(*allowed: str) -> Kind:
+    """One of a few words."""
+
+    def check(name: str, value: Any) -> Any:
+        if value not in allowed:
+            raise ParameterError(f"{name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
+        return value
+
+    return Kind(check, choices=allowed)
+
+
+def plain(shown: str | None = None, from_text: Callable[[Any, Mapping[str, Any]], Any] | None = None) -> Kind:
+    """Anything that whatever takes it checks itself."""
+    return Kind(shown=shown, from_text=from_text)
+
+
+def column() -> Kind:
+    """The name of a column."""
+    return Kind(lambda name, value: _names(name, value, 1)[0], "NAME")
+
+
+def columns() -> Kind:
+    """The name of a column, or the names of several."""
+    return Kind(lambda name, value: _names(name, value), "NAME", several=True)
+
+
+def _names(name: str, value: Any, most: int | None = None) -> tuple[str, ...]:
+    from discreet.events.joint import names_of
+
+    if most == 1 and not isinstance(value, str):
+        raise ParameterError(f"{name} must be the name of a column, not {type(value).__name__}")
+    return names_of(name, value)
+
+
+def number_range() -> Kind:
+    """Two numbers, LOW and HIGH, which are public."""
+
+    def check(name: str, value: Any) -> Any:
+        if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != 2:
+            raise ParameterError(f"{name} must be two numbers, LOW and HIGH, which are public")
+        return tuple(value)
+
+    return Kind(check, "LOW HIGH", float, values=2)
+
+
+# ---- what goes together ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A refusal that follows from the words alone.
+
+    Attributes:
+        text: What is wrong, with the words in braces: "{time} needs {every}".
+        broken: Whether it is, for a question.
+    """
+
+    text: str
+    broken: Callable[[Any], bool]
+
+    def check(self, question: Any) -> None:
+        """Refuse a question that breaks it."""
+        if self.broken(question):
+            raise WordError(self.text)
+
+
+def excludes(first: str, second: str, because: str = "") -> Rule:
+    """Two words that cannot be combined."""
+    why = f" ({because})" if because else ""
+    text = f"{{{first}}} cannot be combined with {{{second}}}{why}"
+    return Rule(text, lambda question: question.gives(first) and question.gives(second))
+
+
+def needs(first: str, *others: str, because: str = "") -> Rule:
+    """A word that makes no sense without another, or without one of several."""
+    which = " or ".join(f"{{{other}}}" for other in others)
+    why = f" ({because})" if because else ""
+    return Rule(
+        f"{{{first}}} needs {which}{why}",
+        lambda question: question.gives(first) and not any(question.gives(other) for other in others),
+    )

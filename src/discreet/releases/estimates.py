@@ -1,0 +1,35 @@
+"""A published number as a ledger stores it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from discreet.errors import CorruptStateError
+from discreet.privacy import Estimate, Guarantee
+from discreet.releases.asked import Asked
+
+__all__ = ["estimate_of_payload", "estimate_payload"]
+
+
+def estimate_payload(estimate: Estimate) -> bytes:
+    """A number with its guarantee, as bytes."""
+    assert estimate.guarantee is not None
+    upper = None if math.isinf(estimate.upper) else estimate.upper
+    fields = {"value": estimate.value, "lower": estimate.lower, "upper": upper}
+    told = {"guarantee": estimate.guarantee.to_dict(), "asked": estimate.asked}
+    return json.dumps({"release": "estimate", "version": 1, **fields, **told}, allow_nan=False).encode()
+
+
+def estimate_of_payload(payload: bytes) -> Estimate:
+    """The inverse of `estimate_payload`."""
+    try:
+        fields = json.loads(payload)
+        if fields["release"] != "estimate" or fields["version"] != 1:
+            raise ValueError
+        upper = math.inf if fields["upper"] is None else fields["upper"]
+        asked = Asked.from_dict(fields["asked"]).to_dict()
+        guarantee = Guarantee.from_dict(fields["guarantee"])
+        return Estimate(fields["value"], fields["lower"], upper, guarantee, asked=asked)
+    except (KeyError, TypeError, ValueError):
+        raise CorruptStateError("what the ledger stores under this id is no count") from None
