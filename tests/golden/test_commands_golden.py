@@ -58,7 +58,7 @@ def questions():
         "rows": column,
         "total share": {**column, "total_share": 0.2, "k": 5},
         "capacity": {**column, "capacity": 64},
-        "length": {**column, "stream_length": 10000},
+        "length": {**column, "length": 10000},
         "where": {**column, "where": "status = 404 and page <> '/p1'"},
         "offset": {**column, "mechanism": "offset"},
         "stability": {**column, "mechanism": "stability"},
@@ -76,7 +76,7 @@ def questions():
         "people": people,
         "max items": {**people, "max_items": 4},
         "rows": {**people, "count": "rows"},
-        "sums": {**people, "values": "ms", "value_range": (0, 500)},
+        "sums": {**people, "value": "ms", "value_range": (0, 500)},
         "where": {**people, "where": "status = 200", "k": 5},
         "workers 2": {**people, "workers": 2},
         "by": {**people, "by": "country", "k": 3},
@@ -88,20 +88,20 @@ def questions():
     yield "count", "rows", lambda t, **how: dc.count(t, half, **how)
     yield "count", "people", lambda t, **how: dc.count(t, half, user="visitor", **how)
     yield "count", "where", lambda t, **how: dc.count(t, half, where="status = 404", **how)
-    yield "distinct", "rows", lambda t, **how: dc.distinct(t, "visitor", BUDGET, **how)
-    yield "distinct", "people", lambda t, **how: dc.distinct(t, "visitor", BUDGET, "visitor", **how)
-    yield "distinct", "values credited", lambda t, **how: dc.distinct(t, "page", BUDGET, "visitor", **how)
+    yield "distinct", "rows", lambda t, **how: dc.distinct(t, BUDGET, column="visitor", **how)
+    yield "distinct", "people", lambda t, **how: dc.distinct(t, BUDGET, column="visitor", user="visitor", **how)
+    yield "distinct", "values credited", lambda t, **how: dc.distinct(t, BUDGET, column="page", user="visitor", **how)
     yield (
         "distinct",
         "values credited max items",
-        lambda t, **how: dc.distinct(t, "page", BUDGET, "visitor", max_items=2, **how),
+        lambda t, **how: dc.distinct(t, BUDGET, column="page", user="visitor", max_items=2, **how),
     )
     listed = {"column": "page", "universe": PAGE}
     yield "histogram", "rows", lambda t, **how: dc.histogram(t, one, **listed, **how)
     yield "histogram", "people", lambda t, **how: dc.histogram(t, one, **listed, user="visitor", max_items=3, **how)
     within = {"range": (0, 2000), "bins": 500}
-    yield "quantiles", "rows", lambda t, **how: dc.quantiles(t, "ms", one, **within, **how)
-    yield "quantiles", "people", lambda t, **how: dc.quantiles(t, "ms", one, user="visitor", **within, **how)
+    yield "quantiles", "rows", lambda t, **how: dc.quantiles(t, one, column="ms", **within, **how)
+    yield "quantiles", "people", lambda t, **how: dc.quantiles(t, one, column="ms", user="visitor", **within, **how)
 
 
 def in_words(answer):

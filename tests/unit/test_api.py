@@ -13,14 +13,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from discreet.api import MECHANISMS
-from discreet.api.choosing import published_from
 
 import discreet as dc
 from discreet import central, published
 from discreet.central import Mechanism, Offset
 from discreet.central.prepared import split_off_total
 from discreet.noise import seeded_source
+from discreet.questions import MECHANISMS
+from discreet.questions.choose import published_from
 
 BUDGET = dc.Budget(1.0, 1e-6)
 

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from discreet.api.user_lists import items_of_users
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
+from discreet.engines.user_lists import items_of_users
 from discreet.noise import seeded_source
 
 

@@ -260,16 +260,17 @@ def files(required: bool = False, help: str = "Files or patterns; '-' is standar
     return takes(Argument("files", help, nargs=-1, metavar=metavar))
 
 
-def _only_one(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
+def only_one(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> Any:
+    """The value of an option that is given once: click would take the last of several."""
     if len(values) > 1:
         raise ParameterError(f"{param.opts[0]} is given more than once, and this command takes one")
     return values[0] if values else None
 
 
 _COLUMN = "Column of the items; by default the only one."
-COLUMN = option("--column", _COLUMN, multiple=True, callback=_only_one)
+COLUMN = option("--column", _COLUMN, multiple=True, callback=only_one)
 COLUMNS = option("--column columns", _COLUMN, multiple=True)
-USER = option("--user", "Column that says whose row it is. Hides whole people.", metavar="NAME")
+USER_COLUMN = option("--user-column", "The column that says whose row it is: protects people, with all of their rows.")
 INPUT_FORMAT = option(
     "--input-format",
     "csv, tsv, jsonl, text, combined or common (logs of web servers), and where nothing grows parquet, arrow or "

@@ -92,7 +92,8 @@ def _options(each: Word) -> list[click.Option]:
 def _written(kind: Kind) -> dict[str, Any]:
     """How the value of a word is written, as click takes it."""
     type = click.Choice(kind.choices) if kind.choices else kind.type
-    return {"type": type, "nargs": kind.values, "multiple": kind.several, "metavar": kind.shown, "default": None}
+    how = {"type": type, "nargs": kind.values, "metavar": kind.shown, "default": None, "multiple": True}
+    return how if kind.several else {**how, "callback": options.only_one}
 
 
 def _run(kind: type[Question], said: dict[str, Any], data: Files, budget: Budget, place: Place, paying: Paying) -> None:

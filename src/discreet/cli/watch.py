@@ -48,7 +48,7 @@ _MOST_LISTED = 10_000_000
     options.INPUT_FORMAT,
     *options.CELLS,
     options.WHERE,
-    options.USER,
+    options.USER_COLUMN,
     option(
         "--max-items-per-user",
         "With --user-column: of a person the first so many (10) different items count, in all ticks together.",

@@ -37,7 +37,9 @@ def answer(question: Question, data: Data, budget: Budget, payer: Payer | None =
         payer.when_read()
         bill = Bill(budget, way.description, way.unit, None, way.hides, described)
         said = {**question.to_dict(), **data.described, **(way.chosen or {})}
-        told = {name: value for name, value in said.items() if name not in ("k", "column", "by", "user", "value")}
+        told = {
+            name: value for name, value in said.items() if name not in ("k", "column", "by", "time", "user", "value")
+        }
         asked = {"k": getattr(question, "k", None), "columns": question.columns, **told}
         return payer.pay(bill, lambda: way.draw(found, payer.drawn_from), asked)
     finally:

@@ -45,9 +45,7 @@ class Quantiles(Question):
     max_rows: int | None = word(
         None, "Votes of a person, shared by their rows; 1 by default.", whole(1), old=("max_rows_per_user",)
     )
-    bins: int | None = word(
-        None, "Parts of the range; 65,536 by default, fewer have less noise.", whole(1), advanced=True
-    )
+    bins: int | None = word(None, "Parts of the range; fewer have less noise.  [65536]", whole(2, 2**20), advanced=True)
     confidence: float = word(0.95, "Probability with which all intervals hold together.", share())
 
     rules: ClassVar[tuple[Rule, ...]] = (needs("max_rows", "user"),)

@@ -61,7 +61,7 @@ class Top(Question):
     only_shown: ClassVar[bool] = True
 
     column: tuple[str, ...] | None = word(None, "Column to count; repeat it to count combinations.", columns())
-    k: int = word(100, "List at most N values (of every group).", whole(1), letter="k")
+    k: int = word(100, "List at most N values (of every group).", whole(1, 2**30), letter="k")
     by: tuple[str, ...] | None = word(None, "List the top K of every group; repeat it for several columns.", columns())
     every: str | None = word(None, "Group by time: 1h, 1d, 1w (from Monday), 1mo.", plain("SPAN"))
     time: str | None = word(
@@ -83,7 +83,9 @@ class Top(Question):
     )  # fmt: skip
     count: str = word("users", "Count people who have an item, or their rows with it.", choice("users", "rows"))
     mechanism: Any = word("auto", "Mechanism, by a name that `discreet plan` shows.", plain("NAME"), advanced=True)
-    capacity: int | None = word(None, "Number of counters; by default as `plan` chooses it.", whole(1), advanced=True)
+    capacity: int | None = word(
+        None, "Number of counters; by default as `plan` chooses it.", whole(1, 2**30), advanced=True
+    )
     length: int | None = word(
         None, "Public bound of the number of rows, for the capacity.", whole(1), advanced=True, old=("stream_length",)
     )
@@ -185,12 +187,21 @@ class Top(Question):
 
         return Every(self.every, self.zone)
 
+    @property
+    def grouped_by(self) -> tuple[str, ...]:
+        """The columns that say the group of a row, that of times first."""
+        return (*(() if self.time is None else (self.time,)), *(self.by or ()))
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        by = {"by": list(self.grouped_by)} if self.grouped_by else {}
+        return {**super().columns, **by}
+
     def asked(self) -> Asked:
         """Which columns it is about."""
-        by = () if self.by is None else self.by
         return Asked(
             columns=self.column or (), user=self.user, value=self.value,
-            by=by if self.time is None else (self.time, *by), groups=self.groups, every=self.spans, lists=self.lists,
+            by=self.grouped_by, groups=self.groups, every=self.spans, lists=self.lists,
             lists_unless_told=isinstance(self.unit, User), where=self.where, nulls=self.nulls, bad_rows=self.bad_rows,
         )  # fmt: skip
 
