@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from discreet.cli.options import Paying
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
-    from discreet.privacy.ledger_store import LedgerEvent
+    from discreet.privacy.ledger import LedgerEvent
     from discreet.releases.quantiles import Quantiles
     from discreet.releases.release import Release
 
