@@ -23,7 +23,7 @@ from discreet.errors import BudgetExceededError, ChargeConflictError, LedgerErro
 from discreet.privacy.accounting import is_loaded, load
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.ledger.balance import Amount, Balance, Limit, Statement
-from discreet.privacy.ledger.event_log import ChargeEvents, LedgerEvent, LogReader, Store
+from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader
 from discreet.privacy.ledger.sqlite import SQLiteStore
 from discreet.privacy.question import differing_parameters, told_differences
 from discreet.privacy.unit import Event, Unit, unit_from_dict
@@ -72,7 +72,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
-        self._log: Store = SQLiteStore(path, timeout)
+        self._log: EventStore = SQLiteStore(path, timeout)
 
     def __repr__(self) -> str:
         return f"Ledger({self._log.place!r})"
@@ -184,7 +184,7 @@ class Ledger:
 class Account:
     """The budget of one set of people. Made by `Ledger.account`."""
 
-    def __init__(self, log: Store, name: str) -> None:
+    def __init__(self, log: EventStore, name: str) -> None:
         self._log = log
         self.name = name
 

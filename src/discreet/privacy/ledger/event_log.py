@@ -14,7 +14,7 @@ events that the index knows of its charge, and every event that is used with its
 in by other means is noticed there if it bears on what is asked; `verify` reads everything. Cutting off the end of the
 log (an old backup put back) cannot be noticed from inside.
 
-All of this is here, once. A store (`Store`, today SQLite) has transactions, and in each the rows as they are (`Rows`).
+All of this is here, once. A store (`EventStore`, today SQLite) has transactions, and `EventRows` as they are in each.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import Any, NoReturn, Protocol
 from discreet.errors import LedgerError
 from discreet.privacy.ledger.balance import Balance
 
-__all__ = ["ChargeEvents", "LedgerEvent", "LogReader", "LogWriter", "Rows", "Store"]
+__all__ = ["ChargeEvents", "EventRows", "EventStore", "LedgerEvent", "LogReader", "LogWriter"]
 
 EVENT_VERSION = 1
 """Of the details of events. The next version: write it here, and read both in `_event`. The head knows the highest that
@@ -72,7 +72,7 @@ class ChargeEvents:
     step: LedgerEvent | None
 
 
-class Rows(ABC):
+class EventRows(ABC):
     """The rows of a ledger inside one transaction, as they are stored. Nothing is checked here but the store itself.
 
     A row of an event is (seq, version, at, account, kind, charge_id, number, body, digest). A total has a key: the name
@@ -140,7 +140,7 @@ class Rows(ABC):
         """Raise LedgerError if the store finds its own files inconsistent."""
 
 
-class Store(Protocol):
+class EventStore(Protocol):
     """Where a log is kept. Every failure to read or write it is a LedgerError."""
 
     @property
@@ -167,7 +167,7 @@ def damaged(what: str) -> NoReturn:
     raise LedgerError(f"the ledger is damaged: {what}")
 
 
-class Totals:
+class RunningTotals:
     """What events add up to: the head, the balances and the marks."""
 
     def __init__(self) -> None:
@@ -202,10 +202,10 @@ class Totals:
         self.write(head, _HEAD)
 
 
-class StoredTotals(Totals):
+class StoredTotals(RunningTotals):
     """The totals of a store: read and checked when they are asked for, written as they change."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: EventRows) -> None:
         self._stored = rows
         self.rows = {}  # nothing was read or written yet, in this transaction
 
@@ -267,7 +267,7 @@ def _check_version(version: object) -> None:
 class LogReader:
     """The log as one transaction sees it. What is asked for is checked; what is not asked for is not read."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: EventRows) -> None:
         self._rows = rows
         self._totals = StoredTotals(rows)
         self._head = self._read_head()
@@ -352,7 +352,7 @@ class LogReader:
     def verify(self) -> int:
         """Read and check everything: pages, chain, stored releases, and that all totals are those of the events."""
         self._rows.check_pages()
-        events, totals = self.events(), Totals()
+        events, totals = self.events(), RunningTotals()
         for event in events:
             if event.kind in ("release", "step"):
                 self.payload(event)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import LedgerBusyError, LedgerError
-from discreet.privacy.ledger.event_log import Key, LogReader, LogWriter, Rows, StoredTotals, damaged
+from discreet.privacy.ledger.event_log import EventRows, Key, LogReader, LogWriter, StoredTotals, damaged
 
 __all__ = ["SQLiteStore", "one_connection"]
 
@@ -65,7 +65,7 @@ _SCHEMA = (
 _COLUMNS = "seq, version, at, account, kind, charge_id, number, body, digest"
 
 
-class SQLiteRows(Rows):
+class SQLiteRows(EventRows):
     """The rows of a file, inside one transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
