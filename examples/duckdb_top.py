@@ -29,7 +29,7 @@ def write_log(path: Path, rows: int) -> None:
     )
 
 
-def private_top(path: Path, k: int, budget: dc.Budget) -> dc.Histogram:
+def private_top(path: Path, k: int, budget: dc.Budget) -> dc.Release:
     """The top queries of people, read in batches of 100,000 rows.
 
     Row by row: a projection, a filter. One event gives at most one row, so what hides a row hides an event. A join that

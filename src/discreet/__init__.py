@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
     from discreet.privacy.weak import WeakBudgetWarning
-    from discreet.releases import Histogram, Quantiles, Release
+    from discreet.releases import Quantiles, Release
     from discreet.summaries import (
         CountMin,
         CountSketch,
@@ -59,7 +59,7 @@ _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
     "WeakBudgetWarning": "privacy.weak",
-    **dict.fromkeys(["Histogram", "Quantiles", "Release"], "releases"),
+    **dict.fromkeys(["Quantiles", "Release"], "releases"),
     **dict.fromkeys(
         [
             "PeoplePlan",
@@ -117,7 +117,6 @@ __all__ = [
     "Event",
     "ExactCounts",
     "Guarantee",
-    "Histogram",
     "IncompatibleSummaryError",
     "Ledger",
     "LedgerBusyError",

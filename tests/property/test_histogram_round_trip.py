@@ -51,7 +51,7 @@ def test_round_trip(column, guarantee, model, threshold, offset, total, data):
     kind, items = column
     counts = data.draw(st.lists(INT64, min_size=len(items), max_size=len(items)))
     noisy_total, total_noise = total or (None, None)
-    release = dc.Histogram(
+    release = dc.Release(
         pa.array(items, kind),
         np.array(counts, dtype=np.int64),
         guarantee,
@@ -61,7 +61,7 @@ def test_round_trip(column, guarantee, model, threshold, offset, total, data):
         total=noisy_total,
         total_noise=total_noise,
     )
-    again = dc.Histogram.from_payload(release.to_payload())
+    again = dc.Release.from_payload(release.to_payload())
     assert again.to_payload() == release.to_payload()
     assert again.items == release.items
     assert again.item_column.type == kind
@@ -77,7 +77,7 @@ def test_round_trip(column, guarantee, model, threshold, offset, total, data):
 @given(st.binary())
 def test_arbitrary_bytes_are_refused(data):
     try:
-        dc.Histogram.from_payload(data)
+        dc.Release.from_payload(data)
     except dc.CorruptStateError:
         return
     raise AssertionError("arbitrary bytes were taken for a release")

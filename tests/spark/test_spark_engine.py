@@ -95,7 +95,7 @@ def test_the_top_of_a_column(engine, frame, plan):
     assert any("Spark" in assumption for assumption in top.guarantee.assumptions) == (plan == "merge")
     expected = "it was asked for" if plan != "auto" else "shuffle plan: published from about"
     assert top.guarantee.chosen_because.startswith(expected)
-    assert dc.Histogram.from_payload(top.to_payload()).to_payload() == top.to_payload()
+    assert dc.Release.from_payload(top.to_payload()).to_payload() == top.to_payload()
 
 
 def test_ties_are_cut_by_item_and_no_rare_item_is_released(engine, spark):

@@ -127,7 +127,7 @@ def test_failures_before_and_after_the_state_is_written(spark, make, tmp_path, m
     assert attempt("", fails=False) == 2
     assert len(published[0]) == 3
     assert all(len(set(payloads)) == 1 for payloads in published.values())
-    last = dc.Histogram.from_payload(published[2][0])
+    last = dc.Release.from_payload(published[2][0])
     assert shown(last) == {"a": 30, "b": 15, "c": 30}
     assert [event.kind for event in account.history()].count("charge") == 1
 

@@ -152,7 +152,7 @@ def test_every_named_mechanism_releases_its_summary(name, account):
     histogram = dc.release(summary, dc.Budget(4.0, 1e-6), name, unit, account, total_share=0.2, charge_id="one")
     assert set(histogram.items) == {"cats", "dogs"}
     assert histogram.guarantee.epsilon == 4.0
-    assert dc.Histogram.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
+    assert dc.Release.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
     again = dc.release(summary, dc.Budget(4.0, 1e-6), name, unit, account, total_share=0.2, charge_id="one")
     assert again.to_payload() == histogram.to_payload()
     truth = 0 if name == "user" else 2 if name == "summed" else 1
@@ -209,7 +209,7 @@ def test_an_empty_summary_gives_a_valid_empty_release():
     assert histogram.items == []
     assert histogram.guarantee.epsilon == 1.0
     assert histogram.to_dict()["items"] == []
-    assert dc.Histogram.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
+    assert dc.Release.from_payload(histogram.to_payload()).to_payload() == histogram.to_payload()
 
 
 def test_one_counter_is_enough():
@@ -361,7 +361,7 @@ def test_a_charge_id_stands_for_one_request(account):
 
 def test_a_failed_draw_says_which_charge_it_left(account, monkeypatch):
     """And the charge is good for one release: drawn then, not charged again."""
-    monkeypatch.setattr(dc.Histogram, "to_payload", lambda self: 1 / 0)
+    monkeypatch.setattr(dc.Release, "to_payload", lambda self: 1 / 0)
     with pytest.raises(ZeroDivisionError) as caught:
         dc.release(filled(), BUDGET, ledger=account, charge_id="monday")
     if hasattr(caught.value, "__notes__"):
@@ -443,7 +443,7 @@ def test_a_crash_may_waste_budget_but_publishes_nothing_uncharged(account, monke
     target = {
         "charge": (dc.Account, "pay"),
         "draw": (Offset, "_publish"),
-        "payload": (dc.Histogram, "to_payload"),
+        "payload": (dc.Release, "to_payload"),
         "store": (dc.Account, "store"),
     }[where]
     with monkeypatch.context() as patch:

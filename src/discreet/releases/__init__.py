@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from discreet.releases.error_model import ErrorModel, Noise
     from discreet.releases.plot import plot_over_time
     from discreet.releases.quantiles import QuantileRow, Quantiles
-    from discreet.releases.release import Histogram, Release, Row
+    from discreet.releases.release import Release, Row
 
 _WHERE = {
     "ErrorModel": "releases.error_model",
     "Estimate": "privacy.estimate",
-    "Histogram": "releases.release",
     "Noise": "releases.error_model",
     "QuantileRow": "releases.quantiles",
     "Quantiles": "releases.quantiles",
@@ -31,7 +30,6 @@ _WHERE = {
 __all__ = [
     "ErrorModel",
     "Estimate",
-    "Histogram",
     "Noise",
     "QuantileRow",
     "Quantiles",

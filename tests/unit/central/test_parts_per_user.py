@@ -44,7 +44,7 @@ def test_a_release_of_merged_parts_states_how_many_a_user_is_in():
         assert "every user is one list, in one of the sketches if several were merged" in one.guarantee.assumptions
         assert "no user has more than 2 lists in all the sketches that were merged" in two.guarantee.assumptions
         assert two.threshold > 1.9 * one.threshold
-        assert "lists" in dc.Histogram.from_payload(two.to_payload()).guarantee.assumptions[-1]
+        assert "lists" in dc.Release.from_payload(two.to_payload()).guarantee.assumptions[-1]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5])

@@ -61,7 +61,7 @@ def test_heavy_items_are_published_and_only_items_above_the_cut(
     assert (upper >= 3000).all()
     assert (upper < 4500).all()
     assert (lower > 1500).all()
-    assert dc.Histogram.from_payload(histogram.to_payload()).bounds(0.95)[0].tolist() == lower.tolist()
+    assert dc.Release.from_payload(histogram.to_payload()).bounds(0.95)[0].tolist() == lower.tolist()
     assert histogram.guarantee.seeded
     assert "seed" in histogram.guarantee.assumptions[0]
     assert ("the length of the stream is public" in histogram.guarantee.assumptions) == (length != "noisy")

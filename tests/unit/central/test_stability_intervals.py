@@ -34,7 +34,7 @@ def worst_failure(model, confidence, cut):
         chance = p[f + z >= cut]
         if not len(counts):
             continue
-        release = dc.Histogram(pa.array(np.arange(len(counts))), counts, guarantee, model, threshold=cut)
+        release = dc.Release(pa.array(np.arange(len(counts))), counts, guarantee, model, threshold=cut)
         lower, upper = release.bounds(confidence)
         order = np.array(release.items)
         failed = (f < lower) | (f > upper)
@@ -96,7 +96,7 @@ def test_intervals_are_as_narrow_as_those_of_the_offset_release():
     ours, other = dc.release(exact, BUDGET), Offset(BUDGET, 4096)(sketch)
     assert float((ours.bounds()[1] - ours.counts).max()) <= float((other.bounds()[1] - other.counts).max())
     assert float((ours.counts - ours.bounds()[0])[0]) <= float((other.counts - other.bounds()[0])[0])
-    restored = dc.Histogram.from_payload(ours.to_payload())
+    restored = dc.Release.from_payload(ours.to_payload())
     assert restored.bounds()[0].tolist() == ours.bounds()[0].tolist()
     # The head is selected from all that passed: its intervals are theirs.
     assert ours.head(3).bounds()[0].tolist() == ours.bounds()[0][:3].tolist()

@@ -87,7 +87,7 @@ def test_several_kinds_that_pass_are_published_as_they_are():
     items = ["1"] * 400 + [b"1"] * 300 + [1] * 200 + [2**63] * 100
     published = dc.top_k(items, 9, dc.Budget(50.0, 1e-6))
     assert published.items == ["1", b"1", 1, 2**63]
-    again = dc.Histogram.from_payload(published.to_payload())
+    again = dc.Release.from_payload(published.to_payload())
     assert again.items == published.items
     assert again.to_payload() == published.to_payload()
     assert published.to_pandas()["item"].tolist() == ["1", "31", "1", str(2**63)]

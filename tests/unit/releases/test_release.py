@@ -18,7 +18,7 @@ GUARANTEE = dc.Guarantee(dc.Event(), 0.5, 1e-6, "test")
 
 def histogram(items=("b", "a", "c"), counts=(5, 5, 9), model=None, **more):
     kind = pa.large_string() if all(isinstance(item, str) for item in items) else None
-    return dc.Histogram(pa.array(items, kind), np.array(counts), GUARANTEE, model or ErrorModel(LAPLACE), **more)
+    return dc.Release(pa.array(items, kind), np.array(counts), GUARANTEE, model or ErrorModel(LAPLACE), **more)
 
 
 def test_the_order_is_that_of_what_is_published():
@@ -134,7 +134,7 @@ def test_json_is_the_documented_one():
     assert out["threshold"] == 12
     assert out["guarantee"]["epsilon"] == 0.5
     assert out["items"][0].keys() == {"item", "count", "lower", "upper"}
-    raw = dc.Histogram(pa.array([b"\xff\x00"], pa.large_binary()), np.array([3]), GUARANTEE, ErrorModel(LAPLACE))
+    raw = dc.Release(pa.array([b"\xff\x00"], pa.large_binary()), np.array([3]), GUARANTEE, ErrorModel(LAPLACE))
     assert raw.to_dict()["items"][0]["item"] == "ff00"
 
 
@@ -146,7 +146,9 @@ def test_json_is_the_documented_one():
         lambda payload: b"[1]",
         lambda payload: b"\xff\xfe",
         lambda payload: payload[:-1],
-        lambda payload: payload.replace(b'"version":1', b'"version":2'),
+        lambda payload: payload.replace(b'"version":4', b'"version":3'),
+        lambda payload: payload.replace(b'"version":4', b'"version":5'),
+        lambda payload: payload.replace(b'"collisions":null', b'"shifts":null'),
         lambda payload: payload.replace(b'"large_string"', b'"float"'),
         lambda payload: payload.replace(b"[9,5,5]", b"[9,5]"),
         lambda payload: payload.replace(b"[9,5,5]", b'["x",5,5]'),
@@ -158,7 +160,7 @@ def test_json_is_the_documented_one():
 def test_a_damaged_payload_is_refused_without_quoting_it(damage):
     payload = damage(histogram().to_payload())
     with pytest.raises(dc.CorruptStateError) as caught:
-        dc.Histogram.from_payload(payload)
+        dc.Release.from_payload(payload)
     assert "'x'" not in str(caught.value)
     assert caught.value.__cause__ is None
 
