@@ -109,7 +109,8 @@ class Ledger:
                 return
             if not limit.pays(balance.tally):
                 raise LedgerError(f"account {account!r} has spent more than the grant of {limit} would allow")
-            log.append(account, "grant", None, {"budget": budget.to_dict(), "adaptive": limit.adaptive})
+            details = {"budget": budget.to_dict(), **({"adaptive": True} if limit.adaptive else {})}
+            log.append(account, "grant", None, details)
 
     def account(self, name: str) -> Account:
         """The account of that name. Raises LedgerError if it was never granted a budget."""

@@ -107,7 +107,7 @@ class Balance:
         """With one more grant or charge."""
         budget = Budget.from_dict(details["budget"])
         if kind == "grant":
-            return replace(self, limit=Limit(budget, details["adaptive"]))
+            return replace(self, limit=Limit(budget, details.get("adaptive", False)))
         return replace(
             self,
             unit=details["unit"] if self.unit is None else self.unit,
