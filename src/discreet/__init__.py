@@ -110,7 +110,6 @@ __all__ = [
     "Event",
     "ExactCounts",
     "Guarantee",
-    "Histogram",
     "IncompatibleSummaryError",
     "Ledger",
     "LedgerBusyError",

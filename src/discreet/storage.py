@@ -46,8 +46,12 @@ def seal_state(family: int, version: int, payload: bytes) -> bytes:
     return _native.seal_state(family, version, payload)
 
 
-def open_state(data: bytes, family: int, newest: int) -> tuple[int, bytes]:
-    """The version and payload of a state of this family; `CorruptStateError` for anything else."""
+def open_state(data: bytes, family: int, newest: int, *, oldest: int | None = None) -> tuple[int, bytes]:
+    """The version and payload of a state of this family; `CorruptStateError` for anything else.
+
+    One version can be read. When a family gets its next one, its reader passes the `oldest` that it still knows and
+    makes the payload of the newest one of it: from the first release on, states stay readable (tests/golden).
+    """
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise ParameterError(f"a state is bytes, not {type(data).__name__}")
     from discreet import _native
@@ -55,8 +59,10 @@ def open_state(data: bytes, family: int, newest: int) -> tuple[int, bytes]:
     found, version, payload = _native.open_state(bytes(data))
     if found != family:
         raise CorruptStateError("state belongs to another class")
-    if not 1 <= version <= newest:
-        raise CorruptStateError(f"state has version {version}; versions 1 to {newest} can be read")
+    oldest = newest if oldest is None else oldest
+    if not oldest <= version <= newest:
+        readable = f"version {newest}" if oldest == newest else f"versions {oldest} to {newest}"
+        raise CorruptStateError(f"state has version {version}; this program reads {readable}")
     return version, payload
 
 

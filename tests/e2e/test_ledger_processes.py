@@ -2,12 +2,10 @@
 
 import json
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -224,28 +222,6 @@ sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(12)) != 0)
 """
     run(script, path)
     assert [event.kind for event in dc.Ledger(path).history()] == ["grant"]
-
-
-def test_processes_may_race_to_take_over_an_old_ledger(path):
-    """Twelve processes write to a ledger of version 1 at once: one migrates it, all charges are there."""
-    shutil.copy(Path(__file__).parents[1] / "golden" / "ledger-v1.db", path)
-    before = len(dc.Ledger(path).history())
-    script = """
-import os, sys
-import discreet as dc
-go = os.pipe()
-for child in range(12):
-    if os.fork() == 0:
-        os.close(go[1])
-        os.read(go[0], 1)
-        dc.Ledger(sys.argv[1]).account("searches").charge(dc.Budget(0.01), charge_id=f"{child}")
-        os._exit(0)
-os.close(go[1])
-sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(12)) != 0)
-"""
-    run(script, path)
-    assert len(dc.Ledger(path).history()) == before + 12
-    check_file(path)
 
 
 def test_kill_nine_never_publishes_what_was_not_charged(path):

@@ -1,6 +1,6 @@
 """Makes the golden ledger: run it with the version of the program whose ledgers are to stay readable.
 
-python tests/golden/make_ledger.py tests/golden/ledger-v1.db
+python tests/golden/make_ledger.py tests/golden/ledger-v2.db
 """
 
 import sys

@@ -1,7 +1,6 @@
 """Write the releases that test_release_golden.py reads, with the version of discreet that is installed.
 
-Payloads (what a ledger stores) and JSON of versions 1 to 3 were written before a release said what was asked for, and
-JSON "v1" before it could be read back in full. Files that are there are never written again.
+Payloads are what a ledger stores. Files that are there are never written again.
 """
 
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""What is asked for under the charge ids of requests-v2.db, which the code before `releases` paid for.
+"""What is asked for under the charge ids of requests-v2.db.
 
-    python tests/golden/make_requests.py requests-v2.db      # writes it anew: only with the code of that time
+    python -m tests.golden.make_requests requests-v2.db      # writes it anew: only when digests change on purpose
 
 A charge id stands for one request, by a digest: a request that is described in another way cannot be had again.
 """
@@ -55,14 +55,10 @@ REQUESTS = {
 
 
 def protocols():
-    """Of a party, which had a message under the id of the round, the parameters and its number."""
-    most = {"IndependentSketches": 2**24, "Separation": 2**24, "MergedMisraGries": 2**40}  # the defaults of that time
+    """Of a party, which has a message under the id of the round, the parameters and its number."""
     kinds = ("IndependentSketches", "Separation", "HadamardResponse", "LocalHashing", "MergedMisraGries")
-    limits = [{"max_items": most[kind]} if kind in most else {} for kind in kinds]
     homes = [dc.published if kind.startswith("Merged") else dc.multiparty for kind in kinds]
-    return [
-        getattr(home, kind)("golden", PURE, 4, **limit) for home, kind, limit in zip(homes, kinds, limits, strict=True)
-    ]
+    return [getattr(home, kind)("golden", PURE, 4) for home, kind in zip(homes, kinds, strict=True)]
 
 
 def _pay_for_all(path):
@@ -72,11 +68,8 @@ def _pay_for_all(path):
     for account, requests in REQUESTS.items():
         for charge_id, ask in requests.items():
             assert ask(ledger=ledger.account(account), charge_id=charge_id).payment == "charged"
-    account = ledger.account("parties")
-    for protocol in protocols():  # as the command line did it
-        charge_id = f"{protocol.round_digest.hex()}-{protocol.digest.hex()}-7"
-        account.begin(charge_id, protocol.budget, mechanism=protocol.name, unit=protocol.guarantee.unit)
-        account.store(charge_id, protocol.party(7).encode([0, 1, 1, 3]))
+    for protocol in protocols():
+        protocol.party(7).encode([0, 1, 1, 3], ledger=ledger.account("parties"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""States of continual releases written by earlier versions are read, and draw the next tick as they would have."""
+"""States of continual releases that were written once are read, and draw the next tick as they would have."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ WRITTEN = {
     "counter-tree-v1": (Counter, 51, 63),
     "counter-square-root-v1": (Counter, 49, 62),
     "heavy-hitters-v1": (HeavyHitters, {"a": 45, "b": 15, "c": 5}, {"a": 54, "b": 15, "c": 5}),
-    "histogram-sparse-v1": (Histogram, {"a": 50, "b": 44}, {"a": 65, "b": 39}),  # with the noise it was begun with
-    "histogram-people-v2": (Histogram, {"a": 31, "c": 31, "b": 30}, {"a": 47, "c": 31, "b": 30}),
+    "histogram-sparse-v1": (Histogram, {"b": 51, "a": 47}, {"a": 64, "b": 42}),
+    "histogram-people-v1": (Histogram, {"a": 31, "c": 31, "b": 30}, {"a": 47, "c": 31, "b": 30}),
     "distinct-count-v1": (DistinctCount, 53, 64),
     "histogram-any-horizon-v1": (Histogram, {"a": 45, "b": 35, "c": 7}, {"a": 55, "b": 34}),
     "heavy-hitters-any-horizon-v1": (HeavyHitters, {"a": 45, "b": 36}, {"a": 54, "b": 36}),
@@ -37,9 +37,7 @@ def test_reads_and_goes_on(name):
     assert (restored.tick, restored.charge_id) == (5, "golden")
     assert plain(restored.last) == last
     assert restored.guarantee.seeded
-    again = cls.from_bytes(state).to_bytes()
-    assert cls.from_bytes(again).to_bytes() == again
-    assert again == state or cls is HeavyHitters  # whose sketches are written in a newer version
+    assert cls.from_bytes(state).to_bytes() == state
     if "people" in name:
         assert plain(restored.step(["a"] * 60, users=range(60))) == following
     elif cls is DistinctCount:

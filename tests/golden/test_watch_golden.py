@@ -1,4 +1,4 @@
-"""States of `discreet watch` written by earlier versions are read and gone on from; damaged ones are refused."""
+"""States of `discreet watch` that were written once are read and gone on from; damaged ones are refused."""
 
 import json
 import shutil
@@ -10,8 +10,8 @@ from tests.commands import run_here
 HERE = Path(__file__).parent / "watch"
 # What the state was made with: 9 rows, a b a b ..., 4 a tick. Tick 2 is published, and a row of tick 3 was seen.
 WRITTEN = {
-    "heavy_hitters-v1": ["--epsilon", "400", "--delta", "0.01", "--capacity", "8"],
-    "counter-v1": ["--rho", "1000000", "--total"],
+    "heavy_hitters-v2": ["--epsilon", "400", "--delta", "0.01", "--capacity", "8"],
+    "counter-v2": ["--rho", "1000000", "--total"],
 }
 
 

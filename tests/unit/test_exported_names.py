@@ -13,10 +13,9 @@ STABLE = {
     "Budget", "BudgetExceededError", "CorruptStateError", "DataError", "DiscreetError", "Element", "Estimate", "Event",
     "ExactCounts", "Guarantee", "IncompatibleSummaryError", "Ledger", "LedgerError", "MisraGries", "ParameterError",
     "Replace", "SpaceSaving", "Unit", "User", "UserMisraGries", "__version__", "audit", "central", "continual",
-    "engines", "multiparty", "pan", "plan", "release", "top_k", "Histogram", "Release", "count", "distinct",
+    "engines", "multiparty", "pan", "plan", "release", "top_k", "Release", "count", "distinct",
     "histogram",
 }  # fmt: skip
-ALIASES = {"Histogram": "Release"}
 
 
 def test_names():
@@ -27,7 +26,7 @@ def test_names():
         value = getattr(discreet, name)
         assert value is getattr(discreet, name)
         if isinstance(value, type):
-            assert value.__name__ == ALIASES.get(name, name)
+            assert value.__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         discreet.nothing  # noqa: B018
 

@@ -208,10 +208,6 @@ def test_the_answer_is_a_collection_and_goes_through_json():
     assert dc.QuantileRelease.from_payload(answer.to_payload()) == answer
     assert dc.QuantileRelease.from_payload(answer.to_payload()).asked == answer.asked
     assert dc.QuantileRelease.from_json(answer.to_json()).asked == answer.asked
-    before = {key: value for key, value in answer.to_dict().items() if key not in answer.asked.to_dict()}
-    older = dc.QuantileRelease.from_payload(json.dumps({"release": "quantiles", "version": 1, **before}).encode())
-    assert older == answer
-    assert older.asked is None
     assert answer.to_pandas()["value"].tolist() == list(answer.values)
     assert answer.to_csv().splitlines()[0] == "quantile,value,lower,upper"
     assert "0.25" in repr(answer)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from discreet.central._base import check_length, items_of
-from discreet.central._correlated import CorrelatedNoise
+from discreet.central._common_noise import CommonNoise
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries, Summary
@@ -15,7 +15,7 @@ __all__ = ["Merged"]
 
 
 @dataclass(frozen=True)
-class Merged(CorrelatedNoise):
+class Merged(CommonNoise):
     """Gaussian noise, in part shared, on the counters of merged sketches, and a cut, however many they are.
 
     Unit: one event of one of the streams, or up to m events of a user in any of them (`User(m)`).

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from discreet.central._base import check_length
-from discreet.central._correlated import CorrelatedNoise
+from discreet.central._common_noise import CommonNoise
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
 from discreet.privacy.checks import whole_number
@@ -16,7 +16,7 @@ __all__ = ["UserSketch"]
 
 
 @dataclass(frozen=True)
-class UserSketch(CorrelatedNoise):
+class UserSketch(CommonNoise):
     """Gaussian noise, in part shared, on the counters of a sketch over users' sets, and a cut.
 
     Unit: one user with at most p lists (`parts_per_user`), each of at most m items (`User(m)`, m the summary's

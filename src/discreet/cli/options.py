@@ -452,8 +452,7 @@ class Paying:
         """The account."""
         if self.ledger is None or self._account is None:
             return None
-        from discreet.privacy.ledger import Ledger
-        from discreet.privacy.ledger_store import one_connection
+        from discreet.privacy.ledger import Ledger, one_connection
 
         click.get_current_context().with_resource(one_connection())  # until the command has ended
         return Ledger(self.ledger).account(self._account)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from discreet.cli.options import Paying
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
-    from discreet.privacy.ledger_store import LedgerEvent
+    from discreet.privacy.ledger import LedgerEvent
 
 __all__ = ["Place", "answer_place", "place", "publish", "publish_stored"]
 

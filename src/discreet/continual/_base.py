@@ -38,7 +38,6 @@ class Continual(abc.ABC):
     """
 
     family: ClassVar[int]  # of its states
-    newest: ClassVar[int] = 1  # version of them
     unit: Unit = Event()
     mechanism_name: ClassVar[str]
     reference: ClassVar[str]
@@ -266,7 +265,7 @@ class Continual(abc.ABC):
         """
         if ledger is not None:
             check_payer(ledger, None, source)
-        header, arrays, blobs = load_state(data, cls.family, cls.newest)
+        header, arrays, blobs = load_state(data, cls.family)
         try:
             made = cls._rebuilt(header, arrays, blobs, ledger, source)
         except (KeyError, TypeError, ValueError, IndexError):
@@ -283,8 +282,7 @@ class Continual(abc.ABC):
             "token": self._token,
             "paid": self._paid,
             "seeded": self._seeded,
-            # Only where a ledger has any: without one, states are as they always were.
-            **({"steps": self._steps.to_dict()} if self._steps != Steps(self._charge_id) else {}),
+            "steps": self._steps.to_dict(),
         }
 
     def _restore(self, header: dict[str, Any]) -> None:
@@ -293,7 +291,7 @@ class Continual(abc.ABC):
         self._token = str(header["token"])
         self._paid = bool(header["paid"])
         self._seeded = self._seeded or bool(header["seeded"])
-        self._steps = Steps.from_dict(header["steps"]) if "steps" in header else Steps(self._charge_id)
+        self._steps = Steps.from_dict(header["steps"])
 
 
 class ListedOverTime(Continual):

@@ -263,17 +263,16 @@ class Sparse(Scheme):
     AboveThreshold with noises Lap(2 tau_1), Lap(4 tau_1), tau_1^2 = s tau^2. One event more raises counts and lowers
     none, so a run's outcome becomes more likely by a factor of at most exp(1/(4 tau_1)) and less likely by at most
     exp(3/(4 tau_1)): losses within a range of 1/tau_1, which is 1/(8 tau_1^2)-zCDP. Together (2k + 1/4)/(2 tau^2).
-    (The paper counts 4 in place of the 1/4: it takes a run to be 2/tau_1-DP.) `run_cost` is the 1/4; states of
-    earlier versions were begun with 1. Argument: docs/privacy/continual.md.
+    (The paper counts 4 in place of the 1/4: it takes a run to be 2/tau_1-DP.) Argument: docs/privacy/continual.md.
 
     The margin of None is 4 tau_1 ln(d T), for the `places` d T that a count is compared at: what the paper's analysis
     of its error asks for. It is public, and nothing of the privacy rests on it.
     """
 
     def __init__(self, make: Callable[[float], tuple[Factor, float]], rho: float, k: int, switches: int,
-                 margin: int | None, run_cost: float, places: int) -> None:  # fmt: skip
+                 margin: int | None, places: int) -> None:  # fmt: skip
         self._k = k
-        tau_squared = (2 * k + (run_cost if switches else 0)) / (2.0 * rho) * (1.0 + 1e-12)
+        tau_squared = (2 * k + (0.25 if switches else 0)) / (2.0 * rho) * (1.0 + 1e-12)
         self._tau1 = Fraction(math.sqrt(max(switches, 1) * tau_squared) * (1.0 + 1e-12))
         self._tau2 = Fraction(math.sqrt((switches + 1) * tau_squared) * (1.0 + 1e-12))
         # Noise alone then starts a new choice with a probability of at most about one half over all ticks and items:

@@ -19,9 +19,10 @@ __all__ = ["items_of_plain", "load_state", "plain_items", "save_state"]
 Integers = npt.NDArray[np.int64]
 
 
-def save_state(
-    family: int, header: dict[str, Any], arrays: dict[str, Integers], blobs: dict[str, bytes], version: int = 1
-) -> bytes:
+VERSION = 1  # of all states below
+
+
+def save_state(family: int, header: dict[str, Any], arrays: dict[str, Integers], blobs: dict[str, bytes]) -> bytes:
     """One state. Not private."""
     described = {
         "header": header,
@@ -32,14 +33,12 @@ def save_state(
     parts = [struct.pack("<Q", len(text)), text]
     parts += [np.ascontiguousarray(array, "<i8").tobytes() for array in arrays.values()]
     parts += blobs.values()
-    return seal_state(family, version, b"".join(parts))
+    return seal_state(family, VERSION, b"".join(parts))
 
 
-def load_state(
-    data: bytes, family: int, newest: int = 1
-) -> tuple[dict[str, Any], dict[str, Integers], dict[str, bytes]]:
+def load_state(data: bytes, family: int) -> tuple[dict[str, Any], dict[str, Integers], dict[str, bytes]]:
     """The parts of a state; `CorruptStateError` for anything else. Sizes are checked before anything is made."""
-    _, payload = open_state(data, family, newest)
+    _, payload = open_state(data, family, VERSION)
     try:
         (length,) = struct.unpack_from("<Q", payload)
         described = json.loads(payload[8 : 8 + length])

@@ -52,7 +52,6 @@ _NUMBERS = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_disc
 OF_PEOPLE = ("factorised", "tree")
 _UNKNOWN = "a histogram of items that are not known in advance"
 # What a run of AboveThreshold costs ("sparse"), in units of 1/(2 tau_1^2): now, and in states that do not say.
-_RUN_COST, _FORMER_RUN_COST = 0.25, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,6 @@ class Histogram(ListedOverTime):
     """
 
     family: ClassVar[int] = 142
-    newest: ClassVar[int] = 2  # of people, or with rows of a tick that is open
     mechanism_name: ClassVar[str] = "continual histogram"
     reference: ClassVar[str] = "[CO] Algorithms 2, 3, 4, 7; docs/privacy/continual.md"
 
@@ -176,7 +174,6 @@ class Histogram(ListedOverTime):
         self._index = {item: position for position, item in enumerate(self._items)}
         self._total = np.zeros(len(self._items), np.int64)
         self._added = np.zeros(0, np.int64)  # in the open tick
-        self._run_cost = _RUN_COST
         self._scheme = self.make_scheme()
         if margin is None:
             self.margin = self._scheme.margin if isinstance(self._scheme, Sparse) else 0
@@ -228,7 +225,6 @@ class Histogram(ListedOverTime):
                 self.k,
                 self.switches,
                 None if self.margin < 0 else self.margin,
-                self._run_cost,
                 len(self._items) * self.horizon,
             )
         if self.mechanism in ("meta", "limit"):
@@ -462,14 +458,12 @@ class Histogram(ListedOverTime):
         header = {
             **self._saved(),
             **self._numbers(),
-            **({"run_cost": self._run_cost} if self.mechanism == "sparse" and self._run_cost == _RUN_COST else {}),
             "known": self._domain is not None,
-            "bytes": {"other": False, "bytes": True}.get(kind, kind),  # true and false since there was one kind only
+            "kind": kind,
             "items": items,
-            **({} if self.max_weight == 1 else {"max_weight": self.max_weight}),
+            "max_weight": self.max_weight,
         }
-        # The prefix is that of the format, which knew the schemes by another name.
-        arrays = {"total": self._total, **{f"engine.{name}": array for name, array in self._scheme.arrays().items()}}
+        arrays = {"total": self._total, **{f"scheme.{name}": array for name, array in self._scheme.arrays().items()}}
         blobs = {} if self._last is None else {"last": self._last.to_payload()}
         if self._people is not None:
             people, more, pieces = self._people.saved()
@@ -478,8 +472,7 @@ class Histogram(ListedOverTime):
             blobs |= {f"people.{name}": piece for name, piece in pieces.items()}
         if len(self._added):
             arrays["added"] = self._added
-        newer = self._people is not None or len(self._added) > 0
-        return save_state(self.family, header, arrays, blobs, 2 if newer else 1)
+        return save_state(self.family, header, arrays, blobs)
 
     @classmethod
     def _rebuilt(
@@ -490,28 +483,22 @@ class Histogram(ListedOverTime):
         ledger: Account | None,
         source: RandomSource | None,
     ) -> Self:
-        kind = {False: "other", True: "bytes"}.get(header["bytes"], "mixed")
-        items = items_of_plain(kind, header["items"])
+        items = items_of_plain(header["kind"], header["items"])
         histogram = cls(
             header["horizon"],
             Budget.from_dict(header["budget"]),
             items if header["known"] else None,
             **{name: header[name] for name in _NUMBERS},
             unit=User(header["people"]["most"]) if "people" in header else None,
-            max_weight=header.get("max_weight", 1),
+            max_weight=header["max_weight"],
             ledger=ledger,
             source=source,
         )
         histogram._restore(header)
-        histogram._run_cost = header.get("run_cost", _FORMER_RUN_COST)
-        if histogram._run_cost not in (_RUN_COST, _FORMER_RUN_COST):
-            raise CorruptStateError("the state has another accounting")
-        if histogram._run_cost != _RUN_COST and histogram.mechanism == "sparse":
-            histogram._scheme = histogram.make_scheme()  # goes on with the noise it was begun with
         if not header["known"]:
             histogram._items = items
             histogram._index = {item: position for position, item in enumerate(items)}
-        parts: dict[str, dict[str, Integers]] = {"": {}, "engine": {}, "people": {}}
+        parts: dict[str, dict[str, Integers]] = {"": {}, "scheme": {}, "people": {}}
         for name, array in arrays.items():
             part, _, rest = name.rpartition(".") if name.count(".") < 2 else name.partition(".")
             parts[part][rest] = array
@@ -526,7 +513,7 @@ class Histogram(ListedOverTime):
             histogram._people = PeopleSeen.loaded(
                 header["people"], parts["people"], pieces, histogram._people.most, len(items)
             )
-        histogram._scheme.load(parts["engine"], len(histogram._total), histogram.tick)
+        histogram._scheme.load(parts["scheme"], len(histogram._total), histogram.tick)
         histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
         return histogram
 

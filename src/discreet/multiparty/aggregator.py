@@ -277,7 +277,7 @@ class Aggregator:
 
     @classmethod
     def _restored(cls, protocol: Protocol, data: bytes, limits: Limits) -> Self:
-        version, payload = open_state(data, _STATE_FAMILY, _NEWEST_STATE)
+        version, payload = open_state(data, _STATE_FAMILY, _NEWEST_STATE, oldest=1)
         aggregator, whose = cls(protocol, limits), protocol._identity
         if payload[: len(whose)] != whose:
             raise CorruptStateError("state belongs to another round, or to a protocol with other parameters")

@@ -273,10 +273,8 @@ class PanEstimator:
                 "released": self._released,
                 "last": None if self._last is None else self._pack(self._last),
                 "seeded": self._seeded,
-                # Only where the question is not the one that the state was made with.
-                **({"answered": self._answered} if self._last is not None and self._answered != self._usual else {}),
-                # Only where a ledger paid: without one, states are as they always were.
-                **({} if self._charge is None else {"charge": self._charge.to_list()}),
+                "answered": self._answered,
+                "charge": None if self._charge is None else self._charge.to_list(),
             }
             text = json.dumps(header, sort_keys=True, allow_nan=False).encode()
             return seal_state(self.family, _VERSION, struct.pack("<I", len(text)) + text + self._table.to_bytes())
@@ -303,8 +301,8 @@ class PanEstimator:
             made._released = whole_number("released", header["released"], 0, releases)
             made._seeded = bool(header["seeded"])
             made._last = None if last is None else made._unpack(last)
-            made._answered = {} if last is None else made._asked_before(header.get("answered", made._usual))
-            saved = saved_charge(header.get("charge"))
+            made._answered = {} if last is None else made._asked_before(header["answered"])
+            saved = saved_charge(header["charge"])
             if (last is None) != (made._released == 0) or made._table.erased != (made._released == releases):
                 raise CorruptStateError("state does not agree with itself about its releases")
         except (ParameterError, struct.error, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -313,11 +311,6 @@ class PanEstimator:
         bill, more = made._bill(made._settings.epsilon), made._beyond_the_plan(made.intrusions)
         made._charge = StateCharge.restored(saved, ledger, bill, made._seeded, more)
         return made
-
-    @property
-    def _usual(self) -> dict[str, Any]:
-        """The question that a state was made with; None where it was left to the release."""
-        return {}
 
     def _check_table(self) -> None:
         """That the restored table is one this estimator would have built."""

@@ -98,10 +98,6 @@ class CroppedMean(SampledBits):
     def _asked_before(self, asked: dict[str, Any]) -> dict[str, Any]:
         return {"t": whole_number("t", asked["t"], 1, self._modulus)}
 
-    @property
-    def _usual(self) -> dict[str, Any]:
-        return {"t": self._t}
-
     def _sensitivity(self, intrusions: int) -> int:
         # Below a smaller t an entry counts 1, -1 or 0.
         return 1 if self._t == self._modulus else 2

@@ -150,10 +150,6 @@ class HeavyFraction(Sampled):
         return {"k": asked, "rho": within}
 
     @property
-    def _usual(self) -> dict[str, Any]:
-        return {"k": self._k, "rho": self._rho}
-
-    @property
     def _high(self) -> int:
         """The k that is asked; where none is, the largest that may be."""
         k = self._max_count if self._k is None else self._k

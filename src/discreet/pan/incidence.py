@@ -116,10 +116,6 @@ class Incidence(Sampled):
         return {"t": whole_number("t", self._t if t is None else t, 0, self._max_count or _MOST)}
 
     @property
-    def _usual(self) -> dict[str, Any]:
-        return {"t": self._t}
-
-    @property
     def _target(self) -> int:
         assert self._t is not None  # a release has asked
         return self._t

@@ -36,7 +36,7 @@ class Steps:
         number: Its number there; 0 before the first.
         token: Its token, drawn with it.
         previous: The token of the one before, from which it was drawn.
-        ledger: Which ledger has them; None if there is none, and in states of earlier versions.
+        ledger: Which ledger has them; None if there is none.
     """
 
     charge_id: str
@@ -175,16 +175,13 @@ class Steps:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        values = asdict(self)
-        if self.ledger is None:
-            del values["ledger"]  # as it always was
-        return values
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Steps:
         """The inverse of `to_dict`; ParameterError, KeyError or TypeError for anything else."""
         number = whole_number("number", values["number"], 0)
-        token, previous, ledger = values["token"], values["previous"], values.get("ledger")
+        token, previous, ledger = values["token"], values["previous"], values["ledger"]
         texts = (token, previous, ledger)
         if (token is None) != (number == 0) or not all(isinstance(text, (str, type(None))) for text in texts):
             raise ParameterError("the latest step has no token")

@@ -94,7 +94,7 @@ class Noise:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description; the scale and step are written as exact fractions."""
         told = {"law": self.law, "scale": str(self.scale), "draws": self.draws, "step": str(self.step)}
-        return told if self.terms == 1 else {**told, "terms": self.terms}  # others are written as they always were
+        return told if self.terms == 1 else {**told, "terms": self.terms}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Noise:
@@ -287,7 +287,6 @@ class ErrorModel:
             "summary_above": _finite(self.summary_above),
             "lowest": self.lowest,
             "collisions": None if self.collisions is None else self.collisions.to_dict(),
-            # Others are written as they always were.
             **({"of_published": True} if self.of_published else {}),
             **({"scaling": self.scaling.to_dict()} if self.scaling is not None else {}),
         }
@@ -302,7 +301,7 @@ class ErrorModel:
             summary_below=math.inf if values["summary_below"] is None else float(values["summary_below"]),
             summary_above=math.inf if values["summary_above"] is None else float(values["summary_above"]),
             lowest=int(values["lowest"]),
-            collisions=None if values.get("collisions") is None else Collisions.from_dict(values["collisions"]),
+            collisions=None if values["collisions"] is None else Collisions.from_dict(values["collisions"]),
             of_published=bool(values.get("of_published", False)),
             scaling=None if values.get("scaling") is None else Scaling.from_dict(values["scaling"]),
         )

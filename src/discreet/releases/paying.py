@@ -250,8 +250,7 @@ def pay_and_draw(
     """
     if account is None:
         return draw(), None
-    from discreet.privacy.ledger import new_charge_id
-    from discreet.privacy.ledger_store import one_connection
+    from discreet.privacy.ledger import new_charge_id, one_connection
 
     charge_id = new_charge_id() if charge_id is None else charge_id
     with one_connection():
@@ -298,7 +297,7 @@ def begin(
         save: Writes the state. Called after the charge and before the charge counts as used: after a crash in between
             the same call begins once more, at no cost, and after one later the state is there.
     """
-    from discreet.privacy.ledger_store import one_connection
+    from discreet.privacy.ledger import one_connection
 
     with one_connection():
         stored = account.pay(charge_id, bill.budget, **bill.details).payload

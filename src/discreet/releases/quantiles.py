@@ -155,7 +155,7 @@ class QuantileRelease:
                 str(told["scale"]),
                 int(told["bins"]),
                 str(told["of"]),
-                asked=Asked.from_dict(told) if "time" in told else None,  # which older ones do not say
+                asked=Asked.from_dict(told) if "time" in told else None,
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             raise DataError("this is not JSON of published quantiles") from None
@@ -189,7 +189,7 @@ class QuantileRelease:
             told = json.loads(payload)
             if told["release"] != "quantiles" or told["version"] != 1:
                 raise ValueError
-            return cls.from_json(json.dumps(told.get("told", told)))  # older ones have all of it beside the version
+            return cls.from_json(json.dumps(told["told"]))
         except (KeyError, TypeError, ValueError):
             raise CorruptStateError("what the ledger stores under this id are no quantiles") from None
 

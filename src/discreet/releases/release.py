@@ -8,13 +8,12 @@ import math
 import os
 from array import array
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
-from discreet.events.published import column_of_plain, item_order, items_array, parts_of, plain_column, plain_items
+from discreet.events.published import column_of_plain, item_order, parts_of, plain_column, plain_items
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
@@ -32,17 +31,9 @@ __all__ = ["Release", "Row"]
 
 Counts: TypeAlias = "npt.NDArray[np.int64]"
 
-PAYLOAD_VERSION = 1
-PEOPLE_VERSION = 3  # with what was counted, what bounding left out, and noise of every item's own size
-ASKED_VERSION = 4  # with what was asked for, and with those of the others that there are
-COLUMNS_VERSION = 5  # the same with items in columns of their own types, and in groups
-SHARDED_VERSION = 2  # with the shards and their offsets; a histogram without them is written as version 1
-_OF_VERSION = {
-    SHARDED_VERSION: {"shards", "shard_offsets"},
-    PEOPLE_VERSION: {"counted", "steps", "left_out"},
-    ASKED_VERSION: {"asked"},
-    COLUMNS_VERSION: {"item_columns", "by", "groups"},
-}
+PAYLOAD_VERSION = 4
+"""Of what a ledger stores; any other is refused. The next version: write it here, and let `Release.from_payload` first
+make its fields of those of this one."""
 _ITEM_TYPES = ("int64", "uint64", "large_string", "large_binary", "mixed")
 _IN_COLUMNS = "columns"
 
@@ -57,15 +48,6 @@ class Row(NamedTuple):
     count: int  # type: ignore[assignment]  # tuple.count, which nobody needs of a row
     lower: float
     upper: float
-
-
-class _Stated(NamedTuple):
-    """The intervals of a release that was written without the laws they follow from."""
-
-    confidence: float
-    lower: npt.NDArray[np.float64]
-    upper: npt.NDArray[np.float64]
-    rest: Estimate | None = None
 
 
 class Release:
@@ -139,7 +121,6 @@ class Release:
         self._rows = rows.taken(order)
         self._values: list[Any] | None = None
         self._by_item: dict[Any, Row] | None = None
-        self._stated: _Stated | None = None
         self.guarantee = guarantee
         self.error_model = error_model
         self.threshold = threshold
@@ -309,9 +290,6 @@ class Release:
         """Some of the rows, or all in another order."""
         part = copy.copy(self)
         part._rows, part._values, part._by_item = self._rows.taken(rows), None, None
-        if self._stated is not None:
-            stated = self._stated
-            part._stated = _Stated(stated.confidence, stated.lower[rows], stated.upper[rows])
         if self._shards is not None:
             part._shards = self._shards[rows] if isinstance(rows, slice) else _numbers_at(self._shards, rows)
         if self.steps is not None:
@@ -331,10 +309,6 @@ class Release:
 
     def _ends(self, confidence: float) -> tuple[Any, Any]:
         """The same in plain memory, where nothing else has loaded NumPy."""
-        if self._stated is not None:
-            if probability("confidence", confidence) <= self._stated.confidence:
-                return self._stated.lower.copy(), self._stated.upper.copy()
-            return np.zeros(len(self)), np.full(len(self), math.inf)
         below: Any
         above: Any
         if self._shards is not None and self.shard_offsets is not None:
@@ -364,8 +338,6 @@ class Release:
         interval holds by itself with probability `confidence`: half of what may fail goes to the total's noise, half
         to the bounds of the listed items.
         """
-        if self._stated is not None and probability("confidence", confidence) <= self._stated.confidence:
-            return self._stated.rest
         if self.total is None or self.total_noise is None:
             return None
         half = (1.0 - probability("confidence", confidence)) / 2.0
@@ -464,18 +436,13 @@ class Release:
 
         Bytes items are written as hexadecimal; an infinite bound as null.
         """
-        described = self.described(confidence)
-        if self._stated is None:
-            fields = self._fields()
-            needed = (
-                *("error_model", "total_noise", "item_type", "item_kinds", "item_columns", "by", "groups"),
-                *("group_columns", "steps"),
-            )
-            left_out = ("by",) if not self.by else ()
-            described.update(
-                {name: fields[name] for name in needed if fields.get(name) is not None and name not in left_out}
-            )
-        return described
+        fields = self._fields()
+        told = (
+            *("error_model", "total_noise", "item_type", "item_kinds", "item_columns", *(["by"] if self.by else [])),
+            *("groups", "group_columns", "steps"),
+        )
+        needed = {name: fields[name] for name in told if fields.get(name) is not None}
+        return {**self.described(confidence), **needed}
 
     def described(self, confidence: float = 0.95) -> dict[str, Any]:
         """The same without the laws of the noise: what a tick of many says."""
@@ -510,11 +477,7 @@ class Release:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Release:
-        """The release of a JSON text that `to_json` or `discreet top --format json` wrote.
-
-        JSON of earlier versions has intervals without the laws they follow from. Then `bounds` has these for every
-        confidence up to theirs, and knows nothing for a higher one.
-        """
+        """The release of a JSON text that `to_json` or `discreet top --format json` wrote."""
         try:
             read = json.loads(text)
             rows = read["items"]
@@ -527,8 +490,6 @@ class Release:
                 "counts": [row["count"] for row in rows],
                 "shards": [row["shard"] for row in rows] if "shard_offsets" in read else None,
             }
-            if "error_model" not in read:
-                return cls._of_stated(read, fields)
             told = ("item_kinds", "item_columns", "by", "groups", "group_columns")
             kinds = {name: read[name] for name in told if name in read}
             more = {"error_model": read["error_model"], "item_type": read["item_type"], "total": read.get("total")}
@@ -537,32 +498,11 @@ class Release:
             # Without the cause: it may quote an item.
             raise DataError("the text is not a release in JSON that this version can read") from None
 
-    @classmethod
-    def _of_stated(cls, read: dict[str, Any], fields: dict[str, Any]) -> Release:
-        """A release whose intervals are known and their laws are not. Bytes are the hexadecimal text they were."""
-        values, kind = fields["items"], "mixed"
-        kinds = [type(value).__name__ for value in values]
-        unknown = ErrorModel(Noise("laplace", Fraction(1)), None, None, math.inf, math.inf, 0).to_dict()
-        fields |= {"item_type": kind, "item_kinds": kinds, "error_model": unknown, "total": None}
-        order = ArrayRows(items_array(values), np.array(fields["counts"], np.int64)).order()
-        sides = ([row[side] for row in read["items"]] for side in ("lower", "upper"))
-        lower, upper = (np.array([math.inf if end is None else end for end in side], np.float64) for side in sides)
-        release, rest = cls._of_fields(fields), None
-        if "everything_else" in read:
-            low, high = read["everything_else"]["lower"], read["everything_else"]["upper"]
-            count = read["everything_else"]["count"]
-            rest = Estimate(count, float(low), math.inf if high is None else float(high), release.guarantee)
-        release._stated = _Stated(probability("confidence", read["confidence"]), lower[order], upper[order], rest)
-        release.total = read.get("total")
-        return release
-
     def to_payload(self) -> bytes:
         """Everything that was published, as bytes from which `from_payload` makes an equal histogram.
 
         This is what a ledger stores. Equal histograms have equal payloads.
         """
-        if self._stated is not None:
-            raise ParameterError("this release was read from JSON without the laws of its noise: keep the JSON")
         return json.dumps(self._fields(), separators=(",", ":"), allow_nan=False).encode("ascii")
 
     def _fields(self) -> dict[str, Any]:
@@ -585,20 +525,17 @@ class Release:
         if kind == "mixed":
             fields["item_kinds"] = told["kinds"]
         if self._shards is not None and self.shard_offsets is not None:
-            fields["version"] = SHARDED_VERSION
             fields |= {"shards": self._shards.tolist(), "shard_offsets": list(self.shard_offsets)}
         if self.counted != "events":
-            fields["version"] = PEOPLE_VERSION
             fields |= {
                 "counted": self.counted,
                 "steps": None if self.steps is None else self.steps.tolist(),
                 "left_out": None if self.left_out is None else _estimate_to_dict(self.left_out),
             }
         if self.asked is not None:
-            fields |= {"version": ASKED_VERSION, "asked": self.asked.to_dict()}
+            fields["asked"] = self.asked.to_dict()
         if kind == _IN_COLUMNS:
             fields |= {
-                "version": COLUMNS_VERSION,
                 "items": [list(row) for row in zip(*(values for values, _ in columns), strict=True)],
                 "item_columns": [
                     {"name": name, **of} for name, (_, of) in zip(self._rows.field_names, columns, strict=True)
@@ -619,21 +556,12 @@ class Release:
         """The histogram of a payload; `CorruptStateError` for anything else."""
         try:
             fields = json.loads(payload)
-            version = fields["version"]
-            if fields["release"] != "histogram" or version not in range(PAYLOAD_VERSION, COLUMNS_VERSION + 1):
-                raise CorruptStateError(
-                    f"the payload is not a histogram of version {PAYLOAD_VERSION} to {COLUMNS_VERSION}"
-                )
-            # What a version has must be there, and what it has not says nothing.
-            for known, names in _OF_VERSION.items():
-                if known == version and not fields.keys() >= names:
-                    raise CorruptStateError(f"the payload lacks what version {version} has")
-                if (version < ASKED_VERSION and version != known) or version < COLUMNS_VERSION == known:
-                    fields = {name: value for name, value in fields.items() if name not in names}
+            if (fields["release"], fields["version"]) != ("histogram", PAYLOAD_VERSION):
+                raise CorruptStateError(f"the payload is not a list of counts of version {PAYLOAD_VERSION}")
             return cls._of_fields(fields)
         except _unreadable():
             # Without the cause: it may quote an item.
-            raise CorruptStateError("the payload is not a histogram this version can read") from None
+            raise CorruptStateError(f"the payload is not a list of counts of version {PAYLOAD_VERSION}") from None
 
     @classmethod
     def _of_fields(cls, fields: dict[str, Any]) -> Release:

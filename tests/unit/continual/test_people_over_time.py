@@ -322,7 +322,7 @@ def test_of_people_with_all_their_items_only_the_id_is_kept():
 
 def edited(state, family, change):
     """The state with another header, arrays or blobs."""
-    version, payload = open_state(state, family, 2)
+    version, payload = open_state(state, family, 1)
     length = int.from_bytes(payload[:8], "little")
     described, body = json.loads(payload[8 : 8 + length]), bytearray(payload[8 + length :])
     places, at = {}, 0

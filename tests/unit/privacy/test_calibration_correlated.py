@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet.central import Merged, UserSketch
-from discreet.central._correlated import plus_halves
+from discreet.central._common_noise import plus_halves
 from discreet.central._sparse_histogram import gshm_calibration
 from discreet.noise import seeded_source
 from discreet.privacy.calibration import correlated

@@ -8,18 +8,15 @@ import stat
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import discreet as dc
 from discreet.errors import BudgetExceededError, LedgerError
-from discreet.privacy import ledger_store
-from discreet.privacy.ledger import Step
-from discreet.privacy.ledger_store import one_connection
+from discreet.privacy.ledger import Step, event_log, one_connection, sqlite
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "ledger-v1.db"
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
 
 
@@ -90,28 +87,18 @@ def test_nothing_is_outside_the_file_once_a_charge_has_returned(account, path, t
         assert dc.Ledger(tmp_path / "copy.sqlite").account("searches").spent().epsilon == spent + 0.25
 
 
-def test_a_write_ahead_log_of_an_earlier_version_is_taken_over(tmp_path, path):
-    """A charge that is in the log alone, because its process was killed, is not lost."""
-    source = tmp_path / "source.sqlite"
-    shutil.copy(GOLDEN, source)
-    keeper = sqlite3.connect(source, isolation_level=None)
-    keeper.execute("PRAGMA wal_autocheckpoint=0")
-    (count,) = keeper.execute("SELECT count(*) FROM events").fetchone()
-    seq, digest = keeper.execute("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1").fetchone()
-    body = keeper.execute("SELECT body FROM events WHERE charge_id = 'bare'").fetchone()[0]
-    fields = (seq + 1, 1, "2026-01-01T00:00:00.000+00:00", "searches", "charge", "in the log", body)
-    row = (*fields, ledger_store._digest(digest, fields), None)
-    keeper.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    for ending in ("", "-wal"):
-        shutil.copy(f"{source}{ending}", f"{path}{ending}")
+def test_another_journal_is_put_back_before_a_charge(account, path, tmp_path):
+    """Another program may have set it: what the log alone has is not lost, and a charge is in the one file again."""
+    keeper = sqlite3.connect(path, isolation_level=None)
+    assert keeper.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
+    keeper.execute("SELECT count(*) FROM events").fetchall()
+    with pytest.raises(dc.LedgerError, match="locked"):
+        dc.Ledger(path, timeout=0.1).account("searches").charge(dc.Budget(0.25))
     keeper.close()
-    assert (tmp_path / "budgets.sqlite-wal").stat().st_size > 0
-    ledger = dc.Ledger(path)
-    assert len(ledger.history()) == count + 1
-    ledger.account("searches").charge(dc.Budget(0.25))
-    assert len(ledger.history()) == count + 2
-    assert sorted(name for name in os.listdir(tmp_path) if name.startswith("budgets")) == ["budgets.sqlite"]
-    assert ledger.verify() == count + 2
+    spent = account.spent().epsilon
+    account.charge(dc.Budget(0.25))
+    assert account.spent().epsilon == spent + 0.25
+    assert os.listdir(tmp_path) == ["budgets.sqlite"]
 
 
 # --- durable
@@ -121,16 +108,14 @@ def test_every_connection_that_writes_syncs_the_file_and_its_directory(account, 
     """synchronous=EXTRA (3): the journal's removal, which is what commits, is on disk before a charge returns."""
     settings = []
 
-    class Watched(ledger_store._Connection):
+    class Watched(sqlite._Connection):
         def close(self):
             mode = self.execute("PRAGMA journal_mode").fetchone()[0]
             settings.append((self.execute("PRAGMA synchronous").fetchone()[0], mode))
             super().close()
 
     real = sqlite3.connect
-    monkeypatch.setattr(
-        ledger_store.sqlite3, "connect", lambda *args, **more: real(*args, **{**more, "factory": Watched})
-    )
+    monkeypatch.setattr(sqlite.sqlite3, "connect", lambda *args, **more: real(*args, **{**more, "factory": Watched}))
     account.begin("durable", dc.Budget(0.25))
     account.store("durable", b"release")
     account.store_step("stream", 4, "token 4", b"step 4", previous="token 3")
@@ -203,15 +188,14 @@ def as_nobody(folder, work):
 
 
 @posix
-@pytest.mark.parametrize("old", [False, True])
-def test_a_ledger_is_read_where_nothing_can_be_written(account, path, old):
+def test_a_ledger_is_read_where_nothing_can_be_written(account, path):
     with tempfile.TemporaryDirectory() as folder:  # pytest's own directories are closed to others
-        check_reading(Path(folder), path, old)
+        check_reading(Path(folder), path)
 
 
-def check_reading(folder, path, old):
+def check_reading(folder, path):
     archived = folder / "budgets.sqlite"
-    shutil.copy(GOLDEN if old else path, archived)
+    shutil.copy(path, archived)
     archived.chmod(0o444)
     here = dc.Ledger(archived).account("searches")
     expected = f"{here.statement()} {len(here.history())}"
@@ -268,33 +252,16 @@ def test_a_backup_that_was_stopped_before_its_last_step_is_finished(account, pat
         dc.Ledger(copy).verify()
 
 
-def test_an_old_ledger_may_be_taken_over_while_it_is_opened(path, monkeypatch):
-    """Its version and its tables are read at one moment: an old version with new tables looks like damage."""
-    shutil.copy(GOLDEN, path)
+@pytest.mark.parametrize("version", [0, 1, 3])
+def test_a_ledger_of_another_version_is_refused(account, path, version):
+    """Whoever has it open already notices, too: what another version wrote may mean something else."""
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode=DELETE")
-    read, moves = ledger_store._pragma, []
-
-    def another_moves_first(connection, name):
-        value = read(connection, name)
-        if name == "user_version" and not moves:
-            moves.append(value)
-            with suppress(LedgerError):  # it may have to wait
-                dc.Ledger(path, timeout=0.05).account("searches").charge(dc.Budget(0.01), charge_id="other")
-        return value
-
-    monkeypatch.setattr(ledger_store, "_pragma", another_moves_first)
-    dc.Ledger(path).account("searches").charge(dc.Budget(0.01), charge_id="ours")
-    assert moves == [1]
-    assert "ours" in [event.charge_id for event in dc.Ledger(path).history()]
-
-
-def test_an_old_ledger_is_backed_up_as_it_is(tmp_path, path):
-    shutil.copy(GOLDEN, path)
-    dc.Ledger(path).backup(tmp_path / "copy.sqlite")
-    assert dc.Ledger(tmp_path / "copy.sqlite").history() == dc.Ledger(path).history()
-    with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        connection.execute(f"PRAGMA user_version={version}")
+    before = path.read_bytes()
+    for operation in (lambda: dc.Ledger(path), account.spent, lambda: account.charge(dc.Budget(0.1))):
+        with pytest.raises(dc.LedgerError, match=f"version {version}; this program reads version 2"):
+            operation()
+    assert path.read_bytes() == before
 
 
 def test_a_damaged_ledger_has_no_backup(account, path, tmp_path):
@@ -441,11 +408,12 @@ def test_what_is_left_for_verify_does_not_change_what_was_spent(account, path, s
 
 
 def test_events_of_an_unknown_version_are_refused(account, path, monkeypatch):
-    monkeypatch.setattr(ledger_store, "EVENT_VERSIONS", (1, 2, 3))
-    with dc.Ledger(path)._log.writing() as log:
-        log.append("clicks", "grant", None, {"budget": {"epsilon": 2.0, "delta": 0.0, "rho": None}}, version=3)
-    account.charge(dc.Budget(0.125))
-    monkeypatch.undo()
+    with monkeypatch.context() as later:
+        later.setattr(event_log, "EVENT_VERSION", 3)
+        later.setattr(event_log, "_check_version", lambda version: None)
+        dc.Ledger(path).grant("clicks", dc.Budget(2.0))
+        later.setattr(event_log, "EVENT_VERSION", 1)
+        account.charge(dc.Budget(0.125))
     for operation in (charge, replay, go_on):  # although its event is not one of theirs, and not the last one
         with pytest.raises(dc.LedgerError, match="version 3"):
             operation(account)
@@ -503,10 +471,8 @@ def test_verify_notices_flips_of_everything_that_is_read(account, path):
 def opened(monkeypatch):
     """How many connections were opened to files."""
     made = []
-    connect = ledger_store.EventLog._connect_as
-    monkeypatch.setattr(
-        ledger_store.EventLog, "_connect_as", lambda log, options: made.append(log.path) or connect(log, options)
-    )
+    connect = sqlite.SQLiteStore._connect_anew
+    monkeypatch.setattr(sqlite.SQLiteStore, "_connect_anew", lambda log: made.append(log.path) or connect(log))
     return made
 
 

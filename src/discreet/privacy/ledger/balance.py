@@ -133,11 +133,7 @@ class Balance:
         return self.tally.plus(Charge.of(budget)).fits_by_sums(limit.budget, adaptive=limit.adaptive)
 
     def spent(self) -> Amount:
-        """What all charges cost together: a guarantee that they have.
-
-        Plain sums of epsilons and deltas, unless tight composition says notably less: then that epsilon, at the
-        grant's delta. Of a zCDP grant the sum of the rhos.
-        """
+        """What all charges cost together: see `Account.spent`."""
         limit, tally = self.granted, self.tally
         if limit.budget.rho is not None:
             return Amount(None, 0.0, rounded_up(tally.total_rho))
@@ -147,11 +143,7 @@ class Balance:
         return Amount(tight, limit.budget.delta)
 
     def remaining(self, delta: float | None = None) -> Amount:
-        """A charge that still fits, of this delta and the largest epsilon (to 0.1 percent of the grant, rounded down).
-
-        Without `delta`: all of the delta that is left, unless so many small charges were made that tight composition
-        leaves notably more epsilon to one more charge with the last one's delta. Of a zCDP grant: the rho that is left.
-        """
+        """A charge that still fits: see `Account.remaining`."""
         budget = self.granted.budget
         if budget.rho is not None:
             rho = _rounded_down(Fraction(budget.rho) - self.tally.total_rho)

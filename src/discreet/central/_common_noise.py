@@ -16,7 +16,7 @@ from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Counts
 from discreet.summaries import MisraGries, UserMisraGries
 
-__all__ = ["CorrelatedNoise", "plus_halves"]
+__all__ = ["CommonNoise", "plus_halves"]
 
 _HALF = Fraction(1, 2)
 
@@ -30,7 +30,7 @@ def plus_halves(counts: Counts, halves: Counts) -> tuple[Counts, Counts]:
     return floor, floor + (halves & floor & 1)
 
 
-class CorrelatedNoise(Mechanism):
+class CommonNoise(Mechanism):
     """Publish c_x + (Z_x + eta)/2 where it is at least the threshold: one eta for all counters.
 
     Neighbouring sketches are `_steps` steps apart, and a step moves all counters that it moves in one direction. A

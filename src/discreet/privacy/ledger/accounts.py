@@ -4,8 +4,7 @@ Order of a release: the charge is committed to disk, then noise is drawn, then t
 returned. A crash at any point may waste budget; it never publishes anything uncharged. Nothing resets or refunds.
 
 An account stands for one set of people, whatever data they are in, and one privacy unit. All its charges are composed
-(tightly, see `accounting`) and must fit in its latest grant. `discreet.privacy.balance` is what they add up to,
-`discreet.privacy.ledger_store` keeps the file.
+(tightly, see `accounting`) and must fit in its latest grant.
 """
 
 from __future__ import annotations
@@ -22,22 +21,14 @@ from typing import Any
 
 from discreet.errors import BudgetExceededError, ChargeConflictError, LedgerError, ParameterError
 from discreet.privacy.accounting import is_loaded, load
-from discreet.privacy.balance import Amount, Balance, Limit, Statement
 from discreet.privacy.budget import Budget, as_budget
-from discreet.privacy.ledger_store import ChargeEvents, EventLog, LedgerEvent, LogReader
+from discreet.privacy.ledger.balance import Amount, Balance, Limit, Statement
+from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader
+from discreet.privacy.ledger.sqlite import SQLiteStore
 from discreet.privacy.question import differing_parameters, told_differences
 from discreet.privacy.unit import Event, Unit, unit_from_dict
 
-__all__ = [
-    "Account",
-    "Amount",
-    "Ledger",
-    "LedgerEvent",
-    "Payment",
-    "Statement",
-    "Step",
-    "new_charge_id",
-]
+__all__ = ["Account", "Ledger", "Payment", "Step", "new_charge_id"]
 
 # So many ids does a refusal name.
 _MOST_IDS = 100
@@ -81,15 +72,15 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
-        self._log = EventLog(path, timeout)
+        self._log: EventStore = SQLiteStore(path, timeout)
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self._log.path)!r})"
+        return f"Ledger({self._log.place!r})"
 
     @property
     def path(self) -> Path:
         """Where it is kept."""
-        return self._log.path
+        return Path(self._log.place)
 
     def grant(self, account: str, budget: Budget, *, adaptive: bool | None = None) -> None:
         """Set the total budget of an account; make the account if it is new.
@@ -118,12 +109,8 @@ class Ledger:
                 return
             if not limit.pays(balance.tally):
                 raise LedgerError(f"account {account!r} has spent more than the grant of {limit} would allow")
-            details: dict[str, Any] = {"budget": budget.to_dict()}
-            if limit.adaptive:
-                # Programs that only know version 1 would compose tightly: they must refuse the ledger.
-                log.append(account, "grant", None, {**details, "adaptive": True}, version=2)
-            else:
-                log.append(account, "grant", None, details)
+            details = {"budget": budget.to_dict(), **({"adaptive": True} if limit.adaptive else {})}
+            log.append(account, "grant", None, details)
 
     def account(self, name: str) -> Account:
         """The account of that name. Raises LedgerError if it was never granted a budget."""
@@ -197,12 +184,12 @@ class Ledger:
 class Account:
     """The budget of one set of people. Made by `Ledger.account`."""
 
-    def __init__(self, log: EventLog, name: str) -> None:
+    def __init__(self, log: EventStore, name: str) -> None:
         self._log = log
         self.name = name
 
     def __repr__(self) -> str:
-        return f"Account({self.name!r}, {str(self._log.path)!r})"
+        return f"Account({self.name!r}, {self._log.place!r})"
 
     @property
     def granted(self) -> Budget:
@@ -255,8 +242,7 @@ class Account:
         made by `charge`, whose release may have been published without the ledger's knowledge.
 
         `request` stands for what else was asked, the files and columns for example: a digest of it, as `paying` makes
-        one, since what is written here is shown by `history`. An id stands for one request. Charges that were made
-        without one (by earlier versions) may be repeated with any.
+        one, since what is written here is shown by `history`. An id stands for one request, or for none.
         """
         return self.pay(charge_id, budget, mechanism=mechanism, unit=unit, request=request).payload
 
@@ -289,8 +275,8 @@ class Account:
     def stored(self, charge_id: str, budget: Budget, question: Mapping[str, Any]) -> bytes | None:
         """The release that is stored under an id for this question, which no data has to be read for.
 
-        None: nothing is stored, or a charge without a question (of an earlier version), of which only `pay` can tell
-        whether it is the same. A ChargeConflictError says what differs.
+        None: nothing is stored, or the charge has no question (it was made by `begin`), and only `pay` can tell whether
+        it is the same. A ChargeConflictError says what differs.
         """
         with self._log.reading() as log:
             events = log.charge(self.name, charge_id)
@@ -402,7 +388,7 @@ class Account:
     def _read(self, log: LogReader) -> Balance:
         balance = log.balance(self.name)
         if balance is None:
-            raise LedgerError(f"the ledger {self._log.path} has no account {self.name!r}")
+            raise LedgerError(f"the ledger {self._log.place} has no account {self.name!r}")
         return balance
 
     def _read_step(self, charge_id: str, number: int | None) -> Step | None:
@@ -462,7 +448,7 @@ class Account:
                 f"{told_differences(differing)}. {_AS_BEFORE}",
                 differing,
             )
-        if "request" in earlier and earlier["request"] != asked.get("request"):
+        if earlier.get("request") != asked.get("request"):
             raise ChargeConflictError(
                 f"charge {charge_id!r} of account {self.name!r} was made for another request (other files, columns or "
                 f"parameters): its release is not the one asked for. {_AS_BEFORE}"
