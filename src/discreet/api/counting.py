@@ -410,7 +410,7 @@ def _rows(table: Any) -> int:
     import pyarrow as pa
 
     from discreet.engines.people import batches_of_arrow
-    from discreet.engines.tables import as_arrow
+    from discreet.events.tables import as_arrow
 
     if isinstance(table, dict):
         lengths = {len(column) if hasattr(column, "__len__") else -1 for column in table.values()}
@@ -426,8 +426,8 @@ def _rows(table: Any) -> int:
 def _different(table: Any, column: str, nulls: str) -> int:
     """How many different values a column has, of any type that may be an item."""
     from discreet.api.top_rows import column_of
-    from discreet.engines.tables import keyed_batches, needs_keys, opened
-    from discreet.events.joint import Keys
+    from discreet.events.keys import Keys
+    from discreet.events.tables import keyed_batches, needs_keys, opened
 
     table = opened(table)
     if not needs_keys(table, column):
@@ -459,7 +459,7 @@ def _of_known_kinds(column: Any) -> Iterator[Any]:
     if objects is None and (is_arrow(column) or library(column) or isinstance(column, MadeColumn)):
         yield column
         return
-    from discreet.events.kinds import tagged
+    from discreet.events.tags import tagged
 
     refuse_single(column)
     values, odd, useful = iter(column if objects is None else objects), False, False

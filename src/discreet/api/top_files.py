@@ -16,7 +16,7 @@ from discreet.privacy.checks import whole_number
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.events.joint import Keys
+    from discreet.events.keys import Keys
     from discreet.noise import RandomSource
     from discreet.privacy.ledger import Account
     from discreet.releases.release import Release
@@ -54,7 +54,7 @@ def top_k_of_files(
     time: str | None = None,
     **sketch: Any,
 ) -> Release:
-    """The most frequent items of the batches of `events.stream.open_stream`; see `top_k`.
+    """The most frequent items of the batches of `events.files.open_stream`; see `top_k`.
 
     Args:
         batches: With a column "item", and with `users` a column "user".
@@ -70,7 +70,7 @@ def top_k_of_files(
         nulls: As the batches were read.
         mechanism: As in `top_k`; one of your own for `users` takes a sample of `max_items` items of each.
         workers: As in `top_k`.
-        ahead: Reads batches of rows while others are counted, as `engines.ahead.files_ahead` does.
+        ahead: Reads batches of rows while others are counted, as `events.ahead.files_ahead` does.
         when_read: Called when all is read and nothing is charged yet.
         ledger: As in `top_k`.
         charge_id: As in `top_k`.

@@ -26,7 +26,7 @@ from discreet.events.items import (
     skip_nulls,
     table_of_lists,
 )
-from discreet.events.joint import names_of
+from discreet.events.keys import names_of
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
@@ -291,7 +291,7 @@ def release_of_rows(
 
     `form` makes the columns of the release of what stood for the items, see `Prepared.paid`; `items_in_all` is how many
     may be listed in all groups together, for which counters are provided; `said` is what else the release tells.
-    `ahead` reads batches while others are counted (`engines.ahead.files_ahead`), and `when_read` is called after the
+    `ahead` reads batches while others are counted (`events.ahead.files_ahead`), and `when_read` is called after the
     last.
     """
     strict, began = None if bad_items == "skip" else bad_items, time or now()
@@ -349,7 +349,7 @@ def _as_table(data: Any, names: Sequence[str]) -> tuple[Any, bool]:
 
     A column of such items becomes a table of one.
     """
-    from discreet.engines.tables import is_column, needs_keys, opened
+    from discreet.events.tables import is_column, needs_keys, opened
 
     if names:
         data = opened(data)
@@ -382,8 +382,8 @@ def _top_k_of_columns(
 ) -> Release:
     """Items of several columns, or of a type that no summary knows, on the way that files go."""
     from discreet.api.top_files import top_k_of_files
-    from discreet.engines.tables import keyed_batches
-    from discreet.events.joint import Keys
+    from discreet.events.keys import Keys
+    from discreet.events.tables import keyed_batches
 
     if grouped:
         raise ParameterError("several columns hold one item a row: lists of items come in one column")
@@ -405,7 +405,7 @@ def column_of(table: Any, name: str) -> Any:
     """One column of a table, or of the batches of a reader."""
     import pyarrow as pa
 
-    from discreet.engines.tables import as_arrow, names_of_objects
+    from discreet.events.tables import as_arrow, names_of_objects
 
     if names_of_objects(table).count(name) == 1:
         refuse_single(table[name])

@@ -74,8 +74,8 @@ def count(
 
 def _any_column(source: Source, files: list[str]) -> str | None:
     """A column to count all rows by, since each has all columns; None where there is none, or it cannot be known."""
-    from discreet.events.source import format_named
-    from discreet.events.stream import column_names
+    from discreet.events.files import column_names
+    from discreet.events.inputs import format_named
 
     named = None if source.query is None else source.query.names  # of the result
     if named is not None:

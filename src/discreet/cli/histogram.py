@@ -53,7 +53,7 @@ def histogram(
     --user-column (and of baskets) people are counted, and a person is hidden with all of their rows.
     """
     from discreet.api.counting import histogram_of_columns, histogram_of_people, histogram_prepared
-    from discreet.events.written import as_written, universe_written
+    from discreet.events.literals import as_written, universe_written
 
     if universe is None:
         raise ParameterError("--universe is needed: N for 0 to N-1, A:B, or a file with one item a line")

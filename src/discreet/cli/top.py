@@ -192,7 +192,7 @@ def top(
         if not people and stream.bytes_total is not None:
             # Files are read while what was read is counted. (People have threads of their own; where bytes are waited
             # for, on a terminal or a pipe, the main thread waits, which hears of signals.)
-            from discreet.engines.ahead import files_ahead
+            from discreet.events.ahead import files_ahead
 
             ahead = files_ahead(stream)
 
@@ -227,7 +227,7 @@ def top(
 def _over_a_universe(universe: str, budget: Budget, k: int, capacity: int | None) -> tuple[Any, Any]:
     """The universe, and the mechanism that spends no delta over it."""
     from discreet.central import ReducedMisraGries
-    from discreet.events.written import universe_written
+    from discreet.events.literals import universe_written
 
     listed = universe_written(universe, empty_lines=False)
     if listed.size is None:
@@ -240,7 +240,7 @@ def _within(listed: Any, found: Iterator[Any]) -> Iterator[Any]:
     """The batches with items as the universe has them: numbers in text files are text."""
     import pyarrow as pa
 
-    from discreet.events.written import as_written
+    from discreet.events.literals import as_written
 
     for batch in found:
         for part in as_written(batch.column("item"), listed, "skip"):
@@ -259,8 +259,8 @@ def _grouping(
         raise ParameterError("--groups lists the values of a column: say which, with --by or --every")
     if not by:
         return {}
+    from discreet.events.literals import groups_written
     from discreet.events.times import Every
-    from discreet.events.written import groups_written
 
     return {
         "by": by,
