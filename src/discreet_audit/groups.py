@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.central import Offset
-from discreet.engines.tables import keyed_batches
-from discreet.events.joint import Keys, Layout
+from discreet.events.keys import Keys, Layout
+from discreet.events.tables import keyed_batches
 from discreet.noise import fresh_source, seeded_source
 from discreet.privacy import Budget, Guarantee
 from discreet.releases.release import Release

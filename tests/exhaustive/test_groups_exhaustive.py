@@ -11,8 +11,8 @@ import pytest
 
 import discreet as dc
 from discreet.engines.people import columns_of_batches, people_of
-from discreet.engines.tables import keyed_batches
-from discreet.events.joint import Keys
+from discreet.events.keys import Keys
+from discreet.events.tables import keyed_batches
 from discreet.summaries.people import LENGTH
 from discreet_audit.exact import neighbouring_streams
 from discreet_audit.groups import CLOSE, PAIRS, GroupedTop, worst_of

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet as dc
+from discreet.events.files import open_stream
 from discreet.events.pages import MadeBatch
-from discreet.events.stream import open_stream
 
 TABLE = pa.table({"text": [f"i{i * i % 31}" for i in range(3000)], "number": [i % 7 for i in range(3000)]})
 SMALL = {"write_statistics": False, "store_schema": False, "row_group_size": 1000}

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet as dc
+from discreet.events.files import open_stream
 from discreet.events.pages import MadeBatch
-from discreet.events.stream import open_stream
 
 TABLE = pa.table(
     {

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.events.stream import open_stream
+from discreet.events.files import open_stream
 
 TABLE = pa.table({"query": [f"item {i % 40}" for i in range(600)]})
 TEXT = b"query\n" + b"".join(b"item %d\n" % (i % 40) for i in range(600))

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.events.stream import open_stream
+from discreet.events.files import open_stream
 
 SCRIPT = Path(__file__).with_name("damaged_parquet.py")
 FOOTERS = Path(__file__).with_name("damaged_footers.py")

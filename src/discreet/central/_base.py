@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from discreet import _native
 from discreet._later import np
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.events.published import published_type, taken
+from discreet.events.values import published_type, taken
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.checks import whole_number

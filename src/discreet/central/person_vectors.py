@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.central._base import Mechanism
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.events.published import item_order, published_type
+from discreet.events.values import item_order, published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit, User
 from discreet.privacy.calibration.normal import log_ndtr, ndtr, ndtri

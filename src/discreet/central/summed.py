@@ -19,7 +19,7 @@ from discreet.central.reduced_misra_gries import (
     round_small_entries,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.events.published import item_order, items_array
+from discreet.events.values import item_order, items_array
 from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries, RawCounts, Summary

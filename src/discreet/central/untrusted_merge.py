@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.events.published import items_array
+from discreet.events.values import items_array
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise

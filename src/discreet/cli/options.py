@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from discreet.engines.sql import Query, WholeQuery
-    from discreet.events.stream import ItemBatches
+    from discreet.events.files import ItemBatches
     from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
@@ -202,7 +202,7 @@ class Source:
     def open(self, files: tuple[str, ...], joint: bool = False, **more: Any) -> ItemBatches:
         """The files as a stream of batches; where items may be `joint`, of several columns."""
         from discreet import _native
-        from discreet.events.stream import open_stream
+        from discreet.events.files import open_stream
 
         _native.keep_freed_memory()
         return open_stream(
@@ -222,7 +222,7 @@ class Source:
 
         With `peek` the first batch is read at once, so that a wrong name or format shows before anything is charged.
         """
-        from discreet.events.written import as_written
+        from discreet.events.literals import as_written
 
         stream = self.open(files)
         read = batches(stream, stream, tell=False)
@@ -242,7 +242,7 @@ class Source:
 
     def tuples(self, files: tuple[str, ...], universes: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Rows with a value of each universe, of as many columns; None where there is none."""
-        from discreet.events.written import columns_written
+        from discreet.events.literals import columns_written
 
         if len(self.columns) != len(universes):
             raise ParameterError(
@@ -373,7 +373,7 @@ BAD_ROWS = option(
 
 
 def universe(what: str, more: str = "") -> click.Option:
-    """The items that may occur, as `discreet.events.written.universe_written` reads them."""
+    """The items that may occur, as `discreet.events.literals.universe_written` reads them."""
     return option("--universe", f"{what}: N for 0 to N-1, A:B for A to B-1, or a file with one item a line{more}.")
 
 

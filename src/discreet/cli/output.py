@@ -14,7 +14,7 @@ from discreet.storage import write_error
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from discreet.events.stream import ItemBatches
+    from discreet.events.files import ItemBatches
 
 __all__ = [
     "batches",

@@ -134,7 +134,7 @@ def _run(
     """Make or load the estimator, feed it, write the state, print the release."""
     asked = {name: value for name, value in parameters.items() if value is not None}
     if "universe" in asked:
-        from discreet.events.written import universe_written
+        from discreet.events.literals import universe_written
 
         asked["universe"] = universe_written(asked["universe"], empty_lines=False)
     if state is None and release:

@@ -80,7 +80,7 @@ def make_round(
 
     Every party and the aggregator need them.
     """
-    from discreet.events.written import universe_written
+    from discreet.events.literals import universe_written
     from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Strings
     from discreet.multiparty._base import known_protocol
 
@@ -319,7 +319,7 @@ def aggregate(
     as_json: bool,
 ) -> None:
     """Estimate from messages. What cannot be verified is reported and left out; the rest goes on."""
-    from discreet.events.written import item_written, lines_of
+    from discreet.events.literals import item_written, lines_of
     from discreet.multiparty.answers import Questions, answers_text
     from discreet.multiparty.post import hear
 

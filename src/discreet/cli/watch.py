@@ -199,7 +199,7 @@ def _task(
 
 def _texts(universe: str) -> tuple[str, ...]:
     """The items of a universe as a growing input has them: numbers by their digits."""
-    from discreet.events.written import universe_written
+    from discreet.events.literals import universe_written
 
     listed = universe_written(universe)
     if listed.size is None or listed.size > _MOST_LISTED:

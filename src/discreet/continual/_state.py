@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import CorruptStateError, DiscreetError
-from discreet.events.published import Item
+from discreet.events.values import Item
 from discreet.storage import open_state, seal_state
 
 __all__ = ["items_of_plain", "load_state", "plain_items", "save_state"]

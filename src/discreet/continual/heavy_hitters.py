@@ -21,7 +21,7 @@ from discreet.continual._people import ValuesSeen
 from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, without_bad
-from discreet.events.published import items_array
+from discreet.events.values import items_array
 from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw
 from discreet.privacy import Budget

@@ -22,7 +22,7 @@ from discreet.continual._schemes import Factored, Hidden, Meta, Restarted, Schem
 from discreet.continual._state import items_of_plain, plain_items, save_state
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import Item, is_arrow
-from discreet.events.published import item_order, items_array
+from discreet.events.values import item_order, items_array
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.calibration.composition import repeated_share

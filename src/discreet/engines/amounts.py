@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from discreet.engines.numbers import Numbers, plain_numbers
 from discreet.engines.people import batches_of_arrow
-from discreet.engines.tables import chosen
 from discreet.errors import DataError, ParameterError
-from discreet.events.kinds import with_kinds
-from discreet.events.stream import OF_KINDS
+from discreet.events.files import OF_KINDS
+from discreet.events.tables import chosen
+from discreet.events.tags import with_kinds
 
 __all__ = ["Amounts", "Owned", "amounts_of_batches", "amounts_of_table"]
 
@@ -25,7 +25,7 @@ class Owned(NamedTuple):
 
     Attributes:
         columns: (people, or None where there are none; numbers).
-        own_people: Whether people are written with their kinds (`events.kinds`).
+        own_people: Whether people are written with their kinds (`events.tags`).
     """
 
     columns: Iterator[tuple[pa.Array | None, pa.Array]]

@@ -16,8 +16,8 @@ from discreet import _native
 from discreet.errors import DataError
 from discreet.events.columns import is_amount
 from discreet.events.items import read
-from discreet.events.kinds import untagged
-from discreet.events.published import items_array
+from discreet.events.tags import untagged
+from discreet.events.values import items_array
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
 from discreet.summaries.people import Counts, ValueRange
 
@@ -103,7 +103,7 @@ class Numbers:
         self._integers: pa.DataType | None = None
         self._as_they_are = False
         self._known = np.zeros(0, np.int64)
-        self._tagged = tagged  # values are written with their kinds, see `events.kinds`
+        self._tagged = tagged  # values are written with their kinds, see `events.tags`
 
     @property
     def bytes(self) -> int:

@@ -15,12 +15,12 @@ import pyarrow as pa
 from discreet import _native
 from discreet.engines.numbers import Columns, NumberedRows, Numbers, numbered
 from discreet.engines.private_folder import remove_left_over
-from discreet.engines.tables import TAGGED, as_arrow, chosen
 from discreet.engines.threads import available_workers
 from discreet.errors import DataError, ParameterError
+from discreet.events.files import OF_KINDS
 from discreet.events.items import read, without_list_views
-from discreet.events.kinds import with_kinds
-from discreet.events.stream import OF_KINDS
+from discreet.events.tables import TAGGED, as_arrow, chosen
+from discreet.events.tags import with_kinds
 from discreet.summaries.memory import Memory
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
 
@@ -151,7 +151,7 @@ class TableColumns(NamedTuple):
 
     Attributes:
         columns: Without a column of people, the number of a row is its person.
-        own_people: Whether people are written with their kinds (`events.kinds`).
+        own_people: Whether people are written with their kinds (`events.tags`).
         own_items: Whether items are.
         item_type: What the schema says of items, where one does.
     """

@@ -32,7 +32,7 @@ from discreet.engines._spark_plans import (
     spark_plans,
 )
 from discreet.errors import DataError, DiscreetError, ParameterError
-from discreet.events.published import published_type
+from discreet.events.values import published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget

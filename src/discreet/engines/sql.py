@@ -38,12 +38,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
-from discreet.engines.tables import as_arrow, names_of_objects
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.columns import choose, kind_of, without_views
+from discreet.events.files import column_names, open_stream
+from discreet.events.inputs import expand
 from discreet.events.items import is_polars_objects, item_of, library, read
-from discreet.events.source import expand
-from discreet.events.stream import column_names, open_stream
+from discreet.events.tables import as_arrow, names_of_objects
 
 __all__ = ["ASSUMED", "FILES", "Query", "RowQuery", "WholeQuery", "connect", "filtered", "select", "where"]
 
@@ -713,7 +713,7 @@ class _Statement:
 
 
 class RowQuery:
-    """A query for certain columns, as `discreet.events.rowwise.Bound` has it."""
+    """A query for certain columns, as `discreet.events.row_query.Bound` has it."""
 
     def __init__(self, expressions: Sequence[Node | None], conditions: Sequence[Node], maker: _Flattener) -> None:
         computed = [each for each in expressions if each is not None and each["class"] != "COLUMN_REF"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from discreet.engines.ahead import available_cores
+from discreet.events.ahead import available_cores
 from discreet.privacy.checks import whole_number
 from discreet.summaries import ShardedMisraGries
 from discreet.summaries.sharded_misra_gries import MAX_SHARDS

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
+from discreet.events.backlog import Spool
 from discreet.events.growing import Batch
-from discreet.events.spool import Spool
 from discreet.events.times import YEAR_1, seconds_of
 
 if TYPE_CHECKING:

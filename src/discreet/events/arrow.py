@@ -15,7 +15,7 @@ import pyarrow.ipc
 
 from discreet.errors import DataError
 from discreet.events.columns import broken_input, checked, choose, unreadable
-from discreet.events.source import ARROW_FILE_MAGIC, BLOCK_BYTES, ByteSource
+from discreet.events.inputs import ARROW_FILE_MAGIC, BLOCK_BYTES, ByteSource
 
 __all__ = ["read_arrow"]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from discreet._native import MadeColumn
-    from discreet.events.joint import Keys
+    from discreet.events.keys import Keys
 
 __all__ = [
     "UNCOMPUTED",

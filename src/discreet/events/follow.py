@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import CorruptStateError, ParameterError
-from discreet.events.source import STDIN
+from discreet.events.inputs import STDIN
 
 __all__ = ["Followed", "Piped", "follow"]
 

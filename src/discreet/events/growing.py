@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import readable
 from discreet.events.follow import Followed, Piped, follow
+from discreet.events.inputs import BLOCK_BYTES, UTF_16, format_named
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.records import Cut, Cutter
-from discreet.events.rowwise import Rowwise, of_rows
-from discreet.events.source import BLOCK_BYTES, UTF_16, format_named
+from discreet.events.row_query import Rowwise, of_rows
 from discreet.events.text import (
     BLANK,
     DELIMITERS,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from discreet._native import BadItems, MadeColumn
 from discreet.errors import DataError, DiscreetError, ParameterError
-from discreet.events.published import Item
+from discreet.events.values import Item
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events.source import ByteSource
+from discreet.events.inputs import ByteSource
 
 __all__ = ["DAMAGED", "ColumnPages", "MadeBatch", "damaged", "footer_of"]
 

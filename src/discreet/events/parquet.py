@@ -12,8 +12,8 @@ import pyarrow.parquet
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events.columns import broken_input, checked, choose, kind_of, unreadable, without_views
+from discreet.events.inputs import ByteSource
 from discreet.events.pages import DAMAGED, damaged, footer_of
-from discreet.events.source import ByteSource
 
 __all__ = ["ArrowColumns", "read_parquet"]
 

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from discreet import _native
-from discreet.events.source import BLOCK_BYTES, LONGEST_RECORD, ByteSource
+from discreet.events.inputs import BLOCK_BYTES, LONGEST_RECORD, ByteSource
 
 __all__ = ["Cut", "Cutter", "blocks", "cuts"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from discreet.errors import DataError, DiscreetError, IncompatibleSummaryError, ParameterError
-from discreet.events.published import item_order, items_array
+from discreet.events.values import item_order, items_array
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, RawCounts, Summary

@@ -32,14 +32,14 @@ from discreet.events.items import (
     table_of_lists,
     type_of,
 )
-from discreet.events.joint import Keys
+from discreet.events.keys import Keys
 from discreet.summaries import ShardedMisraGries, Summary
 
 if TYPE_CHECKING:
     from discreet.engines.amounts import Owned
     from discreet.engines.people import TableColumns
     from discreet.engines.sql import Query, WholeQuery
-    from discreet.events.stream import ItemBatches
+    from discreet.events.files import ItemBatches
     from discreet.events.text import Dialect
     from discreet.events.times import Every
 
@@ -202,7 +202,7 @@ class Table(Data):
         return filtered(self._data, asked.where)
 
     def rows(self, asked: Asked) -> Rows:
-        from discreet.engines.tables import is_column, needs_keys, opened
+        from discreet.events.tables import is_column, needs_keys, opened
 
         if asked.by and not asked.columns:
             raise WordError("{by} needs {column}: groups are made of a table")
@@ -233,7 +233,7 @@ class Table(Data):
         import pyarrow as pa
 
         from discreet.engines.people import batches_of_arrow
-        from discreet.engines.tables import as_arrow
+        from discreet.events.tables import as_arrow
 
         if asked.columns:
             return sum(_with_a_value(found, asked.nulls) for found in single_items(self.rows(asked)))
@@ -297,7 +297,7 @@ class _KeyedRows(Rows):
     lists = False
 
     def __init__(self, table: Any, asked: Asked) -> None:
-        from discreet.engines.tables import keyed_batches
+        from discreet.events.tables import keyed_batches
 
         self._asked = asked
         self._keys = Keys(asked.columns, asked.by, groups=asked.groups, every=asked.every)
@@ -331,7 +331,7 @@ def _column_of(table: Any, name: str) -> Any:
     """One column of a table, or of the batches of a reader."""
     import pyarrow as pa
 
-    from discreet.engines.tables import as_arrow, names_of_objects
+    from discreet.events.tables import as_arrow, names_of_objects
 
     if names_of_objects(table).count(name) == 1:
         refuse_single(table[name])
@@ -358,7 +358,7 @@ def _known_kinds(column: Any, universe: Any) -> Iterator[Any]:
     if objects is None and (is_arrow(column) or library(column) or isinstance(column, _native.MadeColumn)):
         yield column
         return
-    from discreet.events.kinds import tagged
+    from discreet.events.tags import tagged
 
     refuse_single(column)
     values, odd, useful = iter(column if objects is None else objects), False, False
@@ -383,7 +383,7 @@ class Files(Data):
 
     Attributes:
         paths: As they were named.
-        format: One of `discreet.events.source.FORMATS`; by default the file tells.
+        format: One of `discreet.events.inputs.FORMATS`; by default the file tells.
         dialect: How cells of CSV and TSV are written.
         query: Of which the rows are read: each comes from one row of the files, or it is a `WholeQuery`.
         watch: Goes through what is read from a stream, and may tell the operator how far it is.
@@ -446,7 +446,7 @@ class Files(Data):
 
     def opened(self, asked: Asked, *, joint: bool = False, amounts: bool = False) -> ItemBatches:
         """The batches with the columns that are asked for."""
-        from discreet.events.stream import open_stream
+        from discreet.events.files import open_stream
 
         if not joint and len(asked.columns) > 1:
             raise WordError("{column} is given more than once, and this question takes one")
@@ -496,8 +496,8 @@ class Files(Data):
 
     def _any_column(self, asked: Asked, files: Sequence[str]) -> str | None:
         """A column to count all rows by, since each has all columns; None where there is none, or it is not known."""
-        from discreet.events.source import format_named
-        from discreet.events.stream import column_names
+        from discreet.events.files import column_names
+        from discreet.events.inputs import format_named
 
         named = None if self.query is None else self.query.names  # of the result
         if named is not None:
@@ -539,7 +539,7 @@ class _FileRows(Rows):
             if universe is None:
                 yield items
                 continue
-            from discreet.events.written import as_written
+            from discreet.events.literals import as_written
 
             yield from as_written(items, universe, "skip")
 
@@ -553,7 +553,7 @@ class _FileRows(Rows):
         if self._stream.bytes_total is not None:
             # Files are read while what was read is counted, and what can be done before counting is done by the threads
             # that read. (Where bytes are waited for, on a terminal or a pipe, the main thread waits: it hears signals.)
-            from discreet.engines.ahead import files_ahead
+            from discreet.events.ahead import files_ahead
 
             check = partial(summary.checked, nulls=nulls, bad_items=bad_rows)
             columns = files_ahead(self._stream)(columns, summary, check)

@@ -183,7 +183,7 @@ def universe_kind() -> Kind:
         return Universe.of(value)
 
     def from_text(text: str, others: Mapping[str, Any]) -> Any:
-        from discreet.events.written import universe_written
+        from discreet.events.literals import universe_written
 
         return universe_written(text, empty_lines=False)
 

@@ -28,7 +28,7 @@ from discreet.questions.words import (
 from discreet.questions.words import column as one_column
 
 if TYPE_CHECKING:
-    from discreet.events.joint import Keys
+    from discreet.events.keys import Keys
     from discreet.events.times import Every
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
@@ -48,7 +48,7 @@ def _for_rows(name: str, because: str) -> Rule:
 def _groups_from_text(path: str, others: Mapping[str, Any]) -> list[tuple[str, ...]]:
     from pathlib import Path
 
-    from discreet.events.written import groups_written
+    from discreet.events.literals import groups_written
 
     return groups_written(Path(path), len(others.get("by") or ()) + (others.get("time") is not None))
 

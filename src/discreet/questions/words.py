@@ -130,7 +130,7 @@ def columns() -> Kind:
 
 
 def _names(name: str, value: Any, most: int | None = None) -> tuple[str, ...]:
-    from discreet.events.joint import names_of
+    from discreet.events.keys import names_of
 
     if most == 1 and not isinstance(value, str):
         raise ParameterError(f"{name} must be the name of a column, not {type(value).__name__}")

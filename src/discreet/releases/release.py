@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
-from discreet.events.published import column_of_plain, item_order, parts_of, plain_column, plain_items
+from discreet.events.values import column_of_plain, item_order, parts_of, plain_column, plain_items
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet import _native
 from discreet._later import np, pa
-from discreet.events.published import (
+from discreet.events.values import (
     ARROW_NAMES,
     as_arrow,
     item_order,

@@ -9,7 +9,7 @@ from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, bad_items_rule, prepare_column, skip_nulls
-from discreet.events.published import as_arrow, mixed_array
+from discreet.events.values import as_arrow, mixed_array
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from discreet.engines.people import columns_of_batches, columns_of_table, people_of
-from discreet.events.kinds import untagged, with_kinds
-from discreet.events.stream import open_stream
+from discreet.events.files import open_stream
+from discreet.events.tags import untagged, with_kinds
 
 
 def counted(path, **options):

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.engines.ahead import files_ahead, in_order, read_ahead
 from discreet.events import parquet
-from discreet.events.stream import open_stream
+from discreet.events.ahead import files_ahead, in_order, read_ahead
+from discreet.events.files import open_stream
 from discreet.noise import seeded_source
 from discreet.summaries import MisraGries, ShardedMisraGries
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.engines import sql
+from discreet.events.files import open_stream
 from discreet.events.growing import Growing
-from discreet.events.rowwise import of_arrays
-from discreet.events.stream import open_stream
+from discreet.events.row_query import of_arrays
 from discreet.events.text import Dialect
 
 # A query and a word of the reason for which it is refused.

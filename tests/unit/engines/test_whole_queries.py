@@ -9,7 +9,7 @@ from tests.commands import run_here
 
 import discreet as dc
 from discreet.engines.sql import ASSUMED, WholeQuery
-from discreet.events.stream import open_stream
+from discreet.events.files import open_stream
 
 SCHEMA = Path(__file__).parents[3] / "src/discreet/cli/schema/top.schema.json"
 

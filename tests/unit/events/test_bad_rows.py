@@ -13,7 +13,7 @@ import pytest
 
 import discreet as dc
 from discreet import _native
-from discreet.events.stream import open_stream
+from discreet.events.files import open_stream
 
 LONG = "w" * 4096
 
@@ -25,7 +25,7 @@ def rows_of(path, **options):
 
 
 def small_blocks(monkeypatch, size, longest=1 << 26):
-    for module in ("records", "source"):
+    for module in ("records", "inputs"):
         monkeypatch.setattr(f"discreet.events.{module}.BLOCK_BYTES", size)
         monkeypatch.setattr(f"discreet.events.{module}.LONGEST_RECORD", longest)
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet import _native
+from discreet.events.files import open_stream
 from discreet.events.growing import Growing
-from discreet.events.stream import open_stream
 from discreet.events.text import Delimited, Dialect
 
 

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 
 import discreet as dc
-from discreet.engines.ahead import in_order
+from discreet.events.ahead import in_order
+from discreet.events.files import open_stream
 from discreet.events.growing import Growing
-from discreet.events.source import format_named
-from discreet.events.stream import open_stream
+from discreet.events.inputs import format_named
 
 LONG = b"w" * 4096
 # Records; every file has them in another order. What is wrong with some of them is what both must agree on.

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.engines.ahead import in_order
+from discreet.events.ahead import in_order
+from discreet.events.files import open_stream
 from discreet.events.pages import MadeBatch
-from discreet.events.stream import open_stream
 
 ROWS = 3000
 

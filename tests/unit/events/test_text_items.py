@@ -15,8 +15,8 @@ import pytest
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events import records
+from discreet.events.files import open_stream
 from discreet.events.pages import MadeBatch
-from discreet.events.stream import open_stream
 from discreet.events.text import Dialect
 
 Result = tuple[list[bytes], int, str | None, str | None]
@@ -241,8 +241,8 @@ def test_cells_of_a_block_that_was_cut_into_lines() -> None:
 
 AFTER_READING = """
 import sys
-from discreet.engines.ahead import in_order, read_ahead
-from discreet.events.stream import open_stream
+from discreet.events.ahead import in_order, read_ahead
+from discreet.events.files import open_stream
 from discreet.summaries import MisraGries
 stream = open_stream(sys.argv[1], column=sys.argv[2] or None, format=sys.argv[3] or None, lists=False, joint=True)
 stream.allow_made, stream.side_by_side = True, in_order

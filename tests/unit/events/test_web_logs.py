@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.events.files import open_stream
 from discreet.events.growing import Growing
-from discreet.events.stream import open_stream
 from discreet.events.text import LOG_COLUMNS, ROW, WebLog
 
 LINE = (

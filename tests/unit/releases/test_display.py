@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.events.published import items_array
+from discreet.events.values import items_array
 from discreet.releases.asked import Asked
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.labels import cut, readable

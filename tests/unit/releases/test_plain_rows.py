@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 import discreet as dc
 from discreet import _native
-from discreet.events.published import as_arrow
+from discreet.events.values import as_arrow
 from discreet.noise.source import Plainly, offset_draw, seeded_source
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.formats import FORMATS

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet import _native
-from discreet.events.published import taken
+from discreet.events.values import taken
 
 RANDOM = np.random.default_rng(8)
 MANY = 70_000  # so many that threads share them

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.events.stream import open_stream
+from discreet.events.files import open_stream
 from discreet.summaries import CountMin, MisraGries, ShardedMisraGries
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -3,7 +3,7 @@
 What a summary has seen decides how it holds its keys, and one row decides what it has seen. So nothing of that may show
 in what is published: an empty release is a column of text, whole numbers are int64 unless one of them needs uint64, and
 items of several kinds (text, bytes, whole numbers) are a union of them. Columns that a schema has given a type keep it,
-also when nothing is published (`events.joint`).
+also when nothing is published (`events.keys`).
 """
 
 from __future__ import annotations

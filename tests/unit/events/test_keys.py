@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.errors import DataError
-from discreet.events.joint import OWN_KINDS, Keys, Layout, part_type
-from discreet.events.kinds import tagged, untagged
-from discreet.events.published import column_of_plain, items_array, plain_column
+from discreet.events.keys import OWN_KINDS, Keys, Layout, part_type
+from discreet.events.tags import tagged, untagged
+from discreet.events.values import column_of_plain, items_array, plain_column
 
 DAY = datetime.date(2026, 3, 1)
 NOON = datetime.datetime(2026, 3, 1, 12, 0, 0, 5)

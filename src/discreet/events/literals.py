@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.stream import open_stream
+from discreet.events.files import open_stream
 from discreet.events.universe import Universe
 
 __all__ = ["as_written", "columns_written", "groups_written", "item_written", "lines_of", "universe_written"]

@@ -10,7 +10,7 @@ batch at a time, and the bytes of what is published become columns again:
 A key is the fixed parts (numbers, dates, times, decimals, booleans) one after the other, then the length in four bytes
 of each text but the last, then the texts. All widths are known from the types, so the key can be read back in one way
 only. Where nothing says the type of a value but itself (Python objects, JSON lines), it is written with its kind
-(`events.kinds`) and is a text here.
+(`events.tags`) and is a text here.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import kind_of, readable, without_views
 from discreet.events.items import is_several, item_of, values_of
-from discreet.events.kinds import tagged, untagged, with_kinds
-from discreet.events.published import items_array
+from discreet.events.tags import tagged, untagged, with_kinds
 from discreet.events.times import Every
+from discreet.events.values import items_array
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["OWN_KINDS", "Keys", "Layout", "TypedPart", "names_of", "part_type", "unreadable_texts"]
 
 OWN_KINDS = None
-"""In place of a type: every value has a kind of its own, and comes as bytes of `events.kinds`."""
+"""In place of a type: every value has a kind of its own, and comes as bytes of `events.tags`."""
 
 USUAL_GROUPS = 32
 """How many groups counters are provided for where no list says how many there are. (More can be listed.)"""
@@ -280,7 +280,7 @@ class Keys:
         return not nested and kind_of(kind) is None and part_type(kind) is not None
 
     def start(self, given: Sequence[pa.DataType | None], source: str = "") -> None:
-        """The types of the columns, groups first; OWN_KINDS for bytes of `events.kinds`."""
+        """The types of the columns, groups first; OWN_KINDS for bytes of `events.tags`."""
         if self.layout is not None:
             return
         many, listed = len(self.by), self._given is not None

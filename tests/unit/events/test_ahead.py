@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import discreet as dc
-from discreet.engines.ahead import in_order, read_ahead
+from discreet.events.ahead import in_order, read_ahead
 
 
 def readers():
@@ -98,7 +98,7 @@ def test_tasks_are_done_in_any_order_and_handed_over_in_theirs(helpers, count):
 
 @pytest.mark.parametrize("cores", [1, 2, 64])
 def test_what_is_in_memory_does_not_grow_with_the_machine(monkeypatch, cores):
-    monkeypatch.setattr("discreet.engines.ahead.available_cores", lambda: cores)
+    monkeypatch.setattr("discreet.events.ahead.available_cores", lambda: cores)
     asked, most = [], 0
 
     def tasks():
@@ -174,7 +174,7 @@ def test_threads_in_native_code_are_over_before_python_is():
 import sys, time
 import numpy as np
 import discreet as dc
-from discreet.engines.ahead import in_order
+from discreet.events.ahead import in_order
 
 summary, column = dc.MisraGries(16), np.arange(50_000)
 

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet.events.literals import as_written, item_written, universe_written
 from discreet.events.universe import Universe
-from discreet.events.written import as_written, item_written, universe_written
 
 
 def test_a_universe_in_one_word(tmp_path):

@@ -15,8 +15,8 @@ import pyarrow as pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import kind_of
 from discreet.events.items import categories_of, item_of, library, objects_of, read, refuse_single
-from discreet.events.joint import OWN_KINDS, Keys, part_type, unreadable_texts
-from discreet.events.kinds import own_kinds, tagged
+from discreet.events.keys import OWN_KINDS, Keys, part_type, unreadable_texts
+from discreet.events.tags import own_kinds, tagged
 from discreet.events.times import NOT_A_TIME, times_of_objects
 
 __all__ = [
@@ -79,7 +79,7 @@ class Chosen(NamedTuple):
 
     Attributes:
         data: They alone, in a table; or a reader that has them.
-        own: Those of them whose values have kinds of their own (`events.kinds`).
+        own: Those of them whose values have kinds of their own (`events.tags`).
     """
 
     data: pa.Table | pa.RecordBatchReader

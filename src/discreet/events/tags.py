@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._later import np, pa
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, categories_of, item_of, objects_of, of_numpy, plain_array
-from discreet.events.published import Value
+from discreet.events.values import Value
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -20,9 +20,9 @@ import pytest
 from hypothesis import given, settings
 
 import discreet as dc
+from discreet.events.files import open_stream
 from discreet.events.items import item_of_bytes
 from discreet.events.records import Cutter
-from discreet.events.stream import open_stream
 from discreet.events.text import NOT_TEXT, Lines
 
 ITEMS = ["cats", "dogs", "ünï cödé", "a,b", 'say "hi"', "cats", "", " space ", "tab\there", "x" * 1000, "0"]
@@ -147,7 +147,7 @@ def test_standard_input(tmp_path, suffix):
         WRITERS[suffix](path)
     script = """
 import sys
-from discreet.events.stream import open_stream
+from discreet.events.files import open_stream
 column = sys.argv[1] or None
 print([item for batch in open_stream("-", column=column) for item in batch.column("item").to_pylist()])
 """
@@ -292,7 +292,7 @@ def test_blocks_may_end_anywhere(tmp_path, monkeypatch, suffix):
         WRITERS[suffix](path, items)
     column = None if suffix == "txt" else "query"
     for size in [*range(1, 40), 100, 1000]:
-        for module in ("records", "source"):
+        for module in ("records", "inputs"):
             monkeypatch.setattr(f"discreet.events.{module}.BLOCK_BYTES", size)
         assert items_of(open_stream(path, column=column)) == items
 
@@ -534,7 +534,7 @@ def test_parameters_are_checked(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl"])
 def test_a_line_without_end_is_refused_before_memory_is(tmp_path, monkeypatch, suffix):
-    for module in ("records", "source"):
+    for module in ("records", "inputs"):
         monkeypatch.setattr(f"discreet.events.{module}.BLOCK_BYTES", 1 << 12)
         monkeypatch.setattr(f"discreet.events.{module}.LONGEST_RECORD", 1 << 14)
     path = tmp_path / f"log.{suffix}"

@@ -13,13 +13,13 @@ from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events import columns
+from discreet.events.inputs import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand, format_named
 from discreet.events.items import item_of
-from discreet.events.joint import Keys
+from discreet.events.keys import Keys
 from discreet.events.pages import ColumnPages, MadeBatch
-from discreet.events.source import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand, format_named
 
 if TYPE_CHECKING:
-    from discreet.events.rowwise import Bound, Rowwise
+    from discreet.events.row_query import Bound, Rowwise
     from discreet.events.text import Dialect, Rows, TextReader
     from discreet.events.times import Every
 
@@ -51,7 +51,7 @@ class ItemBatches:
 
     Attributes:
         side_by_side: Does the tasks that decode, and gives their results in their order: by default one after the
-            other, when the next is asked for; `engines.ahead.in_order` has threads for it.
+            other, when the next is asked for; `events.ahead.in_order` has threads for it.
         allow_made: Whether batches may be a `MadeBatch` each where items are read from one column alone, for
             summaries that take their columns. They say nothing of `OF_KINDS`.
         when_made: Called with every column that was made, by the thread that made it.
@@ -207,7 +207,7 @@ class ItemBatches:
         """What the query makes of the columns of a table."""
         for arrays in read:
             if self._bound is not None:
-                from discreet.events.rowwise import of_arrays
+                from discreet.events.row_query import of_arrays
 
                 arrays = self._texts(arrays, source)  # a query takes nothing else for text
                 arrays, bad = of_arrays(self._bound, arrays)
@@ -274,11 +274,11 @@ class ItemBatches:
                 continue
             rows, reader = block.found, block.reader
             if bound is not None:
-                from discreet.events.rowwise import of_rows
+                from discreet.events.row_query import of_rows
 
                 of_rows(bound, rows)
             if self._as_read:
-                from discreet.events.rowwise import texts_of
+                from discreet.events.row_query import texts_of
 
                 rows.columns, rows.values = texts_of(rows), None
             if rows.values is not None:  # a number of JSON, or one that is written as text

@@ -14,8 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from discreet.events.stream import ItemBatches
-    from discreet.summaries import Summary
+    from discreet.events.files import ItemBatches
 
 __all__ = ["available_cores", "files_ahead", "in_order", "read_ahead"]
 
@@ -31,7 +30,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def files_ahead(stream: ItemBatches) -> Callable[[Iterator[Any], Summary, Callable[[Any], Any]], Iterator[Any]]:
+def files_ahead(stream: ItemBatches) -> Callable[[Iterator[Any], Any, Callable[[Any], Any]], Iterator[Any]]:
     """Reads the files of a stream while what was read is counted, by as many threads as there are cores.
 
     What it returns takes batches that come from the stream, the summary that counts them, and what checks them for it:
@@ -39,7 +38,7 @@ def files_ahead(stream: ItemBatches) -> Callable[[Iterator[Any], Summary, Callab
     """
     stream.side_by_side = in_order
 
-    def ahead(batches: Iterator[Any], summary: Summary, check: Callable[[Any], Any]) -> Iterator[Any]:
+    def ahead(batches: Iterator[Any], summary: Any, check: Callable[[Any], Any]) -> Iterator[Any]:
         if not stream.all_made:
             return read_ahead(map(check, batches))
         # Nothing is left to do between the threads that read and the one that counts: another would be in their way.
