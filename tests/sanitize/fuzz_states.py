@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import discreet as dc
-import discreet.published  # its protocols can be read once it is imported
 from discreet.multiparty import protocol_from_dict
 from discreet.multiparty._stream import BlockStream
 

@@ -31,11 +31,6 @@ def party() -> None:
     """
 
 
-def _know_published() -> None:
-    """A round may be one of the papers' own protocols, and these are known once they are imported."""
-    from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch  # noqa: F401
-
-
 @party.command("round")
 @options.takes(
     Argument("output", "Where to write the parameters (JSON).", type=options.PATH, metavar="FILE"),
@@ -84,7 +79,6 @@ def make_round(
     from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Strings
     from discreet.multiparty._base import known_protocol
 
-    _know_published()
     if (alphabet is None) != (max_length is None):
         raise ParameterError("--alphabet and --max-length go together")
     if not levels and (alphabet is not None or branching is not None):
@@ -179,7 +173,6 @@ def plan_round(
 def _protocol_of(round_file: Path) -> Protocol:
     from discreet.multiparty.post import protocol_of
 
-    _know_published()
     return protocol_of(round_file)
 
 

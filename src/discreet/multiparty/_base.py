@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import blake2b
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -410,6 +411,8 @@ class Party:
 
 
 _KNOWN: dict[str, type[Protocol]] = {}
+_PUBLISHED = ("MergedMisraGries", "MergedMisraGriesStream", "MergedSketch")
+"""Protocols of `discreet.published`, which lies above this package: each is imported when a description names it."""
 
 
 def known(kind: type[Protocol]) -> type[Protocol]:
@@ -420,11 +423,10 @@ def known(kind: type[Protocol]) -> type[Protocol]:
 
 def known_protocol(name: str) -> type[Protocol]:
     """The class of a protocol by its name."""
+    if name in _PUBLISHED:
+        getattr(import_module("discreet.published"), name)
     if name not in _KNOWN:
-        raise ParameterError(
-            f"protocol must be one of {', '.join(sorted(_KNOWN))}, not {name!r}; "
-            "those of discreet.published are known once they are imported"
-        )
+        raise ParameterError(f"protocol must be one of {', '.join(sorted({*_KNOWN, *_PUBLISHED}))}, not {name!r}")
     return _KNOWN[name]
 
 
