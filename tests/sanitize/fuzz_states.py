@@ -15,7 +15,7 @@ from pathlib import Path
 
 import discreet as dc
 from discreet.multiparty import protocol_from_dict
-from discreet.multiparty._stream import BlockStream
+from discreet.multiparty.block_stream import BlockStream
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.reference.states import _first_hash

@@ -151,7 +151,8 @@ def plan_round(
 
     Their errors, their bytes, and what shuffling would buy; of a stream, which epochs to take.
     """
-    from discreet.multiparty import RoundPlan, plan, plan_hierarchy, plan_stream
+    from discreet.multiparty import plan, plan_hierarchy, plan_stream
+    from discreet.multiparty.round_plan import RoundPlan
 
     if (total is None) == (steps is None):
         raise ParameterError("give --total (of a round), or --steps (of a stream)")
@@ -220,7 +221,7 @@ def encode(
     import pyarrow as pa
 
     from discreet.multiparty import GridHierarchy
-    from discreet.multiparty._stream import BlockStream
+    from discreet.multiparty.block_stream import BlockStream
     from discreet.multiparty.post import last_message, next_message
 
     is_stream, payer = isinstance(protocol, BlockStream), paying.payer
@@ -313,8 +314,7 @@ def aggregate(
 ) -> None:
     """Estimate from messages. What cannot be verified is reported and left out; the rest goes on."""
     from discreet.events.written import item_written, lines_of
-    from discreet.multiparty.answers import Questions, answers_text
-    from discreet.multiparty.post import hear
+    from discreet.multiparty.post import Questions, answers_text, hear
 
     def written(text: str) -> Any:
         return item_written(text, protocol.universe)

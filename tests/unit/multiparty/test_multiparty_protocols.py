@@ -25,9 +25,8 @@ from discreet.multiparty import (
     protocol_from_dict,
 )
 from discreet.multiparty._base import _PUBLISHED, Protocol
-from discreet.multiparty._entries import read_entries, write_entries
-from discreet.multiparty._local import LocalProtocol
-from discreet.multiparty.messages import Message, varint
+from discreet.multiparty.local_protocol import LocalProtocol
+from discreet.multiparty.wire import Message, read_entries, varint, write_entries
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedSketch
 
@@ -322,7 +321,7 @@ def test_bundles_say_what_their_messages_say():
 
 def test_more_reports_than_one_message_may_have(monkeypatch):
     """An aggregate of many reports is kept in several messages."""
-    monkeypatch.setattr("discreet.multiparty._local.MAX_CELLS", 30)
+    monkeypatch.setattr("discreet.multiparty.local_protocol.MAX_CELLS", 30)
     for name in ("hadamard", "hashing", "local"):
         protocol = PROTOCOLS[name]()
         messages = [protocol.party(10 * i, source=seeded_source(i)).encode(range(i, i + 7)) for i in range(6)]

@@ -18,11 +18,14 @@ for steps, and `BlockStream.release` tells of a block.
 A broken version for a test replaces a number, or `party`: whatever it does to items, noise or message happens there.
 """
 
+from __future__ import annotations
+
 from discreet.multiparty._base import Party, Protocol
-from discreet.multiparty._local import LocalProtocol, Reports
-from discreet.multiparty._stream import BlockStream
-from discreet.multiparty.messages import Message
+from discreet.multiparty.block_stream import BlockStream
+from discreet.multiparty.local_protocol import LocalProtocol
 from discreet.multiparty.packets import Packet
+from discreet.multiparty.reports import Reports
 from discreet.multiparty.stream_party import StreamParty
+from discreet.multiparty.wire import Message
 
 __all__ = ["BlockStream", "LocalProtocol", "Message", "Packet", "Party", "Protocol", "Reports", "StreamParty"]
