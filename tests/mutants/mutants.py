@@ -447,4 +447,15 @@ BREAKS = [
            "if (!bits_.empty() && !bits_[i]) bits_[i] = response.draw_seen(random);", "density"),
 ]  # fmt: skip
 
-MUTANTS: list[Mutant] = [*CENTRAL, *RELEASES, *CONTINUAL, *PAN, *MULTIPARTY, *PUBLISHED, *PRIVACY, *NOISE, *KERNELS, *BREAKS]
+MUTANTS: list[Mutant] = [
+    *CENTRAL,
+    *RELEASES,
+    *CONTINUAL,
+    *PAN,
+    *MULTIPARTY,
+    *PUBLISHED,
+    *PRIVACY,
+    *NOISE,
+    *KERNELS,
+    *BREAKS,
+]
