@@ -25,7 +25,9 @@ def methods(budget: dc.Budget, universe: Any, per_column: float, columns: int, r
         "Ours-CS": lambda r: MP.IndependentSketches(
             r, budget, universe, items_per_column=per_column, rows=rows, max_items=10**7
         ),
-        "Noisy-CS": lambda r: MP.MergedSketch(r, budget, universe, columns=columns, rows=rows, max_items=10**7),
+        "Noisy-CS": lambda r: dc.published.MergedSketch(
+            r, budget, universe, columns=columns, rows=rows, max_items=10**7
+        ),
     }
 
 

@@ -15,8 +15,7 @@ from shared import Counts, quality
 
 import discreet as dc
 from discreet.multiparty.estimates import Estimates
-from discreet.multiparty.interval_questions import IntervalQuestions
-from discreet.multiparty.ordered import levels_of
+from discreet.multiparty.levels import IntervalQuestions, levels_of
 from discreet.noise import seeded_source
 
 MP = dc.multiparty
@@ -46,7 +45,9 @@ def ours(columns: Counts, universe: int, epoch: int, window: int, width: int, se
 def pdch(columns: Counts, universe: int, epoch: int, window: int, counters: int, seed: int = 0):
     """Misra-Gries sketches of blocks."""
     own = {"epoch_steps": epoch, "window": window, "capacity": counters}
-    return heard(MP.MergedMisraGriesStream(f"clicks {seed}", dc.Budget(EPSILON), universe, **own), columns, seed)
+    return heard(
+        dc.published.MergedMisraGriesStream(f"clicks {seed}", dc.Budget(EPSILON), universe, **own), columns, seed
+    )
 
 
 def measured(values: Counts, columns: Counts, window: int, time: int) -> dict[str, float]:
@@ -76,7 +77,9 @@ class NamedPdch:
         own = {"epoch_steps": steps // epochs, "horizon": steps, "capacity": counters}
         budget = dc.Budget(EPSILON / len(self.levels))
         for level in range(len(self.levels)):
-            stream = MP.MergedMisraGriesStream(f"names {seed} {level}", budget, self.levels.count(level), **own)
+            stream = dc.published.MergedMisraGriesStream(
+                f"names {seed} {level}", budget, self.levels.count(level), **own
+            )
             nodes = self.levels.nodes(columns.astype(np.uint64), level).astype(np.int64)
             self.streams.append(heard(stream, nodes, seed))
 

@@ -110,6 +110,7 @@ __all__ = [
     "Event",
     "ExactCounts",
     "Guarantee",
+    "Histogram",
     "IncompatibleSummaryError",
     "Ledger",
     "LedgerBusyError",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.multiparty.seam import Packet
+from discreet.multiparty.party_seam import Packet
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
 from discreet.published import MergedMisraGriesStream

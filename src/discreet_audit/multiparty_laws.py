@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.multiparty import Separation
-from discreet.multiparty.seam import Message, Protocol, Reports
+from discreet.multiparty.party_seam import Message, Protocol, Reports
 from discreet.published import MergedMisraGries
 from discreet_audit.exact import Branches, EnumeratedSource, OutputLaw, law_of, ratio_loss, worst_pair
 from discreet_audit.sources import Draw, ScriptedSource

@@ -28,9 +28,7 @@ from discreet.multiparty import (
     Stream,
     Strings,
 )
-from discreet.multiparty.hierarchy import LevelProtocol
-from discreet.multiparty.messages import pack_parts, unpack_parts
-from discreet.multiparty.seam import BlockStream, Packet, StreamParty
+from discreet.multiparty.party_seam import BlockStream, LevelProtocol, Packet, StreamParty, pack_parts, unpack_parts
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy import Budget
 from discreet.published import MergedMisraGriesStream, MergedSketch

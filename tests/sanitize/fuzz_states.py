@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import discreet as dc
-import discreet.published  # its protocols can be read once it is imported
 from discreet.multiparty import protocol_from_dict
-from discreet.multiparty._stream import BlockStream
+from discreet.multiparty.block_stream import BlockStream
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.reference.states import _first_hash

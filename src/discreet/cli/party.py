@@ -18,6 +18,7 @@ from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
     from discreet.multiparty import Protocol
+    from discreet.multiparty.post import Questions
 
 __all__ = ["party"]
 
@@ -29,11 +30,6 @@ def party() -> None:
     Each party makes a private message from its own files, any transport carries it, and the aggregator estimates from
     all of them.
     """
-
-
-def _know_published() -> None:
-    """A round may be one of the papers' own protocols, and these are known once they are imported."""
-    from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch  # noqa: F401
 
 
 @party.command("round")
@@ -84,7 +80,6 @@ def make_round(
     from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Strings
     from discreet.multiparty._base import known_protocol
 
-    _know_published()
     if (alphabet is None) != (max_length is None):
         raise ParameterError("--alphabet and --max-length go together")
     if not levels and (alphabet is not None or branching is not None):
@@ -92,24 +87,17 @@ def make_round(
     streams = protocol in ("Stream", "HierarchicalStream")
     if len(universe) > 1 and (streams or not levels):
         raise ParameterError("--universe several times is for --levels of a round: a dimension each")
-    items: Any
-    if universe and alphabet is None:
-        items = tuple(map(universe_written, universe))
-    elif not universe and alphabet is not None and max_length is not None:
-        items = (Strings(alphabet, max_length),)
-    else:
+    if bool(universe) == (alphabet is not None):
         raise ParameterError("give --universe, or --alphabet and --max-length")
-    budget, given = options.budget_of(epsilon), dict(map(_option, option))
+    items: Any = [*map(universe_written, universe)] if universe else [Strings(alphabet or "", max_length or 0)]
+    own, how = dict(map(_option, option)), {"protocol": protocol, "branching": branching}
+    kind, chosen = known_protocol(protocol), own
+    if levels and streams:
+        kind, chosen = HierarchicalStream, {"branching": branching, **own}
+    elif levels:
+        kind, chosen = (GridHierarchy if len(items) > 1 else Hierarchy), {**how, "options": own}
     try:
-        made: Protocol
-        if len(items) > 1:
-            made = GridHierarchy(round_id, budget, items, protocol, branching, given)
-        elif levels and streams:
-            made = HierarchicalStream(round_id, budget, items[0], branching=branching, **given)
-        elif levels:
-            made = Hierarchy(round_id, budget, items[0], protocol, branching, given)
-        else:
-            made = known_protocol(protocol)(round_id, budget, items[0], **given)
+        made = kind(round_id, options.budget_of(epsilon), tuple(items) if len(items) > 1 else items[0], **chosen)
     except TypeError:
         raise ParameterError(f"an --option is not a parameter of {protocol}") from None
     with AtomicFile(output) as file:
@@ -141,23 +129,13 @@ def _option(text: str) -> tuple[str, Any]:
 )
 @options.text_format()
 def plan_round(
-    parties: int,
-    total: int | None,
-    steps: int | None,
-    window: bool,
-    levels: bool,
-    branching: int | None,
-    epsilon: float,
-    bytes_per_party: float,
-    universe_size: int,
-    zipf: float,
-    as_json: bool,
+    total: int | None, steps: int | None, window: bool, levels: bool, branching: int | None, as_json: bool, **given: Any
 ) -> None:
     """Compare the protocols before anything is sent.
 
     Their errors, their bytes, and what shuffling would buy; of a stream, which epochs to take.
     """
-    from discreet.multiparty import RoundPlan, plan, plan_hierarchy, plan_stream
+    from discreet.multiparty import plan, plan_hierarchy, plan_stream
 
     if (total is None) == (steps is None):
         raise ParameterError("give --total (of a round), or --steps (of a stream)")
@@ -165,21 +143,18 @@ def plan_round(
         raise ParameterError("--window is for streams, with --steps")
     if branching is not None and not levels:
         raise ParameterError("--branching is for --levels")
-    given: dict[str, Any] = {"universe_size": universe_size, "zipf": zipf}
     if levels:
         given["branching"] = 16 if branching is None else branching
-    made: RoundPlan
     if steps is not None:
-        made = plan_stream(parties, steps, epsilon, bytes_per_party, window=window, **given)
-    elif total is not None:
-        made = (plan_hierarchy if levels else plan)(parties, total, epsilon, bytes_per_party, **given)
+        made = plan_stream(steps=steps, window=window, **given)
+    else:
+        made = (plan_hierarchy if levels else plan)(total=total, **given)
     print(json.dumps(made.to_dict()) if as_json else made)
 
 
 def _protocol_of(round_file: Path) -> Protocol:
     from discreet.multiparty.post import protocol_of
 
-    _know_published()
     return protocol_of(round_file)
 
 
@@ -227,7 +202,7 @@ def encode(
     import pyarrow as pa
 
     from discreet.multiparty import GridHierarchy
-    from discreet.multiparty._stream import BlockStream
+    from discreet.multiparty.block_stream import BlockStream
     from discreet.multiparty.post import last_message, next_message
 
     is_stream, payer = isinstance(protocol, BlockStream), paying.payer
@@ -276,23 +251,52 @@ def encode(
     remark(f"{len(message):,} bytes written to {str(output)!r}")
 
 
+_asked = options.gathers(
+    "asked",
+    dict,
+    option("--item", "Estimate this item (of several dimensions A,B); may be repeated.", multiple=True),
+    option("--items", "Estimate all items of this file, one a line.", options.PATH),
+    option("--top", "The K items with the largest estimates, of a bounded universe.", int),
+    option("--share", "With levels: all items that make up at least this share.", float),
+    option("--quantile quantiles", "With levels: this quantile; may be repeated.", float, multiple=True),
+    option("--range ranges", "With levels: LOW:HIGH, both included (corners A,B:C,D); may be repeated.", multiple=True),
+    option("--time", "Of a stream: estimate at this step.", int),
+)
+_limits = options.gathers(
+    "limits",
+    lambda **given: {name: value for name, value in given.items() if value is not None},
+    option("--max-items", "Leave out messages about more items than this, where the round allows more.", int),
+    option("--max-reports", "Of local protocols: leave out messages of more reports than this; by default 1.", int),
+    option("--minimum-reports", "Show nothing before so many parties (of local protocols: reports) were heard.", int),
+)
+
+
+def _questions(
+    protocol: Protocol, item: tuple[str, ...], items: Path | None, ranges: tuple[str, ...], **more: Any
+) -> Questions:
+    """What is asked, with items as the universe of the round has them."""
+    from discreet.events.literals import item_written, lines_of
+    from discreet.multiparty.post import Questions
+
+    bounds = [text.split(":", 1) for text in ranges]
+    if any(len(ends) < 2 for ends in bounds):
+        raise ParameterError("a --range is LOW:HIGH")
+    read = partial(item_written, universe=protocol.universe)
+    listed = [*item, *(lines_of(items) if items is not None else [])]
+    asked = Questions(tuple(map(read, listed)), ranges=tuple((read(low), read(high)) for low, high in bounds), **more)
+    asked.check(protocol)
+    return asked
+
+
 @party.command()
 @options.takes(
     Argument("messages", "Message files, or directories of them.", nargs=-1, type=options.PATH, metavar="[MESSAGE...]"),
 )
 @_round
+@_asked
+@options.takes(option("--state", "Keep what was heard in this file; it is made or continued.", options.PATH))
+@_limits
 @options.takes(
-    option("--item", "Estimate this item (of several dimensions A,B); may be repeated.", multiple=True),
-    option("--items", "Estimate all items of this file, one a line.", options.PATH),
-    option("--top", "The K items with the largest estimates, of a bounded universe.", int),
-    option("--share", "With levels: all items that make up at least this share.", float),
-    option("--quantile", "With levels: this quantile; may be repeated.", float, multiple=True),
-    option("--range", "With levels: LOW:HIGH, both included (corners A,B:C,D); may be repeated.", multiple=True),
-    option("--time", "Of a stream: estimate at this step.", int),
-    option("--state", "Keep what was heard in this file; it is made or continued.", options.PATH),
-    option("--max-items", "Leave out messages about more items than this, where the round allows more.", int),
-    option("--max-reports", "Of local protocols: leave out messages of more reports than this; by default 1.", int),
-    option("--minimum-reports", "Show nothing before so many parties (of local protocols: reports) were heard.", int),
     flag("--consistent", "Estimates that could be counts: none negative, and together as many as there are."),
     option("--liars", "Show how far this share of the parties could have moved each estimate.", float),
     options.confidence("Of each interval."),
@@ -302,46 +306,17 @@ def encode(
 def aggregate(
     messages: tuple[Path, ...],
     protocol: Protocol,
-    item: tuple[str, ...],
-    items: Path | None,
-    top: int | None,
-    share: float | None,
-    quantile: tuple[float, ...],
-    range: tuple[str, ...],
-    time: int | None,
+    asked: dict[str, Any],
     state: Path | None,
-    max_items: int | None,
-    max_reports: int | None,
-    minimum_reports: int | None,
-    consistent: bool,
-    liars: float | None,
+    limits: dict[str, int],
     confidence: float,
     as_json: bool,
+    **more: Any,
 ) -> None:
     """Estimate from messages. What cannot be verified is reported and left out; the rest goes on."""
-    from discreet.events.literals import item_written, lines_of
-    from discreet.multiparty.answers import Questions, answers_text
-    from discreet.multiparty.post import hear
+    from discreet.multiparty.post import answers_text, hear
 
-    def written(text: str) -> Any:
-        return item_written(text, protocol.universe)
-
-    bounds = [text.split(":", 1) for text in range]
-    if any(len(ends) < 2 for ends in bounds):
-        raise ParameterError("a --range is LOW:HIGH")
-    asked = Questions(
-        items=tuple(map(written, [*item, *(lines_of(items) if items is not None else [])])),
-        top=top,
-        share=share,
-        quantiles=quantile,
-        ranges=tuple((written(low), written(high)) for low, high in bounds),
-        time=time,
-        liars=liars,
-        consistent=consistent,
-    )
-    asked.check(protocol)
-    given = {"max_items": max_items, "max_reports": max_reports, "minimum_reports": minimum_reports}
-    limits = {name: value for name, value in given.items() if value is not None}
+    questions = _questions(protocol, **asked, **more)
     aggregator, heard = hear(
         protocol, messages, state, limits=limits, wait_seconds=LOCK_WAIT_SECONDS, undisturbed=uninterrupted
     )
@@ -354,6 +329,6 @@ def aggregate(
         **({"shown": aggregator.shown} if getattr(protocol, "shuffled", None) is not None else {}),
         "messages": heard,
         "bytes": aggregator.bytes_received,
-        **asked.answered(protocol, aggregator, confidence),
+        **questions.answered(protocol, aggregator, confidence),
     }
     print(json.dumps(found) if as_json else answers_text(found, aggregator.guarantee, confidence, table_width()))

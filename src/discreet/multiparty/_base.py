@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import blake2b
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,8 +25,9 @@ import numpy as np
 from discreet.errors import DataError, DiscreetError, MessageError, ParameterError
 from discreet.events.items import item_of
 from discreet.events.universe import Universe, Words
+from discreet.multiparty.aggregator import Aggregator, Limits
 from discreet.multiparty.estimates import Numbers, most_of
-from discreet.multiparty.messages import Message, pack, unpack
+from discreet.multiparty.wire import MAX_NUMBER, Heard, Message, pack, unpack
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.privacy.budget import as_budget
@@ -33,21 +35,13 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.paying import Bill, check_payer, is_stored, pay_and_draw
 
 if TYPE_CHECKING:
-    from discreet.multiparty.aggregator import Aggregator, Limits
     from discreet.privacy.ledger import Account
 
-__all__ = ["Heard", "Party", "Protocol", "known", "known_protocol", "protocol_from_dict"]
-
-MAX_NUMBER = 2**63 - 1
-MAX_CELLS = 2**26
-"""Most cells, entries or reports of one message: what an aggregator may have to hold before it has checked them."""
+__all__ = ["USUAL_MAX_ITEMS", "Party", "Protocol", "known", "known_protocol", "protocol_from_dict"]
 
 USUAL_MAX_ITEMS = 2**16
 """Most items of a party, unless a round says otherwise. A liar can add as many to any count, so a round says as few as
 its parties may honestly have."""
-
-Heard = Sequence[tuple[Message, Any]]
-"""Messages, and what each of them says."""
 
 Answer = Callable[[Heard, Words], tuple[Numbers, Numbers]]
 
@@ -85,7 +79,7 @@ class Protocol:
             raise ParameterError("round_id must be a text (Unicode) of 1 to 1024 bytes")
         as_budget(self.budget).pure(self.name)
         object.__setattr__(self, "universe", self.read_universe(self.universe))
-        if self.needs_bounded and not self.domain.bounded:
+        if self.needs_bounded and not self.universe.bounded:
             raise ParameterError(f"{type(self).__name__} needs a bounded universe: a size, a range or a list")
         self._check()
 
@@ -101,7 +95,7 @@ class Protocol:
 
     @property
     def domain(self) -> Universe:
-        """The universe."""
+        """`universe`, by its name of the version before."""
         universe: Universe = self.universe
         return universe
 
@@ -139,7 +133,7 @@ class Protocol:
     def _described(self) -> dict[str, Any]:
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("round_id", "budget", "universe")}
         plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in own.items()}
-        return {"epsilon": self.epsilon, "universe": self.domain.to_dict(), "parameters": plain}
+        return {"epsilon": self.epsilon, "universe": self.universe.to_dict(), "parameters": plain}
 
     @cached_property
     def digest(self) -> bytes:
@@ -197,7 +191,8 @@ class Protocol:
                 items, and for relays that are trusted not to make reports up; None takes what the protocol allows.
             minimum_reports: Nothing is shown before so many parties were heard, of local protocols reports.
         """
-        return self._listener()(self, _limits(max_items, max_reports, minimum_reports))
+        made: Aggregator = self._listener(self, Limits(max_items, max_reports, minimum_reports))
+        return made
 
     def restore(
         self, data: bytes, *, max_items: int | None = None, max_reports: int | None = 1, minimum_reports: int = 0
@@ -206,19 +201,20 @@ class Protocol:
 
         The limits are as for `aggregator`: a state does not keep them.
         """
-        return self._listener()._restored(self, data, _limits(max_items, max_reports, minimum_reports))
+        restored: Aggregator = self._listener._restored(self, data, Limits(max_items, max_reports, minimum_reports))
+        return restored
 
-    def _listener(self) -> type[Aggregator]:
-        from discreet.multiparty.aggregator import Aggregator
-
+    @property
+    def _listener(self) -> type[Any]:
+        """The class of its aggregators."""
         return Aggregator
 
-    # ---- what an audit looks at (`discreet.multiparty.seam`) --------------------------------------------------------
+    # ---- what an audit looks at: `discreet.multiparty.party_seam` ----------------------------------------------------
 
     def open(self, message: bytes) -> tuple[Message, Any]:
         """A message and what it says, checked; `MessageError` if no honest party sends it."""
         opened = self._unpack(message)
-        return opened, self._checked(opened)[0]
+        return opened, self._checked(opened)
 
     # ---- for the protocols -----------------------------------------------------------------------------------------
 
@@ -287,17 +283,16 @@ class Protocol:
 
     # ---- for the aggregators ---------------------------------------------------------------------------------------
 
-    def _checked(self, message: Message) -> tuple[Any, list[tuple[int, int]]]:
-        """What a message says and the numbers it speaks for; `MessageError` if no honest party sends it."""
+    def _checked(self, message: Message) -> Any:
+        """What a message says; `MessageError` if no honest party sends it."""
         try:
             self._check_items(message.items)
         except ParameterError as error:
             raise MessageError(f"message speaks of a number of items that is not allowed: {error}", "range") from None
         try:
-            covered = self._covered(message)
-            if any(first + count - 1 > MAX_NUMBER for first, count in covered):
+            if any(first + count - 1 > MAX_NUMBER for first, count in self._covered(message)):
                 raise MessageError("message has a number of more than 63 bits", "range")
-            return self._decode(message), covered
+            return self._decode(message)
         except MessageError:
             raise
         except DataError as error:
@@ -340,12 +335,6 @@ class Protocol:
         return unpack(self.family, self.round_digest, self.digest, data)
 
 
-def _limits(max_items: int | None, max_reports: int | None, minimum_reports: int) -> Limits:
-    from discreet.multiparty.aggregator import Limits
-
-    return Limits(max_items, max_reports, minimum_reports)
-
-
 class Party:
     """One party of a round. It speaks once: a second message would spend the budget again.
 
@@ -384,7 +373,7 @@ class Party:
         check_payer(ledger, charge_id, self._source)
         if ledger is not None and not self._named:
             raise ParameterError("give the party's number where a ledger pays: a random one would be charged again")
-        words = self.protocol.domain.words(items, nulls)
+        words = self.protocol.universe.words(items, nulls)
         self.protocol._check_own(len(words))
         charge_id = self.charge_id if charge_id is None else charge_id
         # A charge id that is given stands for this message, too, and for no other.
@@ -410,6 +399,8 @@ class Party:
 
 
 _KNOWN: dict[str, type[Protocol]] = {}
+_PUBLISHED = ("MergedMisraGries", "MergedMisraGriesStream", "MergedSketch")
+"""Protocols of `discreet.published`, which lies above this package: each is imported when a description names it."""
 
 
 def known(kind: type[Protocol]) -> type[Protocol]:
@@ -420,11 +411,10 @@ def known(kind: type[Protocol]) -> type[Protocol]:
 
 def known_protocol(name: str) -> type[Protocol]:
     """The class of a protocol by its name."""
+    if name in _PUBLISHED:
+        getattr(import_module("discreet.published"), name)
     if name not in _KNOWN:
-        raise ParameterError(
-            f"protocol must be one of {', '.join(sorted(_KNOWN))}, not {name!r}; "
-            "those of discreet.published are known once they are imported"
-        )
+        raise ParameterError(f"protocol must be one of {', '.join(sorted({*_KNOWN, *_PUBLISHED}))}, not {name!r}")
     return _KNOWN[name]
 
 

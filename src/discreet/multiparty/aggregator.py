@@ -1,10 +1,16 @@
-"""The aggregator of a round: it checks what it hears, and estimates. It is trusted with nothing."""
+"""What every aggregator does: it checks what it hears, keeps what is new, and estimates. It is trusted with nothing.
+
+`Receiver` is the contract of rounds and of streams; `Aggregator` hears parties that speak once.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,10 +18,8 @@ import numpy as np
 
 from discreet.errors import CorruptStateError, DataError, IncompatibleSummaryError, MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_NUMBER, Heard, Protocol
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
-from discreet.multiparty.heard_numbers import HeardNumbers
-from discreet.multiparty.messages import Message, pack_parts, read_varint, unpack_parts, varint
+from discreet.multiparty.wire import MAX_NUMBER, Heard, Message, pack_parts, read_varint, unpack_parts, varint
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.simplex import on_simplex, within_simplex
@@ -24,12 +28,77 @@ from discreet.storage import open_state, seal_state
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Aggregator", "Limits", "Receipt", "Rejection", "liars_among", "receive_all"]
+    from discreet.multiparty._base import Protocol
 
-_STATE_FAMILY = 200
+__all__ = ["MOST_LISTED", "Aggregator", "HeardNumbers", "Limits", "Receipt", "Receiver", "Rejection", "liars_among"]
+
 _NEWEST_STATE = 3
 MOST_LISTED = 2**20
 """Items of a universe that is gone through as a whole."""
+
+
+_LOAD = 1024
+
+
+class HeardNumbers:
+    """Sets of numbers below 2^63 as sorted runs, in pieces of a few thousand: 16 bytes a run, and nothing of the order
+    in which they came."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._firsts: list[int] = []
+        self._starts: list[array[int]] = []
+        self._ends: list[array[int]] = []
+
+    def overlaps(self, first: int, count: int) -> bool:
+        """Whether any of these numbers was heard."""
+        last = first + count - 1
+        piece = bisect_right(self._firsts, last) - 1
+        if piece < 0:
+            return False
+        return self._ends[piece][bisect_right(self._starts[piece], last) - 1] > first
+
+    def add(self, first: int, count: int) -> None:
+        """Numbers that were not heard yet."""
+        self.count += count
+        piece = max(bisect_right(self._firsts, first) - 1, 0)
+        if not self._firsts:
+            self._insert_piece(0, array("Q", [first]), array("Q", [first + count]))
+            return
+        starts, ends = self._starts[piece], self._ends[piece]
+        at = bisect_right(starts, first)
+        before = at > 0 and ends[at - 1] == first
+        after = at < len(starts) and starts[at] == first + count
+        if before and after:
+            ends[at - 1] = ends.pop(at)
+            del starts[at]
+        elif before:
+            ends[at - 1] = first + count
+        elif after:
+            starts[at] = first
+        else:
+            starts.insert(at, first)
+            ends.insert(at, first + count)
+        self._firsts[piece] = starts[0]
+        if len(starts) > 2 * _LOAD:
+            self._insert_piece(piece + 1, starts[_LOAD:], ends[_LOAD:])
+            del starts[_LOAD:], ends[_LOAD:]
+
+    def _insert_piece(self, place: int, starts: array[int], ends: array[int]) -> None:
+        self._firsts.insert(place, starts[0])
+        self._starts.insert(place, starts)
+        self._ends.insert(place, ends)
+
+    def runs(self) -> list[tuple[int, int]]:
+        """(first, count), in order; no two touch."""
+        found: list[tuple[int, int]] = []
+        for starts, ends in zip(self._starts, self._ends, strict=True):
+            for start, end in zip(starts, ends, strict=True):
+                if found and sum(found[-1]) == start:
+                    found[-1] = found[-1][0], end - found[-1][0]
+                else:
+                    found.append((start, end - start))
+        return found
 
 
 @dataclass(frozen=True)
@@ -47,17 +116,6 @@ class Receipt:
 
     accepted: int
     rejected: tuple[Rejection, ...]
-
-
-def receive_all(receive: Callable[[bytes], bool | None], messages: Iterable[bytes]) -> Receipt:
-    """What became of many messages; one that is False was repeated and is neither accepted nor rejected."""
-    accepted, rejected = 0, []
-    for index, message in enumerate(messages):
-        try:
-            accepted += receive(message) is not False
-        except MessageError as error:
-            rejected.append(Rejection(index, error.reason, str(error)))
-    return Receipt(accepted, tuple(rejected))
 
 
 def liars_among(share: float, heard: int) -> int:
@@ -99,42 +157,154 @@ class Limits:
             )
 
 
-class Aggregator:
+class Receiver(ABC):
     """Hears messages, refuses those it cannot verify, and estimates. Trusted with nothing.
 
-    Attributes:
-        limits: What one message may do, and when something is shown.
+    Rounds and streams answer `receive` in one way. True: the message was taken. False: it repeats a packet that is
+    kept, or comes too late to matter. `MessageError`: it is refused, and `reason` says why. Only True changes anything.
+    Of two messages that speak for one number, or for one step of a party, the first counts. A round keeps what messages
+    say and not their bytes, so the second is refused there as a "duplicate", also if it is the same.
     """
 
-    def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
-        limits.check(protocol)
-        self.protocol = protocol
-        self.limits = limits
-        self._heard: list[tuple[Any, Any]] = []
-        self._known = HeardNumbers()
+    _state_family: ClassVar[int]
+    _state_version: ClassVar[int] = 1
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol: Any = protocol
         self._bytes = 0
-        self._total = 0
         self._seeded = False
         self._lock = threading.Lock()
 
     # ---- hearing ---------------------------------------------------------------------------------------------------
 
-    def receive(self, message: bytes) -> None:
-        """Take a message; `MessageError` says why not, and then nothing has changed."""
-        opened = self.protocol._unpack(message)
-        self.limits.check_message(self.protocol, opened.items)
-        content, covered = self.protocol._checked(opened)
+    def receive(self, message: bytes) -> bool:
+        """Take a message; False for a packet that is repeated or late. `MessageError` says why it is refused."""
+        opened, said = self._open(message)
         with self._lock:
-            if any(self._known.overlaps(first, count) for first, count in covered):
-                raise MessageError("this party has been heard in this round already", "duplicate")
-            for first, count in covered:
-                self._known.add(first, count)
-            self._keep(opened, content)
-            self._bytes += len(message)
+            taken = self._take(opened, said, message)
+            self._bytes += len(message) if taken else 0
+        return taken
 
-    def _keep(self, message: Message, content: Any) -> None:
+    def receive_many(self, messages: Iterable[bytes]) -> Receipt:
+        """Take what can be taken of many messages; those that are refused are listed with their reasons."""
+        accepted, rejected = 0, []
+        for index, message in enumerate(messages):
+            try:
+                accepted += self.receive(message)
+            except MessageError as error:
+                rejected.append(Rejection(index, error.reason, str(error)))
+        return Receipt(accepted, tuple(rejected))
+
+    def _open(self, message: bytes) -> tuple[Message, Any]:
+        """A message and what it says, checked by itself; `MessageError` if no honest party sends it."""
+        opened: tuple[Message, Any] = self.protocol.open(message)
+        return opened
+
+    @abstractmethod
+    def _take(self, message: Message, said: Any, data: bytes) -> bool:
+        """Keep it if it is new: False if it repeats what is kept, `MessageError` if it contradicts it."""
+
+    @property
+    @abstractmethod
+    def parties(self) -> int:
+        """How many parties were heard; for local protocols, how many reports."""
+
+    @property
+    def bytes_received(self) -> int:
+        """The bytes of all messages that were taken."""
+        return self._bytes
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every party was promised."""
+        guarantee: Guarantee = self.protocol._guarantee(self._seeded)
+        return guarantee
+
+    # ---- answering -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def estimate(self, items: Any) -> Estimates:
+        """How often each item occurs, in the order given. Costs no privacy, however often."""
+
+    @abstractmethod
+    def liars(self, items: Any, share: float = 0.01) -> Liars:
+        """How far each estimate would move if so many of the parties had not been heard."""
+
+    # ---- states ----------------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The state: all that was heard and still matters. It is as private as the messages are."""
+        with self._lock:
+            return seal_state(self._state_family, self._state_version, self._content())
+
+    @classmethod
+    def _restored(cls, protocol: Protocol, data: bytes, *limits: Any) -> Self:
+        version, payload = open_state(data, cls._state_family, _NEWEST_STATE, oldest=1)
+        aggregator = cls(protocol, *limits)
+        try:
+            aggregator._refill(payload, version)
+        except (KeyError, TypeError, ValueError) as error:
+            why = str(error) if isinstance(error, MessageError) else type(error).__name__
+            raise CorruptStateError(f"state does not belong to this protocol and round: {why}") from None
+        return aggregator
+
+    def _check_version(self, version: int) -> None:
+        if version != self._state_version:
+            raise CorruptStateError(f"state has version {version}; version {self._state_version} can be read")
+
+    @abstractmethod
+    def _content(self) -> bytes:
+        """What a state holds."""
+
+    @abstractmethod
+    def _refill(self, payload: bytes, version: int) -> None:
+        """The inverse of `_content`, of an aggregator that heard nothing."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.protocol).__name__}, {self.parties} parties, {self._bytes} bytes)"
+
+
+class Aggregator(Receiver):
+    """Hears parties that speak once, and reports that are numbered.
+
+    Attributes:
+        limits: What one message may do, and when something is shown.
+    """
+
+    _state_family = 200
+
+    def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+        limits.check(protocol)
+        super().__init__(protocol)
+        self.limits = limits
+        self._heard: list[tuple[Any, Any]] = []
+        self._known = HeardNumbers()
+        self._total = 0
+
+    # ---- hearing ---------------------------------------------------------------------------------------------------
+
+    def _open(self, message: bytes) -> tuple[Message, Any]:
+        opened: Message = self.protocol._unpack(message)
+        self.limits.check_message(self.protocol, opened.items)
+        return opened, self.protocol._checked(opened)
+
+    def _take(self, message: Message, said: Any, data: bytes) -> bool:
+        if not self._note(self.protocol._covered(message)):
+            raise MessageError("this party has been heard in this round already", "duplicate")
+        self._keep(message, said)
+        return True
+
+    def _note(self, runs: Sequence[tuple[int, int]]) -> bool:
+        """Whether none of these numbers was heard; if so they are from now on."""
+        if any(self._known.overlaps(first, count) for first, count in runs):
+            return False
+        for first, count in runs:
+            self._known.add(first, count)
+        return True
+
+    def _keep(self, message: Message, said: Any) -> None:
         """What was heard, and is new."""
-        self._heard.append((message, content))
+        self._heard.append((message, said))
         self._total += message.items
         self._seeded |= message.seeded
 
@@ -148,25 +318,19 @@ class Aggregator:
             heard, size = other._consolidated(), other._bytes
         with self._lock:
             self._bytes += size
-            return sum(self._merge(message, content) for message, content in heard)
+            return sum(self._merge(message, said) for message, said in heard)
 
     def _check_mergeable(self, other: Aggregator) -> None:
         if other is self or other.protocol._identity != self.protocol._identity:
             raise IncompatibleSummaryError("only another aggregator of the same round can be merged")
 
-    def _merge(self, message: Message, content: Any) -> int:
+    def _merge(self, message: Message, said: Any) -> int:
         """Take a message unless its numbers were heard; how many were."""
         covered = self.protocol._covered(message)
-        if any(self._known.overlaps(first, count) for first, count in covered):
+        if not self._note(covered):
             return sum(count for _, count in covered)
-        for first, count in covered:
-            self._known.add(first, count)
-        self._keep(message, content)
+        self._keep(message, said)
         return 0
-
-    def receive_many(self, messages: Iterable[bytes]) -> Receipt:
-        """Take what can be taken of many messages; the others are listed with their reasons."""
-        return receive_all(self.receive, messages)
 
     @property
     def parties(self) -> int:
@@ -189,15 +353,7 @@ class Aggregator:
         """How many items the parties heard have together, as they say."""
         return self._total
 
-    @property
-    def bytes_received(self) -> int:
-        """The bytes of all messages that were taken."""
-        return self._bytes
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What every party was promised."""
-        return self.protocol._guarantee(self._seeded)
+    # ---- answering -------------------------------------------------------------------------------------------------
 
     @property
     def shown(self) -> int:
@@ -212,26 +368,30 @@ class Aggregator:
             consistent: Counts that could be: none is negative, and all of the universe together have the total. Where
                 the universe has more than 2^20 items, those asked for have the total at most.
         """
-        words = self.protocol.domain.words(items)
+        words = self.protocol.universe.words(items)
+        if not consistent:
+            return self._counts(words)
+        self._check_unbiased()
+        return self._consistent(words)
+
+    def _counts(self, words: Words) -> Estimates:
         heard = self._to_show()
-        if consistent:
-            return self._consistent(heard, words)
         values, variances = self.protocol._estimates(heard, words)
         return Estimates(values, variances, self.guarantee, *self.protocol._bias(heard))
 
-    def _consistent(self, heard: Heard, words: Words) -> ConsistentEstimates:
+    def _consistent(self, words: Words) -> ConsistentEstimates:
         """Norm-Sub of Wang et al. (NDSS 2020): what is nearest on the simplex."""
-        self._check_unbiased()
-        total, size = float(sum(message.items for message, _ in heard)), self.protocol.domain.size
-        if size is not None and size <= MOST_LISTED:
-            asked, at = np.arange(size, dtype=np.uint64), words.astype(np.int64)
-            found, variances = self.protocol._estimates(heard, asked)
-            values = on_simplex(found, total)
-        else:
-            asked, at = np.unique(words, return_inverse=True)
-            found, variances = self.protocol._estimates(heard, asked)
-            values = within_simplex(found, total)
-        return ConsistentEstimates(values[at], variances[at], self.guarantee, unbiased=found[at], total=total)
+        total, size = float(sum(message.items for message, _ in self._to_show())), self.protocol.universe.size
+        listed = size is not None and size <= MOST_LISTED
+        asked = self._every_word() if listed else np.unique(words)
+        counts, at = self._counts(asked), np.searchsorted(asked, words)
+        values = (on_simplex if listed else within_simplex)(counts.values, total)
+        unbiased, variances = counts.values[at], counts.variances[at]
+        return ConsistentEstimates(values[at], variances, counts.guarantee, unbiased=unbiased, total=total)
+
+    def _every_word(self) -> Words:
+        """All words of the universe, in order."""
+        return np.arange(self.protocol.universe.size, dtype=np.uint64)
 
     def _check_unbiased(self) -> None:
         if not self.protocol.unbiased:
@@ -244,7 +404,7 @@ class Aggregator:
 
         The most that any of so many add and take away, given what was heard: whoever lies can do no more.
         """
-        words = self.protocol.domain.words(items)
+        words = self.protocol.universe.words(items)
         heard = self._to_show()
         count = liars_among(share, self.shown)
         too_high, too_low = self.protocol._influences(heard, words, count)
@@ -267,36 +427,24 @@ class Aggregator:
 
     # ---- states ----------------------------------------------------------------------------------------------------
 
-    _state_version: ClassVar[int] = 1
+    def _content(self) -> bytes:
+        identity: bytes = self.protocol._identity
+        return identity + varint(self._bytes) + self._kept()
 
-    def to_bytes(self) -> bytes:
-        """The state: all that was heard, and nothing of the order. It is as private as the messages are."""
-        with self._lock:
-            content = self.protocol._identity + varint(self._bytes) + self._content()
-            return seal_state(_STATE_FAMILY, self._state_version, content)
-
-    @classmethod
-    def _restored(cls, protocol: Protocol, data: bytes, limits: Limits) -> Self:
-        version, payload = open_state(data, _STATE_FAMILY, _NEWEST_STATE, oldest=1)
-        aggregator, whose = cls(protocol, limits), protocol._identity
+    def _refill(self, payload: bytes, version: int) -> None:
+        whose = self.protocol._identity
         if payload[: len(whose)] != whose:
             raise CorruptStateError("state belongs to another round, or to a protocol with other parameters")
-        if version != cls._state_version:
-            raise CorruptStateError(f"state has version {version}; version {cls._state_version} can be read")
-        try:
-            aggregator._bytes, at = read_varint(payload, len(whose))
-            aggregator._refill(payload[at:])
-        except MessageError as error:
-            raise CorruptStateError(f"state does not belong to this protocol and round: {error}") from None
-        return aggregator
+        self._check_version(version)
+        self._bytes, at = read_varint(payload, len(whose))
+        self._keep_again(payload[at:])
 
-    def _content(self) -> bytes:
-        """What a state holds."""
+    def _kept(self) -> bytes:
+        """All that was heard, and nothing of the order."""
         return self._packed(self._consolidated())
 
-    def _refill(self, content: bytes) -> None:
-        """The inverse of `_content`, of an aggregator that heard nothing."""
-        for message, said in self._opened(content):
+    def _keep_again(self, kept: bytes) -> None:
+        for message, said in self._opened(kept):
             if self._merge(message, said):
                 raise MessageError("a number is in it twice", "duplicate")
 
@@ -304,8 +452,4 @@ class Aggregator:
         return pack_parts(self.protocol._pack(message) for message in self._messages(heard))
 
     def _opened(self, data: bytes) -> Heard:
-        messages = (self.protocol._unpack(part) for part in unpack_parts(data, len(data)))
-        return [(message, self.protocol._checked(message)[0]) for message in messages]
-
-    def __repr__(self) -> str:
-        return f"Aggregator({type(self.protocol).__name__}, {self.parties} parties, {self.bytes_received} bytes)"
+        return [self.protocol.open(part) for part in unpack_parts(data, len(data))]

@@ -1,6 +1,7 @@
-"""Universes of several dimensions, and their decomposition into boxes: products of ordered universes and of intervals.
+"""Rectangles in several dimensions: a frequency protocol at each combination of levels of intervals ([MDP] 3.4).
 
-Everything here is public: a function of the parameters and of what is asked, never of what a party holds.
+Universes of several dimensions are products of ordered ones, and their boxes of intervals. Both are public: a function
+of the parameters and of what is asked, never of what a party holds.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,21 @@ import numpy.typing as npt
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import listed, refuse_no_column, skip_nulls
 from discreet.events.universe import Universe, Words
-from discreet.multiparty.ordered import Decomposition, Levels, Nodes, Strings, levels_of, occupied, ordered_universe
+from discreet.multiparty._base import known
+from discreet.multiparty.hierarchy import LevelAggregator, LevelProtocol
+from discreet.multiparty.levels import (
+    Decomposition,
+    Levels,
+    Nodes,
+    Strings,
+    levels_of,
+    occupied,
+    ordered_universe,
+)
+from discreet.privacy import Estimate
 from discreet.privacy.checks import whole_number
 
-__all__ = ["Boxes", "GridUniverse", "boxes_of", "grid_universe"]
+__all__ = ["Boxes", "GridAggregator", "GridHierarchy", "GridUniverse", "boxes_of", "grid_universe"]
 
 _MAX_SIZE = 2**62
 _MAX_LEVELS = 64  # a message speaks of each: about as many as one dimension can have
@@ -243,3 +255,75 @@ def _boxes(grid: GridUniverse, branching: int, usual: bool) -> Boxes:
     return Boxes(
         tuple(levels_of(each, None if usual and isinstance(each, Strings) else branching) for each in grid.universes)
     )
+
+
+class GridAggregator(LevelAggregator):
+    """Hears the messages of a `GridHierarchy`, and counts rectangles."""
+
+    protocol: GridHierarchy
+
+    def range_count(self, low: Any, high: Any, confidence: float = 0.95) -> Estimate:
+        """How many items lie from `low` to `high` in every dimension, both corners included.
+
+        The sum of the estimates of at most 2 (d - 1) intervals a level and dimension, multiplied over the dimensions,
+        or all items minus those of the rest if these are fewer: unbiased. It may be negative. The interval is as of
+        one dimension: variances are added up across combinations, and `sum_variance` is that within one.
+
+        Args:
+            low: The first corner, a value for each dimension.
+            high: The last one.
+            confidence: Of the interval.
+        """
+        grid = self.protocol.universe
+        first, last = ([int(side[at]) for side in split(grid.words([low, high]), grid.sizes)] for at in (0, 1))
+        if any(start > end for start, end in zip(first, last, strict=True)):
+            raise ParameterError("low must not come after high in any dimension")
+        boxes, rest = self.protocol.levels.cover(first, [end + 1 for end in last])
+        return self.sum_of_parts(boxes, rest, confidence)
+
+    def _every_word(self) -> Words:
+        words: Words = self.protocol.universe.occupied()
+        return words
+
+
+@known
+@dataclass(frozen=True)
+class GridHierarchy(LevelProtocol):
+    """How many items lie in a rectangle: every dimension is cut as by a `Hierarchy`, and products of intervals counted.
+
+    An item has a value in each dimension. For each combination of one level a dimension it is in one box, and every
+    combination counts its boxes by a protocol of its own: L1 x L2 of them in two dimensions.
+
+    Unit: one item replaced (all its values); n_i public. Guarantee: pure epsilon.
+    Budget: as of a `Hierarchy` with as many levels as there are combinations: epsilon/(L1 L2) each, as an item is in
+        one box of each and their noises are independent. With a local protocol a report goes to one combination,
+        drawn before the item is looked at, with the whole epsilon.
+    Follows [MDP] section 3.4 and the remark on orthogonal ranges.
+
+    Args:
+        universe: A tuple of ordered universes, one a dimension: each a size, a range, a list in its order, or
+            `Strings(alphabet, max_length)`. Items are tuples, or rows of a two-dimensional array.
+        protocol: The name of the protocol of every combination: "IndependentSketches", "HadamardResponse", ...
+        branching: The parts of an interval, the same in every dimension; of strings, the characters that a level adds.
+            By default 4, or the next power of two with which there are at most 64 combinations, and 1 character.
+        options: The protocol's own parameters, the same everywhere.
+    """
+
+    family: ClassVar[int] = 35
+    name: ClassVar[str] = "a frequency protocol at each combination of levels of intervals"
+    read_universe = staticmethod(grid_universe)
+
+    @cached_property
+    def levels(self) -> Boxes:
+        """The boxes."""
+        return boxes_of(self.universe, self.branching)
+
+    @property
+    def _listener(self) -> type[GridAggregator]:
+        return GridAggregator
+
+    if TYPE_CHECKING:
+
+        def aggregator(self, **limits: Any) -> GridAggregator: ...
+
+        def restore(self, data: bytes, **limits: Any) -> GridAggregator: ...

@@ -12,9 +12,11 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.errors import MessageError
 from discreet.events.universe import Words
-from discreet.multiparty._base import Heard, known
-from discreet.multiparty._local import LocalProtocol, Reports, joined
+from discreet.multiparty._base import known
 from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.local_protocol import LocalProtocol, all_of
+from discreet.multiparty.reports import Reports
+from discreet.multiparty.wire import Heard
 from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability
 
@@ -46,7 +48,7 @@ class HadamardResponse(LocalProtocol):
     @property
     def order(self) -> int:
         """The binary logarithm of the matrix's size."""
-        return self.domain.word_bits
+        return int(self.universe.word_bits)
 
     @property
     def _choices(self) -> int:
@@ -79,7 +81,7 @@ class HadamardResponse(LocalProtocol):
 
     def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
         """A report adds c, or takes c away."""
-        c, reports = float(1 / (2 * self.keep - 1)), joined(heard)
+        c, reports = float(1 / (2 * self.keep - 1)), all_of(heard)
         n = len(reports.numbers)
         sums = _native.hadamard_sums(reports.numbers, reports.values, words, self.order, self._key).astype(np.float64)
         return c * np.minimum(count, (n + sums) / 2), c * np.minimum(count, (n - sums) / 2)

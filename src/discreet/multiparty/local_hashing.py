@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.events.universe import Words
-from discreet.multiparty._base import Heard, known
-from discreet.multiparty._local import LocalProtocol, Reports, joined
+from discreet.multiparty._base import known
 from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.local_protocol import LocalProtocol, all_of
+from discreet.multiparty.reports import Reports
+from discreet.multiparty.wire import Heard
 from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability
 
@@ -97,7 +99,7 @@ class LocalHashing(LocalProtocol):
 
     def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
         """A report adds (1 - 1/g)/(p - 1/g) where its bucket is the item's, else takes (1/g)/(p - 1/g) away."""
-        g, reports = self.buckets, joined(heard)
+        g, reports = self.buckets, all_of(heard)
         support, gap = self._support(reports, words), float(self.keep - Fraction(1, g))
         others = len(reports.numbers) - support
         return np.minimum(count, support) * (1 - 1 / g) / gap, np.minimum(count, others) / g / gap

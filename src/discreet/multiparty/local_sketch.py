@@ -13,10 +13,12 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.errors import ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import Heard, known
-from discreet.multiparty._local import LocalProtocol, Reports, joined
-from discreet.multiparty._sketches import laplace_variance, noise_reach, read_cells
+from discreet.multiparty._base import known
 from discreet.multiparty.estimates import Numbers, most_of
+from discreet.multiparty.local_protocol import LocalProtocol, all_of
+from discreet.multiparty.party_sketches import laplace_variance, noise_reach, read_cells
+from discreet.multiparty.reports import Reports
+from discreet.multiparty.wire import Heard
 from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number
 
@@ -85,6 +87,6 @@ class LocalSketch(LocalProtocol):
 
     def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
         """A report moves an item by one of its cells, so by its largest at most."""
-        largest = np.abs(joined(heard).values.astype(np.float64)).max(axis=1, keepdims=True)
+        largest = np.abs(all_of(heard).values.astype(np.float64)).max(axis=1, keepdims=True)
         most, _ = most_of(largest, count)
         return np.full(len(words), most[0]), np.full(len(words), most[0])

@@ -12,9 +12,9 @@ import numpy as np
 from discreet import _native
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, USUAL_MAX_ITEMS, Heard, known
-from discreet.multiparty._entries import read_entries, write_entries
-from discreet.multiparty._sketches import (
+from discreet.multiparty._base import USUAL_MAX_ITEMS, known
+from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.party_sketches import (
     Cells,
     SketchProtocol,
     check_scales,
@@ -25,8 +25,16 @@ from discreet.multiparty._sketches import (
     width_of,
     with_noise,
 )
-from discreet.multiparty.estimates import Numbers
-from discreet.multiparty.messages import Message, read_varint, varint
+from discreet.multiparty.wire import (
+    MAX_CELLS,
+    Heard,
+    Message,
+    number_at,
+    read_entries,
+    read_varint,
+    varint,
+    write_entries,
+)
 from discreet.noise import RandomSource
 from discreet.noise.places import places_above
 from discreet.noise.source import Integers
@@ -96,16 +104,14 @@ class Separation(SketchProtocol):
 
     def _usual_threshold(self) -> int:
         """The smallest T for which a party has one item of count 0 among its heavy ones at most, on average."""
-        assert self.domain.size is not None
         scale = float(self.separation_scale)
         # size q^(T+1)/(1 + q) <= 1
-        return max(0, math.ceil(scale * math.log(self.domain.size / (1 + math.exp(-1 / scale))) - 1))
+        return max(0, math.ceil(scale * math.log(self.universe.size / (1 + math.exp(-1 / scale))) - 1))
 
     def _expected_empty(self, threshold: int) -> float:
         """How many items of count 0 are above a threshold on average, if all are: size q^(T+1)/(1 + q)."""
-        assert self.domain.size is not None
         scale = float(self.separation_scale)
-        return self.domain.size * math.exp(-(threshold + 1) / scale) / (1 + math.exp(-1 / scale))
+        return float(self.universe.size) * math.exp(-(threshold + 1) / scale) / (1 + math.exp(-1 / scale))
 
     # ---- public numbers --------------------------------------------------------------------------------------------
 
@@ -139,7 +145,8 @@ class Separation(SketchProtocol):
         n = len(words)
         found, counts = np.unique(words.astype(np.int64), return_counts=True)
         heavy = self.choose(found, counts, source)
-        noisy = with_noise(_counts_of(heavy, found, counts), self.heavy_scale, self._bound(n, self.heavy_scale), source)
+        true = number_at((found, counts), heavy)
+        noisy = with_noise(true, self.heavy_scale, self._bound(n, self.heavy_scale), source)
         width = self.width(min(max(n - int(noisy.sum()), 0), n))
         light = self.light_cells(words, heavy, width, number)
         cells = with_noise(light, self.light_scale, self._bound(n, self.light_scale), source)
@@ -148,9 +155,8 @@ class Separation(SketchProtocol):
 
     def choose(self, found: Integers, counts: Integers, source: RandomSource) -> Integers:
         """The heavy items, in the order of the universe."""
-        assert self.domain.size is not None
         assert self.threshold is not None
-        return places_above(source, self.domain.size, found, counts, self.separation_scale, self.threshold + 1)
+        return places_above(source, self.universe.size, found, counts, self.separation_scale, self.threshold + 1)
 
     def light_cells(self, words: Words, heavy: Integers, width: int, number: int) -> Cells:
         """The sketch of the items that are not heavy. NOT PRIVATE."""
@@ -168,12 +174,11 @@ class Separation(SketchProtocol):
     # ---- the aggregator --------------------------------------------------------------------------------------------
 
     def _decode(self, message: Message) -> _Content:
-        assert self.domain.size is not None
         assert self.items_per_entry is not None
         n = message.items
         bound = self._bound(n, self.heavy_scale)
         places, numbers, after = read_entries(
-            memoryview(message.payload), self.domain.size, max(bound - self.items_per_entry, 0) + 1
+            memoryview(message.payload), self.universe.size, max(bound - self.items_per_entry, 0) + 1
         )
         rest = bytes(after)
         beyond = np.where(numbers >= 0, numbers, -numbers - 1)
@@ -202,11 +207,3 @@ class Separation(SketchProtocol):
             # sampling adds.
             spreads[at[here]] = heavy_noise + np.where(np.abs(content.counts[here]) <= step, float(step) ** 2, 0.0)
             yield part[inverse], spreads[inverse]
-
-
-def _counts_of(places: Integers, found: Integers, counts: Integers) -> Integers:
-    """The counts at these places; `found` are those that have any, in order. NOT PRIVATE."""
-    if len(found) == 0:
-        return np.zeros(len(places), np.int64)
-    at = np.minimum(np.searchsorted(found, places), len(found) - 1)
-    return np.where(found[at] == places, counts[at], 0)

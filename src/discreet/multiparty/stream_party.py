@@ -21,11 +21,8 @@ from discreet.errors import (
 )
 from discreet.events.items import arrow_chunks, is_arrow, listed, prepare_column
 from discreet.events.universe import Universe, Words
-from discreet.multiparty._base import MAX_CELLS, MAX_NUMBER
-from discreet.multiparty._stream import BlockStream
-from discreet.multiparty.epochs import Block
-from discreet.multiparty.messages import Message, pack_parts, unpack_parts
-from discreet.multiparty.packets import MAX_TIME, Packet, check_size, closed_blocks, write_packet
+from discreet.multiparty.packets import MAX_TIME, Block, Packet, check_size, closed_blocks, write_packet
+from discreet.multiparty.wire import MAX_CELLS, MAX_NUMBER, Message, pack_parts, unpack_parts
 from discreet.noise import RandomSource, system_source
 from discreet.privacy.checks import whole_number
 from discreet.privacy.steps import Steps
@@ -33,6 +30,7 @@ from discreet.releases.paying import begin, check_payer
 from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
+    from discreet.multiparty.block_stream import BlockStream
     from discreet.privacy.ledger import Account
 
 __all__ = ["StreamParty"]
@@ -157,7 +155,7 @@ class StreamParty:
         `save` is called after the draw and before a message is registered in the ledger: a state written there is
         never older than what was sent.
         """
-        words, present = _words(self.stream.domain, items)
+        words, present = _words(self.stream.universe, items)
         told = self._time + len(words)
         end = told if time is None else whole_number("time", time, told, MAX_TIME)
         if end > self.stream.last_step:
@@ -252,7 +250,7 @@ class StreamParty:
     def to_bytes(self) -> bytes:
         """The whole state. Not private: it holds summaries without noise."""
         header = {
-            "digest": (self.stream.round_digest + self.stream.digest).hex(),
+            "digest": self.stream.state_digest,
             "number": self.number,
             "joined": self._joined,
             "time": self._time,
@@ -273,8 +271,7 @@ class StreamParty:
         try:
             head, message, *sketches = unpack_parts(payload, 2 + stream.levels * stream.tracks)
             header = json.loads(head)
-            if header["digest"] != (stream.round_digest + stream.digest).hex():
-                raise IncompatibleSummaryError("the state belongs to another stream, or one with other parameters")
+            stream.check_state(header)
             party.stream, party._source = stream, system_source()
             party.number = whole_number("number", header["number"], 0, MAX_NUMBER)
             party._joined = whole_number("joined", header["joined"], 0, MAX_TIME)

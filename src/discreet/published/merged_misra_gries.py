@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,25 +11,25 @@ import numpy as np
 
 from discreet.errors import MessageError
 from discreet.events.universe import Words
-from discreet.multiparty._base import USUAL_MAX_ITEMS, Heard, Protocol, known
-from discreet.multiparty._entries import (
-    Entries,
-    added_by_the_cut,
-    counter_variance,
-    counters_above,
-    counts_of,
-    read_counters,
-    usual_cut,
-    write_counters,
-)
-from discreet.multiparty._sketches import check_scales, noise_reach
+from discreet.multiparty._base import USUAL_MAX_ITEMS, Protocol, known
 from discreet.multiparty.estimates import Numbers
-from discreet.multiparty.messages import Message
+from discreet.multiparty.party_sketches import check_scales, noise_reach
+from discreet.multiparty.wire import Entries, Heard, Message, number_at, read_entries, write_entries
 from discreet.noise import RandomSource
+from discreet.noise.places import noisy_places
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries
 
-__all__ = ["MergedMisraGries"]
+__all__ = [
+    "MergedMisraGries",
+    "added_by_the_cut",
+    "counter_variance",
+    "counters_above",
+    "counts_of",
+    "read_counters",
+    "usual_cut",
+    "write_counters",
+]
 
 
 @known
@@ -76,8 +77,7 @@ class MergedMisraGries(Protocol):
 
     @property
     def _size(self) -> int:
-        assert self.domain.size is not None
-        return self.domain.size
+        return int(self.universe.size)
 
     def _bound(self, items: int) -> int:
         return max(items + noise_reach(self.scale), self.cut)
@@ -104,3 +104,67 @@ class MergedMisraGries(Protocol):
     def _bias(self, heard: Heard) -> tuple[float, float]:
         lost = sum(message.items / (self.capacity + 1) + self.cut for message, _ in heard)
         return float(lost), len(heard) * added_by_the_cut(self.scale, self.cut)
+
+
+# ---- counters above a cut --------------------------------------------------------------------------------------------
+
+
+def usual_cut(scale: Fraction, size: int) -> int:
+    """The smallest for which one item of count 0 at most passes it, on average: size q^cut/(1 + q) <= 1."""
+    s = float(scale)
+    return max(1, math.ceil(s * math.log(size / (1 + math.exp(-1 / s)))))
+
+
+def counters_above(
+    sketch: MisraGries, size: int, scale: Fraction, cut: int, bound: int, source: RandomSource
+) -> Entries:
+    """The items of a universe whose counters, with discrete Laplace noise on every item, are at least the cut."""
+    raw = sketch.not_private_counts()
+    places = np.asarray(raw.items).astype(np.int64) if len(raw) else np.zeros(0, np.int64)
+    found, noisy = noisy_places(source, size, places, raw.counts, scale, cut)
+    order = np.argsort(found)
+    return found[order], np.minimum(noisy, bound)[order]
+
+
+def write_counters(entries: Entries, cut: int) -> bytes:
+    """Counters by what they have beyond the cut."""
+    places, counters = entries
+    return write_entries(places, counters - cut)
+
+
+def read_counters(data: memoryview, size: int, cut: int, bound: int) -> tuple[Entries, memoryview]:
+    """The inverse, and what follows."""
+    places, beyond, rest = read_entries(data, size, bound - cut)
+    if (beyond < 0).any():
+        raise MessageError("message has a count below the cut", "range")
+    return (places, beyond + cut), rest
+
+
+def counts_of(entries: Entries, words: Words) -> Numbers:
+    """What was sent of each word; 0 for what was not."""
+    return number_at(entries, words.astype(np.int64)).astype(np.float64)
+
+
+def counter_variance(scale: Fraction) -> float:
+    """2 scale^2, that of the continuous law: a little more than the noise has, so that intervals hold for one counter.
+
+    They reach t = scale log(1/beta) at least. Discrete noise is above t with probability q^(floor(t) + 1)/(1 + q) <=
+    beta/(1 + q); a count is above its interval, to which the cut is added, with q times that: what is hidden is below
+    the cut by 1.
+    """
+    return 2 * float(scale) ** 2
+
+
+def added_by_the_cut(scale: Fraction, cut: int) -> float:
+    """The most by which what is sent of an item is too high, on average.
+
+    Of a count c < cut that is q^(cut - c) (cut + q/(1 - q))/(1 + q) - c, which is convex in c; of cut + s it is q^s
+    times that of the cut, q (1/(1 - q) - cut)/(1 + q). So the most is at 0, cut - 1 or cut.
+    """
+    q = math.exp(-1 / float(scale))
+    beyond = q / -math.expm1(-1 / float(scale))
+
+    def of(count: int) -> float:
+        return float(q ** (cut - count) * (cut + beyond) / (1 + q) - count)
+
+    return max(0.0, of(0), of(cut - 1), q * (1 + beyond - cut) / (1 + q))

@@ -20,15 +20,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from discreet.errors import CorruptStateError, MessageError
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, known
-from discreet.multiparty._entries import (
-    Entries,
+from discreet.multiparty._base import known
+from discreet.multiparty.block_stream import BlockStream, StreamAggregator
+from discreet.multiparty.estimates import Numbers
+from discreet.multiparty.levels import HeavyItems
+from discreet.multiparty.packets import Block, Shape
+from discreet.multiparty.party_sketches import check_scales, noise_reach
+from discreet.multiparty.wire import MAX_CELLS, Entries
+from discreet.noise import RandomSource
+from discreet.privacy.checks import probability, whole_number
+from discreet.published.merged_misra_gries import (
+    MergedMisraGries,
     added_by_the_cut,
     counter_variance,
     counters_above,
@@ -37,16 +45,6 @@ from discreet.multiparty._entries import (
     usual_cut,
     write_counters,
 )
-from discreet.multiparty._sketches import check_scales, noise_reach
-from discreet.multiparty._stream import BlockStream
-from discreet.multiparty.epochs import Block
-from discreet.multiparty.estimates import Numbers
-from discreet.multiparty.interval_questions import HeavyItems
-from discreet.multiparty.packets import Shape
-from discreet.multiparty.stream_aggregator import StreamAggregator
-from discreet.noise import RandomSource
-from discreet.privacy.checks import probability, whole_number
-from discreet.published.merged_misra_gries import MergedMisraGries
 from discreet.summaries import MisraGries
 
 __all__ = ["CounterShape", "MergedMisraGriesStream", "MergedMisraGriesStreamAggregator"]
@@ -139,8 +137,7 @@ class MergedMisraGriesStream(BlockStream):
 
     @property
     def _size(self) -> int:
-        assert self.domain.size is not None
-        return self.domain.size
+        return int(self.universe.size)
 
     @property
     def _epoch_cells(self) -> int:
@@ -212,21 +209,21 @@ class MergedMisraGriesStream(BlockStream):
 
     # ---- the aggregator --------------------------------------------------------------------------------------------
 
-    def aggregator(  # type: ignore[override]
-        self, expected: Iterable[int] = ()
-    ) -> MergedMisraGriesStreamAggregator:
-        """An aggregator; `expected` parties are listed as absent until they are heard."""
-        return MergedMisraGriesStreamAggregator(self, expected)
+    @property
+    def _listener(self) -> type[MergedMisraGriesStreamAggregator]:
+        return MergedMisraGriesStreamAggregator
 
-    def restore(self, data: bytes) -> MergedMisraGriesStreamAggregator:  # type: ignore[override]
-        """An aggregator that goes on from its state."""
-        return MergedMisraGriesStreamAggregator._restored(self, data)
+    if TYPE_CHECKING:
+
+        def aggregator(self, expected: Iterable[int] = ()) -> MergedMisraGriesStreamAggregator: ...  # type: ignore[override]
+
+        def restore(self, data: bytes) -> MergedMisraGriesStreamAggregator: ...  # type: ignore[override]
 
 
 class MergedMisraGriesStreamAggregator(StreamAggregator):
     """Receives packets as that of a `Stream` does; `heavy_hitters` needs no list of items."""
 
-    stream: MergedMisraGriesStream
+    protocol: MergedMisraGriesStream
 
     def heavy_hitters(self, share: float, time: int | None = None, *, confidence: float = 0.95) -> HeavyItems:
         """The items that make up at least this share of the steps told about, of those that a block told of.
@@ -248,10 +245,10 @@ class MergedMisraGriesStreamAggregator(StreamAggregator):
         counts = self._counts(0, np.append(words, np.uint64(0)), since, time)
         most = counts.bounds(confidence)[1]
         # Nobody asked for the samples of an item that nobody sent: it may have had all of their steps.
-        most[-1] += (unsure if self.stream.samples else 0) - counts.values[-1]
+        most[-1] += (unsure if self.protocol.samples else 0) - counts.values[-1]
         threshold = share * told
         order = np.argsort(-counts.values[:-1], kind="stable")
         order = order[counts.values[order] >= max(threshold, 1)]
         chosen = replace(counts, values=counts.values[order], variances=counts.variances[order])
         complete = bool((np.delete(most, order) < threshold).all())
-        return HeavyItems(self.stream.domain.items(words[order]), chosen, threshold, complete)
+        return HeavyItems(self.protocol.universe.items(words[order]), chosen, threshold, complete)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, USUAL_MAX_ITEMS, Heard, known
-from discreet.multiparty._sketches import WholeSketches, estimates, laplace_variance
+from discreet.multiparty._base import USUAL_MAX_ITEMS, known
 from discreet.multiparty.estimates import Numbers, most_of
+from discreet.multiparty.party_sketches import WholeSketches, estimates, laplace_variance
+from discreet.multiparty.wire import MAX_CELLS, Heard
 from discreet.privacy.checks import whole_number
 
 __all__ = ["MergedSketch"]

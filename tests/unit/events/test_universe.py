@@ -15,7 +15,7 @@ LISTS = {"string": ["b", "a", "\u00fc"], "binary": [b"\xff", b""], "int64": [5, 
 
 
 def test_the_public_names_are_one_class():
-    assert dc.central.Universe is dc.multiparty.Domain is Universe
+    assert dc.central.Universe is Universe
 
 
 @pytest.mark.parametrize("kind", LISTS)

@@ -111,7 +111,7 @@ def test_nothing_nearer_could_be():
 
 
 def test_the_command_has_them():
-    from discreet.multiparty.answers import Questions
+    from discreet.multiparty.post import Questions
 
     aggregator = heard(PROTOCOLS[0])
     answers = Questions(top=SIZE, consistent=True).answered(PROTOCOLS[0], aggregator, 0.95)

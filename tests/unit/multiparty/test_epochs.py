@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from discreet.multiparty.epochs import Block, Spans, block_cover, levels_for
+from discreet.multiparty.packets import Block, Spans, block_cover, levels_for
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 3, 4, 5, 7, 8, 9, 16])

@@ -11,8 +11,8 @@ import pytest
 import discreet as dc
 from discreet.errors import MessageError
 from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Separation
-from discreet.multiparty._sketches import noise_reach
-from discreet.multiparty.messages import HEADER_BYTES, varint
+from discreet.multiparty.party_sketches import noise_reach
+from discreet.multiparty.wire import HEADER_BYTES, varint
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedSketch
 

@@ -9,10 +9,10 @@ import pytest
 import discreet as dc
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.multiparty import GridHierarchy, Strings, protocol_from_dict
-from discreet.multiparty.answers import Questions
 from discreet.multiparty.estimates import Estimates
 from discreet.multiparty.grid import boxes_of, grid_universe
-from discreet.multiparty.messages import Message, pack_parts, unpack_parts
+from discreet.multiparty.post import Questions
+from discreet.multiparty.wire import Message, pack_parts, unpack_parts
 from discreet.noise import seeded_source
 
 EXACT = dc.Budget(100_000.0)  # noise is 0 but for a probability below e^-1000

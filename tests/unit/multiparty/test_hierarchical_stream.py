@@ -12,9 +12,8 @@ import pytest
 import discreet as dc
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.multiparty import HierarchicalStream, Stream, Strings, protocol_from_dict
-from discreet.multiparty.epochs import Block
-from discreet.multiparty.messages import Message
-from discreet.multiparty.packets import Packet, write_packet
+from discreet.multiparty.packets import Block, Packet, write_packet
+from discreet.multiparty.wire import Message
 from discreet.noise import seeded_source
 
 SIZE = 20

@@ -9,7 +9,7 @@ import discreet as dc
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.multiparty import Hierarchy, Strings, protocol_from_dict
 from discreet.multiparty.estimates import Estimates
-from discreet.multiparty.messages import Message, pack_parts, unpack_parts
+from discreet.multiparty.wire import Message, pack_parts, unpack_parts
 from discreet.noise import seeded_source
 from discreet.releases.simplex import on_simplex
 

@@ -16,9 +16,9 @@ from discreet.multiparty import (
     Separation,
     Stream,
 )
-from discreet.multiparty._sketches import noise_reach
-from discreet.multiparty.heard_numbers import HeardNumbers
-from discreet.multiparty.messages import Message
+from discreet.multiparty.aggregator import HeardNumbers
+from discreet.multiparty.party_sketches import noise_reach
+from discreet.multiparty.wire import Message
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedSketch
 
@@ -196,8 +196,7 @@ def test_a_liar_adds_no_more_than_the_limit_and_the_reach_of_the_noise(protocol)
 def loudest(protocol, items):
     """A payload in which every number is as large as the aggregator lets pass."""
     from discreet import _native
-    from discreet.multiparty._entries import write_entries
-    from discreet.multiparty.messages import varint
+    from discreet.multiparty.wire import varint, write_entries
 
     if isinstance(protocol, MergedMisraGries):
         return write_entries(np.arange(100), np.full(100, protocol._bound(items) - protocol.cut))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet import _native
 from discreet.errors import DataError, MessageError, ParameterError
-from discreet.multiparty.messages import pack_parts, read_varint, unpack_parts, varint
+from discreet.multiparty.wire import pack_parts, read_varint, unpack_parts, varint
 
 KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 NUMBERS = np.array([0, 1, 2, 7, 2**40, 2**63 - 1], np.uint64)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet import _native
+from discreet import _native, published
 from discreet.errors import CorruptStateError, DataError, MessageError, ParameterError
 from discreet.multiparty import (
     HadamardResponse,
@@ -21,13 +24,14 @@ from discreet.multiparty import (
     Separation,
     protocol_from_dict,
 )
-from discreet.multiparty._entries import read_entries, write_entries
-from discreet.multiparty._local import LocalProtocol
-from discreet.multiparty.messages import Message, varint
+from discreet.multiparty._base import _PUBLISHED, Protocol
+from discreet.multiparty.local_protocol import LocalProtocol
+from discreet.multiparty.wire import Message, read_entries, varint, write_entries
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedSketch
 
 BUDGET = dc.Budget(2.0)
+GOLDEN = Path(__file__).parents[2] / "golden" / "multiparty"
 PROTOCOLS = {
     "hadamard": lambda r="r", u=40, b=BUDGET: HadamardResponse(r, b, u),
     "hashing": lambda r="r", u=40, b=BUDGET: LocalHashing(r, b, u),
@@ -179,10 +183,29 @@ def test_parameters_travel_as_json(make):
     assert len({protocol.digest, make(b=dc.Budget(1.0)).digest, make(u=39).digest}) == 3
     assert make("r2").digest == protocol.digest
     assert make("r2").round_digest != protocol.round_digest
-    with pytest.raises(ParameterError, match=r"protocol must be one of .*HadamardResponse.*discreet.published"):
+    with pytest.raises(ParameterError, match=r"one of .*HadamardResponse.*MergedSketch.*, not 'Nothing'"):
         protocol_from_dict({"protocol": "Nothing"})
     with pytest.raises(ParameterError, match="description"):
         protocol_from_dict({**protocol.to_dict(), "parameters": {"nothing": 1}})
+
+
+@pytest.mark.parametrize("stored", ["merged-v1", "misra-gries-v1", "misra-gries-stream-v1"])
+def test_a_round_of_a_published_protocol_is_read_where_nothing_else_was_imported(stored):
+    described = json.loads((GOLDEN / f"{stored}.json").read_text())["round"]
+    script = (
+        "import json, sys; from discreet.multiparty import protocol_from_dict as read\n"
+        "assert not any(name.startswith('discreet.published') for name in sys.modules)\n"
+        "print(json.dumps(read(json.load(sys.stdin)).to_dict()))"
+    )
+    process = [sys.executable, "-c", script]
+    run = subprocess.run(process, input=json.dumps(described), capture_output=True, text=True, check=True, timeout=300)
+    assert json.loads(run.stdout) == described
+
+
+def test_every_published_protocol_is_read_by_its_name():
+    names = [name for name in published.__all__ if isinstance(getattr(published, name), type)]
+    protocols = {name for name in names if issubclass(getattr(published, name), Protocol)}
+    assert protocols == set(_PUBLISHED)
 
 
 @every
@@ -298,7 +321,7 @@ def test_bundles_say_what_their_messages_say():
 
 def test_more_reports_than_one_message_may_have(monkeypatch):
     """An aggregate of many reports is kept in several messages."""
-    monkeypatch.setattr("discreet.multiparty._local.MAX_CELLS", 30)
+    monkeypatch.setattr("discreet.multiparty.local_protocol.MAX_CELLS", 30)
     for name in ("hadamard", "hashing", "local"):
         protocol = PROTOCOLS[name]()
         messages = [protocol.party(10 * i, source=seeded_source(i)).encode(range(i, i + 7)) for i in range(6)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import DataError, ParameterError
-from discreet.multiparty.ordered import Levels, Strings, levels_of, ordered_universe
+from discreet.multiparty.levels import Levels, Strings, levels_of, ordered_universe
 
 
 def all_strings(alphabet, length):

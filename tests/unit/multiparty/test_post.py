@@ -5,8 +5,7 @@ import json
 import pytest
 
 import discreet as dc
-from discreet.multiparty.answers import Questions
-from discreet.multiparty.post import hear, last_message, next_message
+from discreet.multiparty.post import Questions, hear, last_message, next_message
 
 BUDGET = dc.Budget(40.0)
 

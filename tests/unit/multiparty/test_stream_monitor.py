@@ -13,10 +13,9 @@ import pytest
 import discreet as dc
 from discreet.errors import CorruptStateError, DataError, IncompatibleSummaryError, MessageError, ParameterError
 from discreet.multiparty import Stream, protocol_from_dict
-from discreet.multiparty.epochs import Block
-from discreet.multiparty.messages import Message, unpack, varint
-from discreet.multiparty.packets import Packet, closed_blocks, read_packet, write_packet
+from discreet.multiparty.packets import Block, Packet, closed_blocks, read_packet, write_packet
 from discreet.multiparty.stream_party import _words
+from discreet.multiparty.wire import Message, unpack, varint
 from discreet.noise import seeded_source
 
 ITEMS = np.arange(4)

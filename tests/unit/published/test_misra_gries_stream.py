@@ -14,13 +14,12 @@ from tests.reference.misra_gries import Dummy, misra_gries
 import discreet as dc
 from discreet.errors import CorruptStateError, MessageError, ParameterError
 from discreet.multiparty import protocol_from_dict
-from discreet.multiparty._entries import added_by_the_cut, counter_variance, counts_of, usual_cut
-from discreet.multiparty.epochs import Block
 from discreet.multiparty.estimates import Estimates
-from discreet.multiparty.messages import Message
-from discreet.multiparty.packets import Packet, write_packet
+from discreet.multiparty.packets import Block, Packet, write_packet
+from discreet.multiparty.wire import Message
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedMisraGriesStream
+from discreet.published.merged_misra_gries import added_by_the_cut, counter_variance, counts_of, usual_cut
 
 SIZE = 6
 

@@ -13,6 +13,8 @@
 
 The checksum finds accidents. It keeps nobody from sending a message that was made up: an aggregator that must know who
 speaks has to authenticate the transport.
+
+Many payloads have **entries**: places of the universe in their order, each with a whole number.
 """
 
 from __future__ import annotations
@@ -20,16 +22,42 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from discreet import _native
 from discreet.errors import MessageError
+from discreet.noise.source import Integers
 
-__all__ = ["HEADER_BYTES", "Message", "pack", "pack_parts", "read_varint", "unpack", "unpack_parts", "varint"]
+__all__ = [
+    "HEADER_BYTES",
+    "MAX_CELLS",
+    "MAX_NUMBER",
+    "Entries",
+    "Heard",
+    "Message",
+    "number_at",
+    "pack",
+    "pack_parts",
+    "read_entries",
+    "read_varint",
+    "unpack",
+    "unpack_parts",
+    "varint",
+    "write_entries",
+]
 
 MAGIC = b"dm"
 VERSION = 1
 SEEDED = 0x80
 HEADER_BYTES = 20
 _CHECKSUM_BYTES = 4
+
+
+MAX_NUMBER = 2**63 - 1
+MAX_CELLS = 2**26
+"""Most cells, entries or reports of one message: what an aggregator may have to hold before it has checked them."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +68,10 @@ class Message:
     items: int
     payload: bytes
     seeded: bool = False
+
+
+Heard = Sequence[tuple[Message, Any]]
+"""Messages, and what each of them says."""
 
 
 def varint(value: int) -> bytes:
@@ -126,3 +158,53 @@ def unpack_parts(data: bytes, most: int) -> Sequence[bytes]:
     if at != len(data):
         raise MessageError("message goes on after its last part", "format")
     return parts
+
+
+# ---- entries ---------------------------------------------------------------------------------------------------------
+
+Entries = tuple[Integers, Integers]
+"""Places in their order, and their counters."""
+
+
+def write_entries(places: Integers, numbers: Integers) -> bytes:
+    """In the order of the places, whichever order they came in: how many, the gaps between them, the numbers."""
+    if len(places) == 0:
+        return varint(0)
+    order = np.argsort(places)
+    gaps = np.diff(places[order], prepend=-1) - 1
+    # Written as 0, -1, 1, -2, ... a gap takes as many bits as a number of half its size with a sign.
+    signed = np.where(gaps % 2 == 0, gaps // 2, -(gaps // 2) - 1)
+    parts = [_native.write_integers(part) for part in (signed, numbers[order])]
+    return varint(len(places)) + b"".join(varint(len(part)) + part for part in parts)
+
+
+def read_entries(data: memoryview, size: int, bound: int) -> tuple[Integers, Integers, memoryview]:
+    """Places below `size` in order, their numbers of at most `bound` in size, and what follows."""
+    count, at = read_varint(data, 0)
+    if count == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), data[at:]
+    if count > size or count > 8 * len(data):  # an entry takes two bits at least
+        raise MessageError("message has more entries than it may", "range")
+    parts = []
+    for limit in ((size + 1) // 2, bound):  # a gap below `size` is written as a number of half its size
+        length, at = read_varint(data, at)
+        if length > len(data) - at:
+            raise MessageError("message ends within its entries", "format")
+        parts.append(_native.read_integers(bytes(data[at : at + length]), count, limit))
+        at += length
+    signed, numbers = parts
+    gaps = np.where(signed >= 0, 2 * signed, -2 * signed - 1)
+    # A step is at most size + 1 <= 2^62 + 1, so the first sum above `size` is seen as such, or as one that has wrapped.
+    sums = np.cumsum(gaps + 1)
+    if (sums < 1).any() or (sums > size).any():
+        raise MessageError("message has an entry outside the universe", "range")
+    return sums - 1, numbers, data[at:]
+
+
+def number_at(entries: Entries, places: Integers) -> Integers:
+    """The number of each of these places; 0 where there is no entry."""
+    there, numbers = entries
+    if not len(there):
+        return np.zeros(len(places), np.int64)
+    at = np.minimum(np.searchsorted(there, places), len(there) - 1)
+    return np.where(there[at] == places, numbers[at], 0)

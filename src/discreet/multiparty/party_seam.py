@@ -13,16 +13,33 @@ only bytes that say what given reports say.
 With a source that draws no noise, or every branch in turn, `party` gives the law of a message for given items, and
 `open` says what differs for others. `Separation` also has its two steps by themselves: `choose`, the heavy items, and
 `light_cells`, the sketch of the others. What a stream sends is a `Packet`; `StreamParty.sample` answers
-for steps, and `BlockStream.release` tells of a block.
+for steps, and `BlockStream.release` tells of a block. A `LevelProtocol` has a protocol for each level (`by_level`), and
+`pack_parts` writes their payloads as one.
 
 A broken version for a test replaces a number, or `party`: whatever it does to items, noise or message happens there.
 """
 
-from discreet.multiparty._base import Party, Protocol
-from discreet.multiparty._local import LocalProtocol, Reports
-from discreet.multiparty._stream import BlockStream
-from discreet.multiparty.messages import Message
-from discreet.multiparty.packets import Packet
-from discreet.multiparty.stream_party import StreamParty
+from __future__ import annotations
 
-__all__ = ["BlockStream", "LocalProtocol", "Message", "Packet", "Party", "Protocol", "Reports", "StreamParty"]
+from discreet.multiparty._base import Party, Protocol
+from discreet.multiparty.block_stream import BlockStream
+from discreet.multiparty.hierarchy import LevelProtocol
+from discreet.multiparty.local_protocol import LocalProtocol
+from discreet.multiparty.packets import Packet
+from discreet.multiparty.reports import Reports
+from discreet.multiparty.stream_party import StreamParty
+from discreet.multiparty.wire import Message, pack_parts, unpack_parts
+
+__all__ = [
+    "BlockStream",
+    "LevelProtocol",
+    "LocalProtocol",
+    "Message",
+    "Packet",
+    "Party",
+    "Protocol",
+    "Reports",
+    "StreamParty",
+    "pack_parts",
+    "unpack_parts",
+]

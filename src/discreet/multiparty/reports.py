@@ -1,4 +1,4 @@
-"""The aggregators of local protocols: a few bytes a report, and of shuffled rounds nothing of who sent it, or when.
+"""Reports of local protocols and their aggregators: a few bytes each; if shuffled, nothing of who sent one, or when.
 
 A report of a shuffled round has a random number, of which nobody else knows the sender. The aggregator keeps the open
 batch in random order, at any time (a new report changes places with one drawn at random), and all others in the order
@@ -18,19 +18,57 @@ import secrets
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import DataError, MessageError
 from discreet.events.universe import Words
-from discreet.multiparty._base import Heard, Protocol
-from discreet.multiparty._local import LocalProtocol, Reports, runs_of
 from discreet.multiparty.aggregator import Aggregator, Limits
-from discreet.multiparty.messages import Message, pack_parts, unpack_parts
+from discreet.multiparty.wire import Heard, Message, pack_parts, unpack_parts
 
-__all__ = ["LocalAggregator", "ShuffledAggregator"]
+if TYPE_CHECKING:
+    from discreet.multiparty._base import Protocol
+    from discreet.multiparty.local_protocol import LocalProtocol
+
+__all__ = ["LocalAggregator", "Reports", "Runs", "ShuffledAggregator", "in_order", "joined", "runs_of"]
+
+Runs = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Reports:
+    """The reports of a message, one row each."""
+
+    numbers: Words
+    values: npt.NDArray[Any]
+
+    def only(self, which: npt.NDArray[Any] | slice) -> Reports:
+        """Those at these places."""
+        return Reports(self.numbers[which], self.values[which])
+
+
+def runs_of(numbers: Words) -> Runs:
+    """Numbers in order as runs (first, count) that do not touch."""
+    if not len(numbers):
+        return []
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(numbers) != 1) + 1])
+    counts = np.diff(np.concatenate([starts, [len(numbers)]]))
+    return list(zip(numbers[starts].tolist(), counts.tolist(), strict=True))
+
+
+def joined(parts: Sequence[Reports]) -> Reports:
+    """All of them, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Reports(np.concatenate([each.numbers for each in parts]), np.concatenate([each.values for each in parts]))
+
+
+def in_order(parts: Sequence[Reports]) -> Reports:
+    """All of them in the order of their numbers."""
+    everything = joined(parts)
+    return everything.only(np.argsort(everything.numbers, kind="stable"))
 
 
 class _Box:
@@ -87,10 +125,6 @@ def _among(numbers: Words, others: Words) -> npt.NDArray[np.bool_]:
     return np.asarray(others[places] == numbers)
 
 
-def _only(reports: Reports, which: npt.NDArray[np.bool_]) -> Reports:
-    return Reports(reports.numbers[which], reports.values[which])
-
-
 class LocalAggregator(Aggregator):
     """Hears reports, and estimates."""
 
@@ -100,8 +134,8 @@ class LocalAggregator(Aggregator):
         super().__init__(protocol, limits)
         self._box = _Box(mixed=False)
 
-    def _keep(self, message: Message, content: Any) -> None:
-        self._box.add(content)
+    def _keep(self, message: Message, said: Reports) -> None:
+        self._box.add(said)
         self._total += message.items
         self._seeded |= message.seeded
 
@@ -117,22 +151,20 @@ class LocalAggregator(Aggregator):
         reports = [each for each in reports if len(each.numbers)]
         if not reports:
             return []
-        everything = self.protocol.in_order(reports)
+        everything = in_order(reports)
         return [(Message(0, len(everything.numbers), b"", self._seeded), everything)]
 
     def _messages(self, heard: Heard) -> list[Message]:
         return [message for _, reports in heard for message in self.protocol.written(reports, self._seeded)]
 
-    def _merge(self, message: Message, content: Any) -> int:
-        runs, known = runs_of(content.numbers), 0
-        if any(self._known.overlaps(first, count) for first, count in runs):
-            new = np.array([not self._known.overlaps(number, 1) for number in content.numbers.tolist()], bool)
-            content, known = _only(content, new), len(new) - int(new.sum())
-            runs = runs_of(content.numbers) if new.any() else []
-        for first, count in runs:
-            self._known.add(first, count)
-        if runs:
-            self._keep(Message(0, len(content.numbers), b"", message.seeded), content)
+    def _merge(self, message: Message, said: Reports) -> int:
+        known = 0
+        if not self._note(runs_of(said.numbers)):
+            new = np.array([not self._known.overlaps(number, 1) for number in said.numbers.tolist()], bool)
+            said, known = said.only(new), len(new) - int(new.sum())
+            self._note(runs_of(said.numbers))
+        if len(said.numbers):
+            self._keep(Message(0, len(said.numbers), b"", message.seeded), said)
         return known
 
 
@@ -164,8 +196,8 @@ class ShuffledAggregator(LocalAggregator):
         """How many reports the estimates are from: those of complete batches."""
         return self._shown
 
-    def _keep(self, message: Message, content: Any) -> None:
-        super()._keep(message, content)
+    def _keep(self, message: Message, said: Reports) -> None:
+        super()._keep(message, said)
         self._show_whole_box()
 
     def _show_whole_box(self) -> None:
@@ -173,7 +205,7 @@ class ShuffledAggregator(LocalAggregator):
         if self._box.count >= self._size:
             boxes = [box.reports() for box in (self._box, self._left) if box.count]
             self._box, self._left = _Box(mixed=True), _Box(mixed=True)
-            self._show(self.protocol.in_order(boxes))
+            self._show(in_order(boxes))
 
     def _show(self, batch: Reports) -> None:
         insort(self._batches, batch, key=lambda each: int(each.numbers[0]))
@@ -207,10 +239,10 @@ class ShuffledAggregator(LocalAggregator):
         with self._lock:
             self._bytes += size
             self._seeded |= seeded
-            return self._take(parts)
+            return self._take_parts(parts)
 
-    def _take(self, parts: _Parts) -> int:
-        repeated = self._note(parts.all())
+    def _take_parts(self, parts: _Parts) -> int:
+        repeated = self._count(parts.all())
         shown = self._numbers(self._batches)
         for batch in parts.batches:
             self._box.remove(batch.numbers)  # it is not new any more
@@ -219,7 +251,7 @@ class ShuffledAggregator(LocalAggregator):
             if rest.all():
                 self._show(batch)
             elif rest.any():
-                self._left.add(_only(batch, rest))
+                self._left.add(batch.only(rest))
         if parts.left is not None:
             self._box.remove(parts.left.numbers)
             self._left.add(self._unless(parts.left, [*self._batches, self._left.reports()]))
@@ -229,12 +261,11 @@ class ShuffledAggregator(LocalAggregator):
             self._show_whole_box()
         return repeated
 
-    def _note(self, reports: Sequence[Reports]) -> int:
+    def _count(self, reports: Sequence[Reports]) -> int:
         """These were heard; how many were before."""
         numbers = self._numbers(reports)
         new = numbers[~_among(numbers, self._numbers(self._parts().all()))]
-        for first, count in runs_of(new) if len(new) else []:
-            self._known.add(first, count)
+        self._note(runs_of(new))
         self._total += len(new)
         return len(numbers) - len(new)
 
@@ -244,7 +275,7 @@ class ShuffledAggregator(LocalAggregator):
         return np.sort(np.concatenate([np.zeros(0, np.uint64), *(each.numbers for each in reports)]))
 
     def _unless(self, reports: Reports, here: Sequence[Reports]) -> Reports:
-        return _only(reports, ~_among(reports.numbers, self._numbers(here)))
+        return reports.only(~_among(reports.numbers, self._numbers(here)))
 
     # ---- states ------------------------------------------------------------------------------------------------------
 
@@ -257,14 +288,14 @@ class ShuffledAggregator(LocalAggregator):
         whole = self._whole(reports)
         return whole[0][1] if whole else None
 
-    def _content(self) -> bytes:
+    def _kept(self) -> bytes:
         """What was left over, what waits, and the batches."""
         parts = self._parts()
         groups = ([] if each is None else [each] for each in (parts.left, parts.waiting, *parts.batches))
         return pack_parts(self._packed(self._whole(group)) for group in groups)
 
-    def _refill(self, content: bytes) -> None:
-        groups = [self._opened(group) for group in unpack_parts(content, len(content))]
+    def _keep_again(self, kept: bytes) -> None:
+        groups = [self._opened(group) for group in unpack_parts(kept, len(kept))]
         self._seeded = any(message.seeded for group in groups for message, _ in group)
         found = [self._in_order(*(reports for _, reports in group)) for group in groups]
         if len(found) < 2 or None in found[2:]:
@@ -277,4 +308,4 @@ class ShuffledAggregator(LocalAggregator):
         numbers = self._numbers(parts.all())
         if len(np.unique(numbers)) < len(numbers):
             raise MessageError("a number is in it twice", "duplicate")
-        self._take(parts)
+        self._take_parts(parts)

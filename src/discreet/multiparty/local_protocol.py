@@ -8,57 +8,35 @@ nothing that depends on an item in any other way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import MAX_CELLS, Heard, Party, Protocol
+from discreet.multiparty._base import Party, Protocol
 from discreet.multiparty.estimates import Numbers
-from discreet.multiparty.messages import Message, read_varint, varint
+from discreet.multiparty.reports import LocalAggregator, Reports, Runs, ShuffledAggregator, in_order, joined, runs_of
+from discreet.multiparty.wire import MAX_CELLS, Heard, Message, read_varint, varint
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, shuffled
 from discreet.privacy.checks import whole_number
 from discreet.privacy.rounding import figure_up
 
-if TYPE_CHECKING:
-    from discreet.multiparty.aggregator import Aggregator
+__all__ = ["USUAL_DELTA", "LocalProtocol", "all_of"]
 
-__all__ = ["USUAL_DELTA", "LocalProtocol", "Reports", "joined", "runs_of"]
-
-Runs = list[tuple[int, int]]
 USUAL_DELTA = 1e-8
 """At which the second promise of shuffled rounds is stated, unless another is asked for."""
 
 
-@dataclass(frozen=True)
-class Reports:
-    """The reports of a message, one row each."""
-
-    numbers: Words
-    values: npt.NDArray[Any]
-
-
-def runs_of(numbers: Words) -> Runs:
-    """Numbers in order as runs (first, count) that do not touch."""
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(numbers) != 1) + 1])
-    counts = np.diff(np.concatenate([starts, [len(numbers)]]))
-    return list(zip(numbers[starts].tolist(), counts.tolist(), strict=True))
-
-
-def joined(heard: Heard) -> Reports:
+def all_of(heard: Heard) -> Reports:
     """The reports of several messages."""
-    if len(heard) == 1:
-        only: Reports = heard[0][1]
-        return only
-    numbers = np.concatenate([reports.numbers for _, reports in heard])
-    return Reports(numbers, np.concatenate([reports.values for _, reports in heard]))
+    return joined([reports for _, reports in heard])
 
 
 class _NoNoise:
@@ -145,9 +123,8 @@ class LocalProtocol(Protocol):
     def _assumptions(self) -> tuple[str, ...]:
         return self._second_promise
 
-    def _listener(self) -> type[Aggregator]:
-        from discreet.multiparty.local_aggregator import LocalAggregator, ShuffledAggregator
-
+    @property
+    def _listener(self) -> type[LocalAggregator]:
         return LocalAggregator if self.shuffled is None else ShuffledAggregator
 
     # ---- messages --------------------------------------------------------------------------------------------------
@@ -157,14 +134,14 @@ class LocalProtocol(Protocol):
         opened = [self._unpack(message) for message in messages]
         if not opened:
             raise ParameterError("there is nothing to bundle")
-        checked = [(message, *self._checked(message)) for message in opened]
-        covered = sorted(run for _, _, runs in checked for run in runs)
+        heard = [(message, self._checked(message)) for message in opened]
+        covered = sorted(run for message in opened for run in self._covered(message))
         if any(first + count > after for (first, count), (after, _) in pairwise(covered)):
             raise MessageError("two of the messages speak for the same number", "duplicate")
-        joined = self._rewrite([(message, reports) for message, reports, _ in checked])
-        if len(joined) > 1:
+        whole = self._rewrite(heard)
+        if len(whole) > 1:
             raise ParameterError(f"a message of {type(self).__name__} has at most {self._most} reports")
-        return self._pack(joined[0])
+        return self._pack(whole[0])
 
     def unheard(self, message: bytes, heard: Callable[[int], bool]) -> tuple[bytes | None, list[int]]:
         """What a message says under numbers that were not heard, and those numbers; None if all were heard."""
@@ -175,8 +152,8 @@ class LocalProtocol(Protocol):
             return message, numbers
         if not new.any():
             return None, []
-        left = self._written(reports.numbers[new], reports.values[new], opened.seeded)
-        return self._pack(left), reports.numbers[new].tolist()
+        left = reports.only(new)
+        return self._pack(self._written(left, opened.seeded)), left.numbers.tolist()
 
     @property
     def _most(self) -> int:
@@ -217,32 +194,26 @@ class LocalProtocol(Protocol):
             runs.append((sum(runs[-1]) + gap, count))
         return runs, message.payload[at:]
 
-    def in_order(self, reports: Sequence[Reports]) -> Reports:
-        """All of them in the order of their numbers."""
-        numbers = np.concatenate([each.numbers for each in reports])
-        order = np.argsort(numbers, kind="stable")
-        return Reports(numbers[order], np.concatenate([each.values for each in reports])[order])
-
     def written(self, reports: Reports, seeded: bool) -> list[Message]:
         """Messages that say what these say, which are in the order of their numbers."""
         parts = (slice(first, first + self._most) for first in range(0, len(reports.numbers), self._most))
-        return [self._written(reports.numbers[part], reports.values[part], seeded) for part in parts]
+        return [self._written(reports.only(part), seeded) for part in parts]
 
     def _rewrite(self, heard: Heard) -> list[Message]:
         if len(heard) <= 1:
             return [message for message, _ in heard]
         seeded = any(message.seeded for message, _ in heard)
-        return self.written(self.in_order([reports for _, reports in heard]), seeded)
+        return self.written(in_order([reports for _, reports in heard]), seeded)
 
-    def _written(self, numbers: Words, values: npt.NDArray[Any], seeded: bool) -> Message:
+    def _written(self, reports: Reports, seeded: bool) -> Message:
         """A message of reports that are in the order of their numbers."""
-        first, *others = runs_of(numbers)
+        first, *others = runs_of(reports.numbers)
         text, end = [], sum(first)
         for start, count in others:
             text.append(varint(start - end) + varint(count))
             end = start + count
-        payload = varint(len(others)) + b"".join(text) + self._write(values)
-        return Message(first[0], len(numbers), payload, seeded)
+        payload = varint(len(others)) + b"".join(text) + self._write(reports.values)
+        return Message(first[0], len(reports.numbers), payload, seeded)
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
         if number + len(words) > 2**63:
@@ -257,13 +228,13 @@ class LocalProtocol(Protocol):
         return Reports(numbers, values)
 
     def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
-        return self._from_reports(joined(heard), words)
+        return self._from_reports(all_of(heard), words)
 
     def _addends(self, heard: Heard, words: Words) -> Numbers:
         """Of some groups of reports."""
-        reports, sums = joined(heard), []
+        reports, sums = all_of(heard), []
         for some in np.array_split(np.arange(len(reports.numbers)), min(64, max(1, len(reports.numbers) // 16))):
-            part = [(heard[0][0], Reports(reports.numbers[some], reports.values[some]))]
+            part = [(heard[0][0], reports.only(some))]
             sums.append(self._estimates(part, words)[0].sum())
         return np.array(sums)
 
@@ -272,11 +243,11 @@ class LocalProtocol(Protocol):
         """The key of the reports' public hash functions."""
         return self._public_key()
 
-    # ---- what an audit looks at (`discreet.multiparty.seam`) --------------------------------------------------------
+    # ---- what an audit looks at: `discreet.multiparty.party_seam` ----------------------------------------------------
 
     def without_noise(self, item: Any, numbers: Words) -> npt.NDArray[Any]:
         """What reports with these numbers would say about an item if nothing were drawn. NOT PRIVATE."""
-        words = np.repeat(self.domain.words([item]), len(numbers))
+        words = np.repeat(self.universe.words([item]), len(numbers))
         return self._randomise(words, numbers, cast(RandomSource, _NoNoise()))
 
     # ---- for the oracles -------------------------------------------------------------------------------------------

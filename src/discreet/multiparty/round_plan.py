@@ -1,36 +1,43 @@
-"""What each protocol is expected to achieve, from public numbers alone, before anything is sent."""
+"""What rounds and streams are expected to achieve, from public numbers alone, before anything is sent."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from discreet.errors import ParameterError
 from discreet.events.universe import Universe
-from discreet.multiparty._base import MAX_CELLS, Protocol
-from discreet.multiparty._local import USUAL_DELTA, LocalProtocol
-from discreet.multiparty._sketches import laplace_variance
+from discreet.multiparty._base import Protocol
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.hadamard_response import HadamardResponse
 from discreet.multiparty.hierarchy import Hierarchy
-from discreet.multiparty.independent_sketches import IndependentSketches
+from discreet.multiparty.levels import levels_of
 from discreet.multiparty.local_hashing import LocalHashing
+from discreet.multiparty.local_protocol import USUAL_DELTA, LocalProtocol
 from discreet.multiparty.local_sketch import LocalSketch
-from discreet.multiparty.ordered import levels_of
+from discreet.multiparty.packets import block_cover
+from discreet.multiparty.party_sketches import IndependentSketches, laplace_variance
 from discreet.multiparty.separation import Separation
+from discreet.multiparty.sketch_stream import HierarchicalStream, Stream
+from discreet.multiparty.wire import MAX_CELLS
 from discreet.privacy import Budget, shuffled
 from discreet.privacy.checks import positive_number, whole_number
 from discreet.privacy.rounding import figure_up
 
-__all__ = ["PlannedProtocol", "ProtocolPlan", "RoundPlan", "plan", "plan_hierarchy"]
+__all__ = ["PlannedProtocol", "RoundPlan", "plan", "plan_hierarchy", "plan_stream"]
 
 _ENVELOPE = 28  # header, two numbers, checksum
+_PACKET = 34  # the same of a stream, and the numbers of a packet
 _MEDIAN_OF_3 = 0.449  # its variance over that of one, for normal variables
 _LISTED = 20_000  # items of the assumed distribution that are written out
+_MOMENTS = 24  # of a stream, at which its error is computed
+_SHOWN = 8  # streams
+_SHARE = 0.01  # of an item, for what is missing where nothing is sampled
 
 
 @dataclass(frozen=True)
@@ -56,9 +63,13 @@ class PlannedProtocol:
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """What may be chosen, side by side: what fits first, the smallest error first."""
+    """What may be chosen, side by side: what fits first, the smallest error first.
+
+    ``reports`` are those of a local protocol, which has one for every item; None where there is no single round.
+    """
 
     rows: tuple[PlannedProtocol, ...]
+    reports: int | None = None
 
     @property
     def pick(self) -> PlannedProtocol:
@@ -66,39 +77,6 @@ class RoundPlan:
         if self.rows[0].fits:
             return self.rows[0]
         return min(self.rows, key=lambda row: row.bytes_per_party)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description."""
-        rows = [
-            {"protocol": row.kind.__name__, "error": row.error, "bytes_per_party": row.bytes_per_party}
-            | {"fits": row.fits, "parameters": row.parameters}
-            for row in self.rows
-        ]
-        return {"epsilon": self.rows[0].epsilon, "protocols": rows, "pick": self.pick.kind.__name__}
-
-    def __str__(self) -> str:
-        lines = [f"{'protocol':<22}{'error':>12}{'bytes/party':>13}  parameters"]
-        for row in self.rows:
-            mark = "" if row.fits else "  (does not fit)"
-            numbers = ", ".join(f"{name}={_shown(value)}" for name, value in row.parameters.items())
-            lines.append(f"{row.kind.__name__:<22}{row.error:>12,.0f}{row.bytes_per_party:>13,.0f}  {numbers}{mark}")
-        return "\n".join(lines)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return "(" + ", ".join(f"{name}={_shown(inner)}" for name, inner in value.items()) + ")"
-    return str(value) if isinstance(value, str) else f"{value:g}"
-
-
-@dataclass(frozen=True)
-class ProtocolPlan(RoundPlan):
-    """All protocols side by side, those that fit first, the smallest error first.
-
-    ``reports`` are those of a local protocol, which has one for every item.
-    """
-
-    reports: int
 
     @property
     def local(self) -> PlannedProtocol:
@@ -110,20 +88,42 @@ class ProtocolPlan(RoundPlan):
         """What the reports of that one lose in one shuffled batch, if the collector forgets their senders."""
         protocol = self.local.protocol("plan", 2)
         assert isinstance(protocol, LocalProtocol)
-        return shuffled(min(protocol.epsilon, 50.0), self.reports, USUAL_DELTA, choices=protocol._choices)
+        return shuffled(min(protocol.epsilon, 50.0), self.reports or 0, USUAL_DELTA, choices=protocol._choices)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        worth = {"protocol": self.local.kind.__name__, "reports": self.reports}
-        worth |= {"epsilon": self.shuffled.epsilon, "delta": self.shuffled.delta}
-        return {**super().to_dict(), "shuffled": worth}
+        rows = [
+            {"protocol": row.kind.__name__, "error": row.error, "bytes_per_party": row.bytes_per_party}
+            | {"fits": row.fits, "parameters": row.parameters}
+            for row in self.rows
+        ]
+        told = {"epsilon": self.rows[0].epsilon, "protocols": rows, "pick": self.pick.kind.__name__}
+        if self.reports is not None:
+            worth = {"protocol": self.local.kind.__name__, "reports": self.reports}
+            told["shuffled"] = worth | {"epsilon": self.shuffled.epsilon, "delta": self.shuffled.delta}
+        return told
 
     def __str__(self) -> str:
-        lines = [super().__str__()]
-        worth = f"epsilon {figure_up(self.shuffled.epsilon or 0.0)} at delta {self.shuffled.delta:g}"
-        lines.append(f"Of {self.local.kind.__name__}, {self.reports:,} reports in one shuffled batch: {worth},")
-        lines.append(f"if the collector forgets who sent them; {self.rows[0].epsilon:g} in any case.")
+        lines = [f"{'protocol':<22}{'error':>12}{'bytes/party':>13}  parameters"]
+        for row in self.rows:
+            mark = "" if row.fits else "  (does not fit)"
+            numbers = ", ".join(f"{name}={_shown(value)}" for name, value in row.parameters.items())
+            lines.append(f"{row.kind.__name__:<22}{row.error:>12,.0f}{row.bytes_per_party:>13,.0f}  {numbers}{mark}")
+        if self.reports is not None:
+            worth = f"epsilon {figure_up(self.shuffled.epsilon or 0.0)} at delta {self.shuffled.delta:g}"
+            lines.append(f"Of {self.local.kind.__name__}, {self.reports:,} reports in one shuffled batch: {worth},")
+            lines.append(f"if the collector forgets who sent them; {self.rows[0].epsilon:g} in any case.")
         return "\n".join(lines)
+
+
+def _best_first(rows: Iterable[PlannedProtocol]) -> list[PlannedProtocol]:
+    return sorted(rows, key=lambda row: (not row.fits, row.error))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "(" + ", ".join(f"{name}={_shown(inner)}" for name, inner in value.items()) + ")"
+    return str(value) if isinstance(value, str) else f"{value:g}"
 
 
 def plan(
@@ -134,7 +134,7 @@ def plan(
     *,
     universe_size: int = 2**20,
     zipf: float = 1.2,
-) -> ProtocolPlan:
+) -> RoundPlan:
     """The expected error of each protocol for messages of a given size, and which to take.
 
     Errors of sketches depend on how skewed the items are, which is not known: they are computed for a Zipf law, with
@@ -148,19 +148,12 @@ def plan(
         universe_size: How many different items there may be, for the protocols that need a bounded universe.
         zipf: The exponent of the law that is assumed; more is more skewed.
     """
-    model = _Model(
-        whole_number("parties", parties, 1, 2**40),
-        whole_number("total", total, 1, 2**50),
-        positive_number("epsilon", epsilon),
-        positive_number("bytes_per_party", bytes_per_party),
-        whole_number("universe_size", universe_size, 1, 2**62),
-        positive_number("zipf", zipf),
-    )
-    rows = [*model.local(), *model.sketches(), *model.separated()]
+    total = whole_number("total", total, 1, 2**50)
+    model = _model(parties, total, epsilon, bytes_per_party, universe_size, zipf)
     best: dict[type[Protocol], PlannedProtocol] = {}
-    for row in sorted(rows, key=lambda row: (not row.fits, row.error)):
+    for row in _best_first([*model.local(), *model.sketches(), *model.separated()]):
         best.setdefault(row.kind, row)
-    return ProtocolPlan(tuple(best.values()), model.total)
+    return RoundPlan(tuple(best.values()), model.total)
 
 
 def plan_hierarchy(
@@ -196,7 +189,76 @@ def plan_hierarchy(
         error, size = (math.sqrt(levels), 1) if local else (1.0, levels)
         rows.append(PlannedProtocol(Hierarchy, own, epsilon, error * row.error, size * row.bytes_per_party, row.fits))
     best = {row.parameters["protocol"]: row for row in rows}
-    return RoundPlan(tuple(sorted(best.values(), key=lambda row: (not row.fits, row.error))))
+    return RoundPlan(tuple(_best_first(best.values())))
+
+
+def plan_stream(
+    parties: int,
+    steps: int,
+    epsilon: float,
+    bytes_per_party: float,
+    *,
+    window: bool = False,
+    universe_size: int = 2**20,
+    branching: int | None = None,
+    zipf: float = 1.2,
+) -> RoundPlan:
+    """The expected error of streams with epochs of several lengths, with and without samples, and which to take.
+
+    Longer epochs are fewer levels, so less noise on the blocks, and more weight on each sample; without samples the
+    open epoch is missing. The error is the mean standard deviation of an estimate over the time, for a Zipf law as in
+    `plan`; without samples what is missing of an item that makes up 1 percent is added. Everything here is public.
+
+    Args:
+        parties: How many there are.
+        steps: The length of the stream, or of the window.
+        epsilon: What all that a party ever sends may tell about one of its steps.
+        bytes_per_party: How much a party may send in so many steps.
+        window: Whether counts are of the last steps, for ever, and not since the beginning.
+        universe_size: How many different items there may be.
+        branching: The parts of an interval, for a `HierarchicalStream`; None for a `Stream`.
+        zipf: The exponent of the law that is assumed; more is more skewed.
+    """
+    parties, steps = whole_number("parties", parties, 1, 2**40), whole_number("steps", steps, 1, 2**40)
+    law = _model(parties, parties * steps, epsilon, bytes_per_party, universe_size, zipf)
+    squares = float((law.shares() ** 2).sum())
+    own: dict[str, Any] = {"window" if window else "horizon": steps}
+    kind: type[Stream] = Stream
+    if branching is not None:
+        kind, own["branching"] = HierarchicalStream, branching
+        levels_of(Universe.of(law.universe), branching)
+    rows = []
+    for epochs in (2**i for i in range(min(steps.bit_length(), 17))):
+        for share in (0.5, 0.0) if steps // epochs > 1 else (0.5,):
+            found = None
+            for columns in (2**i for i in range(21)):
+                given = {**own, "epoch_steps": steps // epochs, "columns": columns, "sample_share": share}
+                try:
+                    stream = kind("plan", Budget(law.epsilon), law.universe, **given)
+                except ParameterError:  # too many cells
+                    break
+                row = _row(stream, given, steps, squares, law)
+                if found is not None and (not row.fits or row.error > 0.99 * found.error):
+                    break
+                found = row
+            if found is not None:
+                rows.append(found)
+    if not rows:
+        raise ParameterError("no stream can be made with this epsilon: it is too small")
+    rows = _best_first(rows)
+    fitting = [row for row in rows if row.fits][:_SHOWN]
+    return RoundPlan(tuple(fitting or sorted(rows, key=lambda row: row.bytes_per_party)[:_SHOWN]))
+
+
+def _model(parties: int, total: int, epsilon: float, bytes_per_party: float, universe_size: int, zipf: float) -> _Model:
+    return _Model(
+        whole_number("parties", parties, 1, 2**40),
+        total,
+        positive_number("epsilon", epsilon),
+        positive_number("bytes_per_party", bytes_per_party),
+        whole_number("universe_size", universe_size, 1, 2**62),
+        positive_number("zipf", zipf),
+    )
 
 
 @dataclass(frozen=True)
@@ -326,3 +388,44 @@ def _of_rows(rows: int, noise: float, squares: float, counts: Numbers, width: in
     both = float((ordered**2 * (2 * np.arange(len(ordered)) + 1)).sum())  # sum over pairs of the smaller one squared
     rare = 1.5 / width**2 * both if rows == 3 else 5.0 / width**3 * both * max(1.0, math.log(len(ordered)))
     return factor * noise + min(factor * squares / width, rare)
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+
+def _row(stream: Stream, given: dict[str, Any], steps: int, squares: float, law: _Model) -> PlannedProtocol:
+    sizes = [_collisions(stream, level, squares) for level in range(stream.levels)]
+    noise, epochs = laplace_variance(stream.scale), steps // stream.epoch_steps
+    blocks = [epochs >> level for level in range(stream.levels)]
+    cells = sum(n * stream.shape.cells[level] * _bits(noise + sizes[level]) for level, n in enumerate(blocks))
+    samples = steps * float(stream.sample_rate) if stream.samples else 0.0
+    size = _PACKET * (epochs + samples) + cells / 8 + samples * 1.2
+    errors = [
+        math.sqrt(law.parties * variance) + law.parties * _SHARE * missing
+        for variance, missing in _moments(stream, steps, [noise + of_level for of_level in sizes])
+    ]
+    return PlannedProtocol(type(stream), given, stream.epsilon, float(np.mean(errors)), size, size <= law.limit)
+
+
+def _collisions(stream: Stream, level: int, squares: float) -> float:
+    """F2/width of a block."""
+    items = stream.epoch_steps << level
+    return (items**2 * squares + items) / stream.width(level)
+
+
+def _moments(stream: Stream, steps: int, blocks: list[float]) -> Iterator[tuple[float, float]]:
+    """At several moments the variance of a party's part of an estimate, and how many of its steps are missing."""
+    b = stream.epoch_steps
+    for moment in range(1, 1 + _MOMENTS):
+        since = 0 if stream.window is None else steps * moment // _MOMENTS
+        time = since + (steps * moment // _MOMENTS if stream.window is None else steps)
+        first, end = -(-since // b), time // b
+        cover = block_cover(first, end, stream.levels, lambda _: True, range(first, end))
+        variance = sum(blocks[block.level] for block in cover)
+        # Moments are any: half an epoch is open at the end, and of a window at the beginning.
+        unsure = b / 2 * (1 if stream.window is None else 2) if b > 1 else 0.0
+        if stream.samples:
+            c = float(1 / (2 * stream.keep - 1))
+            yield variance + unsure * max(b, stream.tracks) * c * c, 0.0
+        else:
+            yield variance, unsure
