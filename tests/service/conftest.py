@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from discreet.service.app import make_app
 from discreet.service.definitions import Configuration, configuration
-from discreet.service.running import Service
+from discreet.service.routes import make_app
+from discreet.service.runtime import Service
 from discreet.service.tokens import make_token
 
 START = 1_800_000_000.0  # a whole number of minutes

@@ -17,10 +17,10 @@ from tests.commands import run_here
 from tests.service.conftest import STREAMS, Running
 
 from discreet.errors import LedgerError, OldStateError
-from discreet.service.checking import checked
 from discreet.service.definitions import load
-from discreet.service.kinds import Curated, items_shown, mechanism_for
-from discreet.service.running import Service
+from discreet.service.forecast import forecast
+from discreet.service.runs import Curated, items_shown, run_for
+from discreet.service.runtime import Service
 
 FILE = """
 [streams.searches]
@@ -238,7 +238,7 @@ def test_check_states_the_interval_that_is_published(file: Path, whose: str) -> 
         "epsilon = 1.0\ndelta = 1e-6\n"
     )
     definition = load(file).streams["pages"]
-    run = mechanism_for(definition, "pages", 1, None, None)
+    run = run_for(definition, "pages", 1, None, None)
     assert isinstance(run, Curated)
     items, users = ["a", "b", "c"] * 500, [str(number) for number in range(1500)]
     for tick in range(3):
@@ -247,7 +247,7 @@ def test_check_states_the_interval_that_is_published(file: Path, whose: str) -> 
     shown = items_shown(release, definition.k)["items"]
     assert len(shown) == 3
     (error,) = [
-        line for line in checked("pages", definition)["error"] if line.startswith("Error of a count (95%, for all")
+        line for line in forecast("pages", definition)["error"] if line.startswith("Error of a count (95%, for all")
     ]
     stated = int(error.split("at most ")[1].split(" at ")[0].replace(",", ""))
     assert {(row["upper"] - row["count"], row["count"] - row["lower"]) for row in shown} == {(stated, stated)}

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect
 from tests.service.stage import DESKTOP, PHONE, Stage, Tab, browser
 
 import discreet as dc
-from discreet.service.app import PAGE
+from discreet.service.routes import PAGE
 
 __all__ = ["browser"]
 

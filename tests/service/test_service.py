@@ -20,7 +20,7 @@ from tests.service.conftest import START, STREAMS, Running
 import discreet as dc
 from discreet.errors import DiscreetError, LedgerError, ParameterError
 from discreet.service.definitions import configuration
-from discreet.service.running import Service
+from discreet.service.runtime import Service
 from discreet.service.streams import Arrival, SpooledStream
 from discreet.service.tokens import make_token
 
@@ -140,7 +140,7 @@ def test_who_was_counted_is_forgotten_at_the_end(tmp_path: Path, monkeypatch: py
     for _ in range(2):
         assert b"somebody-4711" not in all_bytes(running.folder)
         stream: Any = running.service.streams["searches"]
-        assert stream.mechanism.mechanism.not_private_counts() == {}
+        assert stream.present.mechanism.not_private_counts() == {}
         assert running.client.get("/v1/streams/searches").json() == before
         assert before["latest"]["items"][0]["item"] == "cats"
         assert running.send("searches", rows(1)).status_code == 410
@@ -281,7 +281,7 @@ def test_formats(running: Running) -> None:
         assert abs(running.latest("visits")["value"] - 3 * (number + 1)) <= 2
     stream: Any = running.service.streams["searches"]
     # 1, 2 and 3 are the same people in every format.
-    assert stream.mechanism.mechanism.not_private_counts() == {"a": 2, "b": 1}
+    assert stream.present.mechanism.not_private_counts() == {"a": 2, "b": 1}
 
 
 def test_wrong_rows_are_refused_with_row_and_reason_and_never_content(running: Running) -> None:
@@ -308,7 +308,7 @@ def test_wrong_rows_are_refused_with_row_and_reason_and_never_content(running: R
     assert (response.status_code, response.json()) == (202, {"accepted": 1, "skipped": 6})
     running.pass_ticks()
     stream: Any = running.service.streams["searches"]
-    assert stream.mechanism.mechanism.not_private_counts() == {"fine": 1}
+    assert stream.present.mechanism.not_private_counts() == {"fine": 1}
 
 
 @pytest.mark.parametrize(
@@ -453,7 +453,7 @@ def test_trackers_of_plausible(tmp_path: Path) -> None:
     assert running.client.post("/api/event", content=b"{}").status_code == 422
     running.pass_ticks()
     stream: Any = running.service.streams["pages"]
-    assert stream.mechanism.mechanism.not_private_counts() == {"/cats": 40}
+    assert stream.present.mechanism.not_private_counts() == {"/cats": 40}
     assert abs(running.latest("people")["value"] - 40) <= 2
     running.stop()
 
@@ -506,7 +506,7 @@ def test_numbers_of_reports_are_sorted_out_while_none_can_come(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream: Any = running.service.streams["lunch"]
-    protocol = stream.mechanism.aggregator.protocol
+    protocol = stream.present.aggregator.protocol
     running.client.post("/v1/streams/lunch/messages", content=protocol.party(1).encode(["yes"]))
     held = []
 
@@ -514,7 +514,7 @@ def test_numbers_of_reports_are_sorted_out_while_none_can_come(
         held.append(stream.lock._is_owned())
         return True
 
-    monkeypatch.setattr(stream.mechanism.aggregator, "has", has)
+    monkeypatch.setattr(stream.present.aggregator, "has", has)
     running.pass_ticks()
     assert held == [True]
 
@@ -591,13 +591,13 @@ def test_of_a_batch_that_was_heard_in_part_the_rest_counts(running: Running) -> 
     running.pass_ticks()
     assert running.latest("lunch")["reports"] == 20
     stream: Any = running.service.streams["lunch"]
-    assert stream.mechanism.aggregator.numbers == [(90, 20)]
+    assert stream.present.aggregator.numbers == [(90, 20)]
 
 
 def test_batches_that_come_at_once_keep_to_the_limit_of_a_survey(tmp_path: Path) -> None:
     running = Running(tmp_path, {"lunch": STREAMS["lunch"]}, limits={"survey_reports": 20}).start()
     stream: Any = running.service.streams["lunch"]
-    protocol = stream.mechanism.aggregator.protocol
+    protocol = stream.present.aggregator.protocol
     group = [Arrival(10, protocol.party(100 * n).encode(["yes"] * 10), 10) for n in range(8)]
     for _ in group:
         stream.admit_reports(10)  # all of them are admitted before the first is on disk
@@ -632,7 +632,7 @@ def test_raw_events_wait_in_files_of_the_owner_and_are_removed(running: Running)
     assert b"not-counted" not in all_bytes(running.folder)
     running.pass_ticks()
     assert not list(spool.iterdir())
-    assert running.service.status()["streams"][0]["spool_bytes"] == 0
+    assert running.service.status().streams[0].spool_bytes == 0
     modes = {stat.S_IMODE(path.stat().st_mode) for path in running.folder.rglob("*")}
     assert modes <= {0o600, 0o700}
 
@@ -787,7 +787,7 @@ def test_formats_and_tags_of_releases(running: Running) -> None:
 
 
 def test_a_tag_does_not_hide_that_there_is_more(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.service.app._AT_ONCE", 2)
+    monkeypatch.setattr("discreet.service.routes._AT_ONCE", 2)
     running.pass_ticks(2)
     first = running.client.get("/v1/streams/visits/releases?from=1")
     assert (len(first.json()["releases"]), "next" in first.json()) == (2, False)
@@ -908,7 +908,7 @@ def test_an_error_inside_tells_nothing(
     def fail(*_: Any, **__: Any) -> Any:
         raise KeyError("SECRET item")
 
-    monkeypatch.setattr("discreet.service.ingest.Reader.read_small", fail)
+    monkeypatch.setattr("discreet.service.bodies.Reader.read_small", fail)
     response = running.send("visits", rows(1))
     assert response.status_code == 500
     assert "SECRET" not in response.text

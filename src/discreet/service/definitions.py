@@ -21,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover
     import tomli as tomllib
 
-__all__ = ["Configuration", "Following", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load"]
+__all__ = ["Configuration", "Grant", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?|https?://\[[0-9a-fA-F:]+\](:\d+)?")
@@ -54,8 +54,8 @@ def in_words(seconds: int) -> str:
     raise AssertionError
 
 
-class Following(BaseModel):
-    """A further grant, under which a stream goes on for another horizon."""
+class Grant(BaseModel):
+    """The budget of a horizon."""
 
     model_config = _STRICT
 
@@ -92,7 +92,7 @@ class StreamDefinition(BaseModel):
     question: str | None = Field(default=None, min_length=1, max_length=1000)
     options: tuple[str, ...] | None = None
     protocol: Literal["HadamardResponse", "LocalHashing", "LocalSketch"] | None = None
-    following: tuple[Following, ...] = ()
+    following: tuple[Grant, ...] = ()  # under each of which the stream goes on for another horizon
 
     @field_validator("tick", "horizon", mode="before")
     @classmethod
@@ -146,14 +146,22 @@ class StreamDefinition(BaseModel):
         """How many ticks a horizon has."""
         return self.horizon // self.tick
 
-    @property
-    def budget(self) -> Budget:
-        """Of the first horizon."""
-        return Budget(self.epsilon, self.delta)
+    def grant_of(self, run: int) -> Grant:
+        """Of a horizon, from 1."""
+        return Grant(epsilon=self.epsilon, delta=self.delta) if run == 1 else self.following[run - 2]
 
     def budget_of(self, run: int) -> Budget:
-        """Of a horizon, from 1."""
-        return self.budget if run == 1 else self.following[run - 2].budget
+        """The same, as mechanisms take it."""
+        return self.grant_of(run).budget
+
+    def spent_by(self, run: int) -> Grant:
+        """By this horizon and those before it, all of which are charged as they begin."""
+        grants = [self.grant_of(number) for number in range(1, run + 1)]
+        return Grant(epsilon=sum(grant.epsilon for grant in grants), delta=sum(grant.delta for grant in grants))
+
+    def announced(self) -> list[dict[str, float]]:
+        """The grants that follow, JSON-ready."""
+        return [grant.model_dump() for grant in self.following]
 
     @property
     def protects(self) -> Literal["event", "person"]:
@@ -176,8 +184,7 @@ class StreamDefinition(BaseModel):
 
     def promise(self, run: int = 1) -> str:
         """What is promised, in one plain sentence."""
-        budget = self.budget_of(run)
-        assert budget.epsilon is not None
+        budget = self.grant_of(run)
         factor = math.exp(min(budget.epsilon, 700.0))
         times = f"at most {factor:.3g} times as likely or as unlikely (epsilon {budget.epsilon:g})"
         if budget.delta:

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.service.definitions import ServiceLimits, StreamDefinition
-from discreet.service.kinds import schema_of
 from discreet.service.problems import MOST_ROWS, ProblemError
+from discreet.service.runs import schema_of
 
 __all__ = ["FORMATS", "MAX_FIELD_BYTES", "Reader", "RowsRead", "plausible_event", "too_many_rows"]
 
