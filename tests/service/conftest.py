@@ -20,7 +20,7 @@ START = 1_800_000_000.0  # a whole number of minutes
 
 STREAMS: dict[str, dict[str, Any]] = {
     "searches": {
-        "kind": "top", "item": "query", "user": "visitor", "max_items": 3, "tick": "1m", "horizon": "1d",
+        "kind": "top", "column": "query", "user": "visitor", "max_items": 3, "tick": "1m", "horizon": "1d",
         "epsilon": 1000.0, "delta": 1e-6, "k": 5, "public": True,
     },
     "visits": {"kind": "count", "tick": "1m", "horizon": "1d", "epsilon": 1e5, "delta": 1e-6, "public": True},

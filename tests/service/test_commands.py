@@ -25,7 +25,7 @@ from discreet.service.runtime import Service
 FILE = """
 [streams.searches]
 kind = "top"
-item = "query"
+column = "query"
 user = "visitor"
 max_items = 20
 tick = "1m"
@@ -45,8 +45,8 @@ epsilon = 4.0
 
 [streams.errors]
 kind = "top"
-item = "error"
-items = ["timeout", "refused"]
+column = "error"
+universe = ["timeout", "refused"]
 tick = "1h"
 horizon = "1d"
 epsilon = 1.0
@@ -55,7 +55,7 @@ k = 2
 
 [streams.words]
 kind = "top"
-item = "word"
+column = "word"
 capacity = 64
 tick = "1h"
 horizon = "1d"
@@ -230,11 +230,11 @@ def test_over_tls(file: Path, tmp_path: Path, spawn: Any) -> None:
         assert process.wait() == 0  # its time is limited
 
 
-@pytest.mark.parametrize("whose", ['user = "visitor"\nmax_items = 2\n', "", 'items = ["a", "b", "c"]\n'])
+@pytest.mark.parametrize("whose", ['user = "visitor"\nmax_items = 2\n', "", 'universe = ["a", "b", "c"]\n'])
 def test_check_states_the_interval_that_is_published(file: Path, whose: str) -> None:
     """It stated that of one count, and what was published was a union over 2^63 items: four times as wide."""
     file.write_text(
-        f'[streams.pages]\nkind = "top"\nitem = "page"\n{whose}tick = "1h"\nhorizon = "3h"\nk = 10\n'
+        f'[streams.pages]\nkind = "top"\ncolumn = "page"\n{whose}tick = "1h"\nhorizon = "3h"\nk = 10\n'
         "epsilon = 1.0\ndelta = 1e-6\n"
     )
     definition = load(file).streams["pages"]

@@ -39,7 +39,7 @@ PATIENCE = 120.0
 STREAMS = """
 [streams.batches]
 kind = "top"
-item = "batch"
+column = "batch"
 tick = "1s"
 horizon = "12h"
 epsilon = 2.0

@@ -44,7 +44,7 @@ BODY = 16 * 2**20
 OPEN = """
 [streams.open]
 kind = "top"
-item = "a"
+column = "a"
 tick = "1h"
 horizon = "365d"
 epsilon = 1.0
@@ -308,7 +308,9 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arrow_that_looks_at_its_dictionaries_too_often_is_refused() -> None:
-    of = Reader(StreamDefinition.model_validate({**STREAMS["searches"], "item": "a", "user": None, "max_items": None}))
+    of = Reader(
+        StreamDefinition.model_validate({**STREAMS["searches"], "column": "a", "user": None, "max_items": None})
+    )
     words = pa.array([f"word {n:09d}" for n in range(200_000)])
     table = pa.table({"a": pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), words)})
     few = [words.slice(0, n + 1) for n in range(3)]

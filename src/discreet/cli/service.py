@@ -94,6 +94,7 @@ def check(file: Path, as_json: bool) -> None:
     from discreet.service.definitions import load
     from discreet.service.forecast import forecast
 
+    _log_to_standard_error()
     found = [forecast(name, definition) for name, definition in load(file).streams.items()]
     if as_json:
         print(json.dumps(found, indent=2))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet._version import __version__
+from discreet.service.definitions import FORMER_KEYS
 from discreet.service.forecast import warnings_of
 from discreet.service.runs import description_of_round
 from discreet.service.runtime import Service
@@ -29,12 +30,14 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         round_now = description_of_round(definition, stream.name, stream.open_run)
         more = {"question": definition.question, "options": list(definition.options or ()), "protocol": round_now}
     if whole:
-        more["definition"] = definition.public_form()
+        form = definition.public_form()
+        more["definition"] = {**form, **{old: form[new] for old, new in FORMER_KEYS.items() if new in form}}
     return StreamModel(
         name=stream.name,
         kind=definition.kind,
         title=definition.title or stream.name,
-        protects=definition.protects,
+        unit=definition.hides,
+        protects="person" if definition.hides == "person" else "event",
         max_items=definition.max_items,
         tick_seconds=definition.tick,
         ticks=definition.ticks * run,
@@ -42,7 +45,7 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         ends=moment(ends),
         **definition.grant_of(run).model_dump(),
         k=definition.k,
-        trust="local" if definition.kind == "survey" else definition.trust,
+        trust=definition.trust,
         public=definition.public,
         open=definition.open,
         digest=definition.digest,

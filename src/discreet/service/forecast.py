@@ -92,7 +92,7 @@ def forecast(name: str, definition: StreamDefinition) -> dict[str, Any]:
 def _words(definition: StreamDefinition) -> str:
     if definition.kind == "top":
         whose = "events" if definition.user is None else "people"
-        return f"the {definition.k} most frequent values of {definition.item!r}, by the number of {whose}"
+        return f"the {definition.k} most frequent values of {definition.column!r}, by the number of {whose}"
     if definition.kind == "count":
         return "the number of events so far"
     if definition.kind == "distinct":
@@ -116,7 +116,7 @@ def _of_top(name: str, definition: StreamDefinition) -> list[str]:
     release = made.step([], users=[]) if definition.user is not None else made.step([])
     last = definition.ticks
     lines = []
-    if definition.items is None and definition.capacity is None:
+    if definition.universe is None and definition.capacity is None:
         what = "people" if definition.user is not None else "events"
         lines.append(f"An item is listed from about {release.threshold:,.0f} {what} on.")
     elif definition.capacity is not None:

@@ -218,7 +218,10 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
     async def events(
         name: str,
         request: Request,
-        bad_rows: Annotated[Literal["refuse", "skip"], Query(description="What becomes of wrong rows")] = "refuse",
+        bad_rows: Annotated[
+            Literal["error", "refuse", "skip"],
+            Query(description="Refuse all rows for a wrong one (`error`; formerly `refuse`), or `skip` it"),
+        ] = "error",
         idempotency_key: Annotated[str | None, Header(description="A retry with the same key counts once")] = None,
     ) -> Response:
         """Events: NDJSON, a JSON array, CSV with a header, or an Arrow stream. On disk when this answers."""

@@ -28,7 +28,7 @@ from discreet.watch.tasks import Counts, DistinctPeople, Run, Task, TopItems, To
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["CONFIDENCE", "Curated", "Survey", "number_shown", "protocol_of", "run_for", "schema_of", "task_of"]
+__all__ = ["CONFIDENCE", "Curated", "Survey", "fields_of", "number_shown", "protocol_of", "run_for", "schema_of"]
 
 CONFIDENCE = 0.95
 _BY_CLOCK = "ticks end by the clock, also when nothing came; an event is in the tick in which it arrived"
@@ -37,8 +37,14 @@ _SURVEY_FAMILY = 151
 
 def schema_of(definition: StreamDefinition) -> pa.Schema:
     """The columns that are kept of events: those that count, and no others."""
-    names = {"top": ("item", "user"), "count": (), "distinct": ("user",), "survey": ()}[definition.kind]
-    return pa.schema([(name, pa.large_string()) for name in names if getattr(definition, name) is not None])
+    return pa.schema([(name, pa.large_string()) for name in fields_of(definition)])
+
+
+def fields_of(definition: StreamDefinition) -> dict[str, str]:
+    """The fields of events that count, by what they are to the task: the item, whose event it is."""
+    item = definition.column if definition.kind == "top" else None
+    whose = definition.user if definition.kind in ("top", "distinct") else None
+    return {name: field for name, field in (("item", item), ("user", whose)) if field is not None}
 
 
 def task_of(definition: StreamDefinition) -> Task:
@@ -50,7 +56,7 @@ def task_of(definition: StreamDefinition) -> Task:
         return DistinctPeople(ticks)
     if definition.capacity is not None:
         return TopItems(ticks, capacity=definition.capacity)
-    return Counts(ticks, universe=definition.items, max_items=definition.max_items)
+    return Counts(ticks, universe=definition.universe, max_items=definition.max_items)
 
 
 def number_shown(value: float, deviation: float) -> dict[str, Any]:
@@ -134,7 +140,7 @@ class Survey:
         data: bytes | None,
     ) -> None:
         self.definition = definition
-        self._payer: Any = account, charge_id
+        self._payer: tuple[Any, Any] = account, charge_id
         protocol: Any = protocol_of(definition, name, run)
         if data is None:
             self._token = uuid.uuid4().hex

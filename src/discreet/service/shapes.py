@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from discreet.service.definitions import HiddenUnit, Kind, Trust
+
 __all__ = [
     "AcceptedModel",
     "HealthModel",
@@ -78,9 +80,10 @@ class StreamModel(_Shape):
     """A stream: what it publishes, what it promises, and how far it is."""
 
     name: str
-    kind: Literal["top", "count", "distinct", "survey"]
+    kind: Kind
     title: str
-    protects: Literal["event", "person"]
+    unit: HiddenUnit
+    protects: Literal["event", "person"]  # `unit` in an earlier word, for one version
     max_items: int | None
     tick_seconds: int
     ticks: int
@@ -89,7 +92,7 @@ class StreamModel(_Shape):
     epsilon: float
     delta: float
     k: int | None
-    trust: Literal["curator", "pan", "local"]
+    trust: Trust
     public: bool
     open: bool
     digest: str

@@ -21,7 +21,7 @@ from typing import Any
 from discreet.errors import DiscreetError, LedgerError, MessageError, ParameterError
 from discreet.privacy import Guarantee
 from discreet.privacy.ledger import Account, Ledger
-from discreet.service.definitions import ServiceLimits, StreamDefinition, differences
+from discreet.service.definitions import ServiceLimits, StreamDefinition, differences, renamed
 from discreet.service.event_spool import EventSpool, Record, packed
 from discreet.service.folder import make_folder, write_file
 from discreet.service.problems import ProblemError, gone, too_busy
@@ -165,6 +165,7 @@ class LiveStream(abc.ABC):
             self._begin()
         else:
             self._check(kept, now)
+            self.definition = self.definition.begun_as(kept.digest)
             self.begins, self.tick = kept.begins, kept.tick
             self.run = kept.run or 1
             self._go_on(kept)
@@ -174,7 +175,7 @@ class LiveStream(abc.ABC):
 
     def _check(self, kept: Kept, now: float) -> None:
         """That the definition is the one that was begun, and that nothing that was announced is taken back."""
-        changed = differences(kept.definition, self.definition.fixed()) if kept.digest != self.definition.digest else []
+        changed = differences(renamed(kept.definition)[0], self.definition.fixed())
         if changed:
             raise ParameterError(
                 f"the stream {self.name!r} has begun and its definition is fixed: {'; '.join(changed)}. A changed "
