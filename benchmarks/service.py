@@ -30,7 +30,7 @@ from turns import machine, medians_in_turns
 STREAMS = """
 [streams.searches]
 kind = "top"
-item = "query"
+column = "query"
 user = "visitor"
 max_items = 20
 tick = "10s"

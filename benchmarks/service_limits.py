@@ -30,7 +30,7 @@ from pathlib import Path
 import pyarrow as pa
 
 STREAM = 'kind = "{kind}"\ntick = "{tick}"\nhorizon = "{horizon}"\nepsilon = 1.0\ndelta = 1e-6\npublic = true\n'
-TOP = 'item = "a"\nk = 10000\n'
+TOP = 'column = "a"\nk = 10000\n'
 MEBIBYTE = 2**20
 PLAIN = "from discreet.cli.app import main; main()"
 # A stream that has published for a hundred days, without having done so.

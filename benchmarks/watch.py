@@ -20,7 +20,7 @@ from typing import Any
 from turns import calls_in_turns, run
 
 import discreet as dc
-from discreet.engines.watch import FAMILY
+from discreet.watch.watcher import FAMILY
 from discreet.storage import open_state
 
 DISCREET = [sys.executable, "-c", "import discreet.cli; discreet.cli.main()", "watch"]

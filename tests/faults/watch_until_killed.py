@@ -14,12 +14,13 @@ from pathlib import Path
 
 import discreet as dc
 from discreet.continual import HeavyHitters
-from discreet.engines.ticks import Rule
-from discreet.engines.watch import TopItems, Watcher
 from discreet.events.growing import Growing
 from discreet.privacy.accounting import Charge, fits
 from discreet.privacy.ledger import Ledger
 from discreet.storage import locked
+from discreet.watch.tasks import TopItems
+from discreet.watch.ticks import Rule
+from discreet.watch.watcher import Watcher
 
 BUDGET = dc.Budget(400.0, 1e-2)
 LINES_OF_A_TICK = 1500  # about; only how many ticks lie between two kills depends on it
@@ -45,7 +46,7 @@ def child(folder: Path, horizon: int) -> None:
     payer = Ledger(folder / "ledger.sqlite").account("rows")
     with locked(folder / "state") as kept:
         watcher = Watcher.open(kept, TopItems(horizon, 16), BUDGET, payer, reader, Rule(rows=10))
-        for result in watcher.run(once=True):
+        for result in watcher.releases(once=True):
             shown = {item["item"]: item["count"] for item in result["items"]}
             os.write(out, (repr((result["tick"], sorted(shown.items()))) + "\n").encode())
 

@@ -45,8 +45,8 @@ def test_reads_and_goes_on(state):
 
 def test_no_bit_of_a_state_can_change(state, monkeypatch):
     """In the envelope: the position and the release that is printed again are under the checksum, too."""
-    from discreet.engines.watch import read_state
     from discreet.errors import CorruptStateError
+    from discreet.watch.watcher import read_state
 
     path, options = state
     assert watch(path, options).returncode == 0

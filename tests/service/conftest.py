@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from discreet.service.app import make_app
 from discreet.service.definitions import Configuration, configuration
-from discreet.service.running import Service
+from discreet.service.routes import make_app
+from discreet.service.runtime import Service
 from discreet.service.tokens import make_token
 
 START = 1_800_000_000.0  # a whole number of minutes
 
 STREAMS: dict[str, dict[str, Any]] = {
     "searches": {
-        "kind": "top", "item": "query", "user": "visitor", "max_items": 3, "tick": "1m", "horizon": "1d",
+        "kind": "top", "column": "query", "user": "visitor", "max_items": 3, "tick": "1m", "horizon": "1d",
         "epsilon": 1000.0, "delta": 1e-6, "k": 5, "public": True,
     },
     "visits": {"kind": "count", "tick": "1m", "horizon": "1d", "epsilon": 1e5, "delta": 1e-6, "public": True},

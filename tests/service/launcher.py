@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-import discreet.service.serving as serving
+import discreet.service.server as serving
 from discreet.service.definitions import load
 
 

@@ -17,8 +17,8 @@ import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from tests.service.conftest import Running
 
-from discreet.service.app import make_app
-from discreet.service.running import Service
+from discreet.service.routes import make_app
+from discreet.service.runtime import Service
 
 __all__ = ["DESKTOP", "PHONE", "Stage", "Tab", "browser"]
 

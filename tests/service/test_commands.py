@@ -17,15 +17,15 @@ from tests.commands import run_here
 from tests.service.conftest import STREAMS, Running
 
 from discreet.errors import LedgerError, OldStateError
-from discreet.service.checking import checked
 from discreet.service.definitions import load
-from discreet.service.kinds import Curated, items_shown, mechanism_for
-from discreet.service.running import Service
+from discreet.service.forecast import forecast
+from discreet.service.runs import Curated, items_shown, run_for
+from discreet.service.runtime import Service
 
 FILE = """
 [streams.searches]
 kind = "top"
-item = "query"
+column = "query"
 user = "visitor"
 max_items = 20
 tick = "1m"
@@ -45,8 +45,8 @@ epsilon = 4.0
 
 [streams.errors]
 kind = "top"
-item = "error"
-items = ["timeout", "refused"]
+column = "error"
+universe = ["timeout", "refused"]
 tick = "1h"
 horizon = "1d"
 epsilon = 1.0
@@ -55,7 +55,7 @@ k = 2
 
 [streams.words]
 kind = "top"
-item = "word"
+column = "word"
 capacity = 64
 tick = "1h"
 horizon = "1d"
@@ -230,15 +230,15 @@ def test_over_tls(file: Path, tmp_path: Path, spawn: Any) -> None:
         assert process.wait() == 0  # its time is limited
 
 
-@pytest.mark.parametrize("whose", ['user = "visitor"\nmax_items = 2\n', "", 'items = ["a", "b", "c"]\n'])
+@pytest.mark.parametrize("whose", ['user = "visitor"\nmax_items = 2\n', "", 'universe = ["a", "b", "c"]\n'])
 def test_check_states_the_interval_that_is_published(file: Path, whose: str) -> None:
     """It stated that of one count, and what was published was a union over 2^63 items: four times as wide."""
     file.write_text(
-        f'[streams.pages]\nkind = "top"\nitem = "page"\n{whose}tick = "1h"\nhorizon = "3h"\nk = 10\n'
+        f'[streams.pages]\nkind = "top"\ncolumn = "page"\n{whose}tick = "1h"\nhorizon = "3h"\nk = 10\n'
         "epsilon = 1.0\ndelta = 1e-6\n"
     )
     definition = load(file).streams["pages"]
-    run = mechanism_for(definition, "pages", 1, None, None)
+    run = run_for(definition, "pages", 1, None, None)
     assert isinstance(run, Curated)
     items, users = ["a", "b", "c"] * 500, [str(number) for number in range(1500)]
     for tick in range(3):
@@ -247,7 +247,7 @@ def test_check_states_the_interval_that_is_published(file: Path, whose: str) -> 
     shown = items_shown(release, definition.k)["items"]
     assert len(shown) == 3
     (error,) = [
-        line for line in checked("pages", definition)["error"] if line.startswith("Error of a count (95%, for all")
+        line for line in forecast("pages", definition)["error"] if line.startswith("Error of a count (95%, for all")
     ]
     stated = int(error.split("at most ")[1].split(" at ")[0].replace(",", ""))
     assert {(row["upper"] - row["count"], row["count"] - row["lower"]) for row in shown} == {(stated, stated)}

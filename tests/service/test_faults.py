@@ -28,7 +28,7 @@ import pytest
 
 import discreet as dc
 from discreet.service.definitions import load
-from discreet.service.running import Service
+from discreet.service.runtime import Service
 from discreet.service.store import Store
 from discreet.service.tokens import make_token
 
@@ -39,7 +39,7 @@ PATIENCE = 120.0
 STREAMS = """
 [streams.batches]
 kind = "top"
-item = "batch"
+column = "batch"
 tick = "1s"
 horizon = "12h"
 epsilon = 2.0
@@ -147,8 +147,8 @@ class Place:
         service = Service(load(self.file), self.folder, lambda: time.time() + 1)
         service.catch_up()
         streams: dict[str, Any] = service.streams
-        batches = streams["batches"].mechanism.mechanism.not_private_counts()
-        people = int(streams["people"].mechanism.mechanism._total[0])
+        batches = streams["batches"].present.mechanism.not_private_counts()
+        people = int(streams["people"].present.mechanism._total[0])
         service.stop()
         return batches, people
 

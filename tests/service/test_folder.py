@@ -14,8 +14,8 @@ import pytest
 from tests.service.conftest import STREAMS, Running
 
 from discreet.errors import DiscreetError
-from discreet.service.folder_lock import FolderLock
-from discreet.service.running import Service
+from discreet.service.folder import FolderLock
+from discreet.service.runtime import Service
 from discreet.service.streams import SpooledStream
 
 VISITS = {"visits": STREAMS["visits"]}

@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.service.conftest import STREAMS, Running
 
-from discreet.service.app import make_app
+from discreet.service.routes import make_app
 
 CHECKS = [
     schemathesis.checks.not_a_server_error,

@@ -10,7 +10,7 @@ import pytest
 from tests.service.conftest import STREAMS, Running
 
 from discreet.service import journal
-from discreet.service.running import Service
+from discreet.service.runtime import Service
 
 
 @pytest.fixture

@@ -29,12 +29,12 @@ import pytest
 from tests.service.conftest import STREAMS, Running
 from tests.service.test_faults import PATIENCE, free_port
 
-from discreet.service import ingest
+from discreet.service import bodies
+from discreet.service.bodies import Reader, RowsRead
 from discreet.service.connections import BoundedProtocol
 from discreet.service.definitions import ServiceLimits, StreamDefinition, configuration
-from discreet.service.ingest import Reader, RowsRead
 from discreet.service.problems import ProblemError
-from discreet.service.running import Service
+from discreet.service.runtime import Service
 from discreet.service.shares import Shares
 from discreet.service.store import Store
 from discreet.service.tokens import make_token
@@ -44,7 +44,7 @@ BODY = 16 * 2**20
 OPEN = """
 [streams.open]
 kind = "top"
-item = "a"
+column = "a"
 tick = "1h"
 horizon = "365d"
 epsilon = 1.0
@@ -254,8 +254,8 @@ def test_rows_of_a_request_are_limited_in_every_format(tmp_path: Path) -> None:
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bodies that are read in blocks of a few bytes give what Python's own reader of JSON says of them."""
-    monkeypatch.setattr(ingest, "_BLOCK_BYTES", 7)
-    monkeypatch.setattr(ingest, "_BLOCK_ROWS", 3)
+    monkeypatch.setattr(bodies, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(bodies, "_BLOCK_ROWS", 3)
     chance = random.Random(28)
     of = reader()
 
@@ -308,7 +308,9 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arrow_that_looks_at_its_dictionaries_too_often_is_refused() -> None:
-    of = Reader(StreamDefinition.model_validate({**STREAMS["searches"], "item": "a", "user": None, "max_items": None}))
+    of = Reader(
+        StreamDefinition.model_validate({**STREAMS["searches"], "column": "a", "user": None, "max_items": None})
+    )
     words = pa.array([f"word {n:09d}" for n in range(200_000)])
     table = pa.table({"a": pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), words)})
     few = [words.slice(0, n + 1) for n in range(3)]
@@ -732,7 +734,7 @@ def test_strangers_leave_room_for_others(tmp_path: Path) -> None:
 
 def test_bodies_that_stand_still_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long before the time that a body has: it makes no progress."""
-    monkeypatch.setattr("discreet.service.intake._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("discreet.service.uploads._LOOK_SECONDS", 0.05)
     limits = {"body_seconds": 1e6, "body_bytes_per_second": 1000}
     running = Running(tmp_path, {"visits": {**STREAMS["visits"], "open": True}}, limits=limits).start()
 
@@ -790,7 +792,7 @@ def test_a_stream_in_trouble_does_not_slow_the_others(tmp_path: Path, monkeypatc
         return plain(self)
 
     monkeypatch.setattr(type(service.streams["healthy"]), "work", work)
-    monkeypatch.setattr("discreet.service.running._AGAIN_SECONDS", PATIENCE)  # whoever waits for that, waits in vain
+    monkeypatch.setattr("discreet.service.runtime._AGAIN_SECONDS", PATIENCE)  # whoever waits for that, waits in vain
     service.published.append(lambda name: ticks.release())
     service.start()
     try:

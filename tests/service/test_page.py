@@ -15,12 +15,12 @@ from playwright.sync_api import Browser, expect
 from tests.service.stage import DESKTOP, PHONE, Stage, Tab, browser
 
 import discreet as dc
-from discreet.service.app import PAGE
+from discreet.service.routes import PAGE
 
 __all__ = ["browser"]
 
 PRECISE = {"tick": "1m", "horizon": "1d", "epsilon": 1000.0, "delta": 1e-6, "public": True}
-TOP = {"kind": "top", "item": "query", "user": "visitor", "max_items": 3, "k": 50, **PRECISE}
+TOP = {"kind": "top", "column": "query", "user": "visitor", "max_items": 3, "k": 50, **PRECISE}
 COUNT = {"kind": "count", **PRECISE}
 QUERIES = [
     *("weather", "bus times", "cinema", "pharmacy", "pizza", "museum", "library", "used bikes", "dentist", "gym"),

@@ -16,9 +16,8 @@ import pytest
 import uvicorn
 from tests.service.conftest import Running
 
-from discreet.service import access, app, panned
-from discreet.service.serving import _Server
-from discreet.service.uncounted import UncountedState, unnumbered
+from discreet.service import access, pan_stream, routes
+from discreet.service.server import UncountedState, _Server, unnumbered
 
 COUNT = {"kind": "count", "tick": "1m", "horizon": "5m", "epsilon": 8.0, "trust": "pan", "public": True, "open": True}
 PEOPLE = {**COUNT, "kind": "distinct", "user": "visitor"}
@@ -79,7 +78,7 @@ def send(running: Running, name: str, number: int, address: str) -> None:
 
 @pytest.fixture
 def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(app, "_FORGET_SECONDS", 0.05)
+    monkeypatch.setattr(routes, "_FORGET_SECONDS", 0.05)
     limits = {"requests_per_second": 10_000, "events_per_second": 10_000}
     made = Running(tmp_path / "data", {"people": PEOPLE, "events": COUNT}, limits=limits).start()
     yield made
@@ -150,7 +149,7 @@ def test_times_of_files_tell_nothing_of_requests(running: Running, monkeypatch: 
     came = times(folder)
     assert came != begun
     assert stream._rested == rested  # the next one comes when it would have come
-    monkeypatch.setattr(panned, "_REST_SECONDS", 0.0)
+    monkeypatch.setattr(pan_stream, "_REST_SECONDS", 0.0)
     data = (folder / "pan.state").read_bytes()
     for end in (running.service.rest, running.again):
         time.sleep(0.02)  # longer than a clock of a file system takes to tick
@@ -173,7 +172,7 @@ def test_a_file_that_cannot_be_written_anew_stays(running: Running, monkeypatch:
 
     with monkeypatch.context() as broken:
         broken.setattr("discreet.storage.StateFile._write", full)
-        broken.setattr(panned, "_REST_SECONDS", 0.0)
+        broken.setattr(pan_stream, "_REST_SECONDS", 0.0)
         running.service.rest()
     assert state.read_bytes() == data
     send(running, "people", 2, "192.0.2.47")
@@ -205,7 +204,7 @@ def test_the_web_server_does_not_count() -> None:
 # In a process of its own: which number a task would get is known to the interpreter alone.
 TASKS = """
 import asyncio
-from discreet.service.uncounted import unnumbered
+from discreet.service.server import unnumbered
 
 async def nothing():
     pass

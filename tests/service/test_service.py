@@ -19,8 +19,8 @@ from tests.service.conftest import START, STREAMS, Running
 
 import discreet as dc
 from discreet.errors import DiscreetError, LedgerError, ParameterError
-from discreet.service.definitions import configuration
-from discreet.service.running import Service
+from discreet.service.definitions import StreamDefinition, configuration
+from discreet.service.runtime import Service
 from discreet.service.streams import Arrival, SpooledStream
 from discreet.service.tokens import make_token
 
@@ -140,7 +140,7 @@ def test_who_was_counted_is_forgotten_at_the_end(tmp_path: Path, monkeypatch: py
     for _ in range(2):
         assert b"somebody-4711" not in all_bytes(running.folder)
         stream: Any = running.service.streams["searches"]
-        assert stream.mechanism.mechanism.not_private_counts() == {}
+        assert stream.present.mechanism.not_private_counts() == {}
         assert running.client.get("/v1/streams/searches").json() == before
         assert before["latest"]["items"][0]["item"] == "cats"
         assert running.send("searches", rows(1)).status_code == 410
@@ -235,20 +235,94 @@ def test_it_goes_on_under_a_grant_that_was_announced(tmp_path: Path) -> None:
     [
         ({"kind": "median"}, "kind"),
         ({"horizon": "90s"}, "whole number of ticks"),
-        ({"tick": "soon"}, "length of time"),
+        ({"tick": "soon"}, "a whole number and s, m, h, d or w"),
         ({"epsilon": 0}, "greater than 0"),
-        ({"colour": 1}, "colour"),
-        ({"item": None}, "top needs item"),
+        ({"colour": 1}, "colour: no such key; there are kind, title, column, user"),
+        ({"column": None}, "top needs column"),
         ({"user": None}, "user and max_items go together"),
         ({"trust": "pan"}, "count and distinct"),
         ({"question": "?"}, "question is not for top"),
-        ({"tick": "1s", "horizon": "365d"}, "at most 16,777,216 ticks"),
+        ({"trust": "parties"}, "for a survey"),
+        ({"unit": "row"}, 'hides a person: for unit = "row" leave out user'),
+        ({"horizon": 0}, "1 to 16,777,216 ticks"),
+        ({"horizon": 2**24 + 1}, "1 to 16,777,216 ticks"),
+        ({"horizon": 1.5}, "horizon must be a whole number and s, m, h, d or w"),
+        ({"item": "query"}, "item is called column now: give column alone"),
+        ({"tick": "1s", "horizon": "365d"}, "1 to 16,777,216 ticks"),
     ],
 )
 def test_definitions_that_cannot_be(change: dict[str, Any], why: str) -> None:
     table = {key: value for key, value in {**STREAMS["searches"], **change}.items() if value is not None}
     with pytest.raises(ParameterError, match=why):
         configuration({"streams": {"searches": table}})
+
+
+FORMER: dict[str, dict[str, Any]] = {
+    "errors": {
+        "kind": "top", "item": "error", "items": ["a", "b"], "tick": "1m", "horizon": "1h", "epsilon": 1e3,
+        "delta": 1e-6, "k": 2, "trust": "central",
+    },
+    "lunch": {**STREAMS["lunch"], "trust": "local"},
+}  # fmt: skip
+NOW: dict[str, dict[str, Any]] = {
+    "errors": {
+        "kind": "top", "column": "error", "universe": ["a", "b"], "tick": "1m", "horizon": 60, "epsilon": 1e3,
+        "delta": 1e-6, "k": 2, "unit": "row",
+    },
+    "lunch": STREAMS["lunch"],
+}  # fmt: skip
+
+
+def test_former_words_define_the_same_stream_and_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    now = configuration({"streams": NOW})
+    assert not caplog.messages
+    former = configuration({"streams": FORMER})
+    for name, definition in now.streams.items():
+        assert former.streams[name].fixed() == definition.fixed()
+        assert former.streams[name].digest == definition.digest
+    assert [line.partition(";")[0] for line in caplog.messages] == [
+        "streams.errors: item is called column now",
+        "streams.errors: items is called universe now",
+        'streams.errors: trust = "central" is called "curator" now',
+        'streams.lunch: trust = "local" is called "parties" now',
+    ]
+
+
+def test_a_stream_that_began_in_former_words_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its charge is under the digest that it began with, and is not made again."""
+
+    def formerly(self: StreamDefinition) -> dict[str, Any]:
+        words = {"column": "item", "universe": "items"}
+        form = {words.get(name, name): value for name, value in self.public_form().items()}
+        return {**{name: form[name] for name in form if name != "title"}, "trust": "curator"}
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(StreamDefinition, "fixed", formerly)
+        running = Running(tmp_path, NOW).start()
+        began = {name: stream.definition.digest for name, stream in running.service.streams.items()}
+        assert running.send("errors", [{"error": "a"}] * 40).status_code == 202
+        running.pass_ticks()
+    for streams in (NOW, FORMER):
+        running.again(streams)
+        assert {name: stream.definition.digest for name, stream in running.service.streams.items()} == began
+        assert running.service.streams["errors"].charge_id(1) == f"errors-{began['errors']}"
+        assert running.send("errors", [{"error": "a"}]).status_code == 202
+        running.pass_ticks()
+    account = dc.Ledger(tmp_path / "ledger.sqlite").account("errors")
+    assert len([event for event in account.history() if event.kind == "charge"]) == 1
+    assert abs(running.latest("errors")["items"][0]["count"] - 42) <= 2
+    changed = {**NOW, "errors": {**NOW["errors"], "universe": ["a", "c"]}}
+    running.stop()
+    with pytest.raises(ParameterError, match=r'universe was \["a", "b"\] and is \["a", "c"\]'):
+        Service(configuration({"streams": changed}), tmp_path, running.clock)
+
+
+def test_answers_have_former_keys_beside_the_new_ones(running: Running) -> None:
+    stream = running.client.get("/v1/streams/searches").json()
+    assert (stream["unit"], stream["protects"], stream["trust"]) == ("person", "person", "curator")
+    assert stream["definition"]["column"] == stream["definition"]["item"] == "query"
+    visits = running.client.get("/v1/streams/visits").json()
+    assert (visits["unit"], visits["protects"]) == ("row", "event")
 
 
 def test_one_process_at_a_time(running: Running) -> None:
@@ -281,7 +355,7 @@ def test_formats(running: Running) -> None:
         assert abs(running.latest("visits")["value"] - 3 * (number + 1)) <= 2
     stream: Any = running.service.streams["searches"]
     # 1, 2 and 3 are the same people in every format.
-    assert stream.mechanism.mechanism.not_private_counts() == {"a": 2, "b": 1}
+    assert stream.present.mechanism.not_private_counts() == {"a": 2, "b": 1}
 
 
 def test_wrong_rows_are_refused_with_row_and_reason_and_never_content(running: Running) -> None:
@@ -308,7 +382,7 @@ def test_wrong_rows_are_refused_with_row_and_reason_and_never_content(running: R
     assert (response.status_code, response.json()) == (202, {"accepted": 1, "skipped": 6})
     running.pass_ticks()
     stream: Any = running.service.streams["searches"]
-    assert stream.mechanism.mechanism.not_private_counts() == {"fine": 1}
+    assert stream.present.mechanism.not_private_counts() == {"fine": 1}
 
 
 @pytest.mark.parametrize(
@@ -439,7 +513,7 @@ def test_it_refuses_what_it_cannot_keep_up_with(tmp_path: Path) -> None:
 
 def test_trackers_of_plausible(tmp_path: Path) -> None:
     site = {"sites": ["shop.example"], "open": True, "where": {"event": "pageview"}}
-    pages = {**STREAMS["searches"], "item": "page", **site}
+    pages = {**STREAMS["searches"], "column": "page", **site}
     people = {**STREAMS["people"], **site}
     running = Running(tmp_path, {"pages": pages, "people": people}).start()
     event = {"n": "pageview", "u": "https://shop.example/cats?q=1#x", "d": "shop.example", "r": None}
@@ -453,7 +527,7 @@ def test_trackers_of_plausible(tmp_path: Path) -> None:
     assert running.client.post("/api/event", content=b"{}").status_code == 422
     running.pass_ticks()
     stream: Any = running.service.streams["pages"]
-    assert stream.mechanism.mechanism.not_private_counts() == {"/cats": 40}
+    assert stream.present.mechanism.not_private_counts() == {"/cats": 40}
     assert abs(running.latest("people")["value"] - 40) <= 2
     running.stop()
 
@@ -506,7 +580,7 @@ def test_numbers_of_reports_are_sorted_out_while_none_can_come(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream: Any = running.service.streams["lunch"]
-    protocol = stream.mechanism.aggregator.protocol
+    protocol = stream.present.aggregator.protocol
     running.client.post("/v1/streams/lunch/messages", content=protocol.party(1).encode(["yes"]))
     held = []
 
@@ -514,7 +588,7 @@ def test_numbers_of_reports_are_sorted_out_while_none_can_come(
         held.append(stream.lock._is_owned())
         return True
 
-    monkeypatch.setattr(stream.mechanism.aggregator, "has", has)
+    monkeypatch.setattr(stream.present.aggregator, "has", has)
     running.pass_ticks()
     assert held == [True]
 
@@ -533,7 +607,7 @@ def test_reports_of_a_survey(running: Running) -> None:
     running.pass_ticks()
     assert running.client.post("/v1/streams/lunch/messages", content=message).json()["accepted"] == 0
     release = running.latest("lunch")
-    assert running.client.get("/v1/streams/lunch").json()["trust"] == "local"
+    assert running.client.get("/v1/streams/lunch").json()["trust"] == "parties"
     assert release["reports"] == 300
     assert {item["item"] for item in release["items"]} == {"yes", "no", "perhaps"}
     # Six standard deviations of HRR at epsilon 3.
@@ -591,13 +665,13 @@ def test_of_a_batch_that_was_heard_in_part_the_rest_counts(running: Running) -> 
     running.pass_ticks()
     assert running.latest("lunch")["reports"] == 20
     stream: Any = running.service.streams["lunch"]
-    assert stream.mechanism.aggregator.numbers == [(90, 20)]
+    assert stream.present.aggregator.numbers == [(90, 20)]
 
 
 def test_batches_that_come_at_once_keep_to_the_limit_of_a_survey(tmp_path: Path) -> None:
     running = Running(tmp_path, {"lunch": STREAMS["lunch"]}, limits={"survey_reports": 20}).start()
     stream: Any = running.service.streams["lunch"]
-    protocol = stream.mechanism.aggregator.protocol
+    protocol = stream.present.aggregator.protocol
     group = [Arrival(10, protocol.party(100 * n).encode(["yes"] * 10), 10) for n in range(8)]
     for _ in group:
         stream.admit_reports(10)  # all of them are admitted before the first is on disk
@@ -632,7 +706,7 @@ def test_raw_events_wait_in_files_of_the_owner_and_are_removed(running: Running)
     assert b"not-counted" not in all_bytes(running.folder)
     running.pass_ticks()
     assert not list(spool.iterdir())
-    assert running.service.status()["streams"][0]["spool_bytes"] == 0
+    assert running.service.status().streams[0].spool_bytes == 0
     modes = {stat.S_IMODE(path.stat().st_mode) for path in running.folder.rglob("*")}
     assert modes <= {0o600, 0o700}
 
@@ -787,7 +861,7 @@ def test_formats_and_tags_of_releases(running: Running) -> None:
 
 
 def test_a_tag_does_not_hide_that_there_is_more(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.service.app._AT_ONCE", 2)
+    monkeypatch.setattr("discreet.service.routes._AT_ONCE", 2)
     running.pass_ticks(2)
     first = running.client.get("/v1/streams/visits/releases?from=1")
     assert (len(first.json()["releases"]), "next" in first.json()) == (2, False)
@@ -908,7 +982,7 @@ def test_an_error_inside_tells_nothing(
     def fail(*_: Any, **__: Any) -> Any:
         raise KeyError("SECRET item")
 
-    monkeypatch.setattr("discreet.service.ingest.Reader.read_small", fail)
+    monkeypatch.setattr("discreet.service.bodies.Reader.read_small", fail)
     response = running.send("visits", rows(1))
     assert response.status_code == 500
     assert "SECRET" not in response.text

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from tests.service.conftest import STREAMS, Running
 
-from discreet.service import spool as spools
-from discreet.service.kinds import Curated
-from discreet.service.spool import EventSpool, Record, packed
+from discreet.service import event_spool as spools
+from discreet.service.event_spool import EventSpool, Record, packed
+from discreet.service.runs import Curated
 
 BATCHES = 7
 
@@ -38,7 +38,7 @@ def files(running: Running, name: str = "visits") -> list[Path]:
 def counted(running: Running) -> int:
     """People of the item that all have, exactly."""
     stream: Any = running.service.streams["searches"]
-    return int(stream.mechanism.mechanism.not_private_counts().get("cats", 0))
+    return int(stream.present.mechanism.not_private_counts().get("cats", 0))
 
 
 # ---- reading fails --------------------------------------------------------------------------------------------------
@@ -136,11 +136,11 @@ def test_a_draw_that_fails_in_between_is_made_anew_from_the_state_on_disk(
         def no_memory(*_: Any) -> Any:
             raise MemoryError
 
-        broken.setattr(Curated, "_shown", no_memory)  # when the mechanism is after the tick already
+        broken.setattr(Curated, "_numbers", no_memory)  # when the mechanism is after the tick already
         with pytest.raises(MemoryError):
             stream.work()
     assert stream.work()
-    assert (stream.tick, stream.mechanism.mechanism.tick) == (1, 1)
+    assert (stream.tick, stream.present.mechanism.tick) == (1, 1)
     assert abs(running.latest("visits")["value"] - 30) <= 2
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from discreet.service import checking
+from discreet.service import runtime
 from discreet.service.store import Store
 
 # Children that all open a folder that is not there yet, on one signal.
@@ -70,6 +70,6 @@ def test_the_status_of_a_service_that_removes_what_it_published(
             yield found
 
     monkeypatch.setattr(os, "scandir", scanned)
-    assert checking._bytes_in(tmp_path) == 5
+    assert runtime._bytes_in(tmp_path) == 5
     monkeypatch.undo()
-    assert checking._bytes_in(tmp_path / "nowhere") == 0
+    assert runtime._bytes_in(tmp_path / "nowhere") == 0

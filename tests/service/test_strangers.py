@@ -80,7 +80,7 @@ def answer_to(running: Running, site: str) -> tuple[int, bytes, dict[str, str]]:
     [{"spool_bytes": 1024}, {"free_bytes": 2**62}],  # the spool is full, or the disk
 )
 def test_trackers_get_one_answer_whatever_becomes_of_it(tmp_path: Path, limits: dict[str, int]) -> None:
-    definition = {**STREAMS["searches"], "item": "page", "sites": ["shop.example"], "open": True}
+    definition = {**STREAMS["searches"], "column": "page", "sites": ["shop.example"], "open": True}
     running = Running(tmp_path, {"pages": definition}, limits=limits).start()
     for _ in range(8):
         assert answer_to(running, "shop.example") == answer_to(running, "nobody.example")

@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dc
 from discreet.noise import seeded_source
-from discreet.service.kinds import items_shown
+from discreet.service.runs import items_shown
 
 TICK, RUNS = 3, 1500
 PLAIN = dc.continual.Histogram(8, dc.Budget(1.0, 1e-6), max_items_per_event=1)

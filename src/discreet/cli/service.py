@@ -68,7 +68,7 @@ def run(
         if path is not None and not path.is_file():
             raise ParameterError(f"there is no file {str(path)!r}")
     from discreet.service.definitions import load
-    from discreet.service.serving import serve
+    from discreet.service.server import serve
 
     _log_to_standard_error()
     if tls_cert is None and host not in ("127.0.0.1", "::1", "localhost"):
@@ -91,10 +91,11 @@ def _log_to_standard_error() -> None:
 def check(file: Path, as_json: bool) -> None:
     """What each stream will promise, and how large its error will be. Nothing is spent."""
     _need_extra()
-    from discreet.service.checking import checked
     from discreet.service.definitions import load
+    from discreet.service.forecast import forecast
 
-    found = [checked(name, definition) for name, definition in load(file).streams.items()]
+    _log_to_standard_error()
+    found = [forecast(name, definition) for name, definition in load(file).streams.items()]
     if as_json:
         print(json.dumps(found, indent=2))
         return
@@ -157,7 +158,7 @@ def status(data: Path, ledger: Path | None, as_json: bool) -> None:
     if not (data / "service.sqlite").is_file():
         raise ParameterError(f"there is no service in {str(data)!r}")
     _need_extra()
-    from discreet.service.checking import status_of
+    from discreet.service.runtime import status_of
 
     rows = status_of(data, ledger)
     if as_json:

@@ -16,8 +16,9 @@ from discreet.cli.output import progress_is_shown, remark, table_width
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.engines.watch import Task, Watcher
     from discreet.privacy.budget import Budget
+    from discreet.watch.tasks import Task
+    from discreet.watch.watcher import Watcher
 
 __all__ = ["watch"]
 
@@ -33,8 +34,8 @@ _MOST_LISTED = 10_000_000
     ),
     option(
         "--horizon",
-        "The number of ticks that the budget is for; without it there may be any number, with 1.6 times the noise.",
-        int,
+        "How long the budget is for: a number of ticks, or a time such as 30d; without it for ever, with 1.6 times the "
+        "noise.",
     ),
     options.COLUMN,
     option("--time-column", "The column of the times (seconds since 1970, or ISO 8601), for --tick."),
@@ -76,7 +77,7 @@ _MOST_LISTED = 10_000_000
 def watch(
     file: str,
     state: Path,
-    horizon: int | None,
+    horizon: str | None,
     column: str | None,
     time_column: str | None,
     tick: str | None,
@@ -107,10 +108,11 @@ def watch(
     The budget is for all ticks together and is charged once. Killed at any moment and started again with the same state
     file, it goes on: no second charge, no row counted twice, and the tick published last is printed again as it was.
     """
-    from discreet.engines.ticks import Rule
+    from discreet.watch.ticks import Rule, ticks_in
 
     rule = Rule.of(tick, time_column, rows, **rules)
-    task = _task(horizon, capacity, memory, window, total, distinct, user_column, max_items_per_user, universe)
+    ticks = None if horizon is None else ticks_in(horizon, rule.seconds)
+    task = _task(ticks, capacity, memory, window, total, distinct, user_column, max_items_per_user, universe)
     if distinct and column is not None:
         raise ParameterError("--distinct counts people: it needs --user-column, and no --column")
     payer = paying.payer
@@ -129,18 +131,19 @@ def watch(
         dialect=options.dialect_of(no_header, delimiter, quote),
         query=options.condition_of(where),
     )
-    from discreet.engines.watch import watching
+    from discreet.watch.watcher import watching
 
+    shows_progress = progress_is_shown()
     with watching(state, task, budget, payer, reader, rule, restored=restored, undisturbed=uninterrupted) as watcher:
         if watcher.resumed:
             remark(f"going on after {_reached(watcher)}")
         printed = None
         try:
-            for result in watcher.run(once):
+            for result in watcher.releases(once):
                 with uninterrupted():
                     _print(result, watcher, k)
                     printed = result
-                if progress_is_shown():  # what is left out is for the operator's eyes alone
+                if shows_progress:  # what is left out is for the operator's eyes alone
                     _note_left_out(watcher)
                 stop_if_interrupted()
         except Interrupted:
@@ -149,13 +152,13 @@ def watch(
                 _print(watcher.published, watcher, k)  # it came between the tick and its print
             remark(f"stopped after {_reached(watcher)}; the state file goes on from there")
             return
-        if watcher.is_over:
-            remark(f"the {horizon} ticks are used up")
+        if watcher.run.is_over:
+            remark(f"the {ticks} ticks are used up")
 
 
 def _reached(watcher: Watcher) -> str:
-    horizon = watcher.task.horizon
-    return f"tick {watcher.tick}" if horizon is None else f"tick {watcher.tick} of {horizon}"
+    run = watcher.run
+    return f"tick {run.tick}" if run.task.horizon is None else f"tick {run.tick} of {run.task.horizon}"
 
 
 def _task(
@@ -170,7 +173,7 @@ def _task(
     universe: str | None,
 ) -> Task:
     """What is to be published; refuses what does not go together."""
-    from discreet.engines.watch import Counts, DistinctPeople, TopItems, Total
+    from discreet.watch.tasks import Counts, DistinctPeople, TopItems, Total
 
     if window is not None and (total or distinct or user_column or universe):
         raise ParameterError(
@@ -216,7 +219,7 @@ def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
         return
     from discreet.releases.formats import tick_text
 
-    text = tick_text(shown, watcher.task.horizon, watcher.guarantee, table_width())
+    text = tick_text(shown, watcher.run.task.horizon, watcher.guarantee, table_width())
     print(f"\x1b[2J\x1b[H{text}", flush=True)
 
 

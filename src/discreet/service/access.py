@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from discreet.service.problems import ProblemError, too_busy
-from discreet.service.running import Service
+from discreet.service.runtime import Service
 from discreet.service.streams import LiveStream
 from discreet.service.tokens import Deed, Token
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import io
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import anyio
+import msgspec
+import pyarrow as pa
 
+from discreet.releases.formats import csv_writer
 from discreet.service.store import Store
+from discreet.service.streams import LiveStream
 
-__all__ = ["Archive", "Form"]
+__all__ = ["Archive", "Arrow", "Csv", "Form", "Json"]
 
 _AT_ONCE = 2  # threads that read: whoever comes later waits, and events do not
 _BLOCK_BYTES = 2**18
 _T = TypeVar("_T")
+_HEAD = ("stream", "tick", "begins", "ends", "missed")
+_LISTED = ("item", "count", "lower", "upper")
+_NUMBER = ("value", "lower", "upper")
 
 
 class Form(Protocol):
@@ -80,3 +89,119 @@ class Archive:
 async def _only(reading: asyncio.Future[list[tuple[int, bytes]]]) -> bytes:
     ((_, event),) = await reading
     return event
+
+
+# ---- forms ----------------------------------------------------------------------------------------------------------
+
+
+class Json:
+    """Releases are JSON already."""
+
+    def __init__(self, name: str, following: int | None) -> None:
+        more = "" if following is None else f',"next":{following}'
+        self._before = f'{{"stream":{json.dumps(name)},"releases":['.encode()
+        self._end = f"]{more}}}".encode()
+        self._begun = False
+
+    def some(self, releases: list[bytes]) -> bytes:
+        """The next releases."""
+        if not releases:
+            return b"" if self._begun else self._before
+        before = b"," if self._begun else self._before
+        self._begun = True
+        return before + b",".join(releases)
+
+    def end(self) -> bytes:
+        """With what follows."""
+        return self._end
+
+
+class Csv:
+    """One row an item and tick, or a tick."""
+
+    def __init__(self, stream: LiveStream) -> None:
+        self._names = _names_of(stream)
+        self._begun = False
+
+    def some(self, releases: list[bytes]) -> bytes:
+        """Their rows."""
+        out = io.StringIO(newline="")
+        writer = csv_writer(out)
+        if not self._begun:
+            writer.writerow(self._names)
+            self._begun = True
+        writer.writerows([_plain(cell) for cell in row] for row in _rows(self._names, releases))
+        return out.getvalue().encode()
+
+    def end(self) -> bytes:
+        """Nothing."""
+        return b""
+
+
+class Arrow:
+    """The same rows as an Arrow stream, with a batch for every piece."""
+
+    def __init__(self, stream: LiveStream) -> None:
+        self._names = _names_of(stream)
+        texts = dict.fromkeys(("stream", "begins", "ends", "item"), pa.string())
+        kinds = {**texts, "missed": pa.bool_()}
+        self._schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in self._names])
+        self._sink = _Pieces()
+        self._writer = pa.ipc.new_stream(pa.PythonFile(self._sink, "w"), self._schema)
+
+    def some(self, releases: list[bytes]) -> bytes:
+        """Their rows."""
+        rows = list(_rows(self._names, releases))
+        if rows:
+            columns = zip(zip(*rows, strict=True), self._schema, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in columns]
+            self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        return self._sink.taken()
+
+    def end(self) -> bytes:
+        """The mark of the end."""
+        self._writer.close()
+        return self._sink.taken()
+
+
+class _Pieces(io.RawIOBase):
+    """A file that is only written to, and handed on as it grows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._pieces.append(bytes(data))
+        self._size += len(self._pieces[-1])
+        return len(self._pieces[-1])
+
+    def tell(self) -> int:
+        return self._size
+
+    def taken(self) -> bytes:
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+
+def _rows(names: list[str], releases: list[bytes]) -> Iterator[list[Any]]:
+    for text in releases:
+        release = msgspec.json.decode(text)
+        head = [release[name] for name in _HEAD]
+        for row in release["items"] if "item" in names else [release]:
+            yield [*head, *(row[name] for name in names[len(_HEAD) :])]
+
+
+def _names_of(stream: LiveStream) -> list[str]:
+    return [*_HEAD, *(_LISTED if stream.definition.kind in ("top", "survey") else _NUMBER)]
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    # What spreadsheets would run as a formula is shown as text.
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

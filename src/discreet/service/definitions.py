@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import re
 import sys
@@ -11,22 +12,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from discreet.errors import ParameterError
 from discreet.privacy import Budget
+from discreet.watch.ticks import duration, ticks_in
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:  # pragma: no cover
     import tomli as tomllib
 
-__all__ = ["Configuration", "Following", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load"]
+__all__ = ["Configuration", "Grant", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load", "renamed"]
+
+log = logging.getLogger("discreet.service")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?|https?://\[[0-9a-fA-F:]+\](:\d+)?")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_DURATION = re.compile(r"([1-9]\d*)\s*([smhdw])")
 _WORDS = ((604800, "week"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 # Words about a stream: what it promises is the same with others.
 _NOT_FIXED = {"title", "following"}
@@ -34,15 +36,15 @@ MAX_TICKS = 2**24
 MAX_OPTIONS = 1000
 PLAUSIBLE_FIELDS = ("page", "host", "referrer", "event", "visitor")
 
+# Words of earlier versions, and what they are now: accepted for one version, in files and in folders that began then.
+FORMER_KEYS = {"item": "column", "items": "universe"}
+FORMER_TRUST = {"central": "curator", "local": "parties"}
+
+Kind = Literal["top", "count", "distinct", "survey"]
+Trust = Literal["curator", "pan", "parties"]
+HiddenUnit = Literal["row", "person"]
+
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-def seconds_of(value: object) -> int:
-    """A length of time: "90s", "1m", "2h", "30d", "4w"."""
-    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None:
-        raise ValueError('a length of time is a whole number and a unit: "30s", "1m", "2h", "30d", "4w"')
-    return int(match[1]) * _SECONDS[match[2]]
 
 
 def in_words(seconds: int) -> str:
@@ -54,8 +56,25 @@ def in_words(seconds: int) -> str:
     raise AssertionError
 
 
-class Following(BaseModel):
-    """A further grant, under which a stream goes on for another horizon."""
+def renamed(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A definition in the words of today, and a line for each word of earlier versions that was in it."""
+    said = [f"{old} is called {new} now" for old, new in FORMER_KEYS.items() if old in table]
+    for old, new in FORMER_KEYS.items():
+        if old in table and new in table:
+            raise ParameterError(f"{old} is called {new} now: give {new} alone")
+    table = {FORMER_KEYS.get(name, name): value for name, value in table.items()}
+    trust, surveyed = table.get("trust"), table.get("kind") == "survey"
+    now = FORMER_TRUST.get(trust, trust) if isinstance(trust, str) else trust
+    if surveyed and now == "curator":
+        now = "parties"  # what a survey trusts was not asked
+    if now != trust:
+        said.append(f'trust = "{trust}" is called "{now}" now')
+        table["trust"] = now
+    return table, said
+
+
+class Grant(BaseModel):
+    """The budget of a horizon."""
 
     model_config = _STRICT
 
@@ -72,9 +91,9 @@ class StreamDefinition(BaseModel):
 
     model_config = _STRICT
 
-    kind: Literal["top", "count", "distinct", "survey"]
+    kind: Kind
     title: str | None = Field(default=None, max_length=200)
-    item: str | None = Field(default=None, min_length=1, max_length=200)
+    column: str | None = Field(default=None, min_length=1, max_length=200)  # the field that is counted
     user: str | None = Field(default=None, min_length=1, max_length=200)
     max_items: int | None = Field(default=None, ge=1, le=2**20)
     tick: int  # seconds
@@ -83,28 +102,37 @@ class StreamDefinition(BaseModel):
     delta: float = Field(default=0.0, ge=0, lt=1)
     k: int | None = Field(default=None, ge=1, le=10_000)
     public: bool = False
-    trust: Literal["curator", "pan"] = "curator"
+    trust: Trust = "curator"
+    unit: HiddenUnit | None = Field(default=None, exclude=True)  # follows from `user`: to say it is to check it
     open: bool = False  # whoever reaches the service may send, without a token
-    items: tuple[str, ...] | None = None  # known in advance
+    universe: tuple[str, ...] | None = None  # all items that can occur, known in advance
     capacity: int | None = Field(default=None, ge=16, le=2**20)  # counters of a sketch instead of one for each item
     where: dict[str, str] = Field(default_factory=dict, max_length=8)
     sites: tuple[str, ...] = ()
     question: str | None = Field(default=None, min_length=1, max_length=1000)
     options: tuple[str, ...] | None = None
     protocol: Literal["HadamardResponse", "LocalHashing", "LocalSketch"] | None = None
-    following: tuple[Following, ...] = ()
+    _begun: str | None = PrivateAttr(default=None)
+    following: tuple[Grant, ...] = ()  # under each of which the stream goes on for another horizon
 
-    @field_validator("tick", "horizon", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _duration(cls, value: object) -> int:
-        return seconds_of(value)
+    def _in_seconds(cls, table: Any) -> Any:
+        """Times become seconds, and a survey trusts the parties."""
+        if not isinstance(table, dict) or "tick" not in table:
+            return table
+        tick = duration("tick", table["tick"])
+        made = {**table, "tick": tick}
+        if "horizon" in table:
+            made["horizon"] = ticks_in(table["horizon"], tick) * tick
+        if table.get("kind") == "survey":
+            made.setdefault("trust", "parties")
+        return made
 
     @model_validator(mode="after")
     def _fits(self) -> StreamDefinition:
-        if self.horizon % self.tick:
-            raise ValueError("horizon must be a whole number of ticks")
-        if self.ticks > MAX_TICKS:
-            raise ValueError(f"a horizon has at most {MAX_TICKS:,} ticks, not {self.ticks:,}")
+        if not 1 <= self.ticks <= MAX_TICKS:
+            raise ValueError(f"a horizon has 1 to {MAX_TICKS:,} ticks, not {self.ticks:,}")
         needed, allowed = _FIELDS[self.kind]
         for name in needed:
             if getattr(self, name) is None:
@@ -114,10 +142,15 @@ class StreamDefinition(BaseModel):
                 raise ValueError(f"{name} is not for {self.kind}")
         if self.trust == "pan" and self.kind not in ("count", "distinct"):
             raise ValueError('trust = "pan" is for count and distinct')
+        if (self.trust == "parties") != (self.kind == "survey"):
+            raise ValueError('trust = "parties" is for a survey, whose answers are private before they come')
+        if self.unit not in (None, self.hides):
+            advice = "give user" if self.unit == "person" else "leave out user"
+            raise ValueError(f'this stream hides a {self.hides}: for unit = "{self.unit}" {advice}')
         if self.delta and (self.trust == "pan" or self.kind == "survey"):
             raise ValueError("this promise has no delta: leave it out")
         getattr(self, f"_fits_{self.kind}", lambda: None)()
-        if self.sites and self.item not in (None, *PLAUSIBLE_FIELDS):
+        if self.sites and self.column not in (None, *PLAUSIBLE_FIELDS):
             raise ValueError(f"events of a site have the fields {', '.join(PLAUSIBLE_FIELDS)}")
         if self.sites and self.user not in (None, "visitor"):
             raise ValueError('of events of a site the user is "visitor"')
@@ -128,10 +161,10 @@ class StreamDefinition(BaseModel):
             raise ValueError(
                 "user and max_items go together: whose event it is, and how many items of one person count"
             )
-        if self.items is not None:
-            _check_list("items", self.items, 100_000)
-        if self.capacity is not None and (self.user is not None or self.items is not None):
-            raise ValueError("capacity is for single events and items that are not known in advance")
+        if self.universe is not None:
+            _check_list("universe", self.universe, 100_000)
+        if self.capacity is not None and (self.user is not None or self.universe is not None):
+            raise ValueError("capacity cannot be combined with user or universe")
 
     def _fits_survey(self) -> None:
         assert self.options is not None
@@ -146,19 +179,27 @@ class StreamDefinition(BaseModel):
         """How many ticks a horizon has."""
         return self.horizon // self.tick
 
-    @property
-    def budget(self) -> Budget:
-        """Of the first horizon."""
-        return Budget(self.epsilon, self.delta)
+    def grant_of(self, run: int) -> Grant:
+        """Of a horizon, from 1."""
+        return Grant(epsilon=self.epsilon, delta=self.delta) if run == 1 else self.following[run - 2]
 
     def budget_of(self, run: int) -> Budget:
-        """Of a horizon, from 1."""
-        return self.budget if run == 1 else self.following[run - 2].budget
+        """The same, as mechanisms take it."""
+        return self.grant_of(run).budget
+
+    def spent_by(self, run: int) -> Grant:
+        """By this horizon and those before it, all of which are charged as they begin."""
+        grants = [self.grant_of(number) for number in range(1, run + 1)]
+        return Grant(epsilon=sum(grant.epsilon for grant in grants), delta=sum(grant.delta for grant in grants))
+
+    def announced(self) -> list[dict[str, float]]:
+        """The grants that follow, JSON-ready."""
+        return [grant.model_dump() for grant in self.following]
 
     @property
-    def protects(self) -> Literal["event", "person"]:
+    def hides(self) -> HiddenUnit:
         """Whose presence is hidden: that of one event, or of one person with all of theirs."""
-        return "event" if self.user is None else "person"
+        return "row" if self.user is None else "person"
 
     def fixed(self) -> dict[str, Any]:
         """What must not change, JSON-ready."""
@@ -171,13 +212,18 @@ class StreamDefinition(BaseModel):
 
     @property
     def digest(self) -> str:
-        """Changes with anything that must not change."""
-        return hashlib.sha256(json.dumps(self.fixed(), sort_keys=True).encode()).hexdigest()
+        """Changes with anything that must not change; of a stream that has begun, the one that it began with."""
+        return self._begun or hashlib.sha256(json.dumps(self.fixed(), sort_keys=True).encode()).hexdigest()
+
+    def begun_as(self, digest: str) -> StreamDefinition:
+        """The same, of a stream that began under this digest: other words for the same do not make another stream."""
+        same = self.model_copy()
+        same._begun = digest
+        return same
 
     def promise(self, run: int = 1) -> str:
         """What is promised, in one plain sentence."""
-        budget = self.budget_of(run)
-        assert budget.epsilon is not None
+        budget = self.grant_of(run)
         factor = math.exp(min(budget.epsilon, 700.0))
         times = f"at most {factor:.3g} times as likely or as unlikely (epsilon {budget.epsilon:g})"
         if budget.delta:
@@ -185,7 +231,7 @@ class StreamDefinition(BaseModel):
         if self.kind == "survey":
             said = "Every answer is randomised before it leaves the device"
             return f"{said}: whichever option you choose, any report is {times}."
-        if self.protects == "person":
+        if self.hides == "person":
             who = "One person more or less, with everything they did,"
         else:
             who = "One event more or less"
@@ -196,10 +242,10 @@ class StreamDefinition(BaseModel):
 
 
 _OF_KINDS = {
-    "item", "user", "max_items", "k", "items", "capacity", "where", "sites", "question", "options", "protocol",
+    "column", "user", "max_items", "k", "universe", "capacity", "where", "sites", "question", "options", "protocol",
 }  # fmt: skip
 _FIELDS: dict[str, tuple[set[str], set[str]]] = {
-    "top": ({"item", "k"}, {"user", "max_items", "items", "capacity", "where", "sites"}),
+    "top": ({"column", "k"}, {"user", "max_items", "universe", "capacity", "where", "sites"}),
     "count": (set(), {"where", "sites"}),
     "distinct": ({"user"}, {"where", "sites"}),
     "survey": ({"question", "options"}, {"protocol"}),
@@ -208,9 +254,9 @@ _FIELDS: dict[str, tuple[set[str], set[str]]] = {
 
 def _check_list(name: str, values: tuple[str, ...], most: int) -> None:
     if not 1 <= len(values) <= most or len(set(values)) < len(values):
-        raise ValueError(f"{name} are 1 to {most:,} different texts")
+        raise ValueError(f"{name} must list 1 to {most:,} different texts")
     if not all(1 <= len(value.encode()) <= 1000 for value in values):
-        raise ValueError(f"{name} have 1 to 1000 bytes each")
+        raise ValueError(f"{name} must list texts of 1 to 1000 bytes each")
 
 
 class ServiceLimits(BaseModel):
@@ -290,7 +336,15 @@ def configuration(data: dict[str, Any]) -> Configuration:
     for name, table in tables.items():
         if not _NAME.fullmatch(name):
             raise ParameterError(f"the name of a stream is of a-z, 0-9, - and _, at most 64 of them, not {name!r}")
-        streams[name] = _checked(f"streams.{name}", StreamDefinition, table)
+        place = f"streams.{name}"
+        if isinstance(table, dict):
+            try:
+                table, said = renamed(table)
+            except ParameterError as error:
+                raise ParameterError(f"{place}: {error}") from None
+            for line in said:
+                log.warning("%s: %s; the old word goes with the next version", place, line)
+        streams[name] = _checked(place, StreamDefinition, table)
     return Configuration(streams, service.cors, service.limits, service.title)
 
 
@@ -300,6 +354,8 @@ def _checked(where: str, model: Any, table: object) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in (where, *first["loc"]))
+        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+            raise ParameterError(f"{place}: no such key; there are {', '.join(model.model_fields)}") from None
         raise ParameterError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
 
 

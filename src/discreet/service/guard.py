@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
 
@@ -11,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.service.problems import ProblemError
-from discreet.service.running import place_of
+from discreet.service.runtime import place_of
 
 __all__ = ["CONTENT_SECURITY_POLICY", "Guard", "problem_response"]
 
@@ -34,8 +33,7 @@ _SECURE = (b"strict-transport-security", b"max-age=31536000")
 
 def problem_response(problem: ProblemError) -> Response:
     """A refusal as it is sent."""
-    body = json.dumps(problem.body()).encode()
-    return Response(body, problem.status, problem.headers, media_type="application/problem+json")
+    return Response(problem.body(), problem.status, problem.headers, media_type="application/problem+json")
 
 
 class Guard:

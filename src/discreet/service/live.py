@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 
 from discreet.service.archive import Archive
 from discreet.service.problems import ProblemError
-from discreet.service.running import Service
+from discreet.service.runtime import Service
 from discreet.service.streams import LiveStream
 
 __all__ = ["Live"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet.service.shapes import ProblemModel
+
 __all__ = ["MOST_ROWS", "ProblemError", "gone", "stopping", "too_busy"]
 
 MOST_ROWS = 100  # so many bad rows are listed
@@ -20,12 +22,11 @@ class ProblemError(Exception):
         self.title = title
         self.detail = detail
         self.retry_after = retry_after
-        self.more = more
+        self._more = more if detail is None else {"detail": detail, **more}
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> bytes:
         """As it is sent."""
-        plain = {"type": "about:blank", "title": self.title, "status": self.status}
-        return {**plain, **({} if self.detail is None else {"detail": self.detail}), **self.more}
+        return ProblemModel(type="about:blank", title=self.title, status=self.status, **self._more).to_json()
 
     @property
     def headers(self) -> dict[str, str]:

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError
+from discreet.service.folder import make_folder
 
-__all__ = ["Kept", "Store", "make_folder", "sync_folder", "write_file"]
+__all__ = ["Kept", "Store"]
 
 _VERSION = 1
 _PATIENCE = 30.0  # seconds, for other processes that write
@@ -227,38 +228,3 @@ class Store:
         """Whether there was one."""
         with self.writing() as db:
             return db.execute("delete from tokens where id = ?", (number,)).rowcount > 0
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def make_folder(folder: Path) -> None:
-    """A folder for its owner alone, whose name is on disk."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    sync_folder(folder.parent)
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """A new file for its owner alone, on disk with its name when this returns; OSError leaves none."""
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(file, view) :]
-            os.fsync(file)
-        finally:
-            os.close(file)
-        os.rename(temporary, path)
-        sync_folder(path.parent)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise

@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, LedgerError, MessageError, ParameterError
-from discreet.privacy import Budget, Guarantee
+from discreet.privacy import Guarantee
 from discreet.privacy.ledger import Account, Ledger
-from discreet.service.definitions import ServiceLimits, StreamDefinition, differences
-from discreet.service.kinds import CONFIDENCE, Survey, mechanism_for, protocol_of
+from discreet.service.definitions import ServiceLimits, StreamDefinition, differences, renamed
+from discreet.service.event_spool import EventSpool, Record, packed
+from discreet.service.folder import make_folder, write_file
 from discreet.service.problems import ProblemError, gone, too_busy
-from discreet.service.spool import EventSpool, Record, packed
-from discreet.service.store import Kept, Store, make_folder, write_file
+from discreet.service.runs import CONFIDENCE, Survey, protocol_of, run_for
+from discreet.service.shapes import ReleaseModel
+from discreet.service.store import Kept, Store
 
 __all__ = ["Arrival", "LiveStream", "SpooledStream", "Surroundings", "disk_full", "moment"]
 
@@ -163,6 +165,7 @@ class LiveStream(abc.ABC):
             self._begin()
         else:
             self._check(kept, now)
+            self.definition = self.definition.begun_as(kept.digest)
             self.begins, self.tick = kept.begins, kept.tick
             self.run = kept.run or 1
             self._go_on(kept)
@@ -172,13 +175,13 @@ class LiveStream(abc.ABC):
 
     def _check(self, kept: Kept, now: float) -> None:
         """That the definition is the one that was begun, and that nothing that was announced is taken back."""
-        changed = differences(kept.definition, self.definition.fixed()) if kept.digest != self.definition.digest else []
+        changed = differences(renamed(kept.definition)[0], self.definition.fixed())
         if changed:
             raise ParameterError(
                 f"the stream {self.name!r} has begun and its definition is fixed: {'; '.join(changed)}. A changed "
                 "definition is a new stream: give it a new name"
             )
-        grants = [{"epsilon": grant.epsilon, "delta": grant.delta} for grant in self.definition.following]
+        grants = self.definition.announced()
         if grants[: len(kept.grants)] != kept.grants:
             raise ParameterError(f"the grants that follow in stream {self.name!r} were announced and cannot be changed")
         if len(grants) > len(kept.grants):
@@ -190,15 +193,19 @@ class LiveStream(abc.ABC):
         if grants != kept.grants:
             self.around.store.describe(self.name, self.definition.fixed(), grants)
 
+    def _register(self, file: str) -> None:
+        """The store has the new stream, with its definition and the file of its first state."""
+        definition, store = self.definition, self.around.store
+        store.begin(self.name, definition.fixed(), definition.digest, self.begins, file)
+        store.describe(self.name, definition.fixed(), definition.announced())
+
     def charge_id(self, run: int) -> str:
         """Under which the ledger has a run: it holds the definition's digest."""
         return f"{self.name}-{self.definition.digest}" + ("" if run == 1 else f"-{run}")
 
     def account(self, run: int) -> Account:
         """The stream's account, with the grants of all runs so far."""
-        budgets = [self.definition.budget_of(number) for number in range(1, run + 1)]
-        total = Budget(sum(b.epsilon or 0.0 for b in budgets), sum(b.delta for b in budgets))
-        self.around.ledger.grant(self.name, total)
+        self.around.ledger.grant(self.name, self.definition.spent_by(run).budget)
         return self.around.ledger.account(self.name)
 
     def known_account(self) -> Account:
@@ -221,18 +228,18 @@ class LiveStream(abc.ABC):
 
     # ---- a tick -----------------------------------------------------------------------------------------------------
 
-    def release_of(self, tick: int, shown: dict[str, Any]) -> dict[str, Any]:
+    def release_of(self, tick: int, numbers: dict[str, Any]) -> dict[str, Any]:
         """What is published for a tick."""
-        return {
-            "stream": self.name,
-            "tick": tick,
-            "begins": moment(self.starts(tick)),
-            "ends": moment(self.starts(tick + 1)),
-            "missed": self._missed.get(tick, False),
-            "confidence": CONFIDENCE,
-            "run": self.run,
-            **shown,
-        }
+        return ReleaseModel(
+            stream=self.name,
+            tick=tick,
+            begins=moment(self.starts(tick)),
+            ends=moment(self.starts(tick + 1)),
+            missed=self._missed.get(tick, False),
+            confidence=CONFIDENCE,
+            run=self.run,
+            **numbers,
+        ).plain()
 
     def keys_of(self, tick: int) -> list[tuple[bytes, bytes, int, float]]:
         """The keys of a tick's requests, for the store."""
@@ -373,24 +380,22 @@ class SpooledStream(LiveStream):
         self._waiting: Counter[int] = Counter()  # rows by tick
         self._numbers: set[int] = set()  # of reports of a survey that wait
         self._published = 0  # reports of the survey that do not
-        self.mechanism: Any = None
+        self.present: Any = None  # the run that is under way: Curated or Survey
 
     @property
     def guarantee(self) -> Guarantee:
-        made: Guarantee = self.mechanism.guarantee
+        made: Guarantee = self.present.guarantee
         return made
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         account = self.account(1)
-        self.mechanism = mechanism_for(self.definition, self.name, 1, account, self.charge_id(1))
+        self.present = run_for(self.definition, self.name, 1, account, self.charge_id(1))
         file = self._save(1, 0)
-        grants = [{"epsilon": grant.epsilon, "delta": grant.delta} for grant in self.definition.following]
-        self.around.store.begin(self.name, self.definition.fixed(), self.definition.digest, self.begins, file)
-        self.around.store.describe(self.name, self.definition.fixed(), grants)
+        self._register(file)
         # The state is on disk before the charge: whoever restarts has the token that the charge is tied to.
-        self.mechanism.begin()
+        self.present.begin()
 
     def _go_on(self, kept: Kept) -> None:
         assert kept.file is not None
@@ -402,8 +407,8 @@ class SpooledStream(LiveStream):
         except OSError as error:
             raise DiscreetError(f"the state of stream {self.name!r} cannot be read: {error.strerror}") from None
         account = self.known_account()
-        self.mechanism = mechanism_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
-        self.mechanism.begin()
+        self.present = run_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
+        self.present.begin()
         self._stored = self.tick
         self._count_reports()
         self._remove_states(kept.file)
@@ -413,7 +418,7 @@ class SpooledStream(LiveStream):
                 if record is not None:
                     self._note(record, tick)
         if self.tick == self.last_tick:  # it died between the last tick and what comes after it
-            self.mechanism.settle()
+            self.present.settle()
             self._forget()
 
     def _note(self, record: Record, tick: int) -> None:
@@ -421,13 +426,13 @@ class SpooledStream(LiveStream):
         self._waiting[tick] += record.rows
         if record.key is not None and record.digest is not None:
             self.keys[record.key] = (record.digest, record.taken, tick)
-        if isinstance(self.mechanism, Survey):
+        if isinstance(self.present, Survey):
             self._numbers.update(self._numbers_of(record.data or b""))
 
     def _save(self, run: int, tick: int) -> str:
         """The state into a file of its own; the store says which file counts."""
         name = f"{run}-{tick}.state"
-        write_file(self.folder / name, self.mechanism.to_bytes())
+        write_file(self.folder / name, self.present.to_bytes())
         return name
 
     def _remove_states(self, but: str) -> None:
@@ -456,7 +461,7 @@ class SpooledStream(LiveStream):
                 self._spool.append(tick, [packed(record) for _, record in taken])
             except OSError:
                 for _, record in taken:
-                    if isinstance(self.mechanism, Survey):
+                    if isinstance(self.present, Survey):
                         self._numbers.difference_update(self._numbers_of(record.data or b""))
                 raise
             for arrival, record in taken:
@@ -465,9 +470,9 @@ class SpooledStream(LiveStream):
 
     def _record(self, arrival: Arrival) -> Record | None:
         """None for reports that were all heard, and for those that there is no room for."""
-        if not isinstance(self.mechanism, Survey):
+        if not isinstance(self.present, Survey):
             return Record(arrival.rows, arrival.data, arrival.key, arrival.digest, arrival.taken)
-        aggregator, most = self.mechanism.aggregator, self.around.limits.survey_reports
+        aggregator, most = self.present.aggregator, self.around.limits.survey_reports
         # Counted here, where they are added one after the other: requests that come at once were all admitted.
         heard = self._numbers
         try:
@@ -487,7 +492,7 @@ class SpooledStream(LiveStream):
         """What is new of a message for this horizon or, where its first tick waits to be published, for the next."""
         found: tuple[bytes | None, list[int]]
         try:
-            found = self.mechanism.aggregator.protocol.unheard(message, heard)
+            found = self.present.aggregator.protocol.unheard(message, heard)
         except MessageError:
             if self.run == self.runs:
                 raise
@@ -545,7 +550,7 @@ class SpooledStream(LiveStream):
         """These records up to this byte of the spool. If that fails, the mechanism may have some of them."""
         if fed > self._fed:
             self._is_torn = True
-            self.mechanism.add(records)
+            self.present.add(records)
             self._fed_keys |= keys
             self._fed, self._is_torn = fed, False
 
@@ -553,16 +558,16 @@ class SpooledStream(LiveStream):
         """The mechanism as it was after the tick before, from the disk: what the spool has is given anew."""
         data = (self.folder / f"{self.run}-{self.tick}.state").read_bytes()
         account = self.known_account()
-        self.mechanism = mechanism_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
-        self.mechanism.begin()
+        self.present = run_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
+        self.present.begin()
         self._fed, self._fed_keys, self._is_torn = 0, set(), False
 
     def _publish(self, tick: int) -> None:
         """Draw a tick once, and have its release, the state after it and its keys on disk at once."""
         release: dict[str, Any] = {}
 
-        def keep(shown: dict[str, Any]) -> None:
-            release.update(self.release_of(tick, shown))
+        def keep(numbers: dict[str, Any]) -> None:
+            release.update(self.release_of(tick, numbers))
             if self._stored < tick:  # else only the ledger did not have it
                 file = self._save(self.run, tick)
                 text = json.dumps(release, ensure_ascii=False, separators=(",", ":"))
@@ -570,7 +575,7 @@ class SpooledStream(LiveStream):
                 self._stored = tick
 
         try:
-            self.mechanism.step(keep)
+            self.present.step(keep)
         except DiscreetError:  # the ledger's, before or after the draw
             raise
         except BaseException:
@@ -588,23 +593,23 @@ class SpooledStream(LiveStream):
 
     def _forget(self) -> None:
         """The last tick is out: who was counted is not needed any more, in memory or on disk."""
-        self.mechanism = mechanism_for(self.definition, self.name, self.run, None, None)
+        self.present = run_for(self.definition, self.name, self.run, None, None)
         self._remove_states("")
 
     def _follow(self) -> None:
         """The next grant: a new mechanism, saved before it is charged."""
         run = self.run + 1
-        self.mechanism = mechanism_for(self.definition, self.name, run, self.account(run), self.charge_id(run))
+        self.present = run_for(self.definition, self.name, run, self.account(run), self.charge_id(run))
         self.around.store.next_run(self.name, run, self._save(run, self.tick))
         self.run = run
         self._count_reports()
-        self.mechanism.begin()
+        self.present.begin()
 
     def _count_reports(self) -> None:
-        if isinstance(self.mechanism, Survey):
+        if isinstance(self.present, Survey):
             with self.lock:  # the writer adds to them
-                self._published = self.mechanism.aggregator.parties
-                self._numbers = {number for number in self._numbers if not self.mechanism.aggregator.has(number)}
+                self._published = self.present.aggregator.parties
+                self._numbers = {number for number in self._numbers if not self.present.aggregator.has(number)}
 
     @property
     def reports(self) -> int:

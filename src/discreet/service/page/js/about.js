@@ -26,7 +26,7 @@ export function promise(stream) {
     curator: "Trusted with the events: those who run this service. An event is removed when its tick is published; what is remembered, " +
       "so that nobody is counted twice, stays with them. Everybody else sees only what is on this page.",
     pan: "An event is forgotten as soon as it is counted: what the service has in memory and on disk is private itself.",
-    local: "Nobody is trusted with the answers: each was randomised on the device that sent it.",
+    parties: "Nobody is trusted with the answers: each was randomised on the device that sent it.",
   };
   const guarantee = Object.entries(stream.guarantee ?? {}).filter(([, value]) => value !== null && value !== undefined);
   byId("promise").replaceChildren(
@@ -103,10 +103,12 @@ export function downloads(stream, published, history) {
     el("p", { class: "muted" }, "What is published may be kept, copied and computed with: the promise holds whatever is done with it."));
 }
 
+const formerly = ["item", "items"]; // they stand beside column and universe for programs that know no others
+
 export function definition(stream) {
   byId("definition").replaceChildren(
     el("p", {}, "Public, and fixed since the first event: another definition would be another stream with a budget of its own."),
-    properties(Object.entries(stream.definition ?? {}).filter(([key]) => stream.trust !== "local" || key !== "trust").map(([key, value]) =>
+    properties(Object.entries(stream.definition ?? {}).filter(([key]) => !formerly.includes(key)).map(([key, value]) =>
       [key, ["tick", "horizon"].includes(key) && Number.isInteger(value) ? format.duration(value) : value])),
     stream.digest ? el("p", { class: "muted digest" }, "Digest ", el("code", {}, stream.digest)) : "");
 }

@@ -11,7 +11,7 @@ export const length = (stream) => (Date.parse(stream.ends) - Date.parse(stream.b
 export function unit(stream, count = 2) {
   const one = Math.abs(count) === 1;
   if (stream.kind === "survey") return one ? "answer" : "answers";
-  if (stream.kind === "distinct" || stream.protects === "person") return one ? "person" : "people";
+  if (stream.kind === "distinct" || stream.unit === "person") return one ? "person" : "people";
   return one ? "event" : "events";
 }
 
@@ -28,7 +28,7 @@ export function subject(stream) {
 
 export function protects(stream) {
   if (stream.kind === "survey") return "each answer";
-  return stream.protects === "person" ? "each person" : "each event";
+  return stream.unit === "person" ? "each person" : "each event";
 }
 
 /** What an interval is, in a sentence of its own. */
@@ -41,7 +41,7 @@ export function aboutIntervals(stream, confidence) {
   }
   return (
     `Noise was added to each count on purpose. The intervals hold the counts without noise, all at once, ${odds(confidence)}.` +
-    (stream.protects === "person" ? ` Of one person at most ${stream.max_items} items count; there may be more people than the interval says.` : "")
+    (stream.unit === "person" ? ` Of one person at most ${stream.max_items} items count; there may be more people than the interval says.` : "")
   );
 }
 

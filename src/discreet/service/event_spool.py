@@ -22,7 +22,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from discreet.service.store import make_folder, sync_folder
+from discreet.service.folder import make_folder, sync_folder
 
 __all__ = ["EventSpool", "Record"]
 

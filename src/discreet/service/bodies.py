@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.service.definitions import ServiceLimits, StreamDefinition
-from discreet.service.kinds import schema_of
 from discreet.service.problems import MOST_ROWS, ProblemError
+from discreet.service.runs import fields_of, schema_of
 
 __all__ = ["FORMATS", "MAX_FIELD_BYTES", "Reader", "RowsRead", "plausible_event", "too_many_rows"]
 
@@ -84,7 +84,7 @@ class Reader:
         limits = ServiceLimits() if limits is None else limits
         self._most_rows, self._most_text = limits.body_rows, limits.body_bytes
         self.schema = schema_of(definition)
-        self._fields = [getattr(definition, name) for name in self.schema.names]
+        self._fields = list(fields_of(definition).values())
         self._where = dict(definition.where)
         every = list(dict.fromkeys([*self._fields, *self._where]))
         self._names = {field: f"f{number}" for number, field in enumerate(every)}

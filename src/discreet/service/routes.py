@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import datetime
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,19 +23,19 @@ from starlette.staticfiles import StaticFiles
 
 from discreet._version import __version__
 from discreet.errors import MessageError
-from discreet.service import models
+from discreet.service import shapes
 from discreet.service.access import Access
-from discreet.service.archive import Archive
+from discreet.service.archive import Archive, Arrow, Csv, Json
+from discreet.service.bodies import plausible_event, too_many_rows
+from discreet.service.catalogue import described, metrics
 from discreet.service.guard import Guard, problem_response
-from discreet.service.ingest import plausible_event, too_many_rows
-from discreet.service.intake import ON_THE_LOOP, EventsLane, Intake, encode_json, json_response
-from discreet.service.kinds import description_of_round, protocol_of
 from discreet.service.live import Live
 from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
-from discreet.service.running import Service
-from discreet.service.shown import Arrow, Csv, Json, described, metrics
+from discreet.service.runs import description_of_round, protocol_of
+from discreet.service.runtime import Service
 from discreet.service.streams import Arrival, LiveStream
+from discreet.service.uploads import ON_THE_LOOP, EventsLane, Uploads, accepted
 
 __all__ = ["make_app"]
 
@@ -45,7 +46,7 @@ _BY_DEFAULT = 1_000
 _FORGET_SECONDS = 1.0
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": models.ProblemModel, "description": text}
+    status: {"model": shapes.ProblemModel, "description": text}
     for status, text in {
         401: "No token, or none that is valid",
         403: "Not allowed",
@@ -56,7 +57,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 _TAKING: dict[int | str, dict[str, Any]] = {
     **_REFUSALS,
     **{
-        status: {"model": models.ProblemModel, "description": text}
+        status: {"model": shapes.ProblemModel, "description": text}
         for status, text in {
             400: "The body is not of its format",
             408: "The body did not come in time",
@@ -73,7 +74,7 @@ _TAKING: dict[int | str, dict[str, Any]] = {
 _ASKING: dict[int | str, dict[str, Any]] = {
     **_REFUSALS,
     304: {"description": "You have it already"},
-    422: {"model": models.ProblemModel, "description": "A parameter is wrong"},
+    422: {"model": shapes.ProblemModel, "description": "A parameter is wrong"},
 }
 _EVENTS_BODY = {
     "requestBody": {
@@ -143,7 +144,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
     )
     app.state.live = live
     app.state.access = access
-    intake = Intake(service, access)
+    uploads = Uploads(service, access)
     app.add_middleware(
         CORSMiddleware,
         allow_origins=list(service.configuration.cors),
@@ -151,7 +152,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "If-None-Match"],
         expose_headers=["ETag", "Link", "Retry-After"],
     )
-    app.add_middleware(EventsLane, intake=intake)
+    app.add_middleware(EventsLane, uploads=uploads)
     app.add_middleware(Guard, tls=tls)
 
     @app.exception_handler(ProblemError)
@@ -174,7 +175,7 @@ def make_app(service: Service, *, tls: bool = False, start: bool = True) -> Fast
         response.headers.update(error.headers or {})
         return response
 
-    _add_in(app, service, access, intake)
+    _add_in(app, service, access, uploads)
     _add_out(app, service, access, live, archive)
     _add_operators(app, service, access)
     _add_page(app)
@@ -208,23 +209,26 @@ def _description(app: FastAPI) -> dict[str, Any]:
 # ---- in --------------------------------------------------------------------------------------------------------------
 
 
-def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> None:
+def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) -> None:
 
     @app.post(
-        "/v1/streams/{name}/events", status_code=202, response_model=models.AcceptedModel, responses=_TAKING,
+        "/v1/streams/{name}/events", status_code=202, response_model=shapes.AcceptedModel, responses=_TAKING,
         openapi_extra=_EVENTS_BODY, tags=["in"],
     )  # fmt: skip
     async def events(
         name: str,
         request: Request,
-        bad_rows: Annotated[Literal["refuse", "skip"], Query(description="What becomes of wrong rows")] = "refuse",
+        bad_rows: Annotated[
+            Literal["error", "refuse", "skip"],
+            Query(description="Refuse all rows for a wrong one (`error`; formerly `refuse`), or `skip` it"),
+        ] = "error",
         idempotency_key: Annotated[str | None, Header(description="A retry with the same key counts once")] = None,
     ) -> Response:
         """Events: NDJSON, a JSON array, CSV with a header, or an Arrow stream. On disk when this answers."""
-        return await intake.events(name, request, bad_rows == "skip")
+        return await uploads.events(name, request, bad_rows == "skip")
 
     @app.post(
-        "/v1/streams/{name}/messages", status_code=202, response_model=models.AcceptedModel, responses=_TAKING,
+        "/v1/streams/{name}/messages", status_code=202, response_model=shapes.AcceptedModel, responses=_TAKING,
         openapi_extra=_MESSAGE_BODY, tags=["in"],
     )  # fmt: skip
     async def messages(name: str, request: Request) -> Response:
@@ -234,11 +238,11 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
         if stream.definition.kind != "survey":
             raise ProblemError(409, "This stream takes events, not reports", "Send them to /events.")
         stream.admit()
-        with intake.hold(caller, name) as held:
-            body = await intake.body(request, held, None if caller.token else 4096)
+        with uploads.hold(caller, name) as held:
+            body = await uploads.body(request, held, None if caller.token else 4096)
             protocol = protocol_of(stream.definition, name, stream.open_run)
             try:
-                opened, _ = await intake.aside(caller, len(body) > ON_THE_LOOP, protocol.open, body)
+                opened, _ = await uploads.aside(caller, len(body) > ON_THE_LOOP, protocol.open, body)
             except MessageError as error:
                 raise ProblemError(422, "The report cannot be taken", reason_code=error.reason) from None
             if opened.seeded:
@@ -252,21 +256,21 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             stream.admit_reports(opened.items)
             access.events(caller, opened.items)
             data, size = stream.prepared(opened.items, body)
-            taken, _ = await intake.take(stream, Arrival(opened.items, data, opened.items, size=size))
-        return json_response({"accepted": taken, "repeated": opened.items - taken}, 202)
+            taken, _ = await uploads.take(stream, Arrival(opened.items, data, opened.items, size=size))
+        return accepted(shapes.AcceptedModel(accepted=taken, repeated=opened.items - taken))
 
     @app.post(
-        "/api/event", status_code=202, response_model=models.AcceptedModel, responses=_TAKING,
+        "/api/event", status_code=202, response_model=shapes.AcceptedModel, responses=_TAKING,
         openapi_extra=_PLAUSIBLE_BODY, tags=["in"],
     )  # fmt: skip
     async def tracker(request: Request) -> Response:
         """An event as Plausible's script sends it, for the streams that list its site."""
         caller = access.caller(request)
-        with intake.hold(caller, "") as held:
-            body = await intake.body(request, held, 64 * 2**10)
+        with uploads.hold(caller, "") as held:
+            body = await uploads.body(request, held, 64 * 2**10)
         address = request.client.host if request.client is not None else ""
         agent = request.headers.get("user-agent", "")
-        site, fields = plausible_event(body, intake.secret, address, agent)
+        site, fields = plausible_event(body, uploads.secret, address, agent)
         streams = [
             s
             for s in service.streams.values()
@@ -277,18 +281,18 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
         async def count(stream: LiveStream) -> None:
             try:
                 stream.admit()
-                rows = intake.reader(stream.name).of_values(fields)
+                rows = uploads.reader(stream.name).of_values(fields)
                 data, size = stream.prepared(rows.counted, rows.columns)
-                await intake.take(stream, Arrival(rows.counted, data, rows.taken, size=size))
+                await uploads.take(stream, Arrival(rows.counted, data, rows.taken, size=size))
             except ProblemError as problem:
                 service.refused(stream.name, problem.reason)
 
         await asyncio.gather(*map(count, streams))
         # The same answer for a site that nobody counts, or not from this caller, or where a stream is full or the disk
         # is: it tells nothing of what exists, and nothing of what others sent.
-        return json_response({"accepted": 1}, 202)
+        return accepted(shapes.AcceptedModel(accepted=1))
 
-    @app.get("/v1/streams/{name}/round", response_model=models.RoundModel, responses=_ASKING, tags=["in"])
+    @app.get("/v1/streams/{name}/round", response_model=shapes.RoundModel, responses=_ASKING, tags=["in"])
     async def round_of(name: str, request: Request) -> Response:
         """What a client of a survey has to know."""
         caller = access.caller(request)
@@ -297,7 +301,8 @@ def _add_in(app: FastAPI, service: Service, access: Access, intake: Intake) -> N
             stream = access.stream(caller, "read", name)
         if stream.definition.kind != "survey":
             raise ProblemError(404, "This stream has no round")
-        return json_response(description_of_round(stream.definition, name, stream.open_run))
+        description = description_of_round(stream.definition, name, stream.open_run)
+        return Response(json.dumps(description).encode(), media_type="application/json")
 
 
 # ---- out ------------------------------------------------------------------------------------------------------------
@@ -319,8 +324,8 @@ def _is_known(request: Request, tag: str) -> bool:
     return f'"{tag}"' in known or "*" in known
 
 
-def _with_digest(value: dict[str, Any]) -> tuple[bytes, str]:
-    body = encode_json(value)
+def _with_digest(value: shapes.StreamModel | shapes.StreamsModel) -> tuple[bytes, str]:
+    body = value.to_json()
     return body, hashlib.sha256(body).hexdigest()[:32]
 
 
@@ -349,18 +354,18 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
     def readable(request: Request, name: str) -> LiveStream:
         return access.stream(access.caller(request), "read", name)
 
-    @app.get("/v1/streams", response_model=models.StreamsModel, responses=_ASKING, tags=["out"])
+    @app.get("/v1/streams", response_model=shapes.StreamsModel, responses=_ASKING, tags=["out"])
     async def streams(request: Request) -> Response:
         """The streams that you may read."""
         found = access.readable(access.caller(request))
 
         def made() -> tuple[bytes, str]:
             streams = [described(stream) for stream in found]
-            return _with_digest({"title": service.configuration.title, "streams": streams})
+            return _with_digest(shapes.StreamsModel(title=service.configuration.title, streams=streams))
 
         return _tagged(request, *await archive.aside(made), "application/json")
 
-    @app.get("/v1/streams/{name}", response_model=models.StreamModel, responses=_ASKING, tags=["out"])
+    @app.get("/v1/streams/{name}", response_model=shapes.StreamModel, responses=_ASKING, tags=["out"])
     async def stream(name: str, request: Request) -> Response:
         """A stream: definition, promise, budget, latest release."""
         of = readable(request, name)
@@ -383,7 +388,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         return StreamingResponse(archive.written(of.name, *ticks, form), 200, headers, media)
 
     @app.get(
-        "/v1/streams/{name}/releases", response_model=models.ReleasesModel, responses={**_ASKING, **other}, tags=["out"]
+        "/v1/streams/{name}/releases", response_model=shapes.ReleasesModel, responses={**_ASKING, **other}, tags=["out"]
     )
     async def releases(
         name: str,
@@ -413,7 +418,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
 
     @app.get(
         "/v1/streams/{name}/releases/latest",
-        response_model=models.ReleaseModel,
+        response_model=shapes.ReleaseModel,
         responses={**_ASKING, **other},
         tags=["out"],
     )
@@ -463,26 +468,26 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
 
 
 def _add_operators(app: FastAPI, service: Service, access: Access) -> None:
-    @app.get("/v1/admin/status", response_model=models.StatusModel, responses=_REFUSALS, tags=["admin"])
+    @app.get("/v1/admin/status", response_model=shapes.StatusModel, responses=_REFUSALS, tags=["admin"])
     async def status(request: Request) -> Response:
         """True counts: lag, spool, what was taken and refused. For admins."""
         access.admin(access.caller(request))
-        return json_response(service.status(), headers={"Cache-Control": "no-store"})
+        return Response(service.status().to_json(), 200, {"Cache-Control": "no-store"}, "application/json")
 
-    @app.get("/healthz", response_model=models.HealthModel, tags=["admin"])
+    @app.get("/healthz", response_model=shapes.HealthModel, tags=["admin"])
     async def healthz() -> Response:
         """It runs."""
-        return json_response({"status": "ok"})
+        return Response(shapes.HealthModel(status="ok").to_json(), media_type="application/json")
 
     @app.get(
-        "/readyz", response_model=models.HealthModel, tags=["admin"],
-        responses={503: {"model": models.ProblemModel, "description": "Ticks that are due are not out yet"}},
+        "/readyz", response_model=shapes.HealthModel, tags=["admin"],
+        responses={503: {"model": shapes.ProblemModel, "description": "Ticks that are due are not out yet"}},
     )  # fmt: skip
     async def readyz() -> Response:
         """It runs, and what is due is out."""
         if not service.ready:
             raise ProblemError(503, "Ticks that are due are not out yet", retry_after=5)
-        return json_response({"status": "ready"})
+        return Response(shapes.HealthModel(status="ready").to_json(), media_type="application/json")
 
 
 def _add_page(app: FastAPI) -> None:

@@ -1,12 +1,11 @@
-"""What is published of each kind of stream, and from which fields of its events.
+"""One run of a stream whose raw events wait in a spool: begun and charged once, fed with records, one step a tick.
 
-A `Mechanism` here is one run of a stream whose raw events wait in a spool: begun and charged once, fed with records,
-one step a tick. The mathematics is below, in `continual` and `multiparty`; `panned` has the streams without a spool.
+Streams of a curator run the tasks of `discreet watch`; a survey gathers reports. `pan_stream` has the streams without a
+spool.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import uuid
@@ -18,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from discreet import multiparty
-from discreet.engines.watch import Counts, DistinctPeople, Task, TopItems, Total
 from discreet.errors import CorruptStateError, MessageError
 from discreet.privacy import Guarantee
 from discreet.releases.paying import begin
 from discreet.service.definitions import StreamDefinition
-from discreet.service.spool import Record
+from discreet.service.event_spool import Record
 from discreet.storage import open_state, seal_state
+from discreet.watch.tasks import Counts, DistinctPeople, Run, Task, TopItems, Total
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["CONFIDENCE", "Curated", "Survey", "mechanism_for", "number_shown", "protocol_of", "schema_of", "task_of"]
+__all__ = ["CONFIDENCE", "Curated", "Survey", "fields_of", "number_shown", "protocol_of", "run_for", "schema_of"]
 
 CONFIDENCE = 0.95
 _BY_CLOCK = "ticks end by the clock, also when nothing came; an event is in the tick in which it arrived"
@@ -38,8 +37,14 @@ _SURVEY_FAMILY = 151
 
 def schema_of(definition: StreamDefinition) -> pa.Schema:
     """The columns that are kept of events: those that count, and no others."""
-    names = {"top": ("item", "user"), "count": (), "distinct": ("user",), "survey": ()}[definition.kind]
-    return pa.schema([(name, pa.large_string()) for name in names if getattr(definition, name) is not None])
+    return pa.schema([(name, pa.large_string()) for name in fields_of(definition)])
+
+
+def fields_of(definition: StreamDefinition) -> dict[str, str]:
+    """The fields of events that count, by what they are to the task: the item, whose event it is."""
+    item = definition.column if definition.kind == "top" else None
+    whose = definition.user if definition.kind in ("top", "distinct") else None
+    return {name: field for name, field in (("item", item), ("user", whose)) if field is not None}
 
 
 def task_of(definition: StreamDefinition) -> Task:
@@ -51,7 +56,7 @@ def task_of(definition: StreamDefinition) -> Task:
         return DistinctPeople(ticks)
     if definition.capacity is not None:
         return TopItems(ticks, capacity=definition.capacity)
-    return Counts(ticks, universe=definition.items, max_items=definition.max_items)
+    return Counts(ticks, universe=definition.universe, max_items=definition.max_items)
 
 
 def number_shown(value: float, deviation: float) -> dict[str, Any]:
@@ -78,73 +83,37 @@ def items_shown(release: Any, k: int | None) -> dict[str, Any]:
     return {"items": shown if k is None else shown[:k]}
 
 
-class Curated:
+class Curated(Run):
     """Raw events are with a trusted curator: `continual`."""
 
     def __init__(self, definition: StreamDefinition, mechanism: Any) -> None:
+        super().__init__(task_of(definition), mechanism)
         self.definition = definition
-        self.mechanism = mechanism
-        self._task = task_of(definition)
         self._schema = schema_of(definition)
-        self._rows = 0  # of the open tick
-        self._drawn: dict[str, Any] | None = None
-
-    @classmethod
-    def new(cls, definition: StreamDefinition, run: int, account: Account | None, charge_id: str | None) -> Curated:
-        """A run before its first tick."""
-        return cls(definition, task_of(definition).new(definition.budget_of(run), account, charge_id))
-
-    @classmethod
-    def restored(cls, definition: StreamDefinition, run: int, data: bytes, account: Account, charge_id: str) -> Curated:
-        """A run as it was saved."""
-        return cls(definition, task_of(definition).restored(data, account, False))
 
     @property
     def guarantee(self) -> Guarantee:
         """Of all ticks of the run together."""
-        plain: Guarantee = self.mechanism.guarantee
-        return dataclasses.replace(plain, assumptions=(*plain.assumptions, _BY_CLOCK))
-
-    def begin(self) -> None:
-        """Charge the run, unless that was done."""
-        self.mechanism.begin()
-
-    def to_bytes(self) -> bytes:
-        """NOT PRIVATE."""
-        data: bytes = self.mechanism.to_bytes()
-        return data
+        return self.guarantee_with(_BY_CLOCK)
 
     def add(self, records: Sequence[Record]) -> None:
         """Take events of the open tick."""
+        if not len(self._schema):
+            self.take(None, sum(record.rows for record in records))
+            return
         batches = [
             pa.ipc.read_record_batch(pa.py_buffer(record.data), self._schema) for record in records if record.data
         ]
-        if len(self._schema) and batches:
-            rows = pa.Table.from_batches(batches).combine_chunks().to_batches()
-            for batch in rows:
+        if batches:
+            for batch in pa.Table.from_batches(batches).combine_chunks().to_batches():
                 named = batch.rename_columns(["item"]) if self.definition.kind == "distinct" else batch
-                self._task.add(self.mechanism, named)
-        self._rows += sum(record.rows for record in records)
+                self.take(named, named.num_rows)
 
     def step(self, save: Callable[[dict[str, Any]], None]) -> None:
-        """Draw the open tick, save it, have it in the ledger. If saving fails, the same draw is saved next time."""
+        """Draw the open tick, save it, have it in the ledger."""
+        self.end(lambda release: save(self._numbers(release)))
 
-        def keep(release: Any) -> None:
-            self._drawn = self._shown(release)
-            save(self._drawn)
-
-        if self._drawn is None:
-            self._task.step(self.mechanism, self._rows, keep)
-        else:
-            save(self._drawn)
-            self.settle()
-        self._drawn, self._rows = None, 0
-
-    def settle(self) -> None:
-        """The ledger has the latest tick when this returns."""
-        _ = self.mechanism.last
-
-    def _shown(self, release: Any) -> dict[str, Any]:
+    def _numbers(self, release: Any) -> dict[str, Any]:
         if self.definition.kind == "top":
             return items_shown(release, self.definition.k)
         return number_shown(release, self.mechanism.error(self.mechanism.tick))
@@ -162,32 +131,26 @@ class Survey:
     """Nobody is trusted: reports are private before they come, and what is published is computed from them."""
 
     def __init__(
-        self, definition: StreamDefinition, aggregator: multiparty.Aggregator, token: str, account: Any, charge_id: Any
+        self,
+        definition: StreamDefinition,
+        name: str,
+        run: int,
+        account: Account | None,
+        charge_id: str | None,
+        data: bytes | None,
     ) -> None:
         self.definition = definition
-        self.aggregator = aggregator
-        self._token = token
-        self._account, self._charge_id = account, charge_id
-
-    @classmethod
-    def new(
-        cls, definition: StreamDefinition, run: int, account: Account | None, charge_id: str | None, name: str
-    ) -> Survey:
-        """A run before its first tick."""
-        protocol = protocol_of(definition, name, run)
-        return cls(definition, protocol.aggregator(max_reports=None), uuid.uuid4().hex, account, charge_id)
-
-    @classmethod
-    def restored(
-        cls, definition: StreamDefinition, run: int, data: bytes, account: Account, charge_id: str, name: str
-    ) -> Survey:
-        """A run as it was saved."""
+        self._payer: tuple[Any, Any] = account, charge_id
+        protocol: Any = protocol_of(definition, name, run)
+        if data is None:
+            self._token = uuid.uuid4().hex
+            self.aggregator: multiparty.Aggregator = protocol.aggregator(max_reports=None)
+            return
         _, payload = open_state(data, _SURVEY_FAMILY, 1)
         if len(payload) < 32:
             raise CorruptStateError("the state of a survey is cut short")
-        token = payload[:32].decode("ascii", "replace")
-        aggregator = protocol_of(definition, name, run).restore(payload[32:], max_reports=None)
-        return cls(definition, aggregator, token, account, charge_id)
+        self._token = payload[:32].decode("ascii", "replace")
+        self.aggregator = protocol.restore(payload[32:], max_reports=None)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -197,7 +160,7 @@ class Survey:
     def begin(self) -> None:
         """Register the survey in the ledger, unless that was done."""
         bill = self.aggregator.protocol.bill
-        begin(self._account, self._charge_id, bill, self._token.encode(), what="survey")
+        begin(*self._payer, bill, self._token.encode(), what="survey")
 
     def to_bytes(self) -> bytes:
         """As private as the reports, which anyone may see."""
@@ -226,17 +189,21 @@ class Survey:
         """The ledger knows no ticks of a survey."""
 
 
-def mechanism_for(
-    definition: StreamDefinition, name: str, run: int, account: Any, charge_id: Any, data: bytes | None = None
+def run_for(
+    definition: StreamDefinition,
+    name: str,
+    run: int,
+    account: Account | None,
+    charge_id: str | None,
+    data: bytes | None = None,
 ) -> Curated | Survey:
     """A run of a stream with a spool: new, or as it was saved."""
     if definition.kind == "survey":
-        if data is None:
-            return Survey.new(definition, run, account, charge_id, name)
-        return Survey.restored(definition, run, data, account, charge_id, name)
+        return Survey(definition, name, run, account, charge_id, data)
+    task = task_of(definition)
     if data is None:
-        return Curated.new(definition, run, account, charge_id)
-    return Curated.restored(definition, run, data, account, charge_id)
+        return Curated(definition, task.new(definition.budget_of(run), account, charge_id))
+    return Curated(definition, task.restored(data, account))
 
 
 def description_of_round(definition: StreamDefinition, name: str, run: int) -> dict[str, Any]:

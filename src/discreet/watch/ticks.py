@@ -8,6 +8,7 @@ the rest, is argued in docs/privacy/continual.md; `Rule.assumption` says it in e
 from __future__ import annotations
 
 import datetime
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,18 +26,33 @@ from discreet.events.times import YEAR_1, seconds_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Add", "End", "Rule", "Ticker", "duration"]
+__all__ = ["Add", "End", "Rule", "Ticker", "duration", "ticks_in"]
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_DURATION = re.compile(r"([0-9]{1,9})\s*([smhdw])")
 _MOST_OPEN = 1000  # ticks that wait for late rows
 
 
-def duration(name: str, text: str, least: int = 1) -> float:
-    """The seconds of 30s, 15m, 1h or 1d."""
-    number, unit = text[:-1], text[-1:]
-    if not (number.isascii() and number.isdecimal()) or len(number) > 9 or int(number) < least or unit not in _UNITS:
-        raise ParameterError(f"{name} must be a whole number and s, m, h or d, as in 15m, not {text!r}")
-    return float(int(number) * _UNITS[unit])
+def duration(name: str, value: object, least: int = 1) -> int:
+    """The seconds of 30s, 15m, 1h, 30d or 4w."""
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or int(found[1]) < least:
+        raise ParameterError(f"{name} must be a whole number and s, m, h, d or w, as in 15m, not {value!r}")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def ticks_in(horizon: object, seconds: float | None) -> int:
+    """How many ticks a horizon has: a number of them, or a time such as 30d, if a tick has so many seconds."""
+    if isinstance(horizon, str) and horizon.isascii() and horizon.isdecimal():
+        horizon = int(horizon)
+    if isinstance(horizon, int) and not isinstance(horizon, bool):
+        return horizon
+    if seconds is None:
+        raise ParameterError(f"horizon must be a number of ticks, not {horizon!r}: these ticks have no length of time")
+    whole = duration("horizon", horizon)
+    if whole % seconds:
+        raise ParameterError(f"horizon must be a whole number of ticks: {horizon} is not a multiple of {seconds:.0f} s")
+    return int(whole // seconds)
 
 
 @dataclass(frozen=True)
@@ -55,7 +71,7 @@ class Rule:
     def of(
         cls,
         tick: str | None = None,
-        time_column: str | None = None,
+        time: str | None = None,
         rows: int | None = None,
         *,
         late: str | None = None,
@@ -63,35 +79,29 @@ class Rule:
         start: str | None = None,
         by_clock: bool = False,
     ) -> Rule:
-        """The rule that the options of `discreet watch` state."""
+        """Ticks of so many rows, of a time such as 1h by the clock, or of a time by the column `time`."""
         if (tick is None) == (rows is None):
-            raise ParameterError("say what a tick is: either --tick 1h or --rows 1000")
-        if time_column is None and (late, ahead, start, by_clock) != (None, None, None, False):
-            raise ParameterError("--late, --ahead, --start and --by-clock are for ticks by a --time-column")
+            raise ParameterError("a tick is either a time (tick, such as 1h) or a number of rows: give one of the two")
+        if time is None and (late, ahead, start, by_clock) != (None, None, None, False):
+            raise ParameterError("late, ahead, start and by_clock need the column of the times of rows")
         if rows is not None:
-            if rows < 1 or time_column is not None:
-                raise ParameterError("--rows must be at least 1, and goes without --time-column")
+            if rows < 1 or time is not None:
+                raise ParameterError("rows of a tick must be at least 1, and need no column of times")
             return cls(rows=rows)
-        assert tick is not None
-        seconds = duration("--tick", tick)
-        if time_column is None:
+        seconds = float(duration("tick", tick))
+        if time is None:
             return cls(seconds=seconds, by_clock=True)
-        waits = 0.0 if late is None else duration("--late", late, 0)
-        leads = cls.ahead if ahead is None else duration("--ahead", ahead, 0)
+        waits = 0.0 if late is None else float(duration("late", late, 0))
+        leads = cls.ahead if ahead is None else float(duration("ahead", ahead, 0))
         if waits > _MOST_OPEN * seconds:
-            raise ParameterError(f"--late must be at most {_MOST_OPEN} ticks, not {late}")
+            raise ParameterError(f"late must be at most {_MOST_OPEN} ticks, not {late}")
         begins = None if start is None else seconds_of(start)
         if start is not None and begins is None:
-            raise ParameterError(f"--start must be a time in ISO 8601 or seconds since 1970, not {start!r}")
+            raise ParameterError(f"start must be a time in ISO 8601 or seconds since 1970, not {start!r}")
         return cls(None, seconds, True, by_clock, waits, leads, begins)
 
-    @property
-    def assumption(self) -> str:
-        """What is public beside the releases."""
-        return self.assumption_for("an event that is left out leaves a blank row")
-
-    def assumption_for(self, gone: str) -> str:
-        """The same, where `gone` says what becomes of the rows of one who is left out."""
+    def assumption(self, gone: str) -> str:
+        """What is public beside the releases; `gone` says what becomes of the rows of one who is left out."""
         if self.rows is not None:
             return f"the number of rows is public: {gone}"
         if not self.by_column:
@@ -137,7 +147,7 @@ class _Held:
 class Ticker:
     """Puts rows into ticks, in order.
 
-    When an `End` is handed out, `saved()` is what to keep with its release: everything before `position` is in ticks
+    When an `End` is handed out, `saved` is what to keep with its release: everything before `position` is in ticks
     that have ended (or left out for good); of what is between `position` and `read` the rows of later ticks are still
     to be counted, and will be, when they are read again after a restart. Reading again begins with the tick that was
     open then, so that every row is judged as it was; ticks that had ended end again in silence.
@@ -150,6 +160,8 @@ class Ticker:
     read: int = 0
     then: int | None = None  # the tick that was open at `position`
     left_out: Counter[str] = field(default_factory=Counter)  # NOT PRIVATE: for the operator's eyes
+    # Where a new ticker goes on: as it was when the last tick ended, for the open one is read again.
+    saved: dict[str, Any] = field(init=False)
     _count: int = 0  # rows of the open tick
     _undecided: Batch | None = None
     _held: dict[int, _Held] = field(default_factory=dict)
@@ -158,19 +170,15 @@ class Ticker:
         self._spool = Spool(self.folder)
         if self.now is None and self.rule.start is not None:
             self.now = self.rule.number(self.rule.start)
-        self._saved = {"position": self.position, "read": self.read, "now": self.now, "then": self.then}
+        self.saved = {"position": self.position, "read": self.read, "now": self.now, "then": self.then}
         self._again, self._since = self.read, self.now
         if self.then is not None:
             self.now = self.then
 
-    def saved(self) -> dict[str, Any]:
-        """Where a new ticker goes on: as it was when the last tick ended, for the open one is read again."""
-        return self._saved
-
     def _keep(self) -> None:
         first = min(self._held.values(), key=lambda held: held.first, default=None)
         self.position, then = (self.read, self.now) if first is None else (first.first, first.then)
-        self._saved = {"position": self.position, "read": self.read, "now": self.now, "then": then}
+        self.saved = {"position": self.position, "read": self.read, "now": self.now, "then": then}
 
     def begin(self, clock: float) -> bool:
         """Open the first tick where the clock decides which it is; whether that was done now."""
@@ -231,9 +239,9 @@ class Ticker:
     # ---- by a number of rows ---------------------------------------------------------------------------------------
 
     def _by_count(self, batch: Batch, rows: int) -> Iterator[Add | End]:
-        first = 0
-        while first < len(batch):
-            last = min(len(batch), first + rows - self._count)
+        first, length = 0, len(batch)
+        while first < length:
+            last = min(length, first + rows - self._count)
             yield _added(batch.part(slice(first, last)))
             self._count += last - first
             first, self.read = last, int(batch.ends[last - 1])

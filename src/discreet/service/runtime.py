@@ -14,25 +14,26 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from discreet.privacy.ledger import Ledger
-from discreet.service.checking import possible, warnings_of
 from discreet.service.definitions import Configuration
-from discreet.service.folder_lock import FolderLock
+from discreet.service.folder import FolderLock
+from discreet.service.forecast import possible, warnings_of
 from discreet.service.journal import Journal
 from discreet.service.lanes import Done, Lane
-from discreet.service.panned import PanStream
+from discreet.service.pan_stream import PanStream
 from discreet.service.problems import ProblemError, stopping
+from discreet.service.shapes import StatusModel, StreamStatusModel
 from discreet.service.shares import Shares
 from discreet.service.store import Store
-from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroundings, disk_full
+from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroundings, disk_full, moment
 from discreet.service.tokens import Tokens
 
-__all__ = ["Service", "place_of"]
+__all__ = ["Service", "place_of", "status_of"]
 
 log = logging.getLogger("discreet.service")
 
@@ -236,7 +237,7 @@ class Service:
             return stopping()
         try:
             stream.commit(arrivals)
-            if not self._has_folder():  # see folder_lock
+            if not self._has_folder():  # see folder
                 return stopping()
         except ProblemError as problem:
             return problem
@@ -262,29 +263,63 @@ class Service:
         """Whether everything that is due is out, nearly."""
         return not self.lost and all(s.trouble is None and not s.is_late for s in self.streams.values())
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> StatusModel:
         """NOT PRIVATE: true counts, for admins."""
-        return {
-            "uptime_seconds": round(time.monotonic() - self.begun, 3),
-            "requests": self.requests,
-            "waiting_bytes": self.shares.used,
-            "streams": [
-                {
-                    "name": stream.name,
-                    "lag_seconds": round(stream.lag_seconds, 3),
-                    "spool_bytes": stream.spool_bytes,
-                    "spool_events": stream.spool_events,
-                    "spool_damaged": stream.spool_damaged,
-                    "accepted": stream.accepted,
-                    "refused": None if stream.refused is None else dict(sorted(stream.refused.items())),
-                    "ticks_published": stream.tick,
-                    "trouble": stream.trouble,
-                }
+        return StatusModel(
+            uptime_seconds=round(time.monotonic() - self.begun, 3),
+            requests=self.requests,
+            waiting_bytes=self.shares.used,
+            streams=[
+                StreamStatusModel(
+                    name=stream.name,
+                    lag_seconds=round(stream.lag_seconds, 3),
+                    spool_bytes=stream.spool_bytes,
+                    spool_events=stream.spool_events,
+                    spool_damaged=stream.spool_damaged,
+                    accepted=stream.accepted,
+                    refused=None if stream.refused is None else dict(sorted(stream.refused.items())),
+                    ticks_published=stream.tick,
+                    trouble=stream.trouble,
+                )
                 for stream in self.streams.values()
             ],
-        }
+        )
 
 
 def _tell_all(group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
     for arrival, done in group:
         done(arrival, arrival.error or error)
+
+
+def status_of(data: Path, ledger_file: Path | None = None) -> list[dict[str, Any]]:
+    """Every stream that began in a folder. NOT PRIVATE: it has the sizes of spools."""
+    ledger = Ledger(data / "ledger.sqlite" if ledger_file is None else ledger_file)
+    found = []
+    with closing(Store(data)) as store:
+        for name, kept in sorted(store.streams().items()):
+            fixed, runs = kept.definition, 1 + len(kept.grants)
+            found.append(
+                {
+                    "name": name,
+                    "kind": fixed["kind"],
+                    "ticks_published": kept.tick,
+                    "ticks": fixed["horizon"] // fixed["tick"] * runs,
+                    "begins": moment(kept.begins),
+                    "ends": moment(kept.begins + fixed["horizon"] * runs),
+                    "spent": str(ledger.account(name).spent()),
+                    "granted": str(ledger.account(name).granted),
+                    "digest": kept.digest,
+                    "spool_bytes": _bytes_in(data / "streams" / name / "spool"),
+                }
+            )
+    return found
+
+
+def _bytes_in(spool: Path) -> int:
+    """What its files hold; the service may be removing some of them just now."""
+    sizes = 0
+    with suppress(FileNotFoundError), os.scandir(spool) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                sizes += entry.stat().st_size
+    return sizes

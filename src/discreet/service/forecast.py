@@ -1,28 +1,20 @@
-"""Before anything is spent: what a stream will promise, and how large its error will be. And how a service is."""
+"""The forecast of a stream, before anything is spent: what it will promise, and how large its error will be."""
 
 from __future__ import annotations
 
 import math
-import os
-from contextlib import closing, suppress
-from pathlib import Path
 from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy import Budget
-from discreet.privacy.ledger import Ledger
 from discreet.privacy.weak import weakness
 from discreet.service.definitions import StreamDefinition, in_words
-from discreet.service.kinds import CONFIDENCE, mechanism_for, number_shown, protocol_of
-from discreet.service.panned import estimator
-from discreet.service.store import Store
-from discreet.service.streams import moment
+from discreet.service.pan_stream import estimator
+from discreet.service.runs import CONFIDENCE, number_shown, protocol_of, run_for
 
-__all__ = ["checked", "possible", "status_of", "warnings_of"]
+__all__ = ["forecast", "possible", "warnings_of"]
 
 _REPORTS = (100, 1_000, 10_000, 100_000)
-
-
 _USELESS = 1_000_000  # an error larger than this is of use to nobody
 _said: dict[tuple[str, int, Budget], list[str]] = {}
 
@@ -34,7 +26,7 @@ def possible(name: str, definition: StreamDefinition) -> None:
             if definition.trust == "pan":
                 estimator(definition, run)
             else:
-                mechanism_for(definition, name, run, None, None)
+                run_for(definition, name, run, None, None)
         except ParameterError as problem:
             where = f"streams.{name}" + ("" if run == 1 else f".following.{run - 2}")
             raise ParameterError(f"{where}: {problem}") from None
@@ -66,11 +58,11 @@ def _useless(name: str, definition: StreamDefinition, run: int) -> bool:
             return True
     if definition.capacity is not None:
         return False
-    made = mechanism_for(definition, name, run, None, None).mechanism  # type: ignore[union-attr]
+    made = run_for(definition, name, run, None, None).mechanism  # type: ignore[union-attr]
     return _reach(made.error(definition.ticks)) > _USELESS
 
 
-def checked(name: str, definition: StreamDefinition) -> dict[str, Any]:
+def forecast(name: str, definition: StreamDefinition) -> dict[str, Any]:
     """What a stream publishes and promises, and its error, from public numbers alone."""
     possible(name, definition)
     lines = _ERRORS[definition.trust if definition.trust == "pan" else definition.kind](name, definition)
@@ -100,7 +92,7 @@ def checked(name: str, definition: StreamDefinition) -> dict[str, Any]:
 def _words(definition: StreamDefinition) -> str:
     if definition.kind == "top":
         whose = "events" if definition.user is None else "people"
-        return f"the {definition.k} most frequent values of {definition.item!r}, by the number of {whose}"
+        return f"the {definition.k} most frequent values of {definition.column!r}, by the number of {whose}"
     if definition.kind == "count":
         return "the number of events so far"
     if definition.kind == "distinct":
@@ -114,17 +106,17 @@ def _reach(deviation: float) -> int:
 
 
 def _of_count(name: str, definition: StreamDefinition) -> list[str]:
-    made = mechanism_for(definition, name, 1, None, None).mechanism  # type: ignore[union-attr]
+    made = run_for(definition, name, 1, None, None).mechanism  # type: ignore[union-attr]
     first, last = _reach(made.error(1)), _reach(made.error(definition.ticks))
     return [f"Error ({CONFIDENCE:.0%}): at most {first:,} at the first tick and {last:,} at the last."]
 
 
 def _of_top(name: str, definition: StreamDefinition) -> list[str]:
-    made = mechanism_for(definition, name, 1, None, None).mechanism  # type: ignore[union-attr]
+    made = run_for(definition, name, 1, None, None).mechanism  # type: ignore[union-attr]
     release = made.step([], users=[]) if definition.user is not None else made.step([])
     last = definition.ticks
     lines = []
-    if definition.items is None and definition.capacity is None:
+    if definition.universe is None and definition.capacity is None:
         what = "people" if definition.user is not None else "events"
         lines.append(f"An item is listed from about {release.threshold:,.0f} {what} on.")
     elif definition.capacity is not None:
@@ -173,37 +165,3 @@ def _of_survey(name: str, definition: StreamDefinition) -> list[str]:
 
 
 _ERRORS = {"top": _of_top, "count": _of_count, "distinct": _of_count, "survey": _of_survey, "pan": _of_pan}
-
-
-def status_of(data: Path, ledger_file: Path | None = None) -> list[dict[str, Any]]:
-    """Every stream that began in a folder. NOT PRIVATE: it has the sizes of spools."""
-    ledger = Ledger(data / "ledger.sqlite" if ledger_file is None else ledger_file)
-    found = []
-    with closing(Store(data)) as store:
-        for name, kept in sorted(store.streams().items()):
-            fixed, runs = kept.definition, 1 + len(kept.grants)
-            found.append(
-                {
-                    "name": name,
-                    "kind": fixed["kind"],
-                    "ticks_published": kept.tick,
-                    "ticks": fixed["horizon"] // fixed["tick"] * runs,
-                    "begins": moment(kept.begins),
-                    "ends": moment(kept.begins + fixed["horizon"] * runs),
-                    "spent": str(ledger.account(name).spent()),
-                    "granted": str(ledger.account(name).granted),
-                    "digest": kept.digest,
-                    "spool_bytes": _bytes_in(data / "streams" / name / "spool"),
-                }
-            )
-    return found
-
-
-def _bytes_in(spool: Path) -> int:
-    """What its files hold; the service may be removing some of them just now."""
-    sizes = 0
-    with suppress(FileNotFoundError), os.scandir(spool) as entries:
-        for entry in entries:
-            with suppress(FileNotFoundError):
-                sizes += entry.stat().st_size
-    return sizes

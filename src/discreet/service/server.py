@@ -1,4 +1,8 @@
-"""Running the application under uvicorn: no access log, drained by SIGTERM, exit code 0."""
+"""The web server, uvicorn: no access log, drained by SIGTERM, exit code 0, and it does not count.
+
+How many requests there were would be in its memory for as long as it runs, and a pan-private service must not know that
+(docs/privacy/service.md). uvicorn counts requests, and asyncio numbers its tasks, of which every request is one.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,43 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from uvicorn.server import ServerState
 
 from discreet.errors import DiscreetError
-from discreet.service.app import make_app
 from discreet.service.connections import bounded
 from discreet.service.definitions import Configuration
-from discreet.service.running import Service
-from discreet.service.uncounted import UncountedState, unnumbered
+from discreet.service.routes import make_app
+from discreet.service.runtime import Service
 
-__all__ = ["serve"]
+__all__ = ["UncountedState", "serve", "unnumbered"]
 
 _DRAIN_SECONDS = 10
 _SWITCH_SECONDS = 0.0005  # the writer, back from the disk, does not wait long for the loop; 5 ms are usual
+
+
+class UncountedState(ServerState):
+    """What the connections of a server share, without the number of requests."""
+
+    @property
+    def total_requests(self) -> int:  # type: ignore[override]
+        """None that it knows of."""
+        return 0
+
+    @total_requests.setter
+    def total_requests(self, value: int) -> None:
+        pass
+
+
+def unnumbered(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any] | Generator[Any, None, Any], **more: Any
+) -> asyncio.Task[Any]:
+    """A task whose name is no number: for `set_task_factory`."""
+    return asyncio.Task(work, loop=loop, **{**more, "name": more.get("name") or "task"})
 
 
 class _Server(uvicorn.Server):

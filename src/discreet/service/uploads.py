@@ -1,4 +1,4 @@
-"""From a request to the disk: bodies, keys of retries, and the short way for events."""
+"""Uploads, from a request to the disk: bodies, keys of retries, and the short way for events."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from discreet.errors import DiscreetError
 from discreet.service.access import Access, Caller
+from discreet.service.bodies import FORMATS, Reader, RowsRead
 from discreet.service.definitions import ServiceLimits
+from discreet.service.folder import write_file
 from discreet.service.guard import problem_response
-from discreet.service.ingest import FORMATS, Reader, RowsRead
 from discreet.service.problems import ProblemError
-from discreet.service.running import Service
+from discreet.service.runtime import Service
+from discreet.service.shapes import AcceptedModel
 from discreet.service.shares import Holding
-from discreet.service.store import write_file
 from discreet.service.streams import Arrival, LiveStream
 
-__all__ = ["ON_THE_LOOP", "EventsLane", "Intake", "encode_json", "json_response"]
+__all__ = ["ON_THE_LOOP", "EventsLane", "Uploads", "accepted"]
 
 ON_THE_LOOP = 2**14  # bytes of a body that takes no time, whatever is in it
 _IF_IT_IS_PLAIN = 2**18  # bytes of a body that takes little time if nothing is wrong with it
@@ -36,16 +36,15 @@ _LOOK_SECONDS = 5.0  # how often a body must have made progress
 _MOST_KEY = 200
 _KEY_BYTES = 32
 
-encode_json = msgspec.json.Encoder().encode
 _T = TypeVar("_T")
 
 
-def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """What is JSON already, or becomes it."""
-    return Response(value if isinstance(value, bytes) else encode_json(value), status, headers, "application/json")
+def accepted(shape: AcceptedModel) -> Response:
+    """It is on disk."""
+    return Response(shape.to_json(), 202, media_type="application/json")
 
 
-class Intake:
+class Uploads:
     """From a request to the disk."""
 
     def __init__(self, service: Service, access: Access) -> None:
@@ -83,7 +82,7 @@ class Intake:
             rows.columns = None
             held.become(size)
             taken, _ = await self.take(stream, Arrival(rows.counted, data, rows.taken, key, digest, size))
-        return json_response({"accepted": taken, **({"skipped": rows.skipped} if skip else {})}, 202)
+        return accepted(AcceptedModel(accepted=taken, **({"skipped": rows.skipped} if skip else {})))
 
     def hold(self, caller: Caller, stream: str) -> Holding:
         """What a request of this caller holds of the memory that requests share."""
@@ -191,9 +190,9 @@ class EventsLane:
     What it does not know (a browser of another site, parameters it has not heard of) goes the long way.
     """
 
-    def __init__(self, app: ASGIApp, intake: Intake) -> None:
+    def __init__(self, app: ASGIApp, uploads: Uploads) -> None:
         self._app = app
-        self._intake = intake
+        self._uploads = uploads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name = self._name(scope)
@@ -202,9 +201,9 @@ class EventsLane:
             return
         request = Request(scope, receive)
         try:
-            response = await self._intake.events(name, request, scope["query_string"] == b"bad_rows=skip")
+            response = await self._uploads.events(name, request, scope["query_string"] == b"bad_rows=skip")
         except ProblemError as problem:
-            self._intake.service.refused(name, problem.reason)
+            self._uploads.service.refused(name, problem.reason)
             response = problem_response(problem)
         await response(scope, receive, send)
 

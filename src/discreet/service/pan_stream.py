@@ -31,8 +31,8 @@ from discreet.privacy.ledger import Account
 from discreet.privacy.steps import Steps
 from discreet.releases.paying import Bill, begin
 from discreet.service.definitions import StreamDefinition
-from discreet.service.kinds import CONFIDENCE
 from discreet.service.problems import gone
+from discreet.service.runs import CONFIDENCE
 from discreet.service.store import Kept
 from discreet.service.streams import Arrival, LiveStream, Surroundings, disk_full
 from discreet.storage import locked, open_state, seal_state
@@ -86,9 +86,7 @@ class PanStream(LiveStream):
             begin(self.account(1), self.charge_id(1), self._bill(1), self._token.encode(), what="stream")
         else:
             self._charge(1)
-        grants = [{"epsilon": grant.epsilon, "delta": grant.delta} for grant in self.definition.following]
-        self.around.store.begin(self.name, self.definition.fixed(), self.definition.digest, self.begins, "pan.state")
-        self.around.store.describe(self.name, self.definition.fixed(), grants)
+        self._register("pan.state")
 
     def _is_mine(self) -> bool:
         """Whether the file was begun under this definition."""
@@ -220,8 +218,8 @@ class PanStream(LiveStream):
         """Draw, and have it on disk. A draw that could not be written is kept, and written next time."""
         estimate = self._table.release()
         upper = None if np.isinf(estimate.upper) else round(estimate.upper)
-        shown = {"value": round(estimate.value), "lower": round(estimate.lower), "upper": upper}
-        self._release = self.release_of(tick, shown)
+        numbers = {"value": round(estimate.value), "lower": round(estimate.lower), "upper": upper}
+        self._release = self.release_of(tick, numbers)
         self._steps.drawn()
 
     def _hand_out(self, release: dict[str, Any]) -> None:

@@ -1,10 +1,15 @@
-"""The shapes of JSON that go out, for the description of the interface. The values are made elsewhere, once."""
+"""The JSON that goes out, each shape once: what is sent is made of these, and `/openapi.json` describes them.
+
+A field that is set goes out, also as null; one with a default that nobody set does not.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from discreet.service.definitions import HiddenUnit, Kind, Trust
 
 __all__ = [
     "AcceptedModel",
@@ -20,7 +25,15 @@ __all__ = [
 
 
 class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    def plain(self) -> dict[str, Any]:
+        """As a dictionary."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+    def to_json(self) -> bytes:
+        """As it is sent."""
+        return self.model_dump_json(exclude_unset=True).encode()
 
 
 class ItemModel(_Shape):
@@ -59,19 +72,18 @@ class BudgetModel(_Shape):
     spent: AmountsModel
 
 
-class FollowingModel(_Shape):
+class FollowingModel(AmountsModel):
     begins: str
-    epsilon: float
-    delta: float
 
 
 class StreamModel(_Shape):
     """A stream: what it publishes, what it promises, and how far it is."""
 
     name: str
-    kind: Literal["top", "count", "distinct", "survey"]
+    kind: Kind
     title: str
-    protects: Literal["event", "person"]
+    unit: HiddenUnit
+    protects: Literal["event", "person"]  # `unit` in an earlier word, for one version
     max_items: int | None
     tick_seconds: int
     ticks: int
@@ -80,7 +92,7 @@ class StreamModel(_Shape):
     epsilon: float
     delta: float
     k: int | None
-    trust: Literal["curator", "pan", "local"]
+    trust: Trust
     public: bool
     open: bool
     digest: str
@@ -128,8 +140,8 @@ class BadRowModel(_Shape):
     reason: str
 
 
-class ProblemModel(BaseModel):
-    """A refusal (RFC 9457)."""
+class ProblemModel(_Shape):
+    """A refusal (RFC 9457). `reason_code` says what is wrong with a report of a survey."""
 
     type: str
     title: str
@@ -137,6 +149,7 @@ class ProblemModel(BaseModel):
     detail: str | None = None
     rows: list[BadRowModel] | None = None
     bad_rows: int | None = None
+    reason_code: str | None = None
 
 
 class StreamStatusModel(_Shape):
@@ -165,7 +178,7 @@ class HealthModel(_Shape):
 
 
 class RoundModel(BaseModel):
-    """What a client of a survey has to know: the description of its round, for `discreet.js`."""
+    """What a client of a survey has to know: its round as `multiparty` describes it, for `discreet.js`."""
 
     protocol: str
     round_id: str

@@ -1,4 +1,4 @@
-"""One process at a time has the folder of a service, and knows when it has it no longer.
+"""The folder of a service: what is in it lasts, and one process at a time has it and knows when it has it no longer.
 
 The lock is on the file `lock` in the folder. Somebody may delete that file, move the folder, or put another in its
 place: then a second process can have a lock of its own under the same name. So the one that was first looks, again and
@@ -11,12 +11,13 @@ only begin later, and reads them: what is acknowledged is counted by one of the 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from discreet.errors import DiscreetError
 from discreet.storage import lock_file
 
-__all__ = ["FolderLock"]
+__all__ = ["FolderLock", "make_folder", "sync_folder", "write_file"]
 
 _NAME = "lock"
 
@@ -47,3 +48,38 @@ class FolderLock:
     def close(self) -> None:
         """Let go of it."""
         os.close(self._file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder for its owner alone, whose name is on disk."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """A new file for its owner alone, on disk with its name when this returns; OSError leaves none."""
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(file, view) :]
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.rename(temporary, path)
+        sync_folder(path.parent)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,109 @@
+"""The streams as readers see them, as JSON and for Prometheus: only what is released, and what is public."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from discreet._version import __version__
+from discreet.service.definitions import FORMER_KEYS
+from discreet.service.forecast import warnings_of
+from discreet.service.runs import description_of_round
+from discreet.service.runtime import Service
+from discreet.service.shapes import AmountsModel, BudgetModel, FollowingModel, ReleaseModel, StreamModel
+from discreet.service.streams import LiveStream, moment
+
+__all__ = ["described", "metrics"]
+
+
+def described(stream: LiveStream, whole: bool = False) -> StreamModel:
+    """A stream as `/v1/streams` shows it; `whole` with its definition."""
+    definition, run = stream.definition, stream.run
+    ends = stream.begins + definition.horizon * run
+    spent = AmountsModel(**definition.spent_by(run).model_dump())
+    following = None
+    if run < stream.runs:
+        following = FollowingModel(begins=moment(ends), **definition.grant_of(run + 1).model_dump())
+    more: dict[str, Any] = {}
+    if definition.kind == "survey":
+        round_now = description_of_round(definition, stream.name, stream.open_run)
+        more = {"question": definition.question, "options": list(definition.options or ()), "protocol": round_now}
+    if whole:
+        form = definition.public_form()
+        more["definition"] = {**form, **{old: form[new] for old, new in FORMER_KEYS.items() if new in form}}
+    return StreamModel(
+        name=stream.name,
+        kind=definition.kind,
+        title=definition.title or stream.name,
+        unit=definition.hides,
+        protects="person" if definition.hides == "person" else "event",
+        max_items=definition.max_items,
+        tick_seconds=definition.tick,
+        ticks=definition.ticks * run,
+        begins=moment(stream.begins + definition.horizon * (run - 1)),
+        ends=moment(ends),
+        **definition.grant_of(run).model_dump(),
+        k=definition.k,
+        trust=definition.trust,
+        public=definition.public,
+        open=definition.open,
+        digest=definition.digest,
+        promise=definition.promise(run),
+        guarantee=stream.guarantee.to_dict(),
+        # All of a run is charged before its first event counts.
+        budget=BudgetModel(granted=spent, spent=spent),
+        state="ended" if stream.ended else "running" if run == 1 else "following",
+        following=following,
+        run=run,
+        ticks_published=stream.tick,
+        next_tick=None if stream.ended else moment(stream.starts(stream.open_tick + 1)),
+        latest=None if stream.latest is None else ReleaseModel(**stream.latest),
+        warnings=warnings_of(stream.name, definition, run),
+        **more,
+    )
+
+
+# ---- Prometheus -----------------------------------------------------------------------------------------------------
+
+
+def metrics(service: Service, streams: Sequence[LiveStream]) -> str:
+    """Released values and facts that no event decides: nothing that counts requests, rows, bytes or refusals."""
+    uptime = time.monotonic() - service.begun
+    lines = [
+        *_metric("discreet_info", "gauge", "The version that runs.", [({"version": __version__}, 1)]),
+        *_metric("discreet_uptime_seconds", "gauge", "How long it has been running.", [({}, round(uptime, 3))]),
+    ]
+    names = [({"stream": stream.name}, stream) for stream in streams]
+    ticks = [(label, stream.tick) for label, stream in names]
+    lines += _metric("discreet_ticks_published_total", "counter", "Ticks that were published.", ticks)
+    damaged = [(label, stream.spool_damaged) for label, stream in names]
+    lines += _metric("discreet_spool_damaged_total", "counter", "Places on disk that could not be read.", damaged)
+    found: dict[str, list[tuple[dict[str, str], Any]]] = {"": [], "_lower": [], "_upper": []}
+    for label, stream in names:
+        release = stream.latest or {}
+        rows = release.get("items", [release] if "value" in release else [])
+        for row in rows:
+            labels = {**label, **({"item": row["item"]} if "item" in row else {})}
+            found[""].append((labels, row.get("count", row.get("value"))))
+            found["_lower"].append((labels, row["lower"]))
+            found["_upper"].append((labels, row["upper"]))
+    for end, help_text in (
+        ("", "The latest released number, with noise."),
+        ("_lower", "The lower end of its 95% interval."),
+        ("_upper", "The upper end of its 95% interval."),
+    ):
+        lines += _metric(f"discreet_released{end}", "gauge", help_text, found[end])
+    return "\n".join(lines) + "\n"
+
+
+def _metric(name: str, kind: str, text: str, values: Iterable[tuple[dict[str, str], Any]]) -> list[str]:
+    lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+    for labels, value in values:
+        inner = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
+        lines.append(f"{name}{{{inner}}} {'+Inf' if value is None else value}" if inner else f"{name} {value}")
+    return lines
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

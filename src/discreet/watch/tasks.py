@@ -1,0 +1,200 @@
+"""What is published at every tick, and a run of it: the mechanism, the rows of its open tick, its latest draw.
+
+A `Task` says which mechanism there is, and how the rows of a tick become the arguments of its step. A `Run` is a task
+under way, for `discreet watch` and for the streams of a service alike: the order of a tick is in one place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from discreet import continual
+from discreet.privacy import Guarantee, User
+from discreet.summaries.memory import COUNTERS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from discreet.privacy import Budget
+    from discreet.privacy.ledger import Account
+
+__all__ = ["Counts", "DistinctPeople", "Run", "Task", "TopItems", "Total"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is published. Its fields are the arguments of the mechanism, and are kept with the state."""
+
+    horizon: int | None  # None: it is not known
+    mechanism: ClassVar[str]  # its name in `discreet.continual`
+    needs_items: ClassVar[bool] = True
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What must be the same when a state goes on."""
+        return {"class": self.mechanism, **dataclasses.asdict(self)}
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Settings that nobody gave: a state goes on with those it has."""
+        return ()
+
+    @property
+    def covers(self) -> int | None:
+        """How many ticks a release is of; None for all since the first."""
+        return None
+
+    def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
+        """The mechanism before its first tick."""
+        paid = {"ledger": payer, "charge_id": charge_id}
+        return getattr(continual, self.mechanism)(**dataclasses.asdict(self), budget=budget, **paid)
+
+    def restored(self, data: bytes, payer: Account | None, again: bool = False) -> Any:
+        """The mechanism as it was saved; `again` begins a second run."""
+        return getattr(continual, self.mechanism).from_bytes(data, ledger=payer, restored=again)
+
+    def add(self, mechanism: Any, values: pa.RecordBatch) -> None:
+        """Take rows of the open tick, as the reader has them: columns "item" and "user"."""
+        mechanism.add(values.column("item"))
+
+    def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
+        """End the open tick, which had so many events."""
+        mechanism.step(save=save)
+
+    def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
+        """The latest release, as it is printed."""
+        return dict(release.described())
+
+
+@dataclass(frozen=True)
+class TopItems(Task):
+    """The most frequent items of all ticks so far, or of the last ones."""
+
+    capacity: int | None = None
+    window: int | None = None
+    memory: str | None = None
+    mechanism = "HeavyHitters"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        default = COUNTERS if self.memory is None else None
+        return {**super().settings, "capacity": default if self.capacity is None else self.capacity}
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        return ("capacity", "memory") if self.capacity is None and self.memory is None else ()
+
+    @property
+    def covers(self) -> int | None:
+        return self.window
+
+
+@dataclass(frozen=True)
+class Total(Task):
+    """The number of events so far. There are no values to add."""
+
+    mechanism = "Counter"
+    needs_items = False
+
+    def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
+        mechanism.step(events, save=save)
+
+    def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
+        return {"total": release, "standard_deviation": mechanism.error(mechanism.tick)}
+
+
+@dataclass(frozen=True)
+class Counts(Task):
+    """How many rows so far have each item or, with `max_items`, how many people, each with their first items."""
+
+    universe: tuple[str, ...] | None = None  # None for whatever comes; rows need one
+    max_items: int | None = None
+    mechanism = "Histogram"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        listed = None if self.universe is None else sha256(json.dumps(self.universe).encode()).hexdigest()
+        return {**super().settings, "universe": listed}
+
+    def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
+        how: dict[str, Any] = {"max_items_per_event": 1} if self.max_items is None else {"unit": User(self.max_items)}
+        return continual.Histogram(self.horizon, budget, self.universe, **how, ledger=payer, charge_id=charge_id)
+
+    def add(self, mechanism: Any, values: pa.RecordBatch) -> None:
+        mechanism.add(values.column("item"), users=None if self.max_items is None else values.column("user"))
+
+
+@dataclass(frozen=True)
+class DistinctPeople(Task):
+    """The number of different people so far. The column of the items is that of the people."""
+
+    mechanism = "DistinctCount"
+
+    def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
+        return {"people": release, "standard_deviation": mechanism.error(mechanism.tick)}
+
+
+class Run:
+    """A task under way, charged once. NOT private: it has the mechanism's state.
+
+    The rows of the open tick are with the mechanism, or counted: nothing else holds them.
+    """
+
+    def __init__(self, task: Task, mechanism: Any) -> None:
+        self.task = task
+        self.mechanism = mechanism
+        self._events = 0  # of the open tick
+        self._unsaved: tuple[Any] | None = None  # what was drawn, and may not be saved or not be in the ledger
+
+    @property
+    def tick(self) -> int:
+        """The number of the tick that was drawn last."""
+        return int(self.mechanism.tick)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the ticks of the horizon are used up."""
+        return self.task.horizon is not None and self.tick >= self.task.horizon
+
+    def guarantee_with(self, assumption: str) -> Guarantee:
+        """What all releases of the run together promise, and what that assumes of its ticks."""
+        plain: Guarantee = self.mechanism.guarantee
+        return dataclasses.replace(plain, assumptions=(*plain.assumptions, assumption))
+
+    def begin(self) -> None:
+        """Charge the run, unless that was done."""
+        self.mechanism.begin()
+
+    def to_bytes(self) -> bytes:
+        """NOT PRIVATE."""
+        data: bytes = self.mechanism.to_bytes()
+        return data
+
+    def take(self, values: pa.RecordBatch | None, events: int) -> None:
+        """Take events of the open tick: so many, and their values where those matter."""
+        self._events += events
+        if values is not None and events:
+            self.task.add(self.mechanism, values)
+
+    def end(self, save: Callable[[Any], None]) -> None:
+        """Draw the open tick, save it, have it in the ledger. After a failure the next call saves the same draw."""
+
+        def keep(release: Any) -> None:
+            self._unsaved = (release,)
+            save(release)
+
+        if self._unsaved is None:
+            self.task.step(self.mechanism, self._events, keep)
+        else:
+            save(*self._unsaved)
+            self.settle()
+        self._unsaved, self._events = None, 0
+
+    def settle(self) -> None:
+        """The ledger has the latest tick when this returns."""
+        _ = self.mechanism.last

@@ -1,0 +1,231 @@
+"""The loop of `discreet watch`: follow an input, put its rows into ticks, publish one release a tick, and survive.
+
+A tick is drawn, then the state with its release and the position after its rows is on disk, then the ledger has it, if
+there is one, and only then is it handed out. So what was handed out is never drawn again, and rows of a tick that was
+not are read again.
+
+What is published is a `Task` (`tasks`). The rest (the input, the ticks, the state file) is the same for all.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet._version import __version__
+from discreet.errors import CorruptStateError, ParameterError
+from discreet.privacy import User
+from discreet.storage import MAGIC, StateFile, locked, open_state, seal_state
+from discreet.watch.tasks import Run, Task
+from discreet.watch.ticks import Add, End, Rule, Ticker
+
+if TYPE_CHECKING:
+    from discreet.events.growing import Growing
+    from discreet.privacy import Budget, Guarantee
+    from discreet.privacy.ledger import Account
+
+__all__ = ["Watcher", "watching"]
+
+FAMILY = 150
+_POLL_SECONDS = 0.2
+
+
+@contextmanager
+def watching(
+    state: Path,
+    task: Task,
+    budget: Budget,
+    payer: Account | None,
+    reader: Growing,
+    rule: Rule,
+    *,
+    restored: bool = False,
+    undisturbed: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Iterator[Watcher]:
+    """A watch, new or gone on with from its state file, which nobody else may use meanwhile.
+
+    A tick is made inside of `undisturbed()`.
+    """
+    with (
+        locked(state) as kept,
+        closing(reader),
+        closing(Watcher.open(kept, task, budget, payer, reader, rule, restored)) as watcher,
+    ):
+        watcher.undisturbed = undisturbed
+        yield watcher
+
+
+@dataclass
+class Watcher:
+    """The run, the input and the file that keeps both together."""
+
+    kept: StateFile
+    run: Run
+    settings: dict[str, Any]
+    reader: Growing
+    ticker: Ticker
+    input: Any = None  # what the reader needs to go on, beside the position
+    published: dict[str, Any] | None = None
+    resumed: bool = False
+    undisturbed: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Rows that are in no tick, by the reason. NOT PRIVATE: for the operator's eyes."""
+        return dict(sorted((self.reader.bad + self.ticker.left_out).items()))
+
+    @classmethod
+    def open(
+        cls,
+        kept: StateFile,
+        task: Task,
+        budget: Budget,
+        payer: Account | None,
+        reader: Growing,
+        rule: Rule,
+        restored: bool = False,
+    ) -> Watcher:
+        """Begin, or go on from the state that there is."""
+        settings = {
+            **task.settings,
+            "budget": str(budget),
+            "file": reader.file if reader.file == "-" else "file",
+            "ticks": [rule.seconds, rule.by_column, rule.rows],
+            "rule": [rule.by_clock, rule.late, rule.ahead, rule.start],
+            "columns": list(reader.columns),
+            "format": reader.format,
+            "bad_rows": "skip" if reader.skip_bad else "error",
+            **({} if reader.user_column is None else {"user_column": reader.user_column}),
+            "cells": {} if reader.dialect is None else reader.dialect.asked,
+            "where": None if reader.query is None else reader.query.text,
+        }
+        if not kept.exists:
+            watcher = cls(kept, Run(task, task.new(budget, payer)), settings, reader, Ticker(rule, kept.path.parent))
+            watcher.save()  # before the charge: whoever restarts knows its id
+            return watcher
+        header, payload = read_state(kept)
+        settings |= {key: header["settings"][key] for key in task.left_open if key in header["settings"]}
+        others = [key for key, value in header["settings"].items() if settings.get(key) != value]  # older ones say less
+        if others:
+            differ = ", ".join(key.replace("_", " ") for key in others)
+            raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings: {differ}")
+        run = Run(task, task.restored(payload, payer, restored))
+        position = header["position"]
+        ticker = Ticker(
+            rule, kept.path.parent, header["now"], position, header.get("read", position), header.get("then")
+        )
+        watcher = cls(kept, run, settings, reader, ticker, header.get("input"), header["published"], resumed=True)
+        if restored:
+            if watcher.published is not None:
+                dates = End(watcher.published.get("start"), watcher.published.get("end"))
+                watcher.published = watcher._described(run.mechanism.last, dates)
+            watcher.save()  # before the second charge, for the same reason as above
+        return watcher
+
+    def save(self) -> None:
+        """Put everything on disk at once: where we are, what was published, and the mechanism."""
+        header = {"settings": self.settings, **self.ticker.saved, "input": self.input, "published": self.published}
+        text = json.dumps(header).encode()
+        self.kept.replace(seal_state(FAMILY, 2, len(text).to_bytes(8, "little") + text + self.run.to_bytes()))
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What all releases together promise, and what is public beside them."""
+        if isinstance(self.run.mechanism.unit, User):
+            gone = "a person who is left out leaves blank rows"
+        else:
+            gone = "an event that is left out leaves a blank row"
+        return self.run.guarantee_with(self.ticker.rule.assumption(gone))
+
+    @cached_property
+    def _promise(self) -> dict[str, Any]:
+        """The guarantee as it is printed with every tick."""
+        return self.guarantee.to_dict()
+
+    def releases(self, once: bool) -> Iterator[dict[str, Any]]:
+        """The releases, each after it is on disk; first the last one again, in case nobody saw it.
+
+        With `once` a file that is read to its end is whole.
+        """
+        if self.published is not None:
+            yield self.published
+        self.reader.open(self.ticker.position, self.input)
+        if self.ticker.begin(time.time()):
+            self.save()
+        rule, is_pipe = self.ticker.rule, self.reader.file == "-"
+        if is_pipe or (rule.rows is None and not rule.by_column):
+            # Of a second run: ticks that were published, whose rows are gone or whose time is over.
+            while self.run.mechanism.next_is_published:
+                self._release(End())
+        while not self.run.is_over:
+            for step in self._round(once and not is_pipe):
+                if isinstance(step, Add):
+                    self.run.take(step.values, step.events)
+                else:
+                    yield self._release(step)
+                    if self.run.is_over:
+                        return
+            if self.reader.ended or (once and not is_pipe and not self.reader.more()):
+                return  # standard input that is silent has not ended
+            self.reader.wait(_POLL_SECONDS)
+
+    def _round(self, is_whole: bool) -> Iterator[Add | End]:
+        """What there is at one moment: the rows that are there now, then the ticks that have ended by now."""
+        clock, ticker = time.time(), self.ticker
+        for batch in self.reader.available():
+            yield from ticker.take(batch, clock)
+        if is_whole and not self.reader.more():
+            for batch in self.reader.rest():
+                yield from ticker.take(batch, clock)
+        yield from ticker.finish(clock) if self.reader.ended else ticker.due(clock)
+
+    def close(self) -> None:
+        """Forget the rows that wait for their ticks: they are read again."""
+        self.ticker.close()
+
+    def _release(self, end: End) -> dict[str, Any]:
+        def keep(release: Any) -> None:
+            self.input = self.reader.saved(self.ticker.saved["position"])
+            self.published = self._described(release, end)
+            self.save()
+
+        with self.undisturbed():
+            self.run.end(keep)
+        assert self.published is not None
+        return self.published
+
+    def _described(self, release: Any, end: End) -> dict[str, Any]:
+        """The release of the latest tick, as it is printed."""
+        task, tick = self.run.task, self.run.tick
+        first = 1 if task.covers is None else max(1, tick - task.covers + 1)
+        dates = {} if end.start is None else {"start": end.start, "end": end.end}
+        return {
+            "tick": tick,
+            "covers": {"first_tick": first, "last_tick": tick},
+            **dates,
+            **task.described(self.run.mechanism, release),
+            "guarantee": self._promise,
+            "parameters": {"horizon": task.horizon},
+            "version": __version__,
+        }
+
+
+def read_state(kept: StateFile) -> tuple[dict[str, Any], bytes]:
+    """The header and the mechanism's state. Version 1 had no envelope: the length, the header, the mechanism."""
+    data = kept.read()
+    sealed = data.startswith(MAGIC)
+    if sealed:
+        data = open_state(data, FAMILY, 2)[1]
+    length = int.from_bytes(data[:8], "little")
+    header = None
+    with suppress(ValueError, RecursionError):
+        header = json.loads(data[8 : 8 + length])
+    if not isinstance(header, dict) or not (sealed or header.get("version") == 1):
+        raise CorruptStateError(f"{str(kept.path)!r} is not the state of a watch that this version can read")
+    return header, data[8 + length :]
