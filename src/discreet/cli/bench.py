@@ -25,7 +25,7 @@ def bench(items: int, capacity: int, workers: int, rounds: int, as_json: bool) -
 
     Items are of a Zipf law (1.1). Beside it exact counting, and the release of a full sketch.
     """
-    from discreet.api.speed import measured
+    from discreet.cli.speed import measured
 
     rows = measured(items, capacity, workers, rounds)
     if as_json:

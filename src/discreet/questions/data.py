@@ -49,6 +49,9 @@ _WHOSE = (
     "single items do not say whose they are: give a table with column= and user=, or the list of every "
     "person's items; with dc.User(max_items) you vouch that nobody has more rows than that"
 )
+_STRICT = (
+    "{bad_rows} error is for files, and for the top of a table without {user}: here rows that are no items are left out"
+)
 _LISTS = "the column holds lists: here a row has one item, so give each item a row, and say whose it is"
 
 
@@ -97,6 +100,8 @@ class Rows(abc.ABC):
     """
 
     lists: bool
+    strict: bool = False
+    """Whether whatever counts the items has to refuse those that cannot be any; where they are read, it was done."""
 
     @property
     @abc.abstractmethod
@@ -169,6 +174,8 @@ def different_items(columns: Iterator[Any], nulls: str) -> int:
 
 def single_items(rows: Rows, universe: Any = None) -> Iterator[Any]:
     """The columns of items, one a row: lists are refused."""
+    if rows.strict:
+        raise WordError(_STRICT)
     if rows.lists:
         raise DataError(_LISTS)
     for found in rows.items(universe):
@@ -226,6 +233,8 @@ class Table(Data):
 
         if asked.where is not None and asked.column is None:
             raise WordError("{where} needs {column}: it chooses rows of a table")
+        if asked.bad_rows == "error":
+            raise WordError(_STRICT)
         return amounts_of_table(self._where(asked), asked.column, asked.user)
 
     def number_of_rows(self, asked: Asked) -> int:
@@ -235,6 +244,8 @@ class Table(Data):
         from discreet.engines.people import batches_of_arrow
         from discreet.events.tables import as_arrow
 
+        if asked.bad_rows == "error":
+            raise WordError(_STRICT)
         if asked.columns:
             return sum(_with_a_value(found, asked.nulls) for found in single_items(self.rows(asked)))
         table = self._where(asked)
@@ -258,6 +269,7 @@ class _TableRows(Rows):
         nested = None if asked.user is not None else says_lists(self._column)
         unless_told = asked.lists_unless_told if asked.lists is None else asked.lists
         self.lists = unless_told if nested is None else nested
+        self.strict = asked.bad_rows == "error"
         if asked.lists and not self.lists:
             raise DataError(_WHOSE)
 
@@ -283,6 +295,8 @@ class _TableRows(Rows):
         from discreet.engines.people import columns_of_table
 
         asked = self._asked
+        if self.strict:
+            raise WordError(_STRICT)
         if asked.user is not None:
             if asked.column is None:
                 raise WordError("{user} needs {column}: people are protected in a table")

@@ -49,8 +49,8 @@ class Histogram(Question):
         people = self.people or lists
         if people and self.max_items is None:
             raise WordError(
-                "{max_items} is needed where people are counted: the first so many listed items of a person count, and the "
-                "noise grows with it"
+                "{max_items} is needed where people are counted: the first so many listed items of a person count, and "
+                "the noise grows with it"
             )
         mechanism = UniverseHistogram(budget, self.universe, User() if people else Event(), self.max_items)
         more = "" if self.max_items is None else f", {self.max_items} items of a person"
