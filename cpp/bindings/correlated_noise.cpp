@@ -1,4 +1,4 @@
-#include "discreet/correlated_noise.hpp"
+#include "discreet/noise/correlated_noise.hpp"
 
 #include <nanobind/ndarray.h>
 

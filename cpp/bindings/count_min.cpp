@@ -1,4 +1,4 @@
-#include "discreet/count_min.hpp"
+#include "discreet/sketches/count_min.hpp"
 
 #include "linear_summary.hpp"
 

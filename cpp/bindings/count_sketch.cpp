@@ -1,4 +1,4 @@
-#include "discreet/count_sketch.hpp"
+#include "discreet/sketches/count_sketch.hpp"
 
 #include "linear_summary.hpp"
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "discreet/misra_gries.hpp"
+#include "discreet/counters/misra_gries.hpp"
 #include "summary.hpp"
 
 namespace discreet {

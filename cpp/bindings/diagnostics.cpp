@@ -3,7 +3,7 @@
 #include <string>
 
 #include "counters_state.hpp"
-#include "discreet/grouped_table.hpp"
+#include "discreet/counters/grouped_table.hpp"
 
 namespace discreet {
 namespace {

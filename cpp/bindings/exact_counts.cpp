@@ -1,4 +1,4 @@
-#include "discreet/exact_counts.hpp"
+#include "discreet/counters/exact_counts.hpp"
 
 #include "counters_state.hpp"
 

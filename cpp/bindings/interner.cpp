@@ -1,4 +1,4 @@
-#include "discreet/interner.hpp"
+#include "discreet/counters/interner.hpp"
 
 #include <nanobind/stl/vector.h>
 

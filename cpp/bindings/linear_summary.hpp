@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "counters_state.hpp"
-#include "discreet/linear_sketch.hpp"
+#include "discreet/sketches/linear_sketch.hpp"
 
 namespace discreet {
 

@@ -1,4 +1,4 @@
-#include "discreet/misra_gries.hpp"
+#include "discreet/counters/misra_gries.hpp"
 
 #include <nanobind/ndarray.h>
 

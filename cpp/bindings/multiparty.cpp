@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "discreet/count_sketch.hpp"
-#include "discreet/local_oracles.hpp"
-#include "discreet/message_codec.hpp"
+#include "discreet/sketches/count_sketch.hpp"
+#include "discreet/sketches/local_oracles.hpp"
+#include "discreet/sketches/message_codec.hpp"
 #include "discreet/wipe.hpp"
 #include "ingest.hpp"
 #include "linear_summary.hpp"

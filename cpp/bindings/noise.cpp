@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "discreet/in_threads.hpp"
-#include "discreet/noise.hpp"
-#include "discreet/random_source.hpp"
+#include "discreet/noise/random_source.hpp"
+#include "discreet/noise/samplers.hpp"
 #include "plain_memory.hpp"
 
 namespace discreet {

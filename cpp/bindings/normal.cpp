@@ -1,4 +1,4 @@
-#include "discreet/normal.hpp"
+#include "discreet/noise/normal.hpp"
 
 #include <nanobind/ndarray.h>
 

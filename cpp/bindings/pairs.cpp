@@ -1,4 +1,4 @@
-#include "discreet/pairs.hpp"
+#include "discreet/counters/pairs.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -1,6 +1,6 @@
 // Pan-private tables for Python. A batch is gathered and checked as a whole, then applied without a way to fail: a
 // copy to go back to would be a second state, and whoever reads the memory would see the element at two times.
-#include "discreet/pan.hpp"
+#include "discreet/sketches/pan.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -15,7 +15,7 @@
 #include <thread>
 #include <variant>
 
-#include "discreet/pan_index.hpp"
+#include "discreet/sketches/pan_index.hpp"
 #include "discreet/state.hpp"
 #include "ingest.hpp"
 

@@ -1,4 +1,4 @@
-#include "discreet/parquet_footer.hpp"
+#include "discreet/readers/parquet_footer.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -8,7 +8,7 @@
 
 #include <tuple>
 
-#include "discreet/parquet_items.hpp"
+#include "discreet/readers/parquet_items.hpp"
 #include "module.hpp"
 
 namespace discreet {

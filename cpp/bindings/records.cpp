@@ -1,4 +1,4 @@
-#include "discreet/records.hpp"
+#include "discreet/readers/records.hpp"
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -12,9 +12,9 @@
 
 #include "discreet/column.hpp"
 #include "discreet/errors.hpp"
-#include "discreet/json_lines.hpp"
-#include "discreet/text_items.hpp"
-#include "discreet/web_log.hpp"
+#include "discreet/readers/json_lines.hpp"
+#include "discreet/readers/text_items.hpp"
+#include "discreet/readers/web_log.hpp"
 #include "module.hpp"
 
 namespace discreet {

@@ -1,4 +1,4 @@
-#include "discreet/sharded_misra_gries.hpp"
+#include "discreet/counters/sharded_misra_gries.hpp"
 
 #include <nanobind/stl/vector.h>
 

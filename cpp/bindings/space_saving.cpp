@@ -1,4 +1,4 @@
-#include "discreet/space_saving.hpp"
+#include "discreet/counters/space_saving.hpp"
 
 #include "counters_state.hpp"
 

@@ -19,8 +19,8 @@
 #include <variant>
 
 #include "discreet/lineage.hpp"
+#include "discreet/sketches/widen.hpp"
 #include "discreet/state.hpp"
-#include "discreet/widen.hpp"
 #include "ingest.hpp"
 
 namespace discreet {

@@ -1,7 +1,7 @@
-#include "discreet/user_misra_gries.hpp"
+#include "discreet/counters/user_misra_gries.hpp"
 
 #include "counters_state.hpp"
-#include "discreet/random_source.hpp"
+#include "discreet/noise/random_source.hpp"
 
 namespace discreet {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "discreet/json_lines.hpp"
+#include "discreet/readers/json_lines.hpp"
 
 using namespace discreet;
 

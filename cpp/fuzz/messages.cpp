@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "discreet/message_codec.hpp"
+#include "discreet/sketches/message_codec.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 3) return 0;

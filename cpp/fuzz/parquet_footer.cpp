@@ -1,7 +1,7 @@
 // The footer of a Parquet file: chunks are of wanted columns, or it is refused.
 #include <cstdlib>
 
-#include "discreet/parquet_footer.hpp"
+#include "discreet/readers/parquet_footer.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {

@@ -1,7 +1,7 @@
 // The pages of a Parquet file: every item of every run lies in memory and was checked, or they are refused.
 #include <cstdlib>
 
-#include "discreet/parquet_items.hpp"
+#include "discreet/readers/parquet_items.hpp"
 
 namespace {
 

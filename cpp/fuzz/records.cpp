@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "discreet/records.hpp"
-#include "discreet/text_items.hpp"
+#include "discreet/readers/records.hpp"
+#include "discreet/readers/text_items.hpp"
 
 using namespace discreet;
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "discreet/local_oracles.hpp"
-#include "discreet/message_codec.hpp"
+#include "discreet/sketches/local_oracles.hpp"
+#include "discreet/sketches/message_codec.hpp"
 
 using namespace discreet;
 

@@ -9,9 +9,9 @@
 
 #include "discreet/arrow_checks.hpp"
 #include "discreet/column.hpp"
-#include "discreet/interner.hpp"
-#include "discreet/misra_gries.hpp"
-#include "discreet/pairs.hpp"
+#include "discreet/counters/interner.hpp"
+#include "discreet/counters/misra_gries.hpp"
+#include "discreet/counters/pairs.hpp"
 #include "streams.hpp"
 
 using namespace discreet;

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "discreet/exact_counts.hpp"
-#include "discreet/misra_gries.hpp"
-#include "discreet/sharded_misra_gries.hpp"
-#include "discreet/space_saving.hpp"
-#include "discreet/user_misra_gries.hpp"
-#include "discreet/widen.hpp"
+#include "discreet/counters/exact_counts.hpp"
+#include "discreet/counters/misra_gries.hpp"
+#include "discreet/counters/sharded_misra_gries.hpp"
+#include "discreet/counters/space_saving.hpp"
+#include "discreet/counters/user_misra_gries.hpp"
+#include "discreet/sketches/widen.hpp"
 #include "streams.hpp"
 
 using namespace discreet;

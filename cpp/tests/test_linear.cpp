@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include "discreet/count_min.hpp"
-#include "discreet/count_sketch.hpp"
+#include "discreet/sketches/count_min.hpp"
+#include "discreet/sketches/count_sketch.hpp"
 #include "streams.hpp"
 
 using namespace discreet;

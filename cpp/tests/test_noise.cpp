@@ -5,10 +5,10 @@
 #include <set>
 #include <vector>
 
-#include "discreet/correlated_noise.hpp"
-#include "discreet/noise.hpp"
-#include "discreet/pan.hpp"
-#include "discreet/random_source.hpp"
+#include "discreet/noise/correlated_noise.hpp"
+#include "discreet/noise/random_source.hpp"
+#include "discreet/noise/samplers.hpp"
+#include "discreet/sketches/pan.hpp"
 
 using namespace discreet;
 

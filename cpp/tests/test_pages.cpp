@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "discreet/parquet_items.hpp"
+#include "discreet/readers/parquet_items.hpp"
 
 using namespace discreet;
 

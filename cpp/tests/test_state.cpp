@@ -3,7 +3,7 @@
 #include <string>
 
 #include "discreet/lineage.hpp"
-#include "discreet/parquet_footer.hpp"
+#include "discreet/readers/parquet_footer.hpp"
 #include "discreet/state.hpp"
 #include "streams.hpp"
 

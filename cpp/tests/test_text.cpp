@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "discreet/json_lines.hpp"
-#include "discreet/records.hpp"
-#include "discreet/text_items.hpp"
+#include "discreet/readers/json_lines.hpp"
+#include "discreet/readers/records.hpp"
+#include "discreet/readers/text_items.hpp"
 
 using namespace discreet;
 

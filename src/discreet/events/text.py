@@ -3,8 +3,8 @@ inputs that grow.
 
 A block of whole records becomes the columns that are wanted. Which records hold a row, which are blank and which are
 bad depends on each record alone, so nobody can stop a release, or change another row, with one of theirs. CSV, JSON
-and logs are read in C++ (`cpp/include/discreet/records.hpp`, `json_lines.hpp`, `web_log.hpp`), and all that is read is
-valid UTF-8.
+and logs are read in C++ (`records.hpp`, `json_lines.hpp` and `web_log.hpp` of `cpp/include/discreet/readers`), and all
+that is read is valid UTF-8.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Collisions in linear sketches: what shares an item's cells, and how often it is more than a bound.
 
 The cells of different items are pairwise independent in every row, and rows are independent (the proof stands in
-cpp/include/discreet/row_hash.hpp). So the mass that collides with an item in a row has expectation at most n p, p the
-largest probability of a cell, and by Markov's inequality
+cpp/include/discreet/sketches/row_hash.hpp). So the mass that collides with an item in a row has expectation at most
+n p, p the largest probability of a cell, and by Markov's inequality
 
     P[a row collects more than g]  <=  q = n p / (g + 1)        for whole g, counts being whole.
 

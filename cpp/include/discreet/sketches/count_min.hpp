@@ -5,7 +5,7 @@
 // probability at most a^-depth. a = e gives the textbook bound.
 #pragma once
 
-#include "discreet/linear_sketch.hpp"
+#include "discreet/sketches/linear_sketch.hpp"
 
 namespace discreet {
 

@@ -3,6 +3,12 @@
 // The pages of a row group are found first (`runs_of`), so that a group that is written in another way than is known here
 // can be left to another reader before any of its rows was counted. Runs are then decoded in any order, by any thread
 // (`decode`): each is a column of items that were checked, in the order of the rows.
+//
+// The Parquet decoder is this file, parquet_footer, parquet_pages, snappy and thrift. It is FENCED: it reads bytes that
+// nobody vouches for, so it uses nothing of the other readers but page_memory, no other reader and no kernel uses it, and
+// only bindings/parquet_footer.cpp opens it (tests/unit/test_kernel_layout.py). It is FROZEN: it knows flat columns of
+// texts and bytes, PLAIN or by a dictionary, uncompressed or Snappy, and nothing new is added. Everything else is read
+// by pyarrow (events/pages.py). What may change is what is wrong: with a test, and a run of `make fuzz`.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +22,9 @@
 #include <vector>
 
 #include "discreet/column.hpp"
-#include "discreet/page_memory.hpp"
-#include "discreet/parquet_footer.hpp"
-#include "discreet/parquet_pages.hpp"
+#include "discreet/readers/page_memory.hpp"
+#include "discreet/readers/parquet_footer.hpp"
+#include "discreet/readers/parquet_pages.hpp"
 
 namespace discreet {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "discreet/misra_gries.hpp"
+#include "discreet/counters/misra_gries.hpp"
 
 namespace discreet {
 

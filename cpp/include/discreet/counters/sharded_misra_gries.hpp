@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "discreet/column.hpp"
-#include "discreet/misra_gries.hpp"
+#include "discreet/counters/misra_gries.hpp"
 #include "discreet/wipe.hpp"
 
 namespace discreet {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "discreet/column.hpp"
-#include "discreet/text_rows.hpp"
+#include "discreet/readers/text_rows.hpp"
 
 namespace discreet {
 

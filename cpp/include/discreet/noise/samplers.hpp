@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "discreet/random_source.hpp"
+#include "discreet/noise/random_source.hpp"
 
 namespace discreet {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "discreet/text_rows.hpp"
+#include "discreet/readers/text_rows.hpp"
 
 namespace discreet {
 

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "discreet/exact_counts.hpp"
-#include "discreet/linear_sketch.hpp"
-#include "discreet/sharded_misra_gries.hpp"
-#include "discreet/space_saving.hpp"
-#include "discreet/user_misra_gries.hpp"
+#include "discreet/counters/exact_counts.hpp"
+#include "discreet/counters/sharded_misra_gries.hpp"
+#include "discreet/counters/space_saving.hpp"
+#include "discreet/counters/user_misra_gries.hpp"
+#include "discreet/sketches/linear_sketch.hpp"
 
 namespace discreet {
 

@@ -1,4 +1,6 @@
 // Thrift's compact protocol, as Parquet writes its footer and the headers of its pages, read without trusting it.
+//
+// Part of the Parquet decoder, which is fenced and frozen: see parquet_items.hpp.
 #pragma once
 
 #include <cstdint>

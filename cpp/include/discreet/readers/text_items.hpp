@@ -20,9 +20,9 @@
 #endif
 
 #include "discreet/column.hpp"
-#include "discreet/page_memory.hpp"
-#include "discreet/records.hpp"
-#include "discreet/text_rows.hpp"
+#include "discreet/readers/page_memory.hpp"
+#include "discreet/readers/records.hpp"
+#include "discreet/readers/text_rows.hpp"
 
 namespace discreet {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "discreet/misra_gries.hpp"
+#include "discreet/counters/misra_gries.hpp"
 
 namespace discreet {
 

@@ -5,7 +5,7 @@
 // cells, so a row is unbiased with variance at most p F2.
 #pragma once
 
-#include "discreet/linear_sketch.hpp"
+#include "discreet/sketches/linear_sketch.hpp"
 
 namespace discreet {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "discreet/errors.hpp"
-#include "discreet/random_source.hpp"
+#include "discreet/noise/random_source.hpp"
 #include "discreet/wipe.hpp"
 
 namespace discreet::pan {

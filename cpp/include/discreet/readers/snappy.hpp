@@ -1,6 +1,7 @@
 // Snappy, decompressed without trusting it: literals and copies of what came before, each with its length in a tag.
 //
-// Room after the end of both buffers lets short pieces be copied 16 bytes at a time, whatever their length.
+// Room after the end of both buffers (page_memory.hpp) lets short pieces be copied 16 bytes at a time, whatever their
+// length. Part of the Parquet decoder, which is fenced and frozen: see parquet_items.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,6 @@
 #include "discreet/hash.hpp"
 
 namespace discreet {
-
-inline constexpr size_t kSlack = 64;  // bytes after the end of a buffer that may be read and written
 
 namespace snappy {
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "discreet/counters/grouped_table.hpp"
 #include "discreet/errors.hpp"
-#include "discreet/grouped_table.hpp"
 
 namespace discreet {
 

@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "discreet/candidates.hpp"
 #include "discreet/column.hpp"
-#include "discreet/row_hash.hpp"
+#include "discreet/sketches/candidates.hpp"
+#include "discreet/sketches/row_hash.hpp"
 
 namespace discreet {
 

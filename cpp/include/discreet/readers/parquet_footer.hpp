@@ -6,6 +6,8 @@
 // A footer that lost row groups, or rows of them, must not pass as a shorter file. So what the format requires has to be
 // there, every group has a chunk of every leaf of the schema, a leaf that is not repeated has a value or a null for every
 // row, and the rows of all groups are as many as the file says.
+//
+// Part of the Parquet decoder, which is fenced and frozen: see parquet_items.hpp.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "discreet/thrift.hpp"
+#include "discreet/readers/thrift.hpp"
 
 namespace discreet {
 
@@ -37,7 +39,7 @@ struct ParquetGroup {
 
 // A column of the table: a child of the schema's root.
 struct ParquetField {
-  enum Kind : uint8_t { other, text, bytes };  // other: nested, or of a type that pages.hpp does not read
+  enum Kind : uint8_t { other, text, bytes };  // other: nested, or of a type that parquet_pages.hpp does not read
   std::string name;
   Kind kind = other;
   bool optional = false;

@@ -3,6 +3,8 @@
 // A page is a header (Thrift), levels that say which rows are null, and values: PLAIN, each with its length before it, or
 // indices into the dictionary that begins the chunk. Texts are not copied: a column of PLAIN values is the decompressed
 // page with the places of its texts.
+//
+// Part of the Parquet decoder, which is fenced and frozen: see parquet_items.hpp.
 #pragma once
 
 #include <array>
@@ -11,8 +13,8 @@
 #include <string_view>
 
 #include "discreet/hash.hpp"
-#include "discreet/snappy.hpp"
-#include "discreet/thrift.hpp"
+#include "discreet/readers/snappy.hpp"
+#include "discreet/readers/thrift.hpp"
 
 namespace discreet {
 

@@ -22,8 +22,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "discreet/counters/lines.hpp"
 #include "discreet/keys.hpp"
-#include "discreet/lines.hpp"
 
 namespace discreet {
 

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
-#include "discreet/snappy.hpp"
-
 namespace discreet {
+
+inline constexpr size_t kSlack = 64;  // bytes after the end of a buffer that may be read and written
 
 // Memory that is used again for the next page: the system clears fresh memory, which takes as long as filling it.
 class PageMemory : public std::enable_shared_from_this<PageMemory> {
