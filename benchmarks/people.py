@@ -12,7 +12,7 @@ coverage: how often the intervals of all listed items contain the truth, all at 
 people: few items, flat, skewed, many items, heavy people, everybody the same; of people, of rows, of sums, in groups,
 with a bound of items. "as stated": of rows and sums for the truth as the release says it, in which people with very
 many rows are scaled down; elsewhere the same.
-speed: the whole command `discreet top --user-column` beside DuckDB's own count(distinct user) by item, in turns.
+speed: the whole command `discreet top --user` beside DuckDB's own count(distinct user) by item, in turns.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def speed(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "visits.parquet"
         write_visits(path, options.rows)
-        ours = [DISCREET, "top", str(path), "--column", "url", "--user-column", "visitor", "-k", "100",
+        ours = [DISCREET, "top", str(path), "--column", "url", "--user", "visitor", "-k", "100",
                 "--epsilon", "1", "--delta", "1e-6", "--memory", options.memory,
                 "--quiet", "--format", "json"]  # fmt: skip
         theirs = [sys.executable, "-c", DUCKDB, str(path), str(cores)]

@@ -104,7 +104,7 @@ def lines(folder: Path, rows: int, only: str) -> Iterator[Line]:
     if only in "people, parquet":
         path = folder / "visits.parquet"
         write_visits(path, rows)
-        people = [DISCREET, "top", str(path), "--column", "url", "--user-column", "visitor", "--memory", "2GB", *BUDGET]
+        people = [DISCREET, "top", str(path), "--column", "url", "--user", "visitor", "--memory", "2GB", *BUDGET]
         theirs = [sys.executable, "-c", DUCKDB_OF_PEOPLE, str(path), cores]
         yield Line("people, parquet", people, theirs, 1.3)
     if only in "1,000 rows, csv":

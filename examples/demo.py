@@ -115,7 +115,7 @@ def main(rows: int = 1_000_000) -> int:
     run("ledger", "grant", "--ledger", LEDGER, "--account", "searches", "--epsilon", "1.5", "--delta", "1e-5")
     budget = ["--epsilon", "1", "--delta", "1e-6"]
     paid = ["--ledger", LEDGER, "--account", "searches"]
-    people = [LOG, "--column", "query", "--user-column", "visitor", "-k", "20", *budget, *paid]
+    people = [LOG, "--column", "query", "--user", "visitor", "-k", "20", *budget, *paid]
     published = run("top", *people, "--output", RELEASE, "--plot", PLOT)
     if published.returncode != 0:
         return published.returncode
@@ -129,7 +129,7 @@ def main(rows: int = 1_000_000) -> int:
     print(f"\nRefused with exit code {refused.returncode}: nothing was published. The plot is {PLOT}.")
 
     print(
-        "\nWithout --user-column rows are hidden, not people. One visitor asked the same all day, and is on the list:"
+        "\nWithout --user rows are hidden, not people. One visitor asked the same all day, and is on the list:"
     )
     by_rows = run("top", LOG, "--column", "query", "-k", "8", *budget)
     hidden = all(row["item"] != OWN_WORDS for row in release["items"])

@@ -295,6 +295,6 @@ def test_the_older_name_of_an_option(discreet, tmp_path):
     (tmp_path / "log.csv").write_text("name,n\nann,1\n,2\n")
     asked = ["pan", "distinct", tmp_path / "log.csv", "--column", "name", "--epsilon", 1]
     assert discreet(*asked).returncode == 4
-    for skip in (["--skip-nulls"], ["--nulls", "skip"]):
+    for skip in (["--nulls", "skip"], ["--nulls", "skip"]):
         assert discreet(*asked, *skip).returncode == 0
-    assert "--skip-nulls" not in discreet("pan", "distinct", "--help").stdout
+    assert "--nulls", "skip" not in discreet("pan", "distinct", "--help").stdout

@@ -427,7 +427,7 @@ def test_a_stream_is_charged_once_and_only_with_a_state_to_go_on_from(party, pla
         party(*encode, "missing.csv", "-o", "a.msg", *pays, "first")
     assert (charges("first"), Path("0.state").exists()) == (0, False)
     with pytest.raises(dc.ParameterError, match="step"):
-        party(*encode, "0.csv", "-o", "a.msg", "--skip-nulls")
+        party(*encode, "0.csv", "-o", "a.msg", "--nulls", "skip")
     party(*encode, "0.csv", "-o", "a.msg", *pays, "first")
     party(*encode, "1.csv", "-o", "b.msg", *pays, "first")
     assert charges("first") == 1

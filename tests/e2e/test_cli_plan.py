@@ -44,7 +44,7 @@ def test_a_budget_that_nothing_takes_is_explained(discreet):
         ["--length", "10", "x.txt", "--epsilon", "1"],
         ["--published", "--questions", "--epsilon", "1"],
         ["--length", "-1", "--epsilon", "1", "--delta", "1e-9"],
-        ["--length", "10", "--epsilon", "1", "--delta", "1e-9", "--max-items-per-user", "0"],
+        ["--length", "10", "--epsilon", "1", "--delta", "1e-9", "--max-items", "0"],
     ],
 )
 def test_wrong_usage(discreet, arguments):

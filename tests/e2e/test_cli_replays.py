@@ -16,31 +16,31 @@ QUESTIONS = {
     "groups": ["top", "log.csv", "--column", "path", "--by", "day", *BUDGET],
     "some rows": ["top", "log.csv", "--column", "path", "--where", "day = '1'", *BUDGET],
     "pattern": ["top", "l?g.csv", "--column", "path", *BUDGET],
-    "people": ["top", "log.csv", "--column", "path", "--user-column", "ip", *BUDGET],
+    "people": ["top", "log.csv", "--column", "path", "--user", "ip", *BUDGET],
     "people with few": [
         "top",
         "log.csv",
         "--column",
         "path",
-        "--user-column",
+        "--user",
         "ip",
-        "--max-items-per-user",
+        "--max-items",
         2,
         *BUDGET,
     ],
     "universe": ["top", "log.csv", "--column", "path", "--universe", "items.txt", "--epsilon", 1],
     "count": ["count", "log.csv", "--epsilon", 1],
-    "count of people": ["count", "log.csv", "--user-column", "ip", "--epsilon", 1],
+    "count of people": ["count", "log.csv", "--user", "ip", "--epsilon", 1],
     "distinct": ["distinct", "log.csv", "--column", "path", "--epsilon", 1],
-    "distinct of people": ["distinct", "log.csv", "--column", "path", "--user-column", "ip", "--epsilon", 1],
+    "distinct of people": ["distinct", "log.csv", "--column", "path", "--user", "ip", "--epsilon", 1],
     "histogram": ["histogram", "log.csv", "--column", "path", "--universe", "items.txt", "--epsilon", 1],
     "histogram of people": [
         *["histogram", "log.csv", "--column", "path", "--universe", "items.txt", "--epsilon", 1],
-        *["--user-column", "ip", "--max-items-per-user", 2],
+        *["--user", "ip", "--max-items", 2],
     ],
     "quantiles": ["quantiles", "log.csv", "--column", "ms", "--range", 0, 100, "--epsilon", 1],
     "quantiles of people": [
-        *["quantiles", "log.csv", "--column", "ms", "--range", 0, 100, "--epsilon", 1, "--user-column", "ip"]
+        *["quantiles", "log.csv", "--column", "ms", "--range", 0, 100, "--epsilon", 1, "--user", "ip"]
     ],
 }
 
@@ -165,11 +165,11 @@ def test_another_unit_is_not_to_be_tried_again(run, discreet, tmp_path):
 def test_one_account_pays_for_all_that_hides_people(run, discreet, ledger, tmp_path):
     pay = ["--ledger", "budgets.sqlite", "--account", "a"]
     commands = [QUESTIONS[name] for name in QUESTIONS if "people" in name]
-    watch = ["watch", "log.csv", "--user-column", "ip", "--rows", 1000, "--horizon", 4, "--once", *BUDGET]
+    watch = ["watch", "log.csv", "--user", "ip", "--rows", 1000, "--horizon", 4, "--once", *BUDGET]
     commands.append([*watch, "--column", "path", "--state", "counts"])
     commands.append([*watch, "--distinct", "--state", "people"])
     (tmp_path / "lists.txt").write_text("a b c\n" * 1000)
-    commands.append(["top", "lists.txt", "--input-format", "baskets", "--max-items-per-user", 3, *BUDGET])
+    commands.append(["top", "lists.txt", "--input-format", "baskets", "--max-items", 3, *BUDGET])
     for words in commands:
         done = discreet(*words, *pay, cwd=tmp_path)
         assert done.returncode == 0, done.stderr

@@ -52,7 +52,7 @@ def release_of(done):
 
 
 @pytest.mark.parametrize("file", FORMATS)
-@pytest.mark.parametrize("whose", [ROW, ("--user-column", "who")], ids=["rows", "people"])
+@pytest.mark.parametrize("whose", [ROW, ("--user", "who")], ids=["rows", "people"])
 def test_several_columns_are_one_item(discreet, logs, file, whose):
     columns = ("--column", "country", "--column", "status")
     release = release_of(discreet("top", logs / file, *columns, *whose, *BUDGET, "--format", "json"))
@@ -62,7 +62,7 @@ def test_several_columns_are_one_item(discreet, logs, file, whose):
 
 
 @pytest.mark.parametrize("file", ["logs.parquet", "logs.arrow"])
-@pytest.mark.parametrize("whose", [ROW, ("--user-column", "who")], ids=["rows", "people"])
+@pytest.mark.parametrize("whose", [ROW, ("--user", "who")], ids=["rows", "people"])
 def test_a_date_is_published_as_one(discreet, logs, tmp_path, file, whose):
     out = tmp_path / "out.parquet"
     assert discreet("top", logs / file, "--column", "day", *whose, *BUDGET, "--output", out).returncode == 0
@@ -121,7 +121,7 @@ def test_the_same_column_twice_is_refused(discreet, logs):
 
 
 @pytest.mark.parametrize("file", FORMATS)
-@pytest.mark.parametrize("whose", [ROW, ("--user-column", "who")], ids=["rows", "people"])
+@pytest.mark.parametrize("whose", [ROW, ("--user", "who")], ids=["rows", "people"])
 def test_the_top_of_every_group(discreet, logs, file, whose):
     arguments = ("top", logs / file, "--column", "url", "--by", "country", "-k", 1, *whose, *BUDGET)
     release = release_of(discreet(*arguments, "--format", "json"))
@@ -133,7 +133,7 @@ def test_the_top_of_every_group(discreet, logs, file, whose):
 def test_days_are_groups_and_a_public_list_says_which(discreet, logs, tmp_path, file):
     listed = tmp_path / "days.txt"
     listed.write_text("2026-01-02\n2026-01-03\n")
-    arguments = ("top", logs / file, "--column", "url", "--every", "1d", "--time-column", "day", *ROW, *BUDGET)
+    arguments = ("top", logs / file, "--column", "url", "--every", "1d", "--time", "day", *ROW, *BUDGET)
     release = release_of(discreet(*arguments, "--format", "json"))
     assert [(row["day"], row["item"]) for row in release["items"]] == [("2026-01-01", "/a"), ("2026-01-02", "/b")]
     assert release["parameters"]["every"] == "1d"
@@ -161,7 +161,7 @@ def test_days_of_the_log_of_a_web_server(discreet, tmp_path):
     log = tmp_path / "access.log"
     line = '10.0.0.{} - - [{:02d}/Oct/2025:23:30:00 +0000] "GET {} HTTP/1.1" 200 5 "-" "agent"\n'
     log.write_text("".join(line.format(i % 250, 1 + i % 2, ("/a", "/b")[i % 2]) for i in range(1000)))
-    arguments = ("--input-format", "combined", "--column", "path", "--every", "1d", "--time-column", "time")
+    arguments = ("--input-format", "combined", "--column", "path", "--every", "1d", "--time", "time")
     done = discreet("top", log, *arguments, "--zone", "Europe/Berlin", *ROW, *BUDGET, "--format", "csv")
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
@@ -171,7 +171,7 @@ def test_days_of_the_log_of_a_web_server(discreet, tmp_path):
 def test_times_that_cannot_be_read_are_bad_rows_with_their_lines(discreet, tmp_path):
     file = tmp_path / "times.csv"
     file.write_text("ts,url\n" + "2026-01-01,/a\n" * 500 + "never,/a\n")
-    arguments = ("top", file, "--column", "url", "--every", "1d", "--time-column", "ts", *ROW, *BUDGET)
+    arguments = ("top", file, "--column", "url", "--every", "1d", "--time", "ts", *ROW, *BUDGET)
     assert discreet(*arguments).returncode == 0
     refused = discreet(*arguments, "--bad-rows", "error")
     assert refused.returncode != 0
@@ -194,7 +194,7 @@ def test_a_picture_of_groups(discreet, logs, tmp_path):
     [
         (("--groups", "none.txt", "--by", "country"), "no file"),
         (("--groups", "none.txt"), "--by or --every"),
-        (("--every", "1d"), "--time-column"),
+        (("--every", "1d"), "--time"),
         (("--by", "url"), "different columns"),
         (("--by", "nothing"), "no column 'nothing'"),
         (("--by", "country", "--unit", "person"), "one --column, alone"),

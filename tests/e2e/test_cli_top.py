@@ -153,7 +153,7 @@ def people(tmp_path):
 
 
 def test_people_are_hidden_without_a_guess(discreet, tmp_path):
-    asked = ("top", people(tmp_path), "--column", "query", "--user-column", "user", *BUDGET, *SURE)
+    asked = ("top", people(tmp_path), "--column", "query", "--user", "user", *BUDGET, *SURE)
     release = release_of(done := discreet(*asked, "--format", "json"))
     assert {row["item"] for row in release["items"]} == set("abcde")
     low, high = release["left_out"]["lower"], release["left_out"]["upper"]
@@ -170,7 +170,7 @@ def test_people_are_hidden_without_a_guess(discreet, tmp_path):
 
 def test_a_bound_of_items_scales_those_who_have_more(discreet, tmp_path):
     """With a bound of one item, five items of a person count 1/sqrt(5) each."""
-    users = ("--user-column", "user", "--max-items-per-user", 1)
+    users = ("--user", "user", "--max-items", 1)
     asked = ("top", people(tmp_path), "--column", "query", *users, *BUDGET, *SURE, "--format", "json")
     release = release_of(discreet(*asked))
     for row in release["items"]:
@@ -195,7 +195,7 @@ def test_values_are_summed_within_a_public_range(discreet, tmp_path, suffix):
     else:
         users, items, prices = zip(*rows, strict=True)
         pq.write_table(pa.table({"user": users, "query": items, "price": pa.array(prices, pa.float64())}), path)
-    columns = ("--column", "query", "--user-column", "user", "--value-column", "price", "--value-range", 0, 10)
+    columns = ("--column", "query", "--user", "user", "--value", "price", "--value-range", 0, 10)
     release = release_of(discreet("top", path, *columns, *BUDGET, *SURE, "--format", "json"))
     assert release["counted"] == "sums"
     truth = {"a": 2510, "b": 4000}
@@ -207,7 +207,7 @@ def test_values_are_summed_within_a_public_range(discreet, tmp_path, suffix):
 def test_a_value_that_is_no_number_is_a_bad_row(discreet, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("user,query,price\n" + "".join(f"{user},a,2\n" for user in range(900)) + "x,a,secret item\n")
-    columns = ("--column", "query", "--user-column", "user", "--value-column", "price", "--value-range", 0, 10)
+    columns = ("--column", "query", "--user", "user", "--value", "price", "--value-range", 0, 10)
     done = discreet("top", path, *columns, *BUDGET, "--bad-rows", "error")
     assert (done.returncode, done.stdout) == (4, "")
     assert "a value that is not a number" in done.stderr
@@ -234,10 +234,10 @@ def test_lists_are_sets_of_users(discreet, tmp_path):
     """Of two items a list, one is kept at random: about half of 4000 users each (far more than noise from 0)."""
     path = tmp_path / "log.parquet"
     pq.write_table(pa.table({"tags": [["a", "b", "a"]] * 4000}), path)
-    both = release_of(discreet("top", path, "--max-items-per-user", 2, *BUDGET, *SURE, "--format", "json"))
+    both = release_of(discreet("top", path, "--max-items", 2, *BUDGET, *SURE, "--format", "json"))
     for row in both["items"]:
         assert row["lower"] <= 4000 <= row["upper"]
-    one = release_of(discreet("top", path, "--max-items-per-user", 1, *BUDGET, *SURE, "--format", "json"))
+    one = release_of(discreet("top", path, "--max-items", 1, *BUDGET, *SURE, "--format", "json"))
     assert {row["item"] for row in both["items"]} == {row["item"] for row in one["items"]} == {"a", "b"}
     assert 3500 < sum(row["count"] for row in one["items"]) < 4500
 
@@ -398,8 +398,8 @@ def bad(tmp_path):
         (["nulls.csv", "--column", "query"], 4),
         (["lists.jsonl", "--bad-rows", "error"], 4),
         (["lists.parquet"], 4),
-        (["lists.jsonl", "--bad-rows", "error", "--user-column", "query2", "--max-items-per-user", "2"], 4),
-        (["good.txt", "--max-items-per-user", "2"], 4),
+        (["lists.jsonl", "--bad-rows", "error", "--user", "query2", "--max-items", "2"], 4),
+        (["good.txt", "--max-items", "2"], 4),
         (["missing.csv"], 2),
         (["*.nothing"], 2),
         ([], 2),
@@ -414,17 +414,17 @@ def bad(tmp_path):
         (["good.txt", "--input-format", "xlsx"], 2),
         (["good.txt", "--nulls", "maybe"], 2),
         (["good.txt", "--bad-rows", "maybe"], 2),
-        (["good.csv", "--column", "query", "--user-column", "user", "--mechanism", "user"], 2),
-        (["good.csv", "--column", "query", "--user-column", "user", "--capacity", "64"], 2),
-        (["good.csv", "--column", "query", "--user-column", "user", "--memory", "much"], 2),
-        (["good.csv", "--column", "query", "--user-column", "user", "--memory", "10MB"], 2),
-        (["good.csv", "--column", "query", "--user-column", "user", "--value-column", "n"], 2),
-        (["good.csv", "--column", "query", "--user-column", "user", "--value-range", "0", "5"], 2),
-        (["good.csv", "--column", "query", "--value-column", "n", "--value-range", "0", "5"], 2),
-        (["good.csv", "--column", "query", "--user-column", "user", "--unit", "person"], 2),
+        (["good.csv", "--column", "query", "--user", "user", "--mechanism", "user"], 2),
+        (["good.csv", "--column", "query", "--user", "user", "--capacity", "64"], 2),
+        (["good.csv", "--column", "query", "--user", "user", "--memory", "much"], 2),
+        (["good.csv", "--column", "query", "--user", "user", "--memory", "10MB"], 2),
+        (["good.csv", "--column", "query", "--user", "user", "--value", "n"], 2),
+        (["good.csv", "--column", "query", "--user", "user", "--value-range", "0", "5"], 2),
+        (["good.csv", "--column", "query", "--value", "n", "--value-range", "0", "5"], 2),
+        (["good.csv", "--column", "query", "--user", "user", "--unit", "person"], 2),
         (["good.csv", "--column", "query", "--unit", "person"], 4),
         (["good.csv", "--column", "query", "--count", "rows"], 2),
-        (["good.csv", "--column", "query", "--user-column", "user", "--unit", "row"], 2),
+        (["good.csv", "--column", "query", "--user", "user", "--unit", "row"], 2),
         (["good.txt", "--output", "no/such/file.json"], 1),
         (["good.txt", "--output", "good.txt/file.json"], 1),
         (["good.txt", "--output", "."], 1),

@@ -16,7 +16,7 @@ def test_the_demo_runs_from_log_to_refusal(tmp_path):
     assert "private top list" in done.stdout
     assert "are in the exact top" in done.stdout
     assert "Refused with exit code 3" in done.stdout
-    assert "synthetic person 7" in done.stdout.split("Without --user-column", 1)[1]  # what rows do not hide
+    assert "synthetic person 7" in done.stdout.split("Without --user", 1)[1]  # what rows do not hide
     release = json.loads((tmp_path / "out/top.json").read_text())
     assert len(release["items"]) == 20
     assert release["guarantee"]["unit"]["name"] == "User"

@@ -388,9 +388,9 @@ def test_a_charge_id_stands_for_one_rule_of_bad_items(account):
 
 def test_rules_that_people_do_not_have_are_refused():
     people = {"what": ["x", 1.5], "who": [1, 2]}
-    with pytest.raises(dc.ParameterError, match="bad_items is not for people"):
+    with pytest.raises(dc.ParameterError, match="bad_rows error is for files"):
         dc.top_k(people, 3, dc.Budget(1.0, 1e-6), column="what", user="who", bad_rows="error")
-    with pytest.raises(dc.ParameterError, match="bad_items is not for people"):
+    with pytest.raises(dc.ParameterError, match="bad_rows error is for files"):
         dc.top_k([["x"], [1.5]], 3, dc.Budget(1.0, 1e-6), unit=dc.User(), bad_rows="error")
 
 

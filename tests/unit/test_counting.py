@@ -63,21 +63,21 @@ def test_every_answer_says_what_was_asked(tmp_path):
     where = "n > 1"
     paid = {"ledger": ledger.account("people"), "charge_id": "n"}
     count = dc.count(ROWS, SURE, where=where, user="who", **paid)
-    assert count.asked["parameters"] == {"nulls": "error", "query": where}
+    assert count.asked["parameters"] == {"where": where}
     assert count.asked["columns"] == {"user": "who"}
     assert dc.count(ROWS, SURE, where=where, user="who", **paid).asked == count.asked
     told = dc.distinct(ROWS, SURE, column="what", user="who", max_items=2, where=where).asked
     assert told["columns"] == {"item": "what", "user": "who"}
-    assert told["parameters"] == {"nulls": "error", "max_items": 2, "query": where}
+    assert told["parameters"] == {"max_items": 2, "where": where}
     for more in ({}, {"user": "who", "max_items": 1}):
         listed = dc.histogram(ROWS, SURE, column="what", universe=["q"], where=where, **more)
         assert listed.asked.columns["item"] == "what"
-        assert listed.asked.parameters["query"] == where
+        assert listed.asked.parameters["where"] == where
         assert listed.asked.parameters.get("max_items") == more.get("max_items")
     some = dc.Budget(60.0, 1e-6)
     for options in ({}, {"user": "who"}, {"by": "n"}, {"by": "n", "user": "who"}):
-        assert dc.top_k(ROWS, 1, some, column="what", where=where, **options).asked.parameters["query"] == where
-        assert "query" not in dc.top_k(ROWS, 1, some, column="what", **options).asked.parameters
+        assert dc.top_k(ROWS, 1, some, column="what", where=where, **options).asked.parameters["where"] == where
+        assert "where" not in dc.top_k(ROWS, 1, some, column="what", **options).asked.parameters
 
 
 def test_every_type_has_different_values():

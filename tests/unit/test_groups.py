@@ -268,7 +268,7 @@ def test_a_table_names_a_group_once():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"groups": ["de"]}, "say which, with by"),
+        ({"groups": ["de"]}, "groups needs by or every"),
         ({"by": "country", "groups": []}, "list of values"),
         ({"by": "country", "groups": "de"}, "not str"),
         ({"by": "country", "groups": ["de", "de"]}, "twice"),
@@ -279,11 +279,11 @@ def test_a_table_names_a_group_once():
         ({"by": ["country", "who"], "groups": ["de"]}, "tuples of 2 values"),
         ({"by": "url"}, "different columns"),
         ({"by": 5}, "by must be the name"),
-        ({"every": "1d"}, "need both"),
-        ({"time": "ts"}, "need both"),
-        ({"by": "country", "zone": "UTC"}, "need both"),
+        ({"every": "1d"}, "every needs time"),
+        ({"time": "ts"}, "time needs every"),
+        ({"by": "country", "zone": "UTC"}, "zone needs every"),
         ({"every": "1d", "time": "ts", "zone": "Mars"}, "no time zone"),
-        ({"by": "country", "user": "who", "capacity": 5}, "not for people"),
+        ({"by": "country", "user": "who", "capacity": 5}, "capacity cannot be combined with user"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, words):

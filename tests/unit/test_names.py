@@ -6,7 +6,11 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parents[2] / "src"
 # How many different people (or items) there are: the same question to two trust models, public in both.
-SHARED = {"DistinctCount": {"discreet/continual/distinct_count.py", "discreet/pan/distinct_count.py"}}
+# A histogram is a question, and it may be asked again at every tick.
+SHARED = {
+    "DistinctCount": {"discreet/continual/distinct_count.py", "discreet/pan/distinct_count.py"},
+    "Histogram": {"discreet/continual/histogram.py", "discreet/questions/histogram.py"},
+}
 
 
 def test_a_name_is_one_class_and_every_function_has_one():

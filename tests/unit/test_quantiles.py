@@ -158,10 +158,10 @@ def test_intervals_hold_and_nothing_falls(budget, scale):
 
 def test_only_some_rows():
     asked = {"budget": dc.Budget(10.0), "range": (0, 100), "bins": 100}
-    answer = dc.quantiles(ROWS, "n", quantiles=0.5, where="who = 'a'", **asked)
+    answer = dc.quantiles(ROWS, quantiles=0.5, column="n", where="who = 'a'", **asked)
     assert answer[0.5].value == pytest.approx(30, abs=12)
-    with pytest.raises(ParameterError, match="name the column"):
-        dc.quantiles([1, 2], None, quantiles=0.5, where="n > 1", **asked)
+    with pytest.raises(ParameterError, match="where needs column"):
+        dc.quantiles([1, 2], quantiles=0.5, where="n > 1", **asked)
 
 
 def test_whole_numbers_stay_whole():

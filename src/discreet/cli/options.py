@@ -1,6 +1,6 @@
 """The options that commands share: each is defined here once, and those that belong together become one argument.
 
-    @click.command(cls=options.Question)
+    @click.command(cls=options.QuestionCommand)
     @options.files(required=True)
     @options.reading()
     @options.budget
@@ -92,7 +92,7 @@ _SECTIONS = {
 }
 
 
-class Question(click.Command):
+class QuestionCommand(click.Command):
     """A command that asks about data: its options in sections, those that few need under --help-all.
 
     Attributes:
@@ -142,9 +142,25 @@ def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-def tell_new_name(old: str, new: str) -> None:
-    """An option is spelled as in the version before."""
-    note(f"--{old.replace('_', '-')} is now called --{new.replace('_', '-')}")
+_OLD = {
+    "--user-column": "--user",
+    "--max-items-per-user": "--max-items",
+    "--max-rows-per-user": "--max-rows",
+    "--time-column": "--time",
+    "--value-column": "--value",
+}
+"""Options as the version before spelled them, and as they are spelled now."""
+
+
+def in_new_words(arguments: list[str]) -> list[str]:
+    """The arguments of a command, where some options may be spelled as in the version before."""
+    told = []
+    for each in arguments:
+        name, equals, value = each.partition("=")
+        if name in _OLD:
+            note(f"{name} is now called {_OLD[name]}")
+        told.append(f"{_OLD.get(name, name)}{equals}{value}")
+    return told
 
 
 def spelled(error: WordError) -> str:
@@ -270,7 +286,7 @@ def only_one(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]
 _COLUMN = "Column of the items; by default the only one."
 COLUMN = option("--column", _COLUMN, multiple=True, callback=only_one)
 COLUMNS = option("--column columns", _COLUMN, multiple=True)
-USER_COLUMN = option("--user-column", "The column that says whose row it is: protects people, with all of their rows.")
+USER = option("--user", "Column that says whose row it is. Hides whole people.", metavar="NAME")
 INPUT_FORMAT = option(
     "--input-format",
     "csv, tsv, jsonl, text, combined or common (logs of web servers), and where nothing grows parquet, arrow or "
@@ -304,17 +320,19 @@ READING = {
 }
 """How the files of a question are read."""
 
-SELDOM = {
-    "rho",
-    "nulls",
-    "quote",
-    "rows_of_the_result_are_the_events",
-    "confidence",
-    "zone",
-    "groups",
-    "max_items",
-    "count",
-}
+SELDOM = frozenset(
+    {
+        "rho",
+        "nulls",
+        "quote",
+        "rows_of_the_result_are_the_events",
+        "confidence",
+        "zone",
+        "groups",
+        "max_items",
+        "count",
+    }
+)
 """Options that only --help-all shows."""
 
 

@@ -32,7 +32,7 @@ __all__ = ["plan"]
     flag("--questions", "What count, distinct, histogram and quantiles would be off by, with the budget alone."),
     option("--listed", "With --questions: how many items the list of a histogram has; 100 by default.", int),
     flag("--published", "Show the papers' own mechanisms and their baselines, too."),
-    option("--max-items-per-user", "Protect users with so many items instead of events.", int),
+    option("--max-items", "Protect users with so many items instead of events.", int),
     options.confidence("Errors hold with this probability."),
 )
 @options.text_format()
@@ -50,7 +50,7 @@ def plan(
     questions: bool,
     listed: int | None,
     published: bool,
-    max_items_per_user: int | None,
+    max_items: int | None,
     confidence: float,
     as_json: bool,
 ) -> None:
@@ -64,16 +64,14 @@ def plan(
         raise ParameterError("--published compares mechanisms for rows: give it with --length")
     if questions:
         if length is not None or files or capacity is not None or people is not None or items_per_person is not None:
-            raise ParameterError("--questions goes with the budget, --listed and --max-items-per-user alone")
-        asked = discreet.plan_questions(
-            budget, listed=listed or 100, max_items=max_items_per_user or 1, confidence=confidence
-        )
+            raise ParameterError("--questions goes with the budget, --listed and --max-items alone")
+        asked = discreet.plan_questions(budget, listed=listed or 100, max_items=max_items or 1, confidence=confidence)
         print(json.dumps(asked.to_dict()) if as_json else asked)
         return
     if listed is not None:
         raise ParameterError("--listed goes with --questions")
     if people is not None:
-        if length is not None or files or any(one is not None for one in (capacity, memory, max_items_per_user)):
+        if length is not None or files or any(one is not None for one in (capacity, memory, max_items)):
             raise ParameterError("--people goes with the budget, -k and --items-per-person alone")
         for_people = discreet.plan_people(people, budget, k, items_per_person, confidence)
         print(json.dumps(for_people.to_dict()) if as_json else for_people)
@@ -82,7 +80,7 @@ def plan(
         raise ParameterError("--items-per-person goes with --people")
     if (length is None) == (not files):
         raise ParameterError("give either --length or --people, or files to count")
-    unit = None if max_items_per_user is None else discreet.User(max_items_per_user)
+    unit = None if max_items is None else discreet.User(max_items)
     if length is None:
         length = sum(batch.num_rows for batch in (lambda stream: batches(stream, stream))(source.open(files)))
         note("the number of rows was counted exactly: keep this plan to yourself")

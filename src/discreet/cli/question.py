@@ -18,9 +18,8 @@ from discreet.cli.output import batches
 from discreet.cli.publish import Place, answer_place, place, publish
 from discreet.privacy.unit import Event, User
 from discreet.questions.answer import answer
-from discreet.questions.ask import in_new_words
 from discreet.questions.data import Files
-from discreet.questions.words import Kind, Word, words_of
+from discreet.questions.words import ValueKind, Word, words_of
 from discreet.releases.paying import Payer
 
 if TYPE_CHECKING:
@@ -70,26 +69,25 @@ def command_of(name: str) -> click.Command:
     decorated = options.paying_by_name(decorated)
     decorated = (place if kind.only_shown else answer_place)(decorated)
     decorated = options.takes(*options.READING.values())(options.budget(decorated))
-    decorated = options.takes(*(option for each in words for option in _options(each)))(decorated)
+    decorated = options.takes(*map(_option, words))(decorated)
     decorated = options.files(required=True)(decorated)
-    made = click.command(name, cls=options.Question, help=help)(decorated)
-    assert isinstance(made, options.Question)
-    made.examples, made.advanced = examples, options.SELDOM.union(each.name for each in words if each.advanced)
+    made = click.command(name, cls=options.QuestionCommand, help=help)(decorated)
+    assert isinstance(made, options.QuestionCommand)
+    made.examples = examples
+    made.advanced = options.SELDOM.union(each.name for each in words if each.advanced)
     return made
 
 
-def _options(each: Word) -> list[click.Option]:
-    """The option of a word, and those of its old spellings, which no help shows."""
+def _option(each: Word) -> click.Option:
+    """The option of a word."""
     named = each.option or each.name.replace("_", "-")
     letter = [f"-{each.letter}"] if each.letter else []
     default = each.default if each.default is not None and not isinstance(each.default, tuple) else None
     told = f"{each.help}  [{default}]" if default is not None else each.help
-    made = [click.Option([*letter, f"--{named}", each.name], help=told, **_written(each.kind))]
-    old = (click.Option([f"--{old.replace('_', '-')}", old], hidden=True, **_written(each.kind)) for old in each.old)
-    return [*made, *old]
+    return click.Option([*letter, f"--{named}", each.name], help=told, **_written(each.kind))
 
 
-def _written(kind: Kind) -> dict[str, Any]:
+def _written(kind: ValueKind) -> dict[str, Any]:
     """How the value of a word is written, as click takes it."""
     type = click.Choice(kind.choices) if kind.choices else kind.type
     how = {"type": type, "nargs": kind.values, "metavar": kind.shown, "default": None, "multiple": True}
@@ -98,7 +96,7 @@ def _written(kind: Kind) -> dict[str, Any]:
 
 def _run(kind: type[Question], said: dict[str, Any], data: Files, budget: Budget, place: Place, paying: Paying) -> None:
     """Ask, and publish the answer."""
-    words = in_new_words(kind, said, options.tell_new_name)
+    words = dict(said)
     for each in words_of(kind):
         if each.name in words and each.kind.from_text is not None:
             words[each.name] = each.kind.from_text(words[each.name], words)

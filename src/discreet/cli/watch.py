@@ -38,21 +38,21 @@ _MOST_LISTED = 10_000_000
         "noise.",
     ),
     options.COLUMN,
-    option("--time-column", "The column of the times (seconds since 1970, or ISO 8601), for --tick."),
-    option("--tick", "The length of a tick: 30s, 15m, 1h, 1d; by --time-column, else by the clock."),
+    option("--time", "The column of the times (seconds since 1970, or ISO 8601), for --tick."),
+    option("--tick", "The length of a tick: 30s, 15m, 1h, 1d; by --time, else by the clock."),
     option("--rows", "A tick is so many rows.", int),
-    option("--start", "The first tick, by --time-column; rows before are left out."),
-    option("--late", "How long a tick waits for its rows, by --time-column: 10m; by default 0s."),
-    option("--ahead", "Rows of times so far ahead of the clock are left out, by --time-column; by default 1h."),
-    flag("--by-clock", "For live input: the clock ends the ticks of --time-column, not the rows."),
+    option("--start", "The first tick, by --time; rows before are left out."),
+    option("--late", "How long a tick waits for its rows, by --time: 10m; by default 0s."),
+    option("--ahead", "Rows of times so far ahead of the clock are left out, by --time; by default 1h."),
+    flag("--by-clock", "For live input: the clock ends the ticks of --time, not the rows."),
     options.BAD_ROWS,
     options.INPUT_FORMAT,
     *options.CELLS,
     options.WHERE,
-    options.USER_COLUMN,
+    options.USER,
     option(
-        "--max-items-per-user",
-        "With --user-column: of a person the first so many (10) different items count, in all ticks together.",
+        "--max-items",
+        "With --user: of a person the first so many (10) different items count, in all ticks together.",
         int,
     ),
     options.universe("The items that may be published, known in advance"),
@@ -60,7 +60,7 @@ _MOST_LISTED = 10_000_000
 @options.budget
 @options.takes(
     flag("--total", "Publish the number of rows instead of the top items."),
-    flag("--distinct", "With --user-column: publish the number of different people instead of the top items."),
+    flag("--distinct", "With --user: publish the number of different people instead of the top items."),
     option("--capacity", "The counters of each sketch; 65,536 by default, which are there as items come.", int),
     option("--memory", "200MB or 1GB: decides how many counters there are, instead of --capacity."),
     option("--window", "Count only the last so many ticks; by default all since the first.", int),
@@ -79,7 +79,7 @@ def watch(
     state: Path,
     horizon: str | None,
     column: str | None,
-    time_column: str | None,
+    time: str | None,
     tick: str | None,
     rows: int | None,
     bad_rows: str,
@@ -88,8 +88,8 @@ def watch(
     delimiter: str | None,
     quote: str | None,
     where: str | None,
-    user_column: str | None,
-    max_items_per_user: int | None,
+    user: str | None,
+    max_items: int | None,
     universe: str | None,
     budget: Budget,
     total: bool,
@@ -110,24 +110,24 @@ def watch(
     """
     from discreet.watch.ticks import Rule, ticks_in
 
-    rule = Rule.of(tick, time_column, rows, **rules)
+    rule = Rule.of(tick, time, rows, **rules)
     ticks = None if horizon is None else ticks_in(horizon, rule.seconds)
-    task = _task(ticks, capacity, memory, window, total, distinct, user_column, max_items_per_user, universe)
+    task = _task(ticks, capacity, memory, window, total, distinct, user, max_items, universe)
     if distinct and column is not None:
-        raise ParameterError("--distinct counts people: it needs --user-column, and no --column")
+        raise ParameterError("--distinct counts people: it needs --user, and no --column")
     payer = paying.payer
     from discreet.events.growing import Growing
 
     reader = Growing(
         file,
         input_format,
-        user_column if distinct else None if total else column,
-        time_column,
+        user if distinct else None if total else column,
+        time,
         needs_items=not total,
         keep_blank=rows is not None,  # a blank row has its place among the rows of a tick
         skip_bad=bad_rows == "skip",
         remark=remark,
-        user_column=None if distinct else user_column,
+        user_column=None if distinct else user,
         dialect=options.dialect_of(no_header, delimiter, quote),
         query=options.condition_of(where),
     )
@@ -168,35 +168,35 @@ def _task(
     window: int | None,
     total: bool,
     distinct: bool,
-    user_column: str | None,
+    user: str | None,
     max_items: int | None,
     universe: str | None,
 ) -> Task:
     """What is to be published; refuses what does not go together."""
     from discreet.watch.tasks import Counts, DistinctPeople, TopItems, Total
 
-    if window is not None and (total or distinct or user_column or universe):
+    if window is not None and (total or distinct or user or universe):
         raise ParameterError(
-            "--window is for the top items of rows, not for --total, --distinct, --user-column and --universe"
+            "--window is for the top items of rows, not for --total, --distinct, --user and --universe"
         )
-    if memory is not None and (total or distinct or user_column or universe):
+    if memory is not None and (total or distinct or user or universe):
         raise ParameterError(
             "--memory is for the top items of rows, whose sketches have counters, not for --total, --distinct, "
-            "--user-column and --universe"
+            "--user and --universe"
         )
-    if total and (distinct or user_column or universe):
-        raise ParameterError("--total counts rows: it goes without --distinct, --user-column and --universe")
-    if user_column is None and (distinct or max_items is not None):
-        raise ParameterError("--distinct and --max-items-per-user are for people: give --user-column")
+    if total and (distinct or user or universe):
+        raise ParameterError("--total counts rows: it goes without --distinct, --user and --universe")
+    if user is None and (distinct or max_items is not None):
+        raise ParameterError("--distinct and --max-items are for people: give --user")
     if total:
         return Total(horizon)
     if distinct:
         if universe is not None or max_items is not None:
-            raise ParameterError("--distinct counts people: it goes without --universe and --max-items-per-user")
+            raise ParameterError("--distinct counts people: it goes without --universe and --max-items")
         return DistinctPeople(horizon)
-    if user_column is None and universe is None:
+    if user is None and universe is None:
         return TopItems(horizon, capacity, window, memory)
-    most = None if user_column is None else _MAX_ITEMS if max_items is None else max_items
+    most = None if user is None else _MAX_ITEMS if max_items is None else max_items
     return Counts(horizon, None if universe is None else _texts(universe), most)
 
 

@@ -202,7 +202,8 @@ def release(
     )  # fmt: skip
     question = question_of(
         "release on Spark", column=column, plan=plan, unit=None if unit is None else unit.to_dict(),
-        user_column=user_column, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit, **request.sizes,
+        user_column=user_column, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
+        sizes=request.sizes,
     )  # fmt: skip
     return request.run(Payer(ledger, charge_id, source), None, question)
 

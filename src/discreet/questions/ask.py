@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
     from discreet.questions.question import Question
 
-__all__ = ["asked_of", "current", "function_of", "in_new_order", "in_new_words"]
+__all__ = ["asked_of", "by_place", "current", "function_of", "in_new_words"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,26 +53,29 @@ def asked_of(
     return answer(kind(**in_new_words(kind, words, _warn)), data_of(data), budget, payer)
 
 
-def in_new_order(
-    function: str, second: Any, more: Sequence[Any], old: Sequence[str], words: dict[str, Any]
+def by_place(
+    function: str, given: Sequence[Any], words: dict[str, Any], places: Sequence[str], old: Sequence[str]
 ) -> tuple[Any, dict[str, Any]]:
-    """(the budget, the words) of a call that may be in the order of the version before: data, column, budget, ...
+    """(the budget, the words) of what follows the data by position, also in the order of the version before.
 
     Args:
-        function: Which is called.
-        second: What stands after the data: the budget, or the column.
-        more: What follows by position.
-        old: The names of those places in the order of before.
+        function: Which was called.
+        given: What stands there.
         words: What was given by name.
+        places: The names of the places.
+        old: Those of before, when the column came first.
     """
-    if not more and not (second is None or isinstance(second, str)):
-        return second, words
-    given = dict(zip(old, (second, *more), strict=False))
-    if len(more) + 1 > len(old) or not set(given).isdisjoint(words):
-        raise TypeError(f"{function}() takes the data and the budget by position, the other words by name")
-    _warn(f"the order {function}(data, {', '.join(old)})", f"{function}(data, budget, column=..., ...)")
-    given = {**words, **given}
-    return given.pop("budget", None), given
+    if given and (given[0] is None or isinstance(given[0], str)):
+        _warn(
+            f"the order {function}(data, {', '.join(old)})", f"{function}(data, {', '.join(places)}, column=..., ...)"
+        )
+        places = old
+    if len(given) > len(places) or not set(places[: len(given)]).isdisjoint(words):
+        raise TypeError(f"{function}() takes the data, then {', '.join(places)}; the other words by name")
+    words = {**dict(zip(places, given, strict=False)), **words}
+    if "budget" not in words:
+        raise TypeError(f"{function}() needs a budget")
+    return words.pop("budget"), words
 
 
 def current(old: str, new: str, value: Any) -> Any:
@@ -95,27 +98,34 @@ _PAYING = {
 }
 
 
+_PLACED, _NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+_NONE = inspect.Parameter.empty
+
+
 def function_of(kind: type[Question], first: Sequence[str] = ()) -> Callable[[F], F]:
     """Give a function the signature and the documentation of a question's words.
 
-    `first` are words that it takes by position beside the data and the budget.
+    `first` are those that it takes by position after the data, the budget among them.
     """
 
     def decorate(function: F) -> F:
         words = {each.name: each for each in words_of(kind)}
-        keywords = [
-            inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
-            for each in dataclasses.fields(kind)
+        types = {each.name: each.type for each in dataclasses.fields(kind)}
+        own = inspect.signature(function)
+        placed = [
+            inspect.Parameter(name, _PLACED, default=words[name].default if name in words and name != "k" else _NONE)
+            for name in ("data", *first)
+        ]
+        named = [
+            inspect.Parameter(each.name, _NAMED, default=each.default, annotation=types[each.name])
+            for each in words.values()
             if each.name not in first
         ]
-        own = inspect.signature(function)
-        given = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        at = sum(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in given)
-        function.__signature__ = own.replace(parameters=[*given[:at], *keywords, *given[at:]])  # type: ignore[attr-defined]
+        paying = [own.parameters[name] for name in _PAYING]
+        function.__signature__ = own.replace(parameters=[*placed, *named, *paying])  # type: ignore[attr-defined]
         told = {
             "data": "A table or a column of Arrow, pandas, polars, DuckDB or NumPy, a dict of columns, or a list.",
-            **{name: words[name].help for name in first},
-            "budget": "What the answer may spend.",
+            **{name: words[name].help if name in words else "What the answer may spend." for name in first},
             **{name: each.help for name, each in words.items() if name not in first},
             **_PAYING,
         }

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from discreet.central.noisy_count import NoisyCount
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.data import Asked, Data, different_items, single_items
+from discreet.questions.data import Data, Selection, different_items, single_items
 from discreet.questions.question import Question, Way
-from discreet.questions.words import Rule, column, share, word
+from discreet.questions.words import Refusal, column, share, word
 
 if TYPE_CHECKING:
     from discreet.noise import RandomSource
@@ -30,8 +30,8 @@ class Count(Question):
     column: str | None = word(None, "Count rows that have a value in this column; all by default.", column())
     confidence: float = word(0.95, "Probability with which the interval holds.", share())
 
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    rules: ClassVar[tuple[Refusal, ...]] = (
+        Refusal(
             "people are counted by {user} alone, rows by {column}: give one of them",
             lambda q: q.user is not None and q.column not in (None, q.user),
         ),
@@ -41,19 +41,19 @@ class Count(Question):
         unit, what = (User(), "people") if self.people else (Event(), "rows")
         mechanism = NoisyCount(budget, unit, what, self.confidence)
         named = self.user or self.column
-        asked = Asked(
+        wanted = Selection(
             columns=() if named is None else (named,), where=self.where, nulls=self.nulls, bad_rows=self.bad_rows
         )
 
         def found() -> int:
             if not self.people:
-                return data.number_of_rows(asked)
-            return different_items(single_items(data.rows(asked)), self.nulls)
+                return data.number_of_rows(wanted)
+            return different_items(single_items(data.rows(wanted)), self.nulls)
 
         return Way(mechanism.name, unit, found, mechanism)
 
 
-@function_of(Count)
+@function_of(Count, first=("budget",))
 def count(
     data: Any,
     budget: Budget,

@@ -43,20 +43,18 @@ if TYPE_CHECKING:
     from discreet.events.text import Dialect
     from discreet.events.times import Every
 
-__all__ = ["Asked", "Data", "Files", "Rows", "Table", "data_of", "different_items", "single_items"]
+__all__ = ["Data", "EventRows", "Files", "Selection", "Table", "data_of", "different_items", "single_items"]
 
 _WHOSE = (
     "single items do not say whose they are: give a table with column= and user=, or the list of every "
     "person's items; with dc.User(max_items) you vouch that nobody has more rows than that"
 )
-_STRICT = (
-    "{bad_rows} error is for files, and for the top of a table without {user}: here rows that are no items are left out"
-)
+_STRICT = "{bad_rows} error is for files, and for the top of a table without {user}: here such rows are left out"
 _LISTS = "the column holds lists: here a row has one item, so give each item a row, and say whose it is"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Selection:
     """Which columns of the data are asked for, and what is done with rows that have no value there.
 
     Attributes:
@@ -92,7 +90,7 @@ class Asked:
         return self.columns[0] if self.columns else None
 
 
-class Rows(abc.ABC):
+class EventRows(abc.ABC):
     """The rows that were asked for. They can be gone through once.
 
     Attributes:
@@ -127,7 +125,7 @@ class Rows(abc.ABC):
 
 
 class Data(abc.ABC):
-    """What can be asked."""
+    """What can be wanted."""
 
     described: Mapping[str, Any] = {}
     """What a charge id stands for beside the question: how it is read, JSON-ready."""
@@ -141,19 +139,19 @@ class Data(abc.ABC):
     """Whether all rows are lists, one a person; None where that depends on the column."""
     kept: tuple[str, ...] = ()
     """What an answer must not overwrite."""
-    has_texts: bool = False
+    has_texts: ClassVar[bool] = False
     """Whether numbers may be written as text."""
 
     @abc.abstractmethod
-    def rows(self, asked: Asked) -> Rows:
+    def rows(self, wanted: Selection) -> EventRows:
         """The rows with these columns. Nothing is read yet."""
 
     @abc.abstractmethod
-    def numbers(self, asked: Asked) -> Owned:
+    def numbers(self, wanted: Selection) -> Owned:
         """The numbers of a column, and whose they are."""
 
     @abc.abstractmethod
-    def number_of_rows(self, asked: Asked) -> int:
+    def number_of_rows(self, wanted: Selection) -> int:
         """How many there are. NOT private."""
 
 
@@ -172,7 +170,7 @@ def different_items(columns: Iterator[Any], nulls: str) -> int:
         return found.count()
 
 
-def single_items(rows: Rows, universe: Any = None) -> Iterator[Any]:
+def single_items(rows: EventRows, universe: Any = None) -> Iterator[Any]:
     """The columns of items, one a row: lists are refused."""
     if rows.strict:
         raise WordError(_STRICT)
@@ -201,54 +199,54 @@ class Table(Data):
         refuse_elsewhere(data)
         self._data = data
 
-    def _where(self, asked: Asked) -> Any:
-        if asked.where is None:
+    def _where(self, wanted: Selection) -> Any:
+        if wanted.where is None:
             return self._data
         from discreet.engines.sql import filtered
 
-        return filtered(self._data, asked.where)
+        return filtered(self._data, wanted.where)
 
-    def rows(self, asked: Asked) -> Rows:
+    def rows(self, wanted: Selection) -> EventRows:
         from discreet.events.tables import is_column, needs_keys, opened
 
-        if asked.by and not asked.columns:
+        if wanted.by and not wanted.columns:
             raise WordError("{by} needs {column}: groups are made of a table")
-        table, names = self._where(asked), asked.columns
+        table, names = self._where(wanted), wanted.columns
         if names:
             table = opened(table)
-            keyed = len(names) > 1 or bool(asked.by) or (asked.joint and needs_keys(table, names[0]))
+            keyed = len(names) > 1 or bool(wanted.by) or (wanted.joint and needs_keys(table, names[0]))
         else:
             table = only_column(table)
-            keyed = asked.joint and is_column(table) and needs_keys({"item": table}, "item")
+            keyed = wanted.joint and is_column(table) and needs_keys({"item": table}, "item")
             if keyed:
                 table, names = {"item": table}, ("item",)
         if not keyed:
-            return _TableRows(table, asked)
-        if asked.lists:
+            return _TableRows(table, wanted)
+        if wanted.lists:
             raise ParameterError("several columns hold one item a row: lists of items come in one column")
-        return _KeyedRows(table, dataclasses.replace(asked, columns=names))
+        return _KeyedRows(table, dataclasses.replace(wanted, columns=names))
 
-    def numbers(self, asked: Asked) -> Owned:
+    def numbers(self, wanted: Selection) -> Owned:
         from discreet.engines.amounts import amounts_of_table
 
-        if asked.where is not None and asked.column is None:
+        if wanted.where is not None and wanted.column is None:
             raise WordError("{where} needs {column}: it chooses rows of a table")
-        if asked.bad_rows == "error":
+        if wanted.bad_rows == "error":
             raise WordError(_STRICT)
-        return amounts_of_table(self._where(asked), asked.column, asked.user)
+        return amounts_of_table(self._where(wanted), wanted.column, wanted.user)
 
-    def number_of_rows(self, asked: Asked) -> int:
+    def number_of_rows(self, wanted: Selection) -> int:
         """How many rows a table has. No cell of it is read where its length is known."""
         import pyarrow as pa
 
         from discreet.engines.people import batches_of_arrow
         from discreet.events.tables import as_arrow
 
-        if asked.bad_rows == "error":
+        if wanted.bad_rows == "error":
             raise WordError(_STRICT)
-        if asked.columns:
-            return sum(_with_a_value(found, asked.nulls) for found in single_items(self.rows(asked)))
-        table = self._where(asked)
+        if wanted.columns:
+            return sum(_with_a_value(found, wanted.nulls) for found in single_items(self.rows(wanted)))
+        table = self._where(wanted)
         if isinstance(table, dict):
             lengths = {len(column) if hasattr(column, "__len__") else -1 for column in table.values()}
             if len(lengths) != 1 or lengths == {-1}:
@@ -260,22 +258,22 @@ class Table(Data):
         return data.num_rows if isinstance(data, pa.Table) else sum(batch.num_rows for batch in batches_of_arrow(data))
 
 
-class _TableRows(Rows):
+class _TableRows(EventRows):
     """Of one column whose items are what they are, with that of people."""
 
-    def __init__(self, table: Any, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, table: Any, wanted: Selection) -> None:
+        self._wanted = wanted
         self._table = table
-        nested = None if asked.user is not None else says_lists(self._column)
-        unless_told = asked.lists_unless_told if asked.lists is None else asked.lists
+        nested = None if wanted.user is not None else says_lists(self._column)
+        unless_told = wanted.lists_unless_told if wanted.lists is None else wanted.lists
         self.lists = unless_told if nested is None else nested
-        self.strict = asked.bad_rows == "error"
-        if asked.lists and not self.lists:
+        self.strict = wanted.bad_rows == "error"
+        if wanted.lists and not self.lists:
             raise DataError(_WHOSE)
 
     @cached_property
     def _column(self) -> Any:
-        name = self._asked.column
+        name = self._wanted.column
         return self._table if name is None else _column_of(self._table, name)
 
     @property
@@ -294,29 +292,29 @@ class _TableRows(Rows):
     def owned(self) -> TableColumns:
         from discreet.engines.people import columns_of_table
 
-        asked = self._asked
+        wanted = self._wanted
         if self.strict:
             raise WordError(_STRICT)
-        if asked.user is not None:
-            if asked.column is None:
+        if wanted.user is not None:
+            if wanted.column is None:
                 raise WordError("{user} needs {column}: people are protected in a table")
-            return columns_of_table(self._table, asked.column, asked.user, asked.value, asked.nulls)
-        table, person = table_of_lists(one_column(batches_of(self._column, True)), asked.nulls)
-        return columns_of_table(table, "item", person, None, asked.nulls)
+            return columns_of_table(self._table, wanted.column, wanted.user, wanted.value, wanted.nulls)
+        table, person = table_of_lists(one_column(batches_of(self._column, True)), wanted.nulls)
+        return columns_of_table(table, "item", person, None, wanted.nulls)
 
 
-class _KeyedRows(Rows):
+class _KeyedRows(EventRows):
     """Of several columns, of groups, or of items that no summary knows as they are."""
 
     lists = False
 
-    def __init__(self, table: Any, asked: Asked) -> None:
+    def __init__(self, table: Any, wanted: Selection) -> None:
         from discreet.events.tables import keyed_batches
 
-        self._asked = asked
-        self._keys = Keys(asked.columns, asked.by, groups=asked.groups, every=asked.every)
-        wanted = [*asked.by, *asked.columns]
-        self._batches = keyed_batches(table, self._keys, wanted, asked.user, asked.value, asked.bad_rows)
+        self._wanted = wanted
+        self._keys = Keys(wanted.columns, wanted.by, groups=wanted.groups, every=wanted.every)
+        names = [*wanted.by, *wanted.columns]
+        self._batches = keyed_batches(table, self._keys, names, wanted.user, wanted.value, wanted.bad_rows)
 
     @property
     def keys(self) -> Keys:
@@ -328,13 +326,13 @@ class _KeyedRows(Rows):
     def owned(self) -> TableColumns:
         from discreet.engines.people import columns_of_batches
 
-        return columns_of_batches(self._batches, self._asked.nulls, None if self._asked.value is None else "value")
+        return columns_of_batches(self._batches, self._wanted.nulls, None if self._wanted.value is None else "value")
 
 
 def _with_a_value(column: Any, nulls: str) -> int:
     """How many rows have one."""
     found = prepare_column(column)
-    rows = found if is_arrow(found) else list(found)
+    rows: Any = found if is_arrow(found) else list(found)
     missing = rows.null_count if is_arrow(found) else sum(value is None for value in rows)
     if missing and nulls != "skip":
         raise DataError('the column has nulls; nulls="skip" leaves those rows out')
@@ -458,57 +456,57 @@ class Files(Data):
 
         return tuple(path for name in self.paths for path in (name, *glob.glob(name, recursive=True)))
 
-    def opened(self, asked: Asked, *, joint: bool = False, amounts: bool = False) -> ItemBatches:
+    def opened(self, wanted: Selection, *, joint: bool = False, amounts: bool = False) -> ItemBatches:
         """The batches with the columns that are asked for."""
         from discreet.events.files import open_stream
 
-        if not joint and len(asked.columns) > 1:
+        if not joint and len(wanted.columns) > 1:
             raise WordError("{column} is given more than once, and this question takes one")
         query = self.query
-        if asked.where is not None:
+        if wanted.where is not None:
             if query is not None:
                 raise WordError("{sql} has a WHERE of its own: give it there, and not as {where}")
             from discreet.engines import sql
 
-            query = sql.where(asked.where)
+            query = sql.where(wanted.where)
         _native.keep_freed_memory()
         if self._whole is not None:
-            self._whole.reading(self.paths, format=self.format, dialect=self.dialect, bad_rows=asked.bad_rows)
+            self._whole.reading(self.paths, format=self.format, dialect=self.dialect, bad_rows=wanted.bad_rows)
         stream = open_stream(
-            self.paths, column=asked.columns or None if joint else asked.column, user_column=asked.user,
-            value_column=asked.value, format=self.format, lists=asked.lists, nulls=asked.nulls,  # type: ignore[arg-type]
-            bad_rows=asked.bad_rows, dialect=self.dialect, amounts=amounts, joint=joint, query=query,  # type: ignore[arg-type]
-            **({"by": asked.by, "groups": asked.groups, "every": asked.every} if asked.by else {}),
+            self.paths, column=wanted.columns or None if joint else wanted.column, user_column=wanted.user,
+            value_column=wanted.value, format=self.format, lists=wanted.lists, nulls=wanted.nulls,  # type: ignore[arg-type]
+            bad_rows=wanted.bad_rows, dialect=self.dialect, amounts=amounts, joint=joint, query=query,  # type: ignore[arg-type]
+            by=wanted.by, groups=wanted.groups, every=wanted.every,
         )  # fmt: skip
         if self._whole is not None:
             stream.files = self._whole.files
         return stream
 
-    def rows(self, asked: Asked) -> Rows:
-        return _FileRows(self, asked)
+    def rows(self, wanted: Selection) -> EventRows:
+        return _FileRows(self, wanted)
 
-    def numbers(self, asked: Asked) -> Owned:
+    def numbers(self, wanted: Selection) -> Owned:
         from discreet.engines.amounts import amounts_of_batches
 
-        if asked.user is None:
-            return amounts_of_batches(self._read(self.opened(asked, amounts=True)))
-        if asked.column is None:
+        if wanted.user is None:
+            return amounts_of_batches(self._read(self.opened(wanted, amounts=True)))
+        if wanted.column is None:
             raise WordError("{user} needs {column}, the column of the numbers")
-        people = dataclasses.replace(asked, columns=(asked.user,), user=None, value=asked.column)
+        people = dataclasses.replace(wanted, columns=(wanted.user,), user=None, value=wanted.column)
         return amounts_of_batches(self._read(self.opened(people)))
 
-    def number_of_rows(self, asked: Asked) -> int:
+    def number_of_rows(self, wanted: Selection) -> int:
         """Those with a value in the column that is named; without one all, by any column."""
-        if asked.column is not None:
-            return sum(len(batch) for batch in self._read(self.opened(asked)))
-        stream = self.opened(asked)
-        any_column = self._any_column(asked, stream.files)
+        if wanted.column is not None:
+            return sum(len(batch) for batch in self._read(self.opened(wanted)))
+        stream = self.opened(wanted)
+        any_column = self._any_column(wanted, stream.files)
         if any_column is None:
             return sum(len(batch) for batch in self._read(stream))
-        stream = self.opened(dataclasses.replace(asked, columns=(any_column,)))
+        stream = self.opened(dataclasses.replace(wanted, columns=(any_column,)))
         return sum(len(columns[0]) for columns in self.watch(stream, stream.columns_read()))  # also without a value
 
-    def _any_column(self, asked: Asked, files: Sequence[str]) -> str | None:
+    def _any_column(self, wanted: Selection, files: Sequence[str]) -> str | None:
         """A column to count all rows by, since each has all columns; None where there is none, or it is not known."""
         from discreet.events.files import column_names
         from discreet.events.inputs import format_named
@@ -526,11 +524,11 @@ class Files(Data):
         return names[0] if names else None
 
 
-class _FileRows(Rows):
-    def __init__(self, files: Files, asked: Asked) -> None:
-        self._asked, self._files = asked, files
-        self._stream = files.opened(asked, joint=asked.joint)
-        self.lists = bool(asked.lists)
+class _FileRows(EventRows):
+    def __init__(self, files: Files, wanted: Selection) -> None:
+        self._wanted, self._files = wanted, files
+        self._stream = files.opened(wanted, joint=wanted.joint)
+        self.lists = bool(wanted.lists)
 
     @property
     def keys(self) -> Keys | None:
@@ -547,7 +545,7 @@ class _FileRows(Rows):
                 del batch, items  # before the next one is read
                 continue
             if _is_list_column(items) and not self.lists:
-                raise DataError(_LISTS if self._asked.lists is None else f"{_LISTS}; or say that the unit is a person")
+                raise DataError(_LISTS if self._wanted.lists is None else f"{_LISTS}; or say that the unit is a person")
             if self.lists and not _is_list_column(items):
                 raise DataError("the column holds single items: say whose they are (user), or give a column of lists")
             if universe is None:
@@ -560,8 +558,8 @@ class _FileRows(Rows):
     def owned(self) -> TableColumns:
         from discreet.engines.people import columns_of_batches
 
-        value = None if self._asked.value is None else "value"
-        return columns_of_batches(self._files._read(self._stream), self._asked.nulls, value)
+        value = None if self._wanted.value is None else "value"
+        return columns_of_batches(self._files._read(self._stream), self._wanted.nulls, value)
 
     def feed(self, summary: Summary, columns: Iterator[Any], nulls: str, bad_rows: str) -> None:
         if self._stream.bytes_total is not None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.unit import Event, User
-from discreet.questions.ask import asked_of, function_of, in_new_order
-from discreet.questions.data import Asked, Data, different_items, single_items
+from discreet.questions.ask import asked_of, by_place, function_of
+from discreet.questions.data import Data, Selection, different_items, single_items
 from discreet.questions.question import Question, Way, of_lists
 from discreet.questions.words import column, share, whole, word
 
@@ -38,13 +38,13 @@ class Distinct(Question):
         lists = bool(data.lists) and self.user is None
         credited = lists or (self.user is not None and self.user != self.column)
         mechanism = _mechanism(budget, credited, self.people or lists, self.max_items, self.confidence)
-        asked = Asked(
+        wanted = Selection(
             columns=() if self.column is None else (self.column,), user=self.user if credited else None,
             lists=True if data.lists else None, where=self.where, nulls=self.nulls, bad_rows=self.bad_rows,
         )  # fmt: skip
 
         def found() -> Any:
-            rows = data.rows(asked)
+            rows = data.rows(wanted)
             if not credited:
                 return different_items(single_items(rows), self.nulls)
             from discreet.engines.pairs import Pairs
@@ -61,7 +61,7 @@ def _mechanism(budget: Budget, credited: bool, people: bool, max_items: int | No
         from discreet.central.chosen_distinct import ChosenDistinct
 
         return ChosenDistinct(budget, confidence=confidence)
-    if credited:
+    if credited and max_items is not None:
         from discreet.central.credited_distinct import CreditedDistinct
 
         return CreditedDistinct(budget, max_items=max_items, confidence=confidence)
@@ -72,11 +72,10 @@ def _mechanism(budget: Budget, credited: bool, people: bool, max_items: int | No
     return NoisyCount(budget, User() if people else Event(), "people" if people else "values", confidence)
 
 
-@function_of(Distinct)
+@function_of(Distinct, first=("budget",))
 def distinct(
     data: Any,
-    budget: Any,
-    *old_order: Any,
+    *given: Any,
     ledger: Account | None = None,
     charge_id: str | None = None,
     request: str | None = None,
@@ -94,7 +93,7 @@ def distinct(
     bound then holds for the number of all values, and there is no upper one. Otherwise one unit changes the number by
     1: `NoisyCount`.
     """
-    budget, words = in_new_order("distinct", budget, old_order, ("column", "budget", "user"), words)
+    budget, words = by_place("distinct", given, words, ("budget",), ("column", "budget", "user"))
     if words.get("column") is None:
         raise ParameterError("distinct needs column, the name of the column whose values are counted")
     found: Estimate = asked_of(Distinct, words, data, budget, ledger, charge_id, request, source)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from discreet.errors import WordError
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.data import Asked, Data, single_items
+from discreet.questions.data import Data, Selection, single_items
 from discreet.questions.question import Question, Way, of_lists, universe_kind, way_of
 from discreet.questions.words import column, whole, word
 
@@ -55,7 +55,7 @@ class Histogram(Question):
         mechanism = UniverseHistogram(budget, self.universe, User() if people else Event(), self.max_items)
         more = "" if self.max_items is None else f", {self.max_items} items of a person"
         prepared = Prepared(mechanism, budget, described=f"{mechanism.name}, {mechanism.universe.size} items{more}")
-        asked = Asked(
+        wanted = Selection(
             columns=() if self.column is None else (self.column,), user=self.user, joint=False,
             lists=True if lists else None, where=self.where, nulls=self.nulls, bad_rows=self.bad_rows,
         )  # fmt: skip
@@ -63,7 +63,7 @@ class Histogram(Question):
             raise WordError("{user} needs {column}, the column of the items")
 
         def count() -> Any:
-            rows = data.rows(asked)
+            rows = data.rows(wanted)
             return self._of_people(mechanism, rows.owned(), data) if people else self._of_rows(mechanism, rows)
 
         return way_of(prepared, count, of_lists(prepared.draw) if lists else None)
@@ -106,7 +106,7 @@ def _places(universe: Any, values: Any, has_texts: bool) -> Any:
     return np.array([universe.place(item) for item in items], np.int64)
 
 
-@function_of(Histogram)
+@function_of(Histogram, first=("budget",))
 def histogram(
     data: Any,
     budget: Budget,

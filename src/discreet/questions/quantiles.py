@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import WordError
 from discreet.privacy.unit import Event, User
-from discreet.questions.ask import asked_of, function_of, in_new_order
-from discreet.questions.data import Asked, Data
+from discreet.questions.ask import asked_of, by_place, function_of
+from discreet.questions.data import Data, Selection
 from discreet.questions.question import Question, Way
-from discreet.questions.words import Kind, Rule, choice, column, needs, number_range, share, whole, word
+from discreet.questions.words import Refusal, ValueKind, choice, column, needs, number_range, share, whole, word
 
 if TYPE_CHECKING:
     from discreet.noise import RandomSource
@@ -23,8 +23,10 @@ __all__ = ["Quantiles", "quantiles"]
 _QUARTILES = (0.25, 0.5, 0.75)
 
 
-def _shares(name: str, value: Any) -> tuple[Any, ...]:
-    return tuple(value) if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)) else (value,)
+def _shares(name: str, value: Any) -> Any:
+    if isinstance(value, (str, bytes)):
+        return value  # which is refused by whatever takes shares
+    return tuple(value) if hasattr(value, "__iter__") else (value,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,7 @@ class Quantiles(Question):
     column: str | None = word(None, "Column of the numbers; by default the only one.", column())
     quantiles: tuple[float, ...] = word(
         _QUARTILES, "Share above 0 and below 1; repeat it, at no cost. Quartiles by default.",
-        Kind(_shares, "SHARE", float, several=True), option="quantile",
+        ValueKind(_shares, "SHARE", float, several=True), option="quantile",
     )  # fmt: skip
     range: tuple[float, float] | None = word(
         None, "Public range, chosen without looking at the data; values are clipped to it.", number_range()
@@ -48,7 +50,7 @@ class Quantiles(Question):
     bins: int | None = word(None, "Parts of the range; fewer have less noise.  [65536]", whole(2, 2**20), advanced=True)
     confidence: float = word(0.95, "Probability with which all intervals hold together.", share())
 
-    rules: ClassVar[tuple[Rule, ...]] = (needs("max_rows", "user"),)
+    rules: ClassVar[tuple[Refusal, ...]] = (needs("max_rows", "user"),)
 
     def complete(self) -> None:
         if self.range is None:
@@ -65,11 +67,11 @@ class Quantiles(Question):
         def count() -> Any:
             from discreet.engines.amounts import Amounts
 
-            asked = Asked(
+            wanted = Selection(
                 columns=() if self.column is None else (self.column,), user=self.user, where=self.where,
                 nulls=self.nulls, bad_rows=self.bad_rows,
             )  # fmt: skip
-            found = Amounts(data.numbers(asked), grid.places, self.nulls, self.people)
+            found = Amounts(data.numbers(wanted), grid.places, self.nulls, self.people)
             return mechanism.counts(found.places, found.people)
 
         return Way(mechanism.name, mechanism.unit, count, mechanism)
@@ -80,12 +82,10 @@ class Quantiles(Question):
         return {"value" if what == "item" else what: name for what, name in named.items()}
 
 
-@function_of(Quantiles, first=("quantiles",))
+@function_of(Quantiles, first=("budget", "quantiles"))
 def quantiles(
     data: Any,
-    budget: Any,
-    quantiles: Any = _QUARTILES,
-    *old_order: Any,
+    *given: Any,
     ledger: Account | None = None,
     charge_id: str | None = None,
     request: str | None = None,
@@ -101,10 +101,6 @@ def quantiles(
     is off by about 20/epsilon rows, whatever the range; how far the value is off depends on how dense the values are
     there, and the interval says it. With `user` the rows of a person share one vote.
     """
-    if budget is None or isinstance(budget, str):
-        given = (quantiles, *old_order) if quantiles is not _QUARTILES else old_order
-        budget, words = in_new_order("quantiles", budget, given, ("column", "budget", "quantiles"), words)
-    else:
-        words = {"quantiles": quantiles, **words}
+    budget, words = by_place("quantiles", given, words, ("budget", "quantiles"), ("column", "budget", "quantiles"))
     found: QuantileRelease = asked_of(Quantiles, words, data, budget, ledger, charge_id, request, source)
     return found

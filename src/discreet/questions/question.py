@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import ParameterError
 from discreet.privacy.unit import Event, Unit, User
-from discreet.questions.words import Kind, Rule, choice, column, plain, word, words_of
+from discreet.questions.words import Refusal, ValueKind, choice, column, plain, word, words_of
 
 if TYPE_CHECKING:
     from discreet.central.prepared import Prepared
@@ -56,7 +56,7 @@ class Question(abc.ABC):
     """What all questions share."""
 
     name: ClassVar[str]
-    rules: ClassVar[tuple[Rule, ...]] = ()
+    rules: ClassVar[tuple[Refusal, ...]] = ()
     no_other_answer: ClassVar[frozenset[str]] = frozenset()
     """Words that say how it is computed, and not what: a charge id stands for the question without them."""
     only_shown: ClassVar[bool] = False
@@ -159,7 +159,7 @@ def spoken(value: Any) -> Any:
     return value
 
 
-def unit_kind() -> Kind:
+def unit_kind() -> ValueKind:
     """What is hidden: row, person, or one of discreet's units."""
     named: dict[str, Unit] = {"row": Event(), "person": User()}
 
@@ -171,10 +171,10 @@ def unit_kind() -> Kind:
             raise ParameterError(f"{name} must be one of discreet's units, such as dc.Event(), not {given}")
         return value
 
-    return Kind(check, choices=tuple(named))
+    return ValueKind(check, choices=tuple(named))
 
 
-def universe_kind() -> Kind:
+def universe_kind() -> ValueKind:
     """All items that can occur: a list, a range, or on a command line N, A:B or a file."""
 
     def check(name: str, value: Any) -> Any:
@@ -187,4 +187,4 @@ def universe_kind() -> Kind:
 
         return universe_written(text, empty_lines=False)
 
-    return Kind(check, "FILE|N|A:B", from_text=from_text)
+    return ValueKind(check, "FILE|N|A:B", from_text=from_text)

@@ -10,11 +10,11 @@ from discreet.central import Mechanism
 from discreet.errors import WordError
 from discreet.privacy.unit import Event, Unit, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.data import Asked, Data, Rows
+from discreet.questions.data import Data, EventRows, Selection
 from discreet.questions.question import Question, Way, unit_kind, universe_kind, way_of
 from discreet.questions.words import (
-    Kind,
-    Rule,
+    Refusal,
+    ValueKind,
     choice,
     columns,
     excludes,
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 __all__ = ["Top", "top_k"]
 
 
-def _for_rows(name: str, because: str) -> Rule:
+def _for_rows(name: str, because: str) -> Refusal:
     """A word that says something where rows are hidden, and nothing where people are."""
     text = f"{{{name}}} cannot be combined with {{user}} ({because})"
-    return Rule(text, lambda q: q.gives(name) and q.people)
+    return Refusal(text, lambda q: q.gives(name) and q.people)
 
 
 def _groups_from_text(path: str, others: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -98,10 +98,10 @@ class Top(Question):
     workers: int | None = word(None, "Number of threads that count; 1 by default.", whole(1), advanced=True)
     grouped: bool | None = word(
         None, "Whether each row is the list of one person's items; by default the column's type says it.",
-        Kind(type=bool), in_python_only=True,
+        ValueKind(type=bool), in_python_only=True,
     )  # fmt: skip
 
-    rules: ClassVar[tuple[Rule, ...]] = (
+    rules: ClassVar[tuple[Refusal, ...]] = (
         needs("every", "time"),
         needs("time", "every"),
         needs("zone", "every"),
@@ -109,12 +109,14 @@ class Top(Question):
         needs("value", "value_range", because="a public range"),
         needs("value_range", "value"),
         needs("value", "user", because="values are summed by person"),
-        Rule("{count} rows needs {user}", lambda q: q.count == "rows" and not q.people),
-        Rule("{count} rows cannot be combined with {value}", lambda q: q.count == "rows" and q.value is not None),
-        Rule("{unit} row cannot be combined with {user}", lambda q: q.unit == Event() and q.user is not None),
-        Rule("{unit} row cannot be combined with {max_items}", lambda q: q.unit == Event() and q.max_items is not None),
-        Rule("{unit} must be a person where {user} is given", lambda q: q.user is not None and q.bounded_unit),
-        Rule("{mechanism} with {user} needs {max_items}", lambda q: q.own_mechanism_for_users and q.max_items is None),
+        Refusal("{count} rows needs {user}", lambda q: q.count == "rows" and not q.people),
+        Refusal("{count} rows cannot be combined with {value}", lambda q: q.count == "rows" and q.value is not None),
+        Refusal("{unit} row cannot be combined with {user}", lambda q: q.unit == Event() and q.user is not None),
+        Refusal(
+            "{unit} row cannot be combined with {max_items}", lambda q: q.unit == Event() and q.max_items is not None
+        ),
+        Refusal("{unit} must be a person where {user} is given", lambda q: q.user is not None and q.bounded_unit),
+        Refusal("{mechanism} with {user} needs {max_items}", lambda q: q.sampled and q.max_items is None),
         _for_rows("capacity", "it sizes the sketch for rows"),
         _for_rows("length", "it sizes the sketch for rows"),
         _for_rows("total_share", "the number of rows is not published where people are hidden"),
@@ -124,11 +126,11 @@ class Top(Question):
         excludes("universe", "by"),
         excludes("universe", "every"),
         excludes("grouped", "user", "a row has one item, and says whose it is"),
-        Rule(
+        Refusal(
             "lists of items come in one {column}, without {by} or {every}",
             lambda q: q.lists is True and (len(q.column or ()) > 1 or bool(q.by) or q.every is not None),
         ),
-        Rule("{universe} needs a single {column}", lambda q: q.universe is not None and len(q.column or ()) > 1),
+        Refusal("{universe} needs a single {column}", lambda q: q.universe is not None and len(q.column or ()) > 1),
     )
 
     def complete(self) -> None:
@@ -136,7 +138,7 @@ class Top(Question):
             object.__setattr__(self, "unit", self.mechanism.unit)
         if self.universe is not None and self.universe.size is None:
             raise WordError("{universe} must list the items: N for 0 to N-1, A:B, or a file with one item a line")
-        if self.groups is not None:
+        if self.groups is not None and not isinstance(self.groups, (str, bytes, Mapping)):
             object.__setattr__(self, "groups", list(self.groups))
 
     # ---- what follows from the words ---------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ class Top(Question):
         return self.unit is not None and self.unit != User()
 
     @property
-    def own_mechanism_for_users(self) -> bool:
+    def sampled(self) -> bool:
         """Whether a mechanism that was named takes a sample of everybody's items."""
         return self.user is not None and self.mechanism != "auto"
 
@@ -197,9 +199,9 @@ class Top(Question):
         by = {"by": list(self.grouped_by)} if self.grouped_by else {}
         return {**super().columns, **by}
 
-    def asked(self) -> Asked:
+    def selection(self) -> Selection:
         """Which columns it is about."""
-        return Asked(
+        return Selection(
             columns=self.column or (), user=self.user, value=self.value,
             by=self.grouped_by, groups=self.groups, every=self.spans, lists=self.lists,
             lists_unless_told=isinstance(self.unit, User), where=self.where, nulls=self.nulls, bad_rows=self.bad_rows,
@@ -220,8 +222,8 @@ class Top(Question):
         from discreet.summaries.memory import Memory
 
         memory = Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
-        asked = self.asked()
-        rows = data.rows(asked)
+        wanted = self.selection()
+        rows = data.rows(wanted)
         keys, within = rows.keys, self._within
         prepared = prepare_people(
             self.k, budget, max_items=self.max_items, count=self.count, values=within, lists=rows.lists,
@@ -244,13 +246,13 @@ class Top(Question):
         from discreet.questions.choose import empty_summary, prepare
         from discreet.summaries import UserMisraGries
 
-        rows, unit, mechanism = data.rows(self.asked()), self.hidden, self.mechanism
+        rows, unit, mechanism = data.rows(self.selection()), self.hidden, self.mechanism
         if self.universe is not None:
             from discreet.central import ReducedMisraGries
 
             # Its noise does not grow with the counters.
             mechanism = ReducedMisraGries(budget, self.capacity or max(1 << 16, 32 * self.k), universe=self.universe)
-        sampled = self.own_mechanism_for_users
+        sampled = self.sampled
         keys, lists = rows.keys, rows.lists or sampled
         summary = empty_summary(
             lists, self.k if keys is None else keys.items_in_all(self.k), budget, unit, self.capacity, mechanism,
@@ -292,7 +294,7 @@ def _formed(release: Release, keys: Keys | None, assumed: Sequence[str]) -> Rele
     return release.with_guarantee(replace(release.guarantee, assumptions=(*told, *assumed)))
 
 
-def _sampled_sets(rows: Rows, unit: Unit) -> Iterator[Any]:
+def _sampled_sets(rows: EventRows, unit: Unit) -> Iterator[Any]:
     """One list of items a person, of whoever has more a sample."""
     from discreet.events.users import UserSets
 
@@ -313,7 +315,7 @@ def _flat(columns: Iterator[Any], unit: Unit, nulls: str) -> Iterator[Any]:
         yield from items_of_users(column, unit.limit, nulls, system_source())
 
 
-@function_of(Top, first=("k",))
+@function_of(Top, first=("k", "budget"))
 def top_k(
     data: Any,
     k: int,
@@ -355,4 +357,5 @@ def top_k(
     `workers` threads have the items that a keyed hash gives each of them, and `capacity` counters for them; each is
     released with the whole budget, since one row concerns one of them (parallel composition, docs/privacy/shards.md).
     """
-    return asked_of(Top, {"k": k, **words}, data, budget, ledger, charge_id, request, source)
+    listed: Release = asked_of(Top, {"k": k, **words}, data, budget, ledger, charge_id, request, source)
+    return listed

@@ -16,12 +16,12 @@ from typing import Any
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.checks import probability, whole_number
 
-__all__ = ["Kind", "Rule", "Word", "choice", "column", "columns", "excludes", "needs", "number_range", "plain"]
+__all__ = ["Refusal", "ValueKind", "Word", "choice", "column", "columns", "excludes", "needs", "number_range", "plain"]
 __all__ += ["share", "whole", "word", "words_of"]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """What the value of a word may be.
 
     Attributes:
@@ -50,7 +50,7 @@ class Word:
     name: str
     default: Any
     help: str
-    kind: Kind
+    kind: ValueKind
     option: str = ""
     letter: str = ""
     advanced: bool = False
@@ -61,7 +61,7 @@ class Word:
 def word(
     default: Any,
     help: str,
-    kind: Kind,
+    kind: ValueKind,
     *,
     option: str = "",
     letter: str = "",
@@ -93,17 +93,17 @@ def words_of(question: Any) -> list[Word]:
 # ---- kinds -----------------------------------------------------------------------------------------------------------
 
 
-def whole(low: int = 1, high: int | None = None) -> Kind:
+def whole(low: int = 1, high: int | None = None) -> ValueKind:
     """A whole number."""
-    return Kind(lambda name, value: whole_number(name, value, low, high), "N", int)
+    return ValueKind(lambda name, value: whole_number(name, value, low, high), "N", int)
 
 
-def share() -> Kind:
+def share() -> ValueKind:
     """A number above 0 and below 1."""
-    return Kind(probability, "SHARE", float)
+    return ValueKind(probability, "SHARE", float)
 
 
-def choice(*allowed: str) -> Kind:
+def choice(*allowed: str) -> ValueKind:
     """One of a few words."""
 
     def check(name: str, value: Any) -> Any:
@@ -111,22 +111,22 @@ def choice(*allowed: str) -> Kind:
             raise ParameterError(f"{name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
         return value
 
-    return Kind(check, choices=allowed)
+    return ValueKind(check, choices=allowed)
 
 
-def plain(shown: str | None = None, from_text: Callable[[Any, Mapping[str, Any]], Any] | None = None) -> Kind:
+def plain(shown: str | None = None, from_text: Callable[[Any, Mapping[str, Any]], Any] | None = None) -> ValueKind:
     """Anything that whatever takes it checks itself."""
-    return Kind(shown=shown, from_text=from_text)
+    return ValueKind(shown=shown, from_text=from_text)
 
 
-def column() -> Kind:
+def column() -> ValueKind:
     """The name of a column."""
-    return Kind(lambda name, value: _names(name, value, 1)[0], "NAME")
+    return ValueKind(lambda name, value: _names(name, value, 1)[0], "NAME")
 
 
-def columns() -> Kind:
+def columns() -> ValueKind:
     """The name of a column, or the names of several."""
-    return Kind(lambda name, value: _names(name, value), "NAME", several=True)
+    return ValueKind(lambda name, value: _names(name, value), "NAME", several=True)
 
 
 def _names(name: str, value: Any, most: int | None = None) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ def _names(name: str, value: Any, most: int | None = None) -> tuple[str, ...]:
     return names_of(name, value)
 
 
-def number_range() -> Kind:
+def number_range() -> ValueKind:
     """Two numbers, LOW and HIGH, which are public."""
 
     def check(name: str, value: Any) -> Any:
@@ -145,14 +145,14 @@ def number_range() -> Kind:
             raise ParameterError(f"{name} must be two numbers, LOW and HIGH, which are public")
         return tuple(value)
 
-    return Kind(check, "LOW HIGH", float, values=2)
+    return ValueKind(check, "LOW HIGH", float, values=2)
 
 
 # ---- what goes together ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Rule:
+class Refusal:
     """A refusal that follows from the words alone.
 
     Attributes:
@@ -169,18 +169,18 @@ class Rule:
             raise WordError(self.text)
 
 
-def excludes(first: str, second: str, because: str = "") -> Rule:
+def excludes(first: str, second: str, because: str = "") -> Refusal:
     """Two words that cannot be combined."""
     why = f" ({because})" if because else ""
     text = f"{{{first}}} cannot be combined with {{{second}}}{why}"
-    return Rule(text, lambda question: question.gives(first) and question.gives(second))
+    return Refusal(text, lambda question: question.gives(first) and question.gives(second))
 
 
-def needs(first: str, *others: str, because: str = "") -> Rule:
+def needs(first: str, *others: str, because: str = "") -> Refusal:
     """A word that makes no sense without another, or without one of several."""
     which = " or ".join(f"{{{other}}}" for other in others)
     why = f" ({because})" if because else ""
-    return Rule(
+    return Refusal(
         f"{{{first}}} needs {which}{why}",
         lambda question: question.gives(first) and not any(question.gives(other) for other in others),
     )

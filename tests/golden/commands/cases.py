@@ -225,7 +225,7 @@ CASES = {
         "total": ["watch growing.csv --total --rows 800 --horizon 8 --once --state w --epsilon 1 --delta 1e-6"],
         "people": [f"{WATCH} --user visitor --max-items 3"],
         "distinct": [
-            "watch growing.csv --distinct --user-column visitor --rows 800 --horizon 8 --once --state w --epsilon 1 "
+            "watch growing.csv --distinct --user visitor --rows 800 --horizon 8 --once --state w --epsilon 1 "
             "--delta 1e-6"
         ],
         "window": [f"{WATCH} --window 2 -k 4"],
@@ -234,7 +234,7 @@ CASES = {
             "--epsilon 2 --delta 1e-6 -k 5"
         ],
         "time": [
-            "watch growing.csv --column page --tick 1d --time-column ts --start 2025-06-02 --horizon 8 --once "
+            "watch growing.csv --column page --tick 1d --time ts --start 2025-06-02 --horizon 8 --once "
             "--state w --epsilon 2 --delta 1e-6 -k 5"
         ],
         "no horizon": ["watch growing.csv --total --rows 800 --once --state w --epsilon 1 --delta 1e-6"],
@@ -564,14 +564,14 @@ CASES = {
         **each(
             "watch growing.csv --once --horizon 8 --epsilon 1 --delta 1e-6 --state w",
             watch_no_tick="--column page",
-            watch_tick_and_rows="--column page --tick 1d --time-column ts --rows 10",
+            watch_tick_and_rows="--column page --tick 1d --time ts --rows 10",
             watch_window_of_total="--total --window 2 --rows 10",
-            watch_memory_of_people="--column page --user-column visitor --memory 1MB --rows 10",
-            watch_total_and_distinct="--total --distinct --user-column visitor --rows 10",
+            watch_memory_of_people="--column page --user visitor --memory 1MB --rows 10",
+            watch_total_and_distinct="--total --distinct --user visitor --rows 10",
             watch_distinct_alone="--distinct --rows 10",
-            watch_distinct_column="--distinct --user-column visitor --column page --rows 10",
-            watch_distinct_universe="--distinct --user-column visitor --universe 5 --rows 10",
-            watch_max_items_of_rows="--column page --max-items-per-user 2 --rows 10",
+            watch_distinct_column="--distinct --user visitor --column page --rows 10",
+            watch_distinct_universe="--distinct --user visitor --universe 5 --rows 10",
+            watch_max_items_of_rows="--column page --max-items 2 --rows 10",
             watch_unknown_column="--column query --rows 10",
             watch_rows_0="--column page --rows 0",
             watch_window_too_long="--column page --rows 10 --window 9",

@@ -27,14 +27,14 @@ def value(*arguments):
 
 def test_counts(table):
     assert value("count", table, "--column", "what")["value"] == 4
-    people = value("count", table, "--user-column", "who")
+    people = value("count", table, "--user", "who")
     assert people | {"guarantee": 0, "version": 0, "time": 0} == {
         **{"number_of": "people", "value": 3, "lower": 3.0, "upper": 3.0, "confidence": 0.95, "guarantee": 0},
         **{"columns": {"user": "who"}, "k": None, "parameters": {"nulls": "error"}, "version": 0, "time": 0},
     }
     assert value("distinct", table, "--column", "what")["value"] == 3
-    assert value("distinct", table, "--column", "who", "--user-column", "who")["number_of"] == "people"
-    credited = value("distinct", table, "--column", "what", "--user-column", "who", "--max-items-per-user", 2)
+    assert value("distinct", table, "--column", "who", "--user", "who")["number_of"] == "people"
+    credited = value("distinct", table, "--column", "what", "--user", "who", "--max-items", 2)
     assert (credited["value"], credited["upper"]) == (3, None)
 
 
@@ -68,22 +68,22 @@ def test_a_basket_is_a_person(tmp_path):
     path.write_text("p q r\np p\nq\n")
     listed.write_text("p\nq\nzz\n")
     asked = (path, "--input-format", "baskets")
-    for options in ((), ("--max-items-per-user", 3)):
+    for options in ((), ("--max-items", 3)):
         different = value("distinct", *asked, *options)
         # How many values a person is credited with is chosen privately where nobody says it, now and then too few.
         assert different["value"] == 3 or not options
         assert (different["upper"], different["number_of"]) == (None, "values")
         assert different["guarantee"]["unit"]["name"] == "User"
         assert different["guarantee"]["assumptions"][0] == "every person is one list"
-    counts = value("histogram", *asked, "--universe", listed, "--max-items-per-user", 3)
+    counts = value("histogram", *asked, "--universe", listed, "--max-items", 3)
     assert {row["item"]: row["count"] for row in counts["items"]} == {"p": 2, "q": 2, "zz": 0}
     assert "every person is one list" in counts["guarantee"]["assumptions"]
     # Of a person the first items of the list count.
-    first = value("histogram", *asked, "--universe", listed, "--max-items-per-user", 1)
+    first = value("histogram", *asked, "--universe", listed, "--max-items", 1)
     assert {row["item"]: row["count"] for row in first["items"]} == {"p": 2, "q": 1, "zz": 0}
     public = run_here("histogram", *asked, "--universe", listed, *SURE)
     assert public.returncode == 2
-    assert "--max-items-per-user), a public number" in public.stderr
+    assert "--max-items), a public number" in public.stderr
     with pa.OSFile(str(tmp_path / "lists.arrow"), "wb") as file:
         table = pa.table({"x": [["p"], ["q"]]})
         with pa.ipc.new_file(file, table.schema) as writer:
@@ -101,22 +101,19 @@ def test_dates_have_different_values(tmp_path):
     pq.write_table(pa.table({"day": days, "who": ["a", "b", "c"]}), tmp_path / "days.parquet")
     assert value("distinct", tmp_path / "days.parquet", "--column", "day")["value"] == 2
     assert (
-        value(
-            "distinct", tmp_path / "days.parquet", "--column", "day", "--user-column", "who", "--max-items-per-user", 1
-        )["value"]
-        == 2
+        value("distinct", tmp_path / "days.parquet", "--column", "day", "--user", "who", "--max-items", 1)["value"] == 2
     )
 
 
 def test_every_answer_says_what_was_asked(table, tmp_path):
     (tmp_path / "list").write_text("p\nq\n")
     where = ("--where", "n = 2")
-    people = ("--column", "what", "--user-column", "who", "--max-items-per-user", 2)
+    people = ("--column", "what", "--user", "who", "--max-items", 2)
     asked = {
         "count": ("--column", "what"),
         "distinct": people,
         "histogram": (*people, "--universe", tmp_path / "list"),
-        "quantiles": ("--column", "n", "--range", 0, 9, "--user-column", "who"),
+        "quantiles": ("--column", "n", "--range", 0, 9, "--user", "who"),
     }
     for command, options in asked.items():
         told = value(command, table, *options, *where)
@@ -144,7 +141,7 @@ def test_quantiles(tmp_path, format):
     assert median["lower"] <= 500 <= median["upper"]
     assert abs(most["value"] - 900) < 10
     # a's rows share one of three votes: half of all lies at a quarter of the others' rows, from 600 to 1000.
-    people = run_here(*asked, "--user-column", "who", "--epsilon", 1000, "--format", "csv", "--quiet")
+    people = run_here(*asked, "--user", "who", "--epsilon", 1000, "--format", "csv", "--quiet")
     (_, middle, lower, upper), _ = ([*map(float, row)] for row in [*csv.reader(io.StringIO(people.stdout))][1:])
     assert lower <= 700 <= upper
     assert abs(middle - 700) < 20
@@ -165,22 +162,22 @@ def test_a_top_over_a_universe_needs_no_delta(tmp_path):
             release = json.loads(done.stdout)
             assert [row["item"] for row in release["items"]] == shown
             assert release["guarantee"]["delta"] == 0.0
-    for wrong in (("--user-column", "name"), ("--delta", 1e-6), ("--mechanism", "reduced")):
+    for wrong in (("--user", "name"), ("--delta", 1e-6), ("--mechanism", "reduced")):
         done = run_here("top", path, "--column", "port", "--universe", 10, "--epsilon", 1, *wrong)
         assert (done.returncode, done.stdout) == (2, ""), wrong
 
 
 def test_an_output_of_a_number(table, tmp_path):
     made = tmp_path / "count.csv"
-    assert run_here("count", table, "--user-column", "who", *SURE, "--output", made).returncode == 0
+    assert run_here("count", table, "--user", "who", *SURE, "--output", made).returncode == 0
     assert made.read_text() == "counted,estimate,lower,upper\npeople,3,3,3\n"
-    refused = run_here("count", table, "--user-column", "who", *SURE, "--output", tmp_path / "count.parquet")
+    refused = run_here("count", table, "--user", "who", *SURE, "--output", tmp_path / "count.parquet")
     assert refused.returncode == 2
     assert "'.csv'" in refused.stderr
-    assert run_here("count", table, "--user-column", "who", *SURE, "--output", table).returncode == 2
+    assert run_here("count", table, "--user", "who", *SURE, "--output", table).returncode == 2
 
 
-@pytest.mark.parametrize("people", [(), ("--user-column", "who", "--max-items-per-user", 1)])
+@pytest.mark.parametrize("people", [(), ("--user", "who", "--max-items", 1)])
 def test_histogram(table, tmp_path, people):
     listed = tmp_path / "listed.txt"
     listed.write_text("q\nzz\n\nr\n")
@@ -215,18 +212,18 @@ def test_a_table_for_people_and_a_charge_that_is_not_made_twice(table, tmp_path)
         (("count", "--column", "what"), 2, "a budget is needed"),
         (("distinct", "--epsilon", 1), 4, "column"),
         (("count", "--column", "nothing", "--epsilon", 1), 4, "nothing"),
-        (("count", "--column", "what", "--user-column", "who", "--epsilon", 1), 2, "one of them"),
-        (("distinct", "--column", "what", "--max-items-per-user", 2, "--epsilon", 1), 2, "max_items"),
+        (("count", "--column", "what", "--user", "who", "--epsilon", 1), 2, "one of them"),
+        (("distinct", "--column", "what", "--max-items", 2, "--epsilon", 1), 2, "max_items"),
         (("histogram", "--column", "what", "--epsilon", 1), 2, "--universe"),
-        (("histogram", "--column", "what", "--universe", 3, "--user-column", "who", "--epsilon", 1), 2, "max_items"),
+        (("histogram", "--column", "what", "--universe", 3, "--user", "who", "--epsilon", 1), 2, "max_items"),
         (("quantiles", "--column", "n", "--epsilon", 1), 2, "--range"),
         (("quantiles", "--column", "n", "--range", 3, 1, "--epsilon", 1), 2, "LOW < HIGH"),
-        (("quantiles", "--range", 0, 1, "--user-column", "who", "--epsilon", 1), 2, "--column"),
+        (("quantiles", "--range", 0, 1, "--user", "who", "--epsilon", 1), 2, "--column"),
         (("quantiles", "--column", "no", "--range", 0, 1, "--epsilon", 1), 4, "no column"),
         (("quantiles", "--column", "n", "--range", 0, 1, "--quantile", 1.5, "--epsilon", 1), 2, "less than 1"),
         (("quantiles", "--column", "n", "--range", 0, 1, "--bad-rows", "error", "--epsilon", 1), 4, "not a number"),
         (("top", "--column", "what", "--rho", 1), 2, "discreet histogram"),
-        (("top", "--column", "what", "--user-column", "who", "--rho", 1), 2, "discreet histogram"),
+        (("top", "--column", "what", "--user", "who", "--rho", 1), 2, "discreet histogram"),
     ],
 )
 def test_what_is_refused(table, arguments, code, told):
@@ -240,8 +237,8 @@ def test_what_is_refused(table, arguments, code, told):
 def test_explanations_say_what_was_done_here(table, tmp_path):
     path = tmp_path / "release.json"
     for arguments, told in (
-        (("count", "--user-column", "who"), "noise was added to one number"),
-        (("distinct", "--column", "what", "--user-column", "who"), "credited to people"),
+        (("count", "--user", "who"), "noise was added to one number"),
+        (("distinct", "--column", "what", "--user", "who"), "credited to people"),
         (("quantiles", "--column", "n", "--range", 0, 5), "Values outside the range"),
         (("histogram", "--column", "n", "--universe", 3), "Every item of a public list is shown"),
     ):
@@ -257,13 +254,13 @@ def test_explanations_say_what_was_done_here(table, tmp_path):
 def test_one_row_of_another_kind_stops_no_answer_about_people(tmp_path, odd, first):
     rows = [{"who": f"u{n}", "what": "p" if n % 3 else "q", "n": 2} for n in range(300)]
     path = tmp_path / "rows.jsonl"
-    people = ("--user-column", "who")
+    people = ("--user", "who")
     for given in (rows, [odd, *rows] if first else [*rows, odd]):
         path.write_text("".join(json.dumps(row) + "\n" for row in given))
-        credited = value("distinct", path, "--column", "what", *people, "--max-items-per-user", 1)
+        credited = value("distinct", path, "--column", "what", *people, "--max-items", 1)
         assert credited["value"] in (2, 3)
         (tmp_path / "list").write_text("p\nq\n")
-        listed = ("--universe", tmp_path / "list", "--max-items-per-user", 2)
+        listed = ("--universe", tmp_path / "list", "--max-items", 2)
         found = value("histogram", path, "--column", "what", *people, *listed)
         assert {item["item"]: item["count"] // 100 for item in found["items"]} == {"p": 2, "q": 1}
         median = value("quantiles", path, "--column", "n", *people, "--range", 0, 4, "--bins", 4, "--quantile", 0.5)

@@ -128,11 +128,11 @@ def test_options_that_do_not_go_together_are_refused(release, wrong):
 
 ASKED = {  # a command, what its sheet must say, and the horizon of its entry
     "top v.csv --column page --unit row --epsilon 1 --delta 1e-6": ("counts of events, at most 100", "one release"),
-    "top v.csv --column page --user-column who --epsilon 1 --delta 1e-6": ("counts of people", "one release"),
+    "top v.csv --column page --user who --epsilon 1 --delta 1e-6": ("counts of people", "one release"),
     "top v.csv --column page --by who --unit row --epsilon 1 --delta 1e-6": ("in every group", "one release"),
     "top v.csv --column page --where n>5 --unit row --epsilon 1 --delta 1e-6": ("of rows where n>5", "one release"),
-    "count v.csv --user-column who --epsilon 1": ("the number of people", "one release"),
-    "distinct v.csv --column page --user-column who --rho 0.1": ("the number of different values", "one release"),
+    "count v.csv --user who --epsilon 1": ("the number of people", "one release"),
+    "distinct v.csv --column page --user who --rho 0.1": ("the number of different values", "one release"),
     "histogram v.csv --column page --universe u.txt --epsilon 1": ("items with counts of events", "one release"),
     "quantiles v.csv --column n --quantile 0.5 --range 0 9 --epsilon 1": ("values from 0 to 9", "one release"),
     "watch v.csv --column page --rows 100 --horizon 24 --once --state a --epsilon 1 --delta 1e-6": ("ticks 1 to 9", 24),

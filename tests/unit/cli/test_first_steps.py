@@ -15,7 +15,7 @@ QUESTIONS = ["top", "count", "distinct", "histogram", "quantiles"]
 SHARED = [
     *(
         "--column",
-        "--user-column",
+        "--user",
         "--nulls",
         "--bad-rows",
         "--input-format",
@@ -36,13 +36,11 @@ def test_the_version():
     assert (module.returncode, module.stdout) == (0, f"discreet {discreet.__version__}\n")
 
 
-@pytest.mark.parametrize(
-    "more", [[], ["--user-column", "who"], ["--where", "url = '/a'"]], ids=["rows", "people", "sql"]
-)
+@pytest.mark.parametrize("more", [[], ["--user", "who"], ["--where", "url = '/a'"]], ids=["rows", "people", "sql"])
 def test_a_command_says_nothing_that_nobody_asked_for(more, tmp_path):
     """Neither a warning of a library when it is loaded nor a report of leaks when Python ends."""
     (tmp_path / "log.csv").write_text("who,url\n" + "".join(f"p{n},/a\n" for n in range(2000)))
-    words = ["top", "log.csv", "--column", "url", *([] if "--user-column" in more else ["--unit", "row"]), *more]
+    words = ["top", "log.csv", "--column", "url", *([] if "--user" in more else ["--unit", "row"]), *more]
     words += ["--epsilon", "1", "--delta", "1e-6", "--format", "csv", "--quiet"]
     process = [sys.executable, "-W", "always", "-m", "discreet", *words]
     done = subprocess.run(process, capture_output=True, text=True, cwd=tmp_path, timeout=300)

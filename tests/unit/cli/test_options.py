@@ -55,12 +55,12 @@ def test_lists_of_commands_fit_a_terminal(path):
     assert not [line for line in listed if line.endswith("...") or len(line) > 80]
 
 
-def test_whoever_reads_files_may_skip_nulls_by_both_names():
-    reading = [command for _, command in commands() if any("--nulls" in option.opts for option in command.params)]
-    assert len(reading) >= 9
-    for command in reading:
-        (older,) = [option for option in command.params if "--skip-nulls" in option.opts]
-        assert older.hidden
+@pytest.mark.parametrize(("old", "new"), sorted(options._OLD.items()))
+def test_old_spellings_are_understood_and_told(old, new, capsys):
+    assert options.in_new_words(["top", old, "visitor"]) == ["top", new, "visitor"]
+    assert options.in_new_words([f"{old}=x=y"]) == [f"{new}=x=y"]
+    assert capsys.readouterr().err.splitlines() == 2 * [f"discreet: {old} is now called {new}"]
+    assert options.in_new_words(["--columns", "a"]) == ["--columns", "a"]
 
 
 def test_options_that_belong_together_become_one_argument(capsys):
@@ -75,7 +75,7 @@ def test_options_that_belong_together_become_one_argument(capsys):
         """Count rows."""
         click.echo(f"{files} {source} {budget} {paying.payer} {paying.charge_id} {as_json}")
 
-    count(["a", "b", "--column", "c", "--epsilon", "1", "--skip-nulls", "--format", "json"], standalone_mode=False)
+    count(["a", "b", "--column", "c", "--epsilon", "1", "--nulls", "skip", "--format", "json"], standalone_mode=False)
     shown = capsys.readouterr().out
     source = "Source(columns=('c',), input_format=None, nulls='skip', bad_rows='skip', dialect=None, query=None)"
     assert shown == f"('a', 'b') {source} epsilon=1 None None True\n"

@@ -87,10 +87,10 @@ def test_errors_quote_no_row(files):
 def test_the_guarantee_says_so(files):
     budget = ["--column", "url", "--epsilon", "5", "--delta", "1e-3", "--format", "json"]
     sql = ["--sql", "select distinct ip, url from 'visits.csv'"]
-    refused = run_here("top", *sql, "--user-column", "ip", *budget)
+    refused = run_here("top", *sql, "--user", "ip", *budget)
     assert refused.returncode == 2
     assert "--rows-of-the-result-are-the-events" in refused.stderr
-    for unit in (["--user-column", "ip"], ["--unit", "row"]):
+    for unit in (["--user", "ip"], ["--unit", "row"]):
         done = run_here("top", *sql, "--rows-of-the-result-are-the-events", *unit, *budget)
         assert done.returncode == 0, done.stderr
         assert ASSUMED in json.loads(done.stdout)["guarantee"]["assumptions"]
