@@ -32,7 +32,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Event, Guarantee, User
 from discreet.privacy.question import question_of
 from discreet.releases.asked import Asked, now
-from discreet.releases.paying import Bill, check_payer, pay_and_draw, stored_answer, stored_release
+from discreet.releases.payment import Bill, check_payer, pay_and_draw, stored_answer, stored_release
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:

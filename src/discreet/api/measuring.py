@@ -13,8 +13,8 @@ from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, User
 from discreet.privacy.question import question_of
 from discreet.releases.asked import Asked, now
-from discreet.releases.paying import Bill, check_payer, pay_and_draw, stored_answer
-from discreet.releases.quantiles import Quantiles
+from discreet.releases.payment import Bill, check_payer, pay_and_draw, stored_answer
+from discreet.releases.quantile_list import Quantiles
 
 if TYPE_CHECKING:
     from discreet.central.quantile_tree import QuantileTree

@@ -14,7 +14,7 @@ from discreet.api.releasing import asked_of_summary, asked_of_top
 from discreet.api.top_people import range_of_values, refuse_for_people, top_k_of_people
 from discreet.api.user_lists import items_of_users
 from discreet.central import Mechanism
-from discreet.central.sizing import counters_cost_no_noise, first_capacity
+from discreet.central.capacity import counters_cost_no_noise, first_capacity
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import (
     bad_items_rule,
@@ -32,7 +32,7 @@ from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.releases.asked import now
-from discreet.releases.paying import check_payer, stored_release
+from discreet.releases.payment import check_payer, stored_release
 from discreet.releases.release import Release
 from discreet.summaries import ShardedMisraGries, Summary, UserMisraGries
 

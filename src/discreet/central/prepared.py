@@ -17,7 +17,7 @@ from discreet.privacy.calibration.zcdp import zcdp_sigma
 from discreet.privacy.checks import whole_number
 from discreet.releases.asked import Asked, now
 from discreet.releases.error_model import Noise
-from discreet.releases.paying import Bill, check_payer, pay_for_release
+from discreet.releases.payment import Bill, check_payer, pay_for_release
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:

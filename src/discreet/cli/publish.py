@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
     from discreet.privacy.ledger import LedgerEvent
-    from discreet.releases.quantiles import Quantiles
+    from discreet.releases.quantile_list import Quantiles
     from discreet.releases.release import Release
 
 __all__ = [
@@ -184,7 +184,7 @@ def publish_again(
     """
     if paying.payer is None or paying.given_id is None:
         return False
-    from discreet.releases.paying import stored_answer
+    from discreet.releases.payment import stored_answer
 
     answer = stored_answer(paying.payer, paying.given_id, budget, question, from_payload)
     if answer is None:
@@ -323,7 +323,7 @@ def _kind_stored(payload: bytes) -> object:
 
 def replayed_quantiles(payload: bytes) -> Quantiles:
     """Quantiles that are stored in a ledger."""
-    from discreet.releases.quantiles import Quantiles
+    from discreet.releases.quantile_list import Quantiles
 
     return replace(Quantiles.from_payload(payload), payment="replayed")
 

@@ -23,7 +23,7 @@ from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-    from discreet.releases.quantiles import Quantiles
+    from discreet.releases.quantile_list import Quantiles
 
 __all__ = ["quantiles"]
 

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from discreet.privacy.estimate import Estimate
     from discreet.releases.error_model import ErrorModel, Noise
     from discreet.releases.plot import plot_over_time
-    from discreet.releases.quantiles import QuantileRow, Quantiles
+    from discreet.releases.quantile_list import QuantileRow, Quantiles
     from discreet.releases.release import Release, Row
 
 _WHERE = {
     "ErrorModel": "releases.error_model",
     "Estimate": "privacy.estimate",
     "Noise": "releases.error_model",
-    "QuantileRow": "releases.quantiles",
-    "Quantiles": "releases.quantiles",
+    "QuantileRow": "releases.quantile_list",
+    "Quantiles": "releases.quantile_list",
     "Release": "releases.release",
     "Row": "releases.release",
     "plot_over_time": "releases.plot",

@@ -21,7 +21,7 @@ from discreet import multiparty
 from discreet.engines.watch import Counts, DistinctPeople, Task, TopItems, Total
 from discreet.errors import CorruptStateError, MessageError
 from discreet.privacy import Guarantee
-from discreet.releases.paying import begin
+from discreet.releases.payment import begin
 from discreet.service.definitions import StreamDefinition
 from discreet.service.spool import Record
 from discreet.storage import open_state, seal_state
