@@ -14,8 +14,12 @@ TYPE_CHECKING = False  # as typing's; loading typing takes longer than all that 
 if TYPE_CHECKING:
     from discreet import audit, central, continual, engines, multiparty, pan, privacy, published
     from discreet.api import (
-        PeoplePlan,
-        Plan,
+        PeoplePlan as PeoplePlan,
+    )
+    from discreet.api import (
+        Plan as Plan,
+    )
+    from discreet.api import (
         count,
         distinct,
         histogram,
@@ -28,18 +32,28 @@ if TYPE_CHECKING:
     )
     from discreet.errors import (
         BudgetExceededError,
-        ChargeConflictError,
         CorruptStateError,
         DataError,
         DiscreetError,
         IncompatibleSummaryError,
-        LedgerBusyError,
         LedgerError,
-        MessageError,
-        NotPublishedError,
-        OldStateError,
         ParameterError,
         TryAgainError,
+    )
+    from discreet.errors import (
+        ChargeConflictError as ChargeConflictError,
+    )
+    from discreet.errors import (
+        LedgerBusyError as LedgerBusyError,
+    )
+    from discreet.errors import (
+        MessageError as MessageError,
+    )
+    from discreet.errors import (
+        NotPublishedError as NotPublishedError,
+    )
+    from discreet.errors import (
+        OldStateError as OldStateError,
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
@@ -106,7 +120,6 @@ __all__ = [
     "Account",
     "Budget",
     "BudgetExceededError",
-    "ChargeConflictError",
     "CorruptStateError",
     "CountMin",
     "CountSketch",
@@ -119,15 +132,9 @@ __all__ = [
     "Guarantee",
     "IncompatibleSummaryError",
     "Ledger",
-    "LedgerBusyError",
     "LedgerError",
-    "MessageError",
     "MisraGries",
-    "NotPublishedError",
-    "OldStateError",
     "ParameterError",
-    "PeoplePlan",
-    "Plan",
     "Quantiles",
     "Release",
     "Replace",
