@@ -15,18 +15,28 @@ if TYPE_CHECKING:
     from discreet import audit, central, continual, engines, multiparty, pan, privacy, published
     from discreet.errors import (
         BudgetExceededError,
-        ChargeConflictError,
         CorruptStateError,
         DataError,
         DiscreetError,
         IncompatibleSummaryError,
-        LedgerBusyError,
         LedgerError,
-        MessageError,
-        NotPublishedError,
-        OldStateError,
         ParameterError,
         TryAgainError,
+    )
+    from discreet.errors import (
+        ChargeConflictError as ChargeConflictError,
+    )
+    from discreet.errors import (
+        LedgerBusyError as LedgerBusyError,
+    )
+    from discreet.errors import (
+        MessageError as MessageError,
+    )
+    from discreet.errors import (
+        NotPublishedError as NotPublishedError,
+    )
+    from discreet.errors import (
+        OldStateError as OldStateError,
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
@@ -97,7 +107,6 @@ __all__ = [
     "Account",
     "Budget",
     "BudgetExceededError",
-    "ChargeConflictError",
     "CorruptStateError",
     "Count",
     "CountMin",
@@ -113,12 +122,8 @@ __all__ = [
     "Histogram",
     "IncompatibleSummaryError",
     "Ledger",
-    "LedgerBusyError",
     "LedgerError",
-    "MessageError",
     "MisraGries",
-    "NotPublishedError",
-    "OldStateError",
     "ParameterError",
     "QuantileRelease",
     "Quantiles",

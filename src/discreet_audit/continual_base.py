@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.continual.seam import EPOCHS, Continual, CorrelatedNoise, Doubling, Factor, Tree
+from discreet.continual.anatomy import EPOCHS, Continual, CorrelatedNoise, Doubling, Factor, Tree
 from discreet.noise import RandomSource, seeded_source
 from discreet.privacy.calibration.zcdp import zcdp_epsilon, zcdp_rho
 from discreet.releases.release import Release

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.continual import Counter
-from discreet.continual.seam import CorrelatedNoise, Factor
+from discreet.continual.anatomy import CorrelatedNoise, Factor
 from discreet.noise import seeded_source
 from discreet.privacy.calibration.zcdp import zcdp_delta
 from discreet_audit import continual_base as shared

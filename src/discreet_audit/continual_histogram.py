@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.continual import Histogram, one_shot
-from discreet.continual.seam import (
+from discreet.continual.anatomy import (
     EPOCHS,
     CorrelatedNoise,
     Doubling,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.continual import HeavyHitters
-from discreet.continual.seam import EPOCHS, epoch_of
+from discreet.continual.anatomy import EPOCHS, epoch_of
 from discreet.privacy import Budget, Event
 from discreet.privacy.calibration.composition import repeated_delta
 from discreet.summaries import MisraGries

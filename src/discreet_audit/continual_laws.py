@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.continual.seam import EPOCHS, CorrelatedNoise, Doubling, Factor, Tree, epoch_of
+from discreet.continual.anatomy import EPOCHS, CorrelatedNoise, Doubling, Factor, Tree, epoch_of
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.gaussian import gaussian_delta
 from discreet_audit.laws import NoiseLaw, gaussian_split_delta

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.continual import Histogram
-from discreet.continual.seam import Hidden
+from discreet.continual.anatomy import Hidden
 from discreet.noise import seeded_source
 from discreet.privacy import User
 from discreet_audit import continual_base as shared

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.central import Merged, Offset, UserSketch
 from discreet.continual import one_shot
-from discreet.continual.seam import Tree
+from discreet.continual.anatomy import Tree
 from discreet.multiparty import Separation, Stream
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
 from discreet.privacy import Budget, User

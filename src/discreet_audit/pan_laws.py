@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from discreet.errors import ParameterError
-from discreet.pan.seam import CounterCell, ElementLaw
+from discreet.pan.element_law import CounterCell, ElementLaw
 
 __all__ = [
     "Cell",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from discreet.central._base import Mechanism
     from discreet.central.chosen_distinct import ChosenDistinct
     from discreet.central.credited_distinct import CreditedDistinct
-    from discreet.central.merged import Merged
+    from discreet.central.merged_counters import Merged
     from discreet.central.noisy_count import NoisyCount
     from discreet.central.offset import Offset
     from discreet.central.quantile_tree import Grid, QuantileTree
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from discreet.central.sharded_offset import ShardedOffset
     from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
     from discreet.central.stability import Stability
-    from discreet.central.summed import Summed
+    from discreet.central.summed_entries import Summed
     from discreet.central.universe_histogram import UniverseHistogram
     from discreet.central.untrusted_merge import merge_releases
     from discreet.central.user_sketch import UserSketch
@@ -35,13 +35,13 @@ _WHERE = {
     "CreditedDistinct": "central.credited_distinct",
     "Grid": "central.quantile_tree",
     "Mechanism": "central._base",
-    "Merged": "central.merged",
+    "Merged": "central.merged_counters",
     "Offset": "central.offset",
     "QuantileTree": "central.quantile_tree",
     "ReducedMisraGries": "central.reduced_misra_gries",
     "ShardedOffset": "central.sharded_offset",
     "Stability": "central.stability",
-    "Summed": "central.summed",
+    "Summed": "central.summed_entries",
     "Universe": "events.universe",
     "UniverseHistogram": "central.universe_histogram",
     "UserSketch": "central.user_sketch",

@@ -16,7 +16,7 @@ from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.calibration.zcdp import zcdp_sigma
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import Noise
-from discreet.releases.paying import Bill
+from discreet.releases.payment import Bill
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:

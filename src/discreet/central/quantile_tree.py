@@ -23,7 +23,7 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.calibration.tails import weighted_sum_reach
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
-from discreet.releases.quantiles import QuantileRelease, QuantileRow
+from discreet.releases.quantile_list import QuantileRelease, QuantileRow
 
 __all__ = ["BINS", "Grid", "QuantileTree"]
 

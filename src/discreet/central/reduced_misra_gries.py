@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.central._base import items_of
-from discreet.central._entries import NoisyEntries, reduced_entries
+from discreet.central._noisy_entries import NoisyEntries, reduced_entries
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import log_tail, smallest_shift

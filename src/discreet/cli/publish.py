@@ -159,7 +159,7 @@ def _tell_charge_id(charge_id: str | None) -> None:
 def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Path) -> None:
     """Publish what a ledger stores, whatever was asked for: a release, a count or quantiles."""
     from discreet.privacy.budget import Budget
-    from discreet.releases.paying import answer_of, kind_of_answer, with_payment
+    from discreet.releases.payment import answer_of, kind_of_answer, with_payment
 
     place.check([ledger])
     kind = kind_of_answer(payload)

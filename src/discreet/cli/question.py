@@ -20,7 +20,7 @@ from discreet.privacy.unit import Event, User
 from discreet.questions.answer import answer
 from discreet.questions.data import Files
 from discreet.questions.words import ValueKind, Word, words_of
-from discreet.releases.paying import Payer
+from discreet.releases.payment import Payer
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget

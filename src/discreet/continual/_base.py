@@ -15,7 +15,7 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import new_charge_id
 from discreet.privacy.steps import Steps
-from discreet.releases.paying import Bill, begin, check_payer
+from discreet.releases.payment import Bill, begin, check_payer
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Continual(abc.ABC):
             raise ParameterError(f"the horizon of {self.horizon} ticks is used up; a new one needs a new budget")
         return False
 
-    # ---- what an audit looks at (`discreet.continual.seam`) ---------------------------------------------------------
+    # ---- what an audit looks at (`discreet.continual.anatomy`) ------------------------------------------------------
 
     @property
     @abc.abstractmethod

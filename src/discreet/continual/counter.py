@@ -110,7 +110,7 @@ class Counter(Continual):
         return {name: of[name] for name in self._arguments}
 
     def noises_of_an_event(self) -> list[tuple[str, list[CorrelatedNoise]]]:
-        """For every way in which an event can come, the noises that hide it; see `discreet.continual.seam`.
+        """For every way in which an event can come, the noises that hide it; see `discreet.continual.anatomy`.
 
         Without a horizon those of the first five epochs: its epoch's, and once the totals of the epochs before.
         """

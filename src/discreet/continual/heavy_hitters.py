@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.continual._base import MAX_HORIZON, ListedOverTime
-from discreet.continual._discovered import Discovered
+from discreet.continual._discovered_items import Discovered
 from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
 from discreet.continual._factors import Buffered, levels
 from discreet.continual._people import ValuesSeen
@@ -25,9 +25,9 @@ from discreet.events.values import items_array
 from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw
 from discreet.privacy import Budget
+from discreet.privacy.calibration.chan_cut import chan_threshold
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.discovery import discovery_calibration
-from discreet.privacy.calibration.misra_gries import chan_threshold
 from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise

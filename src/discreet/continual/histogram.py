@@ -201,7 +201,7 @@ class Histogram(ListedOverTime):
 
     @property
     def scheme(self) -> Scheme:
-        """What turns counts into what is published; see `discreet.continual.seam`."""
+        """What turns counts into what is published; see `discreet.continual.anatomy`."""
         return self._scheme
 
     def not_private_counts(self) -> dict[Item, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.central import Mechanism, Merged, Offset, ShardedOffset, Summed, UserSketch
-from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
+from discreet.central.capacity import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.checks import whole_number

@@ -204,7 +204,7 @@ class HoldSummed:
 
     def __call__(self, batches: Batches) -> Batches:
         def work(sketches: list[Sketch], part: int) -> Batches:
-            from discreet.central.summed import summed_entries  # here: it loads the calibration, too
+            from discreet.central.summed_entries import summed_entries  # here: it loads the calibration, too
 
             yield _held(0, 0, summed_entries([*sketches, self.recipe.sketch(iter(()))]))  # type: ignore[list-item]
 

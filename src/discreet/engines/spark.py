@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.central import Mechanism, Summed, UserSketch
+from discreet.central.capacity import counters_cost_no_noise
 from discreet.central.prepared import Prepared, prepare_people
-from discreet.central.sizing import counters_cost_no_noise
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_jobs import collected
 from discreet.engines._spark_plans import (
@@ -39,7 +39,7 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
 from discreet.privacy.question import question_of
-from discreet.releases.paying import Payer, is_stored
+from discreet.releases.payment import Payer, is_stored
 from discreet.releases.release import Release
 from discreet.summaries import RawCounts
 from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES

@@ -32,7 +32,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
-from discreet.releases.paying import Bill, check_payer, is_stored, pay_and_draw
+from discreet.releases.payment import Bill, check_payer, is_stored, pay_and_draw
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account

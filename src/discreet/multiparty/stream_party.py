@@ -26,7 +26,7 @@ from discreet.multiparty.wire import MAX_CELLS, MAX_NUMBER, Message, pack_parts,
 from discreet.noise import RandomSource, system_source
 from discreet.privacy.checks import whole_number
 from discreet.privacy.steps import Steps
-from discreet.releases.paying import begin, check_payer
+from discreet.releases.payment import begin, check_payer
 from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:

@@ -4,13 +4,12 @@ Each estimator has `update(items)`, `release()`, `announce_intrusion()`, `to_byt
 reads its memory or its state once, and every release, learns no more about any element than the budget says.
 """
 
-from discreet.pan._base import PanEstimate
 from discreet.pan.cropped_mean import CroppedMean
 from discreet.pan.density import Density
 from discreet.pan.distinct_count import DistinctCount
 from discreet.pan.heavy_fraction import HeavyFraction
 from discreet.pan.incidence import Incidence
-from discreet.pan.modular_incidence import ModularEstimate, ModularIncidence
+from discreet.pan.modular_incidence import ModularIncidence
 
 __all__ = [
     "CroppedMean",
@@ -18,7 +17,5 @@ __all__ = [
     "DistinctCount",
     "HeavyFraction",
     "Incidence",
-    "ModularEstimate",
     "ModularIncidence",
-    "PanEstimate",
 ]

@@ -28,14 +28,14 @@ from discreet.events.items import prepare_column, skip_nulls
 from discreet.noise import RandomSource, fresh_source
 from discreet.noise.source import MAX_SCALE
 from discreet.pan.charge import StateCharge, saved_charge
+from discreet.pan.element_law import BitCell, ElementLaw
 from discreet.pan.responses import Response
-from discreet.pan.seam import BitCell, ElementLaw
 from discreet.pan.settings import MOST_INTRUSIONS, Options, Settings
 from discreet.privacy import Budget, Element, Estimate, Guarantee
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.rounding import rounded_up
-from discreet.releases.paying import Bill, check_payer
+from discreet.releases.payment import Bill, check_payer
 from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ class PanEstimator:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._describe()}, epsilon={self._settings.epsilon:g}) [pan-private]"
 
-    # ---- what an audit looks at (`discreet.pan.seam`) --------------------------------------------------------------
+    # ---- what an audit looks at (`discreet.pan.element_law`) -------------------------------------------------------
 
     @property
     def settings(self) -> Settings:

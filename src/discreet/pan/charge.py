@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.errors import OldStateError, ParameterError
-from discreet.releases.paying import Bill, begin, check_payer
+from discreet.releases.payment import Bill, begin, check_payer
 
 if TYPE_CHECKING:  # what nobody pays for needs no ledger
     from discreet.privacy.ledger import Account

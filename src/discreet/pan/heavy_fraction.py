@@ -13,12 +13,12 @@ from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, numbers
-from discreet.pan._sampled import Sampled
+from discreet.pan._sample import Sampled
 from discreet.pan.cropped_mean import MAX_T, largest_ratio
+from discreet.pan.element_law import ElementLaw
 from discreet.pan.intervals import count_bound, mean_interval
 from discreet.pan.ladder import Ladder
 from discreet.pan.responses import Response, gap_of
-from discreet.pan.seam import ElementLaw
 from discreet.pan.settings import Options, Settings
 from discreet.pan.window import Window
 from discreet.privacy import Budget

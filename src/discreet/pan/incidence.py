@@ -13,10 +13,10 @@ from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, numbers
-from discreet.pan._sampled import Sampled
+from discreet.pan._sample import Sampled
+from discreet.pan.element_law import CounterCell, ElementLaw
 from discreet.pan.intervals import count_bound, linear_bound, mean_interval
 from discreet.pan.responses import ONE, Response, response_weights, square_law, square_threshold
-from discreet.pan.seam import CounterCell, ElementLaw
 from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget
 from discreet.privacy.checks import probability, whole_number

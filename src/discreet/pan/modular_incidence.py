@@ -14,10 +14,10 @@ from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import numbers
-from discreet.pan._sampled import Sampled
+from discreet.pan._sample import Sampled
+from discreet.pan.element_law import CounterCell, ElementLaw
 from discreet.pan.intervals import linear_bound
 from discreet.pan.responses import ONE, Response, paper_weights, response_weights, square_law, square_threshold
-from discreet.pan.seam import CounterCell, ElementLaw
 from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import whole_number

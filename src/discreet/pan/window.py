@@ -27,14 +27,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from discreet.pan.element_law import ElementLaw
 from discreet.pan.intervals import signs_bound
-from discreet.pan.seam import ElementLaw
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from discreet.noise import RandomSource
-    from discreet.pan._sampled import Sampled
+    from discreet.pan._sample import Sampled
 
 __all__ = ["Window"]
 

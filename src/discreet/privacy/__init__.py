@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
     from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.shuffling import shuffled
+    from discreet.privacy.shuffle import shuffled
     from discreet.privacy.unit import Element, Event, Replace, Unit, User
 
 _WHERE = {
     "Budget": "privacy.budget",
     "Estimate": "privacy.estimate",
     "Guarantee": "privacy.guarantee",
-    "shuffled": "privacy.shuffling",
+    "shuffled": "privacy.shuffle",
     **dict.fromkeys(["Element", "Event", "Replace", "Unit", "User"], "privacy.unit"),
 }
 

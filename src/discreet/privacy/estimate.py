@@ -37,7 +37,7 @@ class Estimate:
         return f"Estimate(value={self.value!r}, lower={self.lower!r}, upper={self.upper!r})"
 
     def _repr_html_(self) -> str:
-        from discreet.privacy.bars import amount, between, guarantee_html, interval_bar, reach
+        from discreet._bars import amount, between, guarantee_html, interval_bar, reach
 
         if self.guarantee is None:
             return "<div>Estimate, <b>NOT PRIVATE</b>: read .value, .lower, .upper</div>"

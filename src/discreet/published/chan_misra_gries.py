@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from discreet.central._base import items_of, per_event, positive
-from discreet.central._entries import NoisyEntries
-from discreet.privacy.calibration.misra_gries import chan_threshold
+from discreet.central._noisy_entries import NoisyEntries
+from discreet.privacy.calibration.chan_cut import chan_threshold
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 __all__ = ["ChanMisraGries"]

@@ -19,7 +19,7 @@ from discreet.pan.responses import ONE, Response
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
-from discreet.releases.paying import Bill, check_payer
+from discreet.releases.payment import Bill, check_payer
 from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.budget import as_budget
 from discreet.privacy.question import question_of
-from discreet.releases.paying import Bill, Payer
+from discreet.releases.payment import Bill, Payer
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget

@@ -9,8 +9,8 @@ from typing import Any
 
 from discreet import central
 from discreet.central import Mechanism
+from discreet.central.capacity import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.central.prepared import Prepared, split_off_total
-from discreet.central.sizing import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.engines.threads import check_workers
 from discreet.errors import IncompatibleSummaryError, ParameterError, WordError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES

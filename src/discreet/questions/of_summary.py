@@ -15,7 +15,7 @@ from discreet.privacy.question import question_of
 from discreet.questions.ask import current
 from discreet.questions.choose import mechanism_told, prepare
 from discreet.questions.question import spoken
-from discreet.releases.paying import Payer
+from discreet.releases.payment import Payer
 from discreet.releases.release import Release
 from discreet.summaries import Summary
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
-    from discreet.releases.quantiles import QuantileRelease
+    from discreet.releases.quantile_list import QuantileRelease
 
 __all__ = ["Quantiles", "quantiles"]
 

@@ -10,32 +10,16 @@ from typing import TYPE_CHECKING
 from discreet._names import on_first_use
 
 if TYPE_CHECKING:
-    from discreet.privacy.estimate import Estimate
-    from discreet.releases.error_model import ErrorModel, Noise
     from discreet.releases.plot import plot_over_time
-    from discreet.releases.quantiles import QuantileRelease, QuantileRow
-    from discreet.releases.release import Release, Row
+    from discreet.releases.quantile_list import QuantileRelease
+    from discreet.releases.release import Release
 
 _WHERE = {
-    "ErrorModel": "releases.error_model",
-    "Estimate": "privacy.estimate",
-    "Noise": "releases.error_model",
-    "QuantileRow": "releases.quantiles",
-    "QuantileRelease": "releases.quantiles",
+    "QuantileRelease": "releases.quantile_list",
     "Release": "releases.release",
-    "Row": "releases.release",
     "plot_over_time": "releases.plot",
 }
 
-__all__ = [
-    "ErrorModel",
-    "Estimate",
-    "Noise",
-    "QuantileRelease",
-    "QuantileRow",
-    "Release",
-    "Row",
-    "plot_over_time",
-]
+__all__ = ["QuantileRelease", "Release", "plot_over_time"]
 
 __getattr__, __dir__ = on_first_use(__name__, _WHERE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from discreet.privacy.bars import amount, between, guarantee_html, interval_bar, reach
+from discreet._bars import amount, between, guarantee_html, interval_bar, reach
 from discreet.releases.formats import NONE_PASSED, foremost, foremost_rows
 from discreet.releases.labels import cut, readable, short
 

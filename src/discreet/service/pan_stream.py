@@ -29,7 +29,7 @@ from discreet.errors import CorruptStateError, DiscreetError
 from discreet.privacy import Element, Guarantee
 from discreet.privacy.ledger import Account
 from discreet.privacy.steps import Steps
-from discreet.releases.paying import Bill, begin
+from discreet.releases.payment import Bill, begin
 from discreet.service.definitions import StreamDefinition
 from discreet.service.problems import gone
 from discreet.service.runs import CONFIDENCE

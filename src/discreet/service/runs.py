@@ -19,7 +19,7 @@ import pyarrow as pa
 from discreet import multiparty
 from discreet.errors import CorruptStateError, MessageError
 from discreet.privacy import Guarantee
-from discreet.releases.paying import begin
+from discreet.releases.payment import begin
 from discreet.service.definitions import StreamDefinition
 from discreet.service.event_spool import Record
 from discreet.storage import open_state, seal_state

@@ -1,7 +1,11 @@
-"""Streaming summaries. They are NOT private: nothing leaves them but through a release."""
+"""Streaming summaries. They are NOT private: nothing leaves them but through a release.
 
-from discreet.summaries._base import RawCounts, Summary
-from discreet.summaries._linear import LinearSketch
+What they share (`Summary`, `LinearSketch`, `RawCounts`) is for mechanisms, and not in `__all__`.
+"""
+
+from discreet.summaries._base import RawCounts as RawCounts
+from discreet.summaries._base import Summary as Summary
+from discreet.summaries._linear import LinearSketch as LinearSketch
 from discreet.summaries.count_min import CountMin
 from discreet.summaries.count_sketch import CountSketch
 from discreet.summaries.exact_counts import ExactCounts
@@ -14,11 +18,8 @@ __all__ = [
     "CountMin",
     "CountSketch",
     "ExactCounts",
-    "LinearSketch",
     "MisraGries",
-    "RawCounts",
     "ShardedMisraGries",
     "SpaceSaving",
-    "Summary",
     "UserMisraGries",
 ]

@@ -13,7 +13,7 @@ import pytest
 import discreet as dc
 from discreet.continual import Counter, HeavyHitters, Histogram
 from discreet.continual._factors import Buffered
-from discreet.continual.seam import EPOCHS, Doubling, Tree, epoch_of
+from discreet.continual.anatomy import EPOCHS, Doubling, Tree, epoch_of
 from discreet.noise import seeded_source
 from discreet_audit import check, registry, running
 from discreet_audit.continual_base import cost_of_an_event, unsplit

@@ -5,11 +5,11 @@ import math
 import mpmath
 import pytest
 
-from discreet.central._entries import universe_cut
+from discreet.central._noisy_entries import universe_cut
 from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_threshold
 from discreet.central.stability import stability_delta, stability_threshold
 from discreet.errors import ParameterError
-from discreet.privacy.calibration.misra_gries import chan_threshold
+from discreet.privacy.calibration.chan_cut import chan_threshold
 from discreet.privacy.calibration.offset_cut import offset_delta, offset_threshold
 from discreet.privacy.calibration.tails import any_of_log_delta, log_sum_tail, log_tail
 from discreet.published.private_misra_gries import pmg_geometric_threshold, pmg_paper_threshold, pmg_threshold

@@ -6,10 +6,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from discreet.central._entries import universe_cut
+from discreet.central._noisy_entries import universe_cut
 from discreet.central.reduced_misra_gries import reduced_threshold
 from discreet.central.stability import stability_threshold
-from discreet.privacy.calibration.misra_gries import chan_threshold
+from discreet.privacy.calibration.chan_cut import chan_threshold
 from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.privacy.calibration.tails import log_any_shown, log_any_shown_each, log_below
 from discreet.published.private_space_saving import (

@@ -43,7 +43,7 @@ class QuantileRelease:
         scale: How it is divided: "linear" or "log".
         bins: Into how many parts.
         of: Whose values they are: "rows" or "people".
-        payment: How it was paid, see `releases.paying`.
+        payment: How it was paid, see `releases.payment`.
         asked: What was asked for, and when.
     """
 
@@ -103,7 +103,7 @@ class QuantileRelease:
         return f"{self._table(width)}{paragraph(self.guarantee.sentence())}\n"
 
     def _repr_html_(self) -> str:
-        from discreet.privacy.bars import guarantee_html
+        from discreet._bars import guarantee_html
 
         rows = "".join(
             f"<tr><td>{row.quantile:g}</td><td><b>{figure(row.value)}</b></td>"

@@ -8,7 +8,7 @@ import discreet as dc
 from discreet.central import Offset
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import seeded_source
-from discreet.releases.paying import Bill, begin, check_payer, is_stored, pay_and_draw, pay_for_release
+from discreet.releases.payment import Bill, begin, check_payer, is_stored, pay_and_draw, pay_for_release
 
 BUDGET = dc.Budget(1.0, 1e-6)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.privacy import shuffling
-from discreet.privacy.shuffling import shuffled, shuffled_closed_form, shuffled_delta
+from discreet.privacy import shuffle
+from discreet.privacy.shuffle import shuffled, shuffled_closed_form, shuffled_delta
 
 
 def exact_clone_delta(local, n, epsilon):
@@ -154,8 +154,8 @@ def test_wide_runs_are_charged_from_above(monkeypatch):
     for local, n, choices, epsilon in ((1.0, 300, 3, 0.2), (3.0, 500, 20, 0.5)):
         found = []
         for runs in (400, 64, 12):
-            monkeypatch.setattr(shuffling, "_RUNS_OF_C", runs)
-            monkeypatch.setattr(shuffling, "_RUNS_OF_T", runs)
+            monkeypatch.setattr(shuffle, "_RUNS_OF_C", runs)
+            monkeypatch.setattr(shuffle, "_RUNS_OF_T", runs)
             found.append(shuffled_delta(local, n, epsilon, choices=choices))
         assert found == sorted(found)
         assert 1.001 * found[0] < found[2] < 0.01

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from discreet.central._base import items_of
-from discreet.central._entries import NoisyEntries, reduced_entries
+from discreet.central._noisy_entries import NoisyEntries, reduced_entries
 from discreet.central.reduced_misra_gries import (
     reduced_sensitivity,
     reduced_squared_sensitivity,

@@ -166,7 +166,7 @@ def answer_of(payload: bytes) -> Any:
 
         return estimate_of_payload(payload)
     if kind == "quantiles":
-        from discreet.releases.quantiles import QuantileRelease
+        from discreet.releases.quantile_list import QuantileRelease
 
         return QuantileRelease.from_payload(payload)
     return Release.from_payload(payload)
