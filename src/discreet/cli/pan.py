@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet._version import __version__
-from discreet.cli import inner_product, options
+from discreet.cli import options, pan_product
 from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import Paying, Source, flag, option
 from discreet.cli.output import table_width
@@ -237,4 +237,4 @@ def _add(kind: PanCommand) -> None:
 
 for _kind in KINDS:
     _add(_kind)
-pan.add_command(inner_product.command)
+pan.add_command(pan_product.command)

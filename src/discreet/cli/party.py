@@ -90,14 +90,17 @@ def make_round(
     if bool(universe) == (alphabet is not None):
         raise ParameterError("give --universe, or --alphabet and --max-length")
     items: Any = [*map(universe_written, universe)] if universe else [Strings(alphabet or "", max_length or 0)]
-    own, how = dict(map(_option, option)), {"protocol": protocol, "branching": branching}
-    kind, chosen = known_protocol(protocol), own
-    if levels and streams:
-        kind, chosen = HierarchicalStream, {"branching": branching, **own}
-    elif levels:
-        kind, chosen = (GridHierarchy if len(items) > 1 else Hierarchy), {**how, "options": own}
+    budget, given = options.budget_of(epsilon), dict(map(_option, option))
+    made: Protocol
     try:
-        made = kind(round_id, options.budget_of(epsilon), tuple(items) if len(items) > 1 else items[0], **chosen)
+        if not levels:
+            made = known_protocol(protocol)(round_id, budget, items[0], **given)
+        elif streams:
+            made = HierarchicalStream(round_id, budget, items[0], branching=branching, **given)
+        elif len(items) > 1:
+            made = GridHierarchy(round_id, budget, tuple(items), protocol, branching, given)
+        else:
+            made = Hierarchy(round_id, budget, items[0], protocol, branching, given)
     except TypeError:
         raise ParameterError(f"an --option is not a parameter of {protocol}") from None
     with AtomicFile(output) as file:
@@ -148,7 +151,8 @@ def plan_round(
     if steps is not None:
         made = plan_stream(steps=steps, window=window, **given)
     else:
-        made = (plan_hierarchy if levels else plan)(total=total, **given)
+        given["total"] = total
+        made = plan_hierarchy(**given) if levels else plan(**given)
     print(json.dumps(made.to_dict()) if as_json else made)
 
 

@@ -170,7 +170,7 @@ class Receiver(ABC):
     _state_version: ClassVar[int] = 1
 
     def __init__(self, protocol: Protocol) -> None:
-        self.protocol: Any = protocol
+        self.protocol = protocol
         self._bytes = 0
         self._seeded = False
         self._lock = threading.Lock()
@@ -197,8 +197,7 @@ class Receiver(ABC):
 
     def _open(self, message: bytes) -> tuple[Message, Any]:
         """A message and what it says, checked by itself; `MessageError` if no honest party sends it."""
-        opened: tuple[Message, Any] = self.protocol.open(message)
-        return opened
+        return self.protocol.open(message)
 
     @abstractmethod
     def _take(self, message: Message, said: Any, data: bytes) -> bool:
@@ -217,8 +216,7 @@ class Receiver(ABC):
     @property
     def guarantee(self) -> Guarantee:
         """What every party was promised."""
-        guarantee: Guarantee = self.protocol._guarantee(self._seeded)
-        return guarantee
+        return self.protocol._guarantee(self._seeded)
 
     # ---- answering -------------------------------------------------------------------------------------------------
 
@@ -284,7 +282,7 @@ class Aggregator(Receiver):
     # ---- hearing ---------------------------------------------------------------------------------------------------
 
     def _open(self, message: bytes) -> tuple[Message, Any]:
-        opened: Message = self.protocol._unpack(message)
+        opened = self.protocol._unpack(message)
         self.limits.check_message(self.protocol, opened.items)
         return opened, self.protocol._checked(opened)
 
@@ -428,8 +426,7 @@ class Aggregator(Receiver):
     # ---- states ----------------------------------------------------------------------------------------------------
 
     def _content(self) -> bytes:
-        identity: bytes = self.protocol._identity
-        return identity + varint(self._bytes) + self._kept()
+        return self.protocol._identity + varint(self._bytes) + self._kept()
 
     def _refill(self, payload: bytes, version: int) -> None:
         whose = self.protocol._identity

@@ -162,7 +162,7 @@ def test_strings():
     assert aggregator.heavy_hitters(0.1).items == ["the", "of", "th"]
     assert aggregator.quantile(0.5).value == "th"
     assert aggregator.range_count("t", "tzzz").value == 280
-    assert hierarchy.by_level[0].domain.size == 27
+    assert hierarchy.by_level[0].universe.size == 27
 
 
 @pytest.mark.parametrize("hierarchy", [

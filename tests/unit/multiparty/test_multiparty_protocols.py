@@ -267,7 +267,7 @@ def test_unbounded_universes(universe, items):
 
 
 def test_equal_items_have_equal_words_however_they_come():
-    strings = PROTOCOLS["hashing"](u="strings").domain
+    strings = PROTOCOLS["hashing"](u="strings").universe
     column = ["", "a", "seven..", "eight...", "a longer text than eight bytes"]
     words = strings.words(column)
     assert len(set(words.tolist())) == 5

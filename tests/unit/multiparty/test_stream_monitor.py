@@ -422,9 +422,9 @@ def _columns(values):
 @pytest.mark.parametrize("values", [[None, 3, None, None], [2, None, 1, None], [None] * 4, [0, 1, 2, 3]])
 @pytest.mark.parametrize("universe", [4, [0, 1, 2, 3], "integers"])
 def test_nothing_stays_nothing_in_columns_of_any_library(values, universe):
-    domain = exact(universe=universe).domain
+    given = exact(universe=universe).universe
     for column in _columns(values):
-        words, present = _words(domain, column)
+        words, present = _words(given, column)
         assert present.tolist() == [value is not None for value in values], type(column)
         assert words.tolist() == [value or 0 for value in values], type(column)
 
@@ -432,7 +432,7 @@ def test_nothing_stays_nothing_in_columns_of_any_library(values, universe):
 def test_texts_of_pandas_keep_their_nulls():
     pd = pytest.importorskip("pandas")
     for column in (pd.Series(["b", None, "a"]), pd.Series(["b", None, "a"], dtype="category")):
-        words, present = _words(exact(universe=["a", "b"]).domain, column)
+        words, present = _words(exact(universe=["a", "b"]).universe, column)
         assert (words.tolist(), present.tolist()) == ([1, 0, 0], [True, False, True])
 
 

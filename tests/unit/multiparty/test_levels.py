@@ -1,4 +1,4 @@
-"""Domains and their decompositions, against brute force on small ones."""
+"""Universes and their decompositions, against brute force on small ones."""
 
 import itertools
 
@@ -15,17 +15,17 @@ def all_strings(alphabet, length):
 
 @pytest.mark.parametrize(("alphabet", "length"), [("a", 1), ("ab", 3), ("zyx", 2), ("aé√", 3)])
 def test_strings_are_numbered_in_the_order_of_the_alphabet(alphabet, length):
-    domain = Strings(alphabet, length)
+    universe = Strings(alphabet, length)
     texts = sorted(all_strings(alphabet, length), key=lambda s: [alphabet.index(c) for c in s])
-    indices = domain.words(texts)
+    indices = universe.words(texts)
     assert indices.tolist() == sorted(indices.tolist())
-    assert domain.items(indices) == texts
-    assert indices.max() < domain.size
-    assert domain.words(np.array(texts)).tolist() == indices.tolist()
+    assert universe.items(indices) == texts
+    assert indices.max() < universe.size
+    assert universe.words(np.array(texts)).tolist() == indices.tolist()
 
 
 @pytest.mark.parametrize("bad", ["abcd", "q", "a\0", "\0a", "a\0b", "abbb\0"])
-def test_strings_outside_the_domain_are_refused_and_not_quoted(bad):
+def test_strings_outside_the_universe_are_refused_and_not_quoted(bad):
     with pytest.raises(DataError) as caught:
         Strings("ab", 3).words(["a", bad])
     assert bad not in str(caught.value)
@@ -43,13 +43,13 @@ def test_no_strings():
 
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_prefixes_that_stand_for_strings(step):
-    domain = Strings("ab", 3)
-    levels = domain.levels(step)
-    indices = domain.words(all_strings("ab", 3))
+    universe = Strings("ab", 3)
+    levels = universe.levels(step)
+    indices = universe.words(all_strings("ab", 3))
     for level in range(len(levels)):
         nodes = np.arange(levels.count(level))
         width = levels.widths[level]
-        assert nodes[domain.occupied(nodes, width)].tolist() == sorted(set(levels.nodes(indices, level).tolist()))
+        assert nodes[universe.occupied(nodes, width)].tolist() == sorted(set(levels.nodes(indices, level).tolist()))
 
 
 @pytest.mark.parametrize(("size", "branching"), [(1, 2), (2, 2), (10, 2), (16, 4), (17, 4), (30, 3), (5, 16)])
@@ -79,7 +79,7 @@ def test_children():
 
 
 @pytest.mark.parametrize("given", [0, -1, True, 2**62 + 1, range(0, 10, 2), range(0), "integers", None, {"kind": "x"}])
-def test_what_is_not_a_domain(given):
+def test_what_is_not_a_universe(given):
     with pytest.raises(ParameterError):
         ordered_universe(given)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import chain, islice
 from pathlib import Path
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from discreet.published import InnerProductCounter
-    from discreet.storage import StateFile
 
 __all__ = ["command"]
 
@@ -41,15 +40,15 @@ def _run(
     files: tuple[str, ...],
     source: Source,
     votes: tuple[str, ...],
-    length: int | None,
-    epsilon: float | None,
-    confidence: float | None,
     state: Path | None,
     release: bool,
     as_json: bool,
     paying: Paying,
+    **given: float | None,
 ) -> None:
     """Make or load the counter, feed it, write the state, print the release."""
+    from discreet.storage import locked
+
     if state is None and release:
         raise ParameterError("--release is for --state; without a state an estimate is always printed")
     if state is None and not files:
@@ -58,38 +57,29 @@ def _run(
         raise ParameterError("--where and --sql are for rows of one kind: read votes and vectors by two commands")
     if "-" in votes and "-" in files:
         raise ParameterError("standard input has votes or vectors: give the others as files")
-    given = {"length": length, "epsilon": epsilon, "confidence": confidence}
     asked = {name: value for name, value in given.items() if value is not None}
 
-    def work(kept: StateFile | None) -> None:
+    with nullcontext() if state is None else locked(state, wait_seconds=options.LOCK_WAIT_SECONDS) as kept:
         data = kept.read() if kept is not None and kept.exists else None
         for name in ("length", "epsilon") if data is None else ():
             if name not in asked:
                 raise ParameterError(f"--{name} is needed to start")
         peek = data is None and paying.payer is not None
-        read_votes, read_vectors = (_texts(source, names, peek) if names else None for names in (votes, files))
+        read_votes, read_vectors = (_texts(source, names, peek) if names else () for names in (votes, files))
         begun = "a counter was charged and nothing was released"
         with uninterrupted(begun) if paying.payer else nullcontext():
             counter = _counter(data, asked, paying)
             if paying.payer is not None and kept is not None:
                 kept.replace(counter.to_bytes(), erase=True)
-        if read_votes is not None:
-            read_votes(lambda texts: _vote(counter, texts, source.bad_rows))
-        if read_vectors is not None:
-            read_vectors(lambda texts: counter.update(_vectors(texts, counter.length, source.bad_rows)))
+        for texts in read_votes:
+            _vote(counter, texts, source.bad_rows)
+        for texts in read_vectors:
+            counter.update(_vectors(texts, counter.length, source.bad_rows))
         with uninterrupted(last=True):
             if kept is not None:
                 kept.replace(counter.to_bytes(), erase=True)
             if release or kept is None:
                 _show(counter, as_json)
-
-    if state is None:
-        return work(None)
-    from discreet.storage import locked
-
-    with locked(state, wait_seconds=options.LOCK_WAIT_SECONDS) as kept:
-        work(kept)
-    return None
 
 
 def _counter(data: bytes | None, asked: dict[str, Any], paying: Paying) -> InnerProductCounter:
@@ -111,8 +101,8 @@ def _counter(data: bytes | None, asked: dict[str, Any], paying: Paying) -> Inner
     return made if paying.payer is None else InnerProductCounter.from_bytes(data, ledger=paying.payer)
 
 
-def _texts(source: Source, files: tuple[str, ...], peek: bool) -> Callable[[Callable[[list[str]], None]], None]:
-    """Reads the rows of files, as text, for a function; what cannot be read at all is the empty text."""
+def _texts(source: Source, files: tuple[str, ...], peek: bool) -> Iterator[list[str]]:
+    """The rows of files, as text; what cannot be read at all is the empty text."""
     stream = source.open(files)
     read = batches(stream, stream, tell=False)
     first = list(islice(read, 1)) if peek else []
@@ -127,11 +117,7 @@ def _texts(source: Source, files: tuple[str, ...], peek: bool) -> Callable[[Call
             remark(f"{stream.bad_rows:,} rows could not be read and count as zeros (not private: for your eyes alone)")
             yield [""] * stream.bad_rows
 
-    def feed(take: Callable[[list[str]], None]) -> None:
-        for rows in texts():
-            take(rows)
-
-    return feed
+    return texts()
 
 
 def _vectors(texts: list[str], length: int, bad_rows: str) -> npt.NDArray[np.uint8]:
