@@ -44,7 +44,7 @@ class Discovered:
         self.sigma: Fraction = self.factor.sigma(rho)
         self.tick = 0
         self.index: dict[Item, int] = {}
-        self.parts: list[list[Part]] = []
+        self.parts: list[Part] = []
         self.carried: Integers = np.zeros(0, np.int64)  # what the counters of a first run had published
         self.carried_error = 0.0  # the standard deviation of the noise in that
         self.carried_below = 0.0  # what it may lack
@@ -74,14 +74,14 @@ class Discovered:
         return isinstance(self.factor, Doubling)
 
     def join(self, first: int, last: int, counts: dict[Item, int], offset: int) -> None:
-        """A release of these ticks; what it says of an item replaces what smaller ones inside of it said."""
+        """A release of these ticks; what it says of an item replaces what a smaller one inside of it said.
+
+        An item has one part: after the first that has it events go to its counter, so that others with the item contain
+        the first.
+        """
         for item, count in counts.items():
-            if item not in self.index:
-                self.index[item] = len(self.parts)
-                self.parts.append([])
-            place = self.index[item]
-            others = [part for part in self.parts[place] if part.last < first or part.first > last]
-            self.parts[place] = [*others, Part(first, last, count, offset)]
+            part, place = Part(first, last, count, offset), self.index.setdefault(item, len(self.parts))
+            self.parts[place : place + 1] = [part]
         self._grow(len(self.parts))
 
     def _grow(self, size: int) -> None:
@@ -96,19 +96,21 @@ class Discovered:
         return self._of_parts() + self.carried + self.since + self.factor.to_counts(self._noise["noise"])
 
     def _of_parts(self) -> Integers:
-        return np.array([sum(part.count for part in parts) for parts in self.parts], np.int64)
+        return np.array([part.count for part in self.parts], np.int64)
 
-    def error(self) -> float:
-        """The standard deviation of the counters' noise, of the oldest of them; without a horizon no less than that."""
-        oldest = int(self.ages.max(initial=0))
-        if oldest and self._doubles:
-            oldest = self.tick
-        return math.hypot(self.carried_error, self.factor.error(oldest, self.sigma) if oldest else 0.0)
+    def error(self, tick: int, oldest: int) -> float:
+        """The standard deviation of the noise of a counter that has run for `oldest` ticks at that tick.
 
-    def begin_again(self, published: dict[Item, int], missing: float) -> None:
+        Without a horizon no less than that.
+        """
+        of = tick if self._doubles else oldest
+        return math.hypot(self.carried_error, self.factor.error(of, self.sigma) if oldest > 0 else 0.0)
+
+    def begin_again(self, published: dict[Item, int], missing: float, error: float) -> None:
         """Begin counters with new noise. Beside its parts an item keeps what was published, whatever nodes say later.
 
-        `missing` is what the published counts may lack. Parts lack the same, unless another draw was published.
+        `missing` is what the published counts may lack. Parts lack the same, unless another draw was published. `error`
+        is the standard deviation of the noise of the counters so far.
         """
         parts, drawn = self._of_parts(), self.counts()
         if any(published.get(item, drawn[place]) != drawn[place] for item, place in self.index.items()):
@@ -116,7 +118,7 @@ class Discovered:
         for item, place in self.index.items():
             if item in published:
                 self.carried[place] = published[item] - parts[place]
-        self.carried_error = self.error()
+        self.carried_error = error
         size = len(self)
         self._clear()
         self._grow(size)
@@ -124,7 +126,7 @@ class Discovered:
     def saved(self) -> tuple[dict[str, Any], dict[str, Integers]]:
         """The state: a part of the header, and arrays. Not private."""
         kind, items = plain_items(self.index)
-        parts = [[astuple(part) for part in parts] for parts in self.parts]
+        parts = [[astuple(part)] for part in self.parts]  # a list of one: there might have been more, once
         header = {"kind": kind, "items": items, "parts": parts, "carried": [self.carried_error, self.carried_below]}
         return header, {"since": self.since, "ages": self.ages, "carried": self.carried, **self._noise}
 
@@ -133,7 +135,7 @@ class Discovered:
         self.tick = tick
         items = items_of_plain(header["kind"], header["items"])
         self.index = {item: place for place, item in enumerate(items)}
-        self.parts = [[Part(*(int(value) for value in part)) for part in parts] for parts in header["parts"]]
+        self.parts = [Part(*map(int, part)) for (part,) in header["parts"]]
         shapes = {name: array.shape for name, array in self.factor.state_like(len(items), tick).items()}
         self._noise = {name: arrays[name] for name in shapes}
         self.since, self.ages, self.carried = arrays["since"], arrays["ages"], arrays["carried"]

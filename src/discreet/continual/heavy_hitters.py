@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,7 +31,7 @@ from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.discovery import discovery_calibration
 from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.privacy.checks import whole_number
-from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.error_model import ErrorModel, Noise, Stretch, Stretches
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
 from discreet.summaries._base import RawCounts
@@ -86,8 +87,10 @@ class HeavyHitters(ListedOverTime):
         noise on counters. Else an event is in at most one node of each of the L levels; each node gets the
         (epsilon, delta) of which L compose to the budget (optimal composition, `calibration.composition`).
     Threshold: of each node: an item is in its release iff count - offset >= threshold.
-    Error: of the m nodes of a tick, those that release the item have one noise each and overestimate by at most their
-        share of n/(k+1); those that do not lack at most offset + threshold. `Histogram.bounds` has both.
+    Error: "discover": a count has the noise of the node that found the item and of its counter, and overestimates by at
+        most the node's offset, n/(k+1). The item may have had offset + threshold and some noise in each node of the
+        cover that begins before. "offset": of the m nodes of a tick, those that release the item have one noise each,
+        the others lack at most offset + threshold. `Release.bounds` has all of it, item by item.
     Without a horizon: epochs of 1, 2, 4, ... ticks have a tree of nodes each. An event is in the nodes of one epoch, or
         in one counter, which doubles as `Counter` does: either may spend the whole budget. Nodes of earlier epochs stay
         in the sum, one or a few of each. A window needs no epochs: an event leaves it.
@@ -222,7 +225,8 @@ class HeavyHitters(ListedOverTime):
         """The noise of a node is drawn when it is released, and what was released is public; counters begin again."""
         if self.discovered is not None and self._last is not None:
             published = dict(zip(self._last.items, self._last.counts.tolist(), strict=True))
-            self.discovered.begin_again(published, self._last.error_model.summary_below)
+            error = self._error_of_counters(self.discovered, self.tick)
+            self.discovered.begin_again(published, self._missing(self._nodes), error)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -407,38 +411,84 @@ class HeavyHitters(ListedOverTime):
         for node in nodes:
             for item, count in node.counts.items():
                 total[item] = total.get(item, 0) + count
-        m, missing, scale = len(nodes), self._missing(nodes), self._widest(nodes)
-        noise = Noise("laplace", scale, (self.capacity + 1) * m, Fraction(m))
-        if self.mechanism == "offset":
-            model = ErrorModel(noise, offset_noise=Noise("laplace", scale, m, Fraction(m)), summary_below=missing)
-        else:
+        m, scale = len(nodes), self._widest(nodes)
+        # Of an item at most m noises add up, and the cuts decide which of them are in its count: one of 2^m sets. Twice
+        # that, since sums of these sets are not independent: -ln(1 - beta) <= 2 beta.
+        noise = Noise("laplace", scale, 2 * self.capacity * m * 2**m, terms=m)
+        counts = np.fromiter(total.values(), np.int64, len(total))
+        if self.mechanism == "chan":
             model = ErrorModel(noise, summary_below=math.inf)
-        return Release(
-            items_array(total),
-            np.fromiter(total.values(), np.int64, len(total)),
-            self.guarantee,
-            model,
-            threshold=self.threshold,
-            offset=sum(node.offset for node in nodes) if self.mechanism == "offset" else None,
-        )
+            return Release(items_array(total), counts, self.guarantee, model, threshold=self.threshold)
+        offset = sum(node.offset for node in nodes)
+        lacking = [(offset, tuple(at for at, node in enumerate(nodes) if item not in node.counts)) for item in total]
+        released = tuple(Stretch(node.offset, self._plan_of(node)[1]) for node in nodes)
+        model = ErrorModel(noise, offset_noise=Noise("laplace", scale, terms=m))
+        return self._told(total, counts, model, released, lacking, offset)
 
     def _listed(self, known: Discovered) -> Release:
         """All items that are public, with what nodes and counters say of them."""
-        # Of every node in the cover at most offset + threshold - 1 is missing of an item that it does not release, but
-        # for one noise: so many noises there are at most, of the parts or of the nodes.
-        missing, scale = self._missing(self._nodes), self._widest(self._nodes)
-        m = max(1, len(self._nodes), *map(len, known.parts))
-        offset = max((sum(max(part.offset, 0) for part in parts) for parts in known.parts), default=0)
-        ended = max(1, (self.tick if self._in_epochs else self.tick // self.every) * self.levels)
-        model = ErrorModel(
-            Noise("gaussian", scale, (self.capacity + 1) * ended, Fraction(m)),
-            shared=Noise("gaussian", Fraction(max(known.error(), 1e-3)), max(1, len(known))),
-            offset_noise=Noise("gaussian", scale, ended, Fraction(m)),
-            summary_below=missing + known.carried_below,
+        noises = (Noise("gaussian", self._plan_of(node)[0], max(1, len(node.counts))) for node in self._nodes)
+        released = tuple(
+            Stretch(node.offset, self._plan_of(node)[1], noise) for node, noise in zip(self._nodes, noises, strict=True)
         )
+        # What an item had before the node that it is released by is in nodes that begin before.
+        starts = [node.first for node in self._nodes]
+        lacking = [(part.offset, tuple(range(bisect_left(starts, part.first)))) for part in known.parts]
+        model = replace(
+            self.error_model(self.tick, len(known)),
+            summary_below=known.carried_below,
+            summary_above=known.carried_below,
+        )
+        offset = max((part.offset for part in known.parts), default=0)
+        return self._told(known.index, known.counts(), model, released, lacking, offset)
+
+    def _told(
+        self,
+        items: Iterable[Item],
+        counts: npt.NDArray[np.int64],
+        model: ErrorModel,
+        released: tuple[Stretch, ...],
+        lacking: list[tuple[int, tuple[int, ...]]],
+        offset: int,
+    ) -> Release:
+        """What a tick publishes, given of every item the offset and the nodes that `Stretches.places` speaks of."""
+        index = {place: at for at, place in enumerate(sorted({*lacking}))}
+        counters = 0 if model.stretches is None else model.stretches.counters
         return Release(
-            items_array(known.index), known.counts(), self.guarantee, model, threshold=self.threshold, offset=offset
+            items_array(items),
+            counts,
+            self.guarantee,
+            replace(model, stretches=Stretches(released, tuple(index), counters)),
+            threshold=self.threshold,
+            offset=offset,
+            places=np.array([index[place] for place in lacking], np.int32),
         )
+
+    def error_model(self, t: int, listed: int = 1) -> ErrorModel:
+        """How far counts of tick t may lie from the truth, of items that had no events before those they were found by.
+
+        For "discover". What others may have had before is known at the tick: a release says it. `listed` is how many
+        items are listed (docs/privacy/continual.md, "Intervals of heavy hitters").
+        """
+        if self.discovered is None:
+            raise ParameterError('only "discover" knows the error of a tick before it is published')
+        t = whole_number("t", t, 1, self.horizon)
+        epochs = range(epoch_of(t)[0] + 1) if self._in_epochs else ()
+        scale = max((self._plan(2**epoch).scale for epoch in epochs), default=self.scale)
+        error = self._error_of_counters(self.discovered, t)
+        return ErrorModel(
+            Noise("gaussian", scale, max(1, listed)),
+            shared=Noise("gaussian", Fraction(error), max(1, listed)) if error else None,
+            stretches=Stretches(counters=self._counters(t)),
+        )
+
+    def _error_of_counters(self, known: Discovered, t: int) -> float:
+        """The standard deviation of the noise of the oldest counter that there may be at tick t."""
+        return known.error(t, t - (1 if self._in_epochs else self.every))
+
+    def _counters(self, t: int) -> int:
+        """How many counters of nodes have got noise up to tick t, at most: one node is released at a time."""
+        return self.capacity * max(1, t if self._in_epochs else t // self.every)
 
     def to_bytes(self) -> bytes:
         """The whole state. Not private: it holds the sketches."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError
@@ -17,7 +18,7 @@ from discreet.privacy.checks import probability
 if TYPE_CHECKING:
     from discreet.noise import RandomSource
 
-__all__ = ["MOST_ITEMS", "ErrorModel", "Noise", "Scaling"]
+__all__ = ["MOST_ITEMS", "ErrorModel", "Noise", "Scaling", "Stretch", "Stretches"]
 
 MOST_ITEMS = 2**63
 """As many items as a summary can hold: bounds grow with the logarithm."""
@@ -179,6 +180,89 @@ class Scaling:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of ticks that was released: its noisy offset a0, its cut 1 + t, and the noise on its counters.
+
+    All of it is public. The noise has as many draws as items were released; it is None where that of the model counts
+    it already.
+    """
+
+    offset: int
+    cut: int
+    noise: Noise | None = None
+
+    def lacks(self, beta: float) -> float:
+        """What items that it did not release may have in it, all of them but for a probability of beta.
+
+        Such an item has f <= c + alpha = c + a0 - Z_0. If f > a0 + t + b and it was not released, then Z_x < -b. Nobody
+        knows how many such items there are, but most of them would have been released. With P[Z < -b] = q/(n+1), n the
+        number released, any of them fails with probability at most q/(1-q) (docs/privacy/continual.md, "Intervals of
+        heavy hitters"). An item that is not stored has f <= a0 - Z_0, more than a0 + t + b with probability q at most.
+        """
+        around = 0.0
+        if self.noise is not None:
+            around = _sum_bound((self.noise.scale,), 1, beta / (2.0 + beta) / (self.noise.draws + 1))  # q/(n+1)
+        return max(0.0, self.offset + self.cut - 1.0 + around)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """For heavy hitters over time: which stretches of ticks released an item, and what it may have in the others.
+
+    Attributes:
+        released: The stretches that make up the ticks, in their order.
+        places: Of items that the same stretches released: the noisy offset of these, and which of `released` they may
+            have events in that are not in their counts. The release says at which place an item is.
+        counters: Where items are counted after they were found: how many counters of sketches have got noise, listed or
+            not. Else 0.
+    """
+
+    released: tuple[Stretch, ...] = ()
+    places: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    counters: int = 0
+
+    def lacks(self, beta: float) -> list[float]:
+        """What the items of every place may lack, all of them but for a probability of beta."""
+        each = [stretch.lacks(beta / len(self.released)) for stretch in self.released]
+        return [sum(each[at] for at in without) for _, without in self.places]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        noises = [None if one.noise is None else one.noise.to_dict() for one in self.released]
+        return {
+            "released": [[one.offset, one.cut, noise] for one, noise in zip(self.released, noises, strict=True)],
+            "places": [[offset, list(without)] for offset, without in self.places],
+            "counters": self.counters,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Stretches:
+        """The inverse of `to_dict`."""
+        released = tuple(
+            Stretch(int(offset), int(cut), None if noise is None else Noise.from_dict(noise))
+            for offset, cut, noise in values["released"]
+        )
+        places = tuple((int(offset), tuple(map(int, without))) for offset, without in values["places"])
+        if not all(0 <= at < len(released) for _, without in places for at in without):
+            raise ParameterError("a place lacks stretches that are not there")
+        return cls(released, places, int(values["counters"]))
+
+
+@lru_cache(maxsize=1024)  # ticks after another ask for the same
+def _sum_bound(scales: tuple[Fraction, ...], draws: int, beta: float) -> float:
+    """What none of `draws` sums of independent discrete Gaussians exceeds, but for a probability of beta."""
+    from discreet.privacy.calibration.gaussian import sum_of_two
+
+    sigma, kappa = float(scales[0]), 1.0
+    for scale in scales[1:]:
+        sigma, more = sum_of_two(sigma, float(scale))
+        kappa *= more
+    if kappa == math.inf:  # noises too small for one law
+        return sum(Noise("gaussian", scale, draws).bound(beta / len(scales), 1) for scale in scales)
+    return Noise("gaussian", Fraction(sigma), draws).bound(beta, kappa)
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorModel:
     """What separates a published count from the true frequency f.
 
@@ -201,6 +285,10 @@ class ErrorModel:
     3 P[Z > b], whatever the data are.
 
     `scaling` is what people with long vectors have lost of their counts; distances above are then without it.
+
+    `stretches`: what was released of stretches of ticks adds up, and items lack what they have in the others. Where
+    items are counted after they were found, a listed one has the noise of the stretch where it was found and that of
+    its counter, `shared`; the draws are then the items that are listed.
     """
 
     noise: Noise
@@ -212,6 +300,7 @@ class ErrorModel:
     collisions: Collisions | None = None
     of_published: bool = False
     scaling: Scaling | None = None
+    stretches: Stretches | None = None
 
     @property
     def of_all(self) -> ErrorModel:
@@ -222,7 +311,7 @@ class ErrorModel:
 
     def of_at_least(self, items: int) -> ErrorModel:
         """The same where at least so many items passed the cut: intervals that do not change while fewer do."""
-        if not self.of_published or self.noise.draws >= items:
+        if not (self.of_published or self.stretches) or self.noise.draws >= items:
             return self
         return replace(self, noise=replace(self.noise, draws=items))
 
@@ -263,6 +352,8 @@ class ErrorModel:
     def distances(self, confidence: float, offset: int | None = None) -> tuple[float, float]:
         """(below, above): with probability `confidence`, count - below <= f <= count + above for all items at once."""
         beta = 1.0 - probability("confidence", confidence)
+        if self.stretches is not None and self.stretches.counters:
+            return self._of_found(self.stretches.counters, beta / 3.0, 0 if offset is None else offset)
         beta *= 1.0 if self.scaling is None else self.scaling.share_of_counts
         parts = self.random_parts
         around = self.noise_bound(beta * (1 if self.shared is None else 2) / parts)
@@ -277,6 +368,29 @@ class ErrorModel:
             above_truth += max(0.0, offset + self.offset_noise.bound_in_counts(beta / parts))
         return around + above_truth, around + below_truth
 
+    def _of_found(self, counters: int, beta: float, offset: int) -> tuple[float, float]:
+        """Distances of an item that lacks nothing, found in a stretch of this offset and counted since.
+
+        Its count is c + alpha + Z_x + N and what came since, with c <= f <= c + alpha and a0 = alpha + Z_0. It is
+        listed because Z_x was high. So the upper end fails with probability P[Z_x + N < -b] at most, for each listed
+        item by itself. The lower end, count - a0 - b, fails if Z_x - Z_0 + N > b: a union over all counters, listed or
+        not.
+        """
+        own = (self.noise.scale, *(() if self.shared is None else (self.shared.scale,)))
+        above = _sum_bound(own, self.noise.draws, beta)
+        below = _sum_bound((self.noise.scale, *own), counters, beta)
+        return max(0.0, below + offset) + self.summary_above, above + self.summary_below
+
+    def of_places(self, confidence: float) -> list[tuple[float, float]]:
+        """The distances of the items of every place of `stretches`."""
+        assert self.stretches is not None
+        lacks = self.stretches.lacks((1.0 - probability("confidence", confidence)) / 3.0)
+        ends = {
+            offset: self.distances(confidence, offset) for offset in {offset for offset, _ in self.stretches.places}
+        }
+        both = zip(self.stretches.places, lacks, strict=True)
+        return [(ends[offset][0], ends[offset][1] + more) for (offset, _), more in both]
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
         return {
@@ -289,6 +403,7 @@ class ErrorModel:
             "collisions": None if self.collisions is None else self.collisions.to_dict(),
             **({"of_published": True} if self.of_published else {}),
             **({"scaling": self.scaling.to_dict()} if self.scaling is not None else {}),
+            **({"stretches": self.stretches.to_dict()} if self.stretches is not None else {}),
         }
 
     @classmethod
@@ -304,6 +419,7 @@ class ErrorModel:
             collisions=None if values["collisions"] is None else Collisions.from_dict(values["collisions"]),
             of_published=bool(values.get("of_published", False)),
             scaling=None if values.get("scaling") is None else Scaling.from_dict(values["scaling"]),
+            stretches=None if values.get("stretches") is None else Stretches.from_dict(values["stretches"]),
         )
 
 

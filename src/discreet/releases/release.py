@@ -68,6 +68,7 @@ class Release:
         offset: The noisy offset that the offset release publishes; None for the others, and where every shard has its
             own (see `offsets`).
         shard_offsets: For a release in shards: the noisy offset of each. Otherwise None.
+        places: For heavy hitters over time: at which place of `error_model.stretches` each item is. Otherwise None.
         total: The noisy length of the stream, when a share of the budget was spent on it; otherwise None.
         steps: Where items have noise of different sizes: how much of each item's count one unit of the noise is,
             float64, read-only. Otherwise None.
@@ -94,6 +95,7 @@ class Release:
         offset: int | None = None,
         shards: npt.NDArray[np.int32] | memoryview | None = None,
         shard_offsets: Sequence[int] | None = None,
+        places: npt.NDArray[np.int32] | None = None,
         total: int | None = None,
         total_noise: Noise | None = None,
         steps: npt.NDArray[np.float64] | None = None,
@@ -111,6 +113,12 @@ class Release:
             shards = _integers(shards)
             if len(shards) != len(counts) or not all(0 <= shard < len(shard_offsets) for shard in set(shards.tolist())):
                 raise ParameterError("every item must belong to one of the shards")
+        known = 0 if error_model.stretches is None else len(error_model.stretches.places)
+        if (places is None) != (error_model.stretches is None) or (
+            places is not None
+            and (len(places) != len(counts) or not all(0 <= place < known for place in set(places.tolist())))
+        ):
+            raise ParameterError("every item must be at one of the places of the error model, if that has any")
         if (total is None) != (total_noise is None):
             raise ParameterError("a total needs the law of its noise, and only a total has one")
         if counted not in COUNTED:
@@ -127,6 +135,7 @@ class Release:
         self.offset = offset
         self._shards = None if shards is None else _numbers_at(shards, order)
         self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
+        self.places = None if places is None else np.asarray(places, dtype=np.int32)[np.asarray(order)]
         self.total = total
         self.total_noise = total_noise
         self.steps = None if steps is None else np.asarray(steps, dtype=np.float64)[np.asarray(order)]
@@ -292,6 +301,8 @@ class Release:
         part._rows, part._values, part._by_item = self._rows.taken(rows), None, None
         if self._shards is not None:
             part._shards = self._shards[rows] if isinstance(rows, slice) else _numbers_at(self._shards, rows)
+        if self.places is not None:
+            part.places = self.places[rows]
         if self.steps is not None:
             part.steps = self.steps[rows]
             part.steps.setflags(write=False)
@@ -316,6 +327,9 @@ class Release:
             needed = {offset: self.error_model.distances(confidence, offset) for offset in {*self.shard_offsets}}
             of_shards = [needed[offset] for offset in self.shard_offsets]
             below, above = (array("d", [of_shards[shard][side] for shard in self._shards.tolist()]) for side in (0, 1))
+        elif self.places is not None:
+            of_places = self.error_model.of_places(confidence)
+            below, above = (array("d", [of_places[place][side] for place in self.places.tolist()]) for side in (0, 1))
         else:
             below, above = (array("d", [side]) for side in self.error_model.distances(confidence, self.offset))
         if self.steps is not None:
@@ -439,7 +453,7 @@ class Release:
         fields = self._fields()
         told = (
             *("error_model", "total_noise", "item_type", "item_kinds", "item_columns", *(["by"] if self.by else [])),
-            *("groups", "group_columns", "steps"),
+            *("groups", "group_columns", "steps", "places"),
         )
         needed = {name: fields[name] for name in told if fields.get(name) is not None}
         return {**self.described(confidence), **needed}
@@ -482,7 +496,7 @@ class Release:
             read = json.loads(text)
             rows = read["items"]
             fields = {
-                **{name: read.get(name) for name in ("steps", "left_out", "total_noise", "shard_offsets")},
+                **{name: read.get(name) for name in ("steps", "left_out", "total_noise", "shard_offsets", "places")},
                 **{name: read[name] for name in ("guarantee", "threshold", "offset")},
                 "counted": read.get("counted", "events"),
                 "asked": {name: read[name] for name in Asked("").to_dict()} if "time" in read else None,
@@ -526,6 +540,8 @@ class Release:
             fields["item_kinds"] = told["kinds"]
         if self._shards is not None and self.shard_offsets is not None:
             fields |= {"shards": self._shards.tolist(), "shard_offsets": list(self.shard_offsets)}
+        if self.places is not None:
+            fields["places"] = self.places.tolist()
         if self.counted != "events":
             fields |= {
                 "counted": self.counted,
@@ -581,7 +597,7 @@ class Release:
         else:
             raise CorruptStateError("the items are of an unknown type")
         guarantee = Guarantee.from_dict(fields["guarantee"])
-        left_out, steps, shards = (fields.get(name) for name in ("left_out", "steps", "shards"))
+        left_out, steps, shards, places = (fields.get(name) for name in ("left_out", "steps", "shards", "places"))
         return cls(
             array,
             np.array(fields["counts"], dtype=np.int64),
@@ -591,6 +607,7 @@ class Release:
             offset=fields["offset"],
             shards=None if shards is None else np.array(shards, dtype=np.int32),
             shard_offsets=fields.get("shard_offsets"),
+            places=None if places is None else np.array(places, dtype=np.int32),
             total=fields["total"],
             total_noise=None if fields["total_noise"] is None else Noise.from_dict(fields["total_noise"]),
             steps=None if steps is None else np.array(steps, dtype=np.float64),

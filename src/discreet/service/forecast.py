@@ -8,6 +8,7 @@ from typing import Any
 from discreet.errors import ParameterError
 from discreet.privacy import Budget
 from discreet.privacy.weak import weakness
+from discreet.releases.error_model import Stretch
 from discreet.service.definitions import StreamDefinition, in_words
 from discreet.service.pan_stream import estimator
 from discreet.service.runs import CONFIDENCE, number_shown, protocol_of, run_for
@@ -126,6 +127,18 @@ def _of_top(name: str, definition: StreamDefinition) -> list[str]:
         together = f"for all of up to {definition.k} items that pass" if model.of_published else "for all items at once"
         reach = math.ceil(model.distances(CONFIDENCE)[1])
         lines.append(f"Error of a count ({CONFIDENCE:.0%}, {together}): at most {reach:,} at the last tick.")
+    elif made.discovered is not None:
+        model = made.error_model(last).of_at_least(definition.k or 1)
+        high, low = map(math.ceil, model.distances(CONFIDENCE))
+        before = math.ceil(Stretch(0, made.threshold, model.noise).lacks((1 - CONFIDENCE) / 3))
+        lines.append(
+            f"Error of a count ({CONFIDENCE:.0%}, for all of up to {definition.k} items that are found): at most "
+            f"{low:,} too low and {high:,} too high at the last tick."
+        )
+        lines.append(
+            f"An item may have about {before:,} more in each stretch of ticks before it is found, and a full sketch "
+            "adds up to its offset to a count. The intervals say so item by item."
+        )
     else:
         lines.append("Counts are too low by what the sketch leaves out; the intervals say by how much at most.")
     if definition.user is None:
