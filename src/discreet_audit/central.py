@@ -425,7 +425,6 @@ def random_pairs(
 # ---- releases that are histograms ------------------------------------------------------------------------------------
 
 
-M = TypeVar("M")
 _NOTHING = -(10**6)  # noise that hides every counter
 
 
@@ -497,33 +496,38 @@ def sum_of(shown: Published) -> float:
 # ---- the checks --------------------------------------------------------------------------------------------------
 
 
-class HistogramAudit(Audit[M]):
+class HistogramAudit(Audit):
     """What is checked of every release that is a histogram. Streams are lists of whole numbers."""
 
     hiding = _NOTHING
     """Noise with which one event is not shown."""
 
-    def filled(self, mechanism: M, stream: Sequence[int]) -> Any:
+    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
         """The summary of a stream."""
         raise NotImplementedError
 
-    def streams(self, mechanism: M) -> Sequence[Sequence[int]]:
-        """An item far above the cut, some items, nothing, and one event."""
-        raise NotImplementedError
+    def heavy(self, mechanism: Any) -> list[int]:
+        """One item, far above the cut."""
+        return [0] * (3 * math.ceil(mechanism.threshold) + 20)
 
-    def scored_pairs(self, mechanism: M, effort: Effort) -> Iterator[ScoredPair]:
+    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
+        """An item far above the cut, some items, nothing, and one event."""
+        heavy = self.heavy(mechanism)
+        return heavy, several(getattr(mechanism, "capacity", None)), [], heavy[:1]
+
+    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
         """The pairs that the runs are made on, with what tells them apart."""
         raise NotImplementedError
 
-    def runs(self, mechanism: M, pair: ScoredPair, effort: Effort) -> int:
+    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
         """How often each of the two is released."""
         raise NotImplementedError
 
-    def pair(self, mechanism: M, name: str, first: Sequence[int], second: Sequence[int], score: Any) -> ScoredPair:
+    def pair(self, mechanism: Any, name: str, first: Sequence[int], second: Sequence[int], score: Any) -> ScoredPair:
         """Two neighbouring streams."""
         return ScoredPair(name, self.filled(mechanism, first), self.filled(mechanism, second), score)
 
-    def statistical(self, mechanism: M, effort: Effort) -> Iterator[Finding]:
+    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """Order, repetition, the empty stream; lower bounds on epsilon on the worst kinds of pairs.
 
         What is drawn is scored, without the last step, which sorts and describes it: more runs in the same time.
@@ -589,7 +593,7 @@ States = dict[StatePair, tuple[Counters, Counters, int] | None]
 
 
 @dataclass(frozen=True)
-class CounterAudit(HistogramAudit[Any]):
+class CounterAudit(HistogramAudit):
     """The four checks of a release of counters.
 
     Args:
@@ -757,14 +761,9 @@ class CounterAudit(HistogramAudit[Any]):
     # ---- statistical ---------------------------------------------------------------------------------------------
 
     def heavy(self, mechanism: Any) -> list[int]:
-        """One item, far above the cut."""
+        """One item, far above the cut, as often as there is room for."""
         room = self.room(mechanism)
-        return [0] * (_far_above(mechanism) if room is None else room - 1)
-
-    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
-        """An item far above the cut, some items, nothing, and one event."""
-        heavy = self.heavy(mechanism)
-        return heavy, several(getattr(mechanism, "capacity", None)), [], heavy[:1]
+        return super().heavy(mechanism) if room is None else [0] * (room - 1)
 
     def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
         """What hides new keys shows in few runs if it is broken; exact counts take least time."""
@@ -968,7 +967,7 @@ def reduced(state: Counters, k: int) -> dict[Any, int]:
 
 
 @dataclass(frozen=True)
-class EntriesAudit(HistogramAudit[Entries]):
+class EntriesAudit(HistogramAudit):
     """The four checks of a release of entries.
 
     Args:
@@ -1126,13 +1125,6 @@ class EntriesAudit(HistogramAudit[Entries]):
 
     # ---- statistical ---------------------------------------------------------------------------------------------
 
-    def _heavy(self, mechanism: Entries) -> list[int]:
-        return [0] * (3 * math.ceil(mechanism.threshold) + 20)
-
-    def streams(self, mechanism: Entries) -> Sequence[Sequence[int]]:
-        """An item far above the cut, some items, nothing, and one event."""
-        return self._heavy(mechanism), several(mechanism.capacity), [], [0]
-
     def runs(self, mechanism: Entries, pair: ScoredPair, effort: Effort) -> int:
         """Noise for a whole universe takes longer to draw; what hides new keys shows in few runs if it is broken."""
         fewer = (4 if mechanism.universe is not None else 1) * max(1, mechanism.capacity // 32)
@@ -1141,7 +1133,7 @@ class EntriesAudit(HistogramAudit[Entries]):
 
     def scored_pairs(self, mechanism: Entries, effort: Effort) -> Iterator[ScoredPair]:
         """One counter, a new key, and all counters: but a reduced sketch loses more by one counter."""
-        heavy, m, k = self._heavy(mechanism), items_of(mechanism), mechanism.capacity
+        heavy, m, k = self.heavy(mechanism), items_of(mechanism), mechanism.capacity
         yield self.pair(mechanism, "one counter higher", heavy + [0] * m, heavy, CountOf(0))
         yield self.pair(mechanism, "one key appears", heavy + [1] * m, heavy, Listed(frozenset([1])))
         if not self.reduces:
@@ -1227,7 +1219,7 @@ def public_length(mechanism: Any) -> int | None:
     return mechanism.stream_length if isinstance(mechanism.stream_length, int) else None
 
 
-class CellsAudit(HistogramAudit[M]):
+class CellsAudit(HistogramAudit):
     """What is checked of heavy hitters from noisy cells, with a cut above all that may be untracked.
 
     For a public length or a noisy one.
@@ -1236,19 +1228,19 @@ class CellsAudit(HistogramAudit[M]):
     hiding = 0  # signs turn noise that hides into noise that shows: none at all hides one event
     beside = "cells, hashing and noise beyond the cut"
 
-    def changes(self, mechanism: M) -> tuple[int, int]:
+    def changes(self, mechanism: Any) -> tuple[int, int]:
         """How many cells one event changes, and by how much."""
         raise NotImplementedError
 
-    def too_short(self, mechanism: M, noise: NoiseLaw, length: NoiseLaw | None) -> float:
+    def too_short(self, mechanism: Any, noise: NoiseLaw, length: NoiseLaw | None) -> float:
         """The chance that a noisy length is below the true one, from how much the code adds to it."""
         raise NotImplementedError
 
-    def failing(self, mechanism: M, noise: NoiseLaw, n: int) -> tuple[float, str]:
+    def failing(self, mechanism: Any, noise: NoiseLaw, n: int) -> tuple[float, str]:
         """What may go wrong beside the cells for this length, and how it comes about."""
         raise NotImplementedError
 
-    def conforms(self, mechanism: M) -> int:
+    def conforms(self, mechanism: Any) -> int:
         """How often the release with chosen noise is not what the law says: cells, what is shown of them, draws."""
         raise NotImplementedError
 
@@ -1286,7 +1278,8 @@ class CellsAudit(HistogramAudit[M]):
             return None
         return NoiseLaw(source.draws[1].law, source.draws[1].scale, claim(mechanism)[1] * 1e-18)
 
-    def _heavy(self, mechanism: M) -> list[int]:
+    def heavy(self, mechanism: Any) -> list[int]:
+        """One item, as often as there is room for."""
         return [0] * ((public_length(mechanism) or 4000) - items_of(mechanism))
 
     def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
@@ -1294,18 +1287,18 @@ class CellsAudit(HistogramAudit[M]):
 
         A noisy length tells one event from none as well as its noise allows: there, two events of different items.
         """
-        heavy = self._heavy(mechanism)
+        heavy = self.heavy(mechanism)
         two = len(heavy) * 49 // 100
         neighbours = ([], [0]) if public_length(mechanism) is not None else ([0], [1])
         return [0] * two + [1] * (len(heavy) - two), several(mechanism.capacity), *neighbours
 
-    def runs(self, mechanism: M, pair: ScoredPair, effort: Effort) -> int:
+    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
         """Noise for all cells takes long to draw."""
         return min(effort.runs // 2, 5000)
 
-    def scored_pairs(self, mechanism: M, effort: Effort) -> Iterator[ScoredPair]:
+    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
         """One item."""
-        heavy = self._heavy(mechanism)
+        heavy = self.heavy(mechanism)
         yield self.pair(mechanism, "one item higher", heavy + [0] * items_of(mechanism), heavy, CountOf(0))
 
 
@@ -1321,7 +1314,7 @@ def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
 
 
 @dataclass(frozen=True)
-class LinearAudit(CellsAudit[Linear]):
+class LinearAudit(CellsAudit):
     """The four checks of linear sketches."""
 
     median: bool
@@ -1331,7 +1324,7 @@ class LinearAudit(CellsAudit[Linear]):
         if mechanism.stream_length == "noisy":
             return (half_the_noise(mechanism), half_the_margin(mechanism), length_without_margin(mechanism))
         # There is no order to leak unless two items can be above the cut at once.
-        two = mechanism.capacity > 1 and mechanism.threshold < 0.48 * mechanism.stream_length
+        two = mechanism.capacity > 1 and mechanism.threshold < 0.48 * int(mechanism.stream_length)
         return (half_the_noise(mechanism), cut_without_errors(mechanism), *((leaked_order(mechanism),) if two else ()))
 
     @property

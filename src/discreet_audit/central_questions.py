@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from ast import literal_eval
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ from discreet_audit.exact import (
     neighbouring_streams,
     release_law,
 )
-from discreet_audit.statistical import ScoredPair, clopper_pearson, measure
+from discreet_audit.statistical import clopper_pearson, proved
 
 # ---- numbers with noise of one law: a count, different values credited to people, every item of a list ---------------
 
@@ -72,8 +72,34 @@ def shift_finding(budget: Budget, draw: Draw, changes: int, height: int) -> Find
     return Finding("exact", told, "delta", budget.delta, lost)
 
 
-class CountAudit(Audit[Any]):
+class ShiftAudit(Audit):
+    """What is checked of all numbers behind noise of one law."""
+
+    more = "one unit more"
+
+    def neighbours(self, mechanism: Any) -> tuple[Any, Any, Callable[[Any], float]]:
+        """Two data sets that one unit tells apart, and the score of what is drawn that does."""
+        raise NotImplementedError
+
+    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release."""
+        source, (first, second, score) = fresh_source(), self.neighbours(mechanism)
+        draw = lambda data: mechanism.draw(data, source)  # noqa: E731
+        yield proved(self.more, claim(mechanism), (first, second), draw, score, effort.runs)
+
+
+def noise_for_one(mechanism: Any, name: str, numbers: int) -> Twin:
+    """A twin with the noise that one of so many numbers would have."""
+    factor = numbers if mechanism.noise.law == "laplace" else math.sqrt(numbers)
+    return twin(mechanism, name, scale=type(mechanism.scale)(float(mechanism.scale) / factor))
+
+
+class CountAudit(ShiftAudit):
     """The four checks of one number with noise."""
+
+    def neighbours(self, mechanism: NoisyCount) -> tuple[Any, Any, Callable[[Any], float]]:
+        """A number and what a unit may make of it."""
+        return 100 + mechanism.sensitivity, 100, float
 
     def structure(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """All small data: by how much one more row, or person, moves the number."""
@@ -93,14 +119,6 @@ class CountAudit(Audit[Any]):
         yield Finding("exact", "what is published is a function of the noisy count", "violations", 0, wrong)
         yield shift_finding(mechanism.budget, source.draws[0], 1, mechanism.sensitivity)
 
-    def statistical(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
-        """Runs of the compiled release, and how often its interval misses."""
-        epsilon, delta = claim(mechanism)
-        source = fresh_source()
-        pair = ScoredPair("one unit more", 100 + mechanism.sensitivity, 100, float)
-        bound = measure(lambda count: mechanism.draw(count, source), pair, delta, effort.runs)
-        yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
-
     def coupled(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """With the same noise one more unit moves the number, and nothing else."""
         broken = 0
@@ -109,17 +127,54 @@ class CountAudit(Audit[Any]):
             broken += two.value - one.value != 1 or one.guarantee != two.guarantee or one.is_private
         yield Finding("coupled", "one unit moves the number alone", "violations", 0, broken, 20)
         if isinstance(mechanism, CreditedDistinct):
-            moved = [*_moved_at_random(mechanism, effort.large_pairs // 10)]
+            moved = _credited_more(mechanism, _random_people(effort.large_pairs // 10))
             yield Finding("coupled", "one person more", "sensitivity", mechanism.sensitivity, max(moved), len(moved))
+
+    def twins(self, mechanism: NoisyCount) -> Sequence[Twin]:
+        """Less noise, none where there is nothing, and values that nobody is charged for."""
+
+        def exact_zero(self: Any, count: int, source: Any) -> int:
+            return type(mechanism).draw(self, count, source) if count else 0
+
+        twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=exact_zero)]
+        if isinstance(mechanism, CreditedDistinct):
+            every = lambda self, people, values: len(np.unique(values))  # noqa: E731
+            twins.append(twin(mechanism, "every value is counted", "coupled", count_of=every))
+        return twins
+
+
+def _small_people(values: int, step: int = 1) -> Iterator[tuple[Any, Any]]:
+    """All small data, and the same with one person more."""
+    sets = [chosen for size in range(4) for chosen in combinations(range(values), size)]
+    return ((people, [*people, person]) for *people, person in product(sets[::step], repeat=3))
+
+
+def _random_people(pairs: int) -> Iterator[tuple[Any, Any]]:
+    """The same for larger data."""
+    random = np.random.default_rng(7)
+    for _ in range(pairs):
+        sizes = random.integers(0, 6, size=12)
+        *people, person = (random.integers(0, 25, size=size).tolist() for size in (*sizes, 5))
+        yield people, [*people, person]
+
+
+def _credits(mechanism: Any, people: Sequence[Sequence[int]]) -> Any:
+    """What is counted of the values of people."""
+    pairs = [(person, value) for person, values in enumerate(people) for value in values]
+    who, what = np.array(pairs, np.int64).reshape(-1, 2).T
+    return mechanism.count_of(who, what)
+
+
+def _credited_more(mechanism: CreditedDistinct, data: Iterable[tuple[Any, Any]]) -> list[int]:
+    """By how much one more person moves the number, which must not fall, either."""
+    moved = (_credits(mechanism, after) - _credits(mechanism, before) for before, after in data)
+    return [more if more >= 0 else 10**6 for more in moved]
 
 
 def _moved(mechanism: NoisyCount, values: int) -> Iterator[int]:
-    """By how much one more unit moves the number, for all small data; a credited number must not fall, either."""
+    """By how much one more unit moves the number, for all small data."""
     if isinstance(mechanism, CreditedDistinct):
-        sets = [chosen for size in range(4) for chosen in combinations(range(values), size)]
-        for *people, person in product(sets, repeat=3):
-            more = _credited(mechanism, [*people, person]) - _credited(mechanism, people)
-            yield more if more >= 0 else 10**6
+        yield from _credited_more(mechanism, _small_people(values))
         return
     different = mechanism.counted != "rows"
     units: list[tuple[str, ...]] = [("c",), ("c",) * 3] if isinstance(mechanism.unit, User) else [("a",), ("c",)]
@@ -128,48 +183,35 @@ def _moved(mechanism: NoisyCount, values: int) -> Iterator[int]:
             yield abs(_number((*rows, *unit), different) - _number(rows, different))
 
 
-def _moved_at_random(mechanism: CreditedDistinct, pairs: int) -> Iterator[int]:
-    """The same for larger data."""
-    random = np.random.default_rng(7)
-    for _ in range(pairs):
-        sizes = random.integers(0, 6, size=12)
-        *people, person = ([int(value) for value in random.integers(0, 25, size=size)] for size in (*sizes, 5))
-        more = _credited(mechanism, [*people, person]) - _credited(mechanism, people)
-        yield more if more >= 0 else 10**6
-
-
 def _number(rows: Sequence[str], different: bool) -> int:
     summary = ExactCounts()
     summary.update(list(rows))
     return len(summary) if different else summary.total
 
 
-def _credited(mechanism: CreditedDistinct, people: Sequence[Sequence[int]]) -> int:
-    pairs = [(person, value) for person, values in enumerate(people) for value in values]
-    who, what = np.array(pairs, np.int64).reshape(-1, 2).T
-    return mechanism.count_of(who, what)
-
-
-def _count_twins(mechanism: NoisyCount) -> Sequence[Twin]:
-    def exact_zero(self: Any, count: int, source: Any) -> int:
-        return type(mechanism).draw(self, count, source) if count else 0
-
-    twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=exact_zero)]
-    if isinstance(mechanism, CreditedDistinct):
-        twins.append(twin(mechanism, "every value is counted", "coupled", count_of=_every_value))
-    return twins
-
-
-class ChoiceAudit(Audit[Any]):
+class ChoiceAudit(ShiftAudit):
     """The four checks of a number whose sensitivity is chosen first."""
 
-    def structure(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
-        """All small data: one more person moves every score by at most 1, and f_m by at most m."""
+    more = "one person more"
+
+    def neighbours(self, mechanism: ChosenDistinct) -> tuple[Any, Any, Callable[[Any], float]]:
+        """What is credited with and without a person."""
+        first, second = ({m: 200 + more * m for m in mechanism.CANDIDATES} for more in (1, 0))
+        return first, second, lambda drawn: float(drawn[1])
+
+    def _moved(self, mechanism: ChosenDistinct, data: Iterable[tuple[Any, Any]]) -> tuple[int, float, int]:
+        """How far one more person moves a score (in steps), and f_m (in m); and how many pairs there were."""
         scores, heights, pairs = 0, 0.0, 0
-        for before, after in _one_person_more(mechanism, 3 + effort.length):
+        for pair in data:
+            before, after = (_credits(mechanism, people) for people in pair)
             scores = max(scores, int(np.abs(mechanism.scores(after) - mechanism.scores(before)).max()))
             heights = max(heights, *((after[m] - before[m]) / m for m in before))
             pairs += 1
+        return scores, heights, pairs
+
+    def structure(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
+        """All small data: one more person moves every score by at most 1, and f_m by at most m."""
+        scores, heights, pairs = self._moved(mechanism, _small_people(3 + effort.length, 2))
         yield Finding("structure", "one person moves a score, in steps", "sensitivity", mechanism.STEPS, scores, pairs)
         yield Finding("structure", "one person moves f_m, in m", "sensitivity", 1, heights, pairs)
 
@@ -195,25 +237,27 @@ class ChoiceAudit(Audit[Any]):
         claimed, kind = (given.epsilon, "epsilon") if given.rho is None else (given.rho, "rho")
         yield Finding("exact", "choice and noise", kind, float(claimed or 0.0) * (1.0 + _CONFIDENCE), lost)
 
-    def statistical(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
-        """Runs of the compiled release."""
-        epsilon, delta = claim(mechanism)
-        source = fresh_source()
-        first, second = ({m: 200 + more * m for m in mechanism.CANDIDATES} for more in (1, 0))
-        pair = ScoredPair("one person more", first, second, lambda drawn: float(drawn[1]))
-        bound = measure(lambda found: mechanism.draw(found, source), pair, delta, effort.runs)
-        yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
-
     def coupled(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """Larger data: one more person moves the scores and what is credited as claimed."""
-        random, worst, pairs = np.random.default_rng(7), 0.0, effort.large_pairs // 40
-        for _ in range(pairs):
-            sizes = random.integers(0, 6, size=12)
-            *people, person = (random.integers(0, 25, size=size).tolist() for size in (*sizes, 5))
-            before, after = (_credits(mechanism, rows) for rows in (people, [*people, person]))
-            moved = np.abs(mechanism.scores(after) - mechanism.scores(before)).max() / mechanism.STEPS
-            worst = max(worst, float(moved), *((after[m] - before[m]) / m for m in before))
-        yield Finding("coupled", "one person more", "sensitivity", 1, worst, pairs)
+        scores, heights, pairs = self._moved(mechanism, _random_people(effort.large_pairs // 40))
+        yield Finding("coupled", "one person more", "sensitivity", 1, max(scores / mechanism.STEPS, heights), pairs)
+
+    def twins(self, mechanism: ChosenDistinct) -> Sequence[Twin]:
+        """A budget spent twice, choices that are not paid for, and values that nobody is charged for."""
+        part = mechanism.choice_epsilon
+
+        def bare(self: Any, found: Any, source: Any) -> int:
+            return int(self.CANDIDATES[int(np.argmax(self.scores(found)))])
+
+        def every_value(self: Any, people: Any, values: Any) -> dict[int, int]:
+            return dict.fromkeys(self.CANDIDATES, len(np.unique(values)))
+
+        return [
+            twin(mechanism, "the budget spent twice", parts=(part, mechanism.budget)),
+            twin(mechanism, "a choice for twice its part", choice_epsilon=2 * part),
+            twin(mechanism, "a choice without noise", choose=bare),
+            twin(mechanism, "every value is counted", "coupled", count_of=every_value),
+        ]
 
 
 def _loss(budget: Budget, noise: Draw, height: int) -> float:
@@ -226,41 +270,13 @@ def _loss(budget: Budget, noise: Draw, height: int) -> float:
     return budget.epsilon if shift_finding(budget, noise, 1, height).passed else math.inf
 
 
-def _credits(mechanism: ChosenDistinct, people: Sequence[Sequence[int]]) -> dict[int, int]:
-    pairs = [(person, value) for person, values in enumerate(people) for value in values]
-    who, what = np.array(pairs, np.int64).reshape(-1, 2).T
-    return dict(mechanism.count_of(who, what))
-
-
-def _one_person_more(mechanism: ChosenDistinct, values: int) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
-    sets = [chosen for size in range(4) for chosen in combinations(range(values), size)]
-    for *people, person in product(sets[::2], repeat=3):
-        yield _credits(mechanism, people), _credits(mechanism, [*people, person])
-
-
-def _choice_twins(mechanism: ChosenDistinct) -> Sequence[Twin]:
-    part = mechanism.choice_epsilon
-
-    def bare(self: Any, found: Any, source: Any) -> int:
-        return int(self.CANDIDATES[int(np.argmax(self.scores(found)))])
-
-    def every_value(self: Any, people: Any, values: Any) -> dict[int, int]:
-        return dict.fromkeys(self.CANDIDATES, len(np.unique(values)))
-
-    return [
-        twin(mechanism, "the budget spent twice", parts=(part, mechanism.budget)),
-        twin(mechanism, "a choice for twice its part", choice_epsilon=2 * part),
-        twin(mechanism, "a choice without noise", choose=bare),
-        twin(mechanism, "every value is counted", "coupled", count_of=every_value),
-    ]
-
-
-def _every_value(self: CreditedDistinct, people: Any, values: Any) -> int:
-    return len(np.unique(values))
-
-
-class UniverseAudit(Audit[Any]):
+class UniverseAudit(ShiftAudit):
     """The four checks of a histogram over a public list."""
+
+    def neighbours(self, mechanism: UniverseHistogram) -> tuple[Any, Any, Callable[[Any], float]]:
+        """One unit alone: the sum of the counts that it moves."""
+        m = mechanism.changes
+        return self.filled(mechanism, range(m)), self.filled(mechanism, []), lambda drawn: float(drawn.noisy[:m].sum())
 
     def filled(self, mechanism: UniverseHistogram, rows: Sequence[Any]) -> ExactCounts:
         """The exact counts of rows."""
@@ -298,19 +314,6 @@ class UniverseAudit(Audit[Any]):
         yield Finding("exact", "every item has noise of its own", "violations", 0, wrong)
         yield shift_finding(mechanism.budget, draws[0], mechanism.changes, 1)
 
-    def statistical(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
-        """Runs of the compiled release: the sum of the counts that a unit moves."""
-        epsilon, delta = claim(mechanism)
-        m, source = mechanism.changes, fresh_source()
-        own = list(range(m))
-
-        def score(drawn: Any) -> float:
-            return float(drawn.noisy[:m].sum())
-
-        pair = ScoredPair("one unit more", self.filled(mechanism, own), self.filled(mechanism, []), score)
-        bound = measure(partial(mechanism.draw, source=source), pair, delta, effort.runs)
-        yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
-
     def coupled(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
         """With equal noise the order of rows and items outside change nothing; the order shown is that of counts."""
         broken, rows = 0, [0, 0, 1, mechanism.universe.size + 1]
@@ -323,25 +326,18 @@ class UniverseAudit(Audit[Any]):
             broken += len(payloads) != 1 or counts != sorted(counts, reverse=True) or not releases[0].guarantee.seeded
         yield Finding("coupled", "order of rows, items outside", "violations", 0, broken, 10)
 
+    def twins(self, mechanism: UniverseHistogram) -> Sequence[Twin]:
+        """Less noise, none where there is nothing, and noise for one item of several."""
+        draw = type(mechanism).draw
 
-def _histogram_twins(mechanism: UniverseHistogram) -> Sequence[Twin]:
-    draw = type(mechanism).draw
+        def bare_zeros(self: Any, summary: Any, source: Any) -> Any:
+            drawn = draw(self, summary, source)
+            return type(drawn)(drawn.raw, np.where(drawn.raw.counts > 0, drawn.noisy, 0), drawn.keep)
 
-    def bare_zeros(self: Any, summary: Any, source: Any) -> Any:
-        drawn = draw(self, summary, source)
-        return type(drawn)(drawn.raw, np.where(drawn.raw.counts > 0, drawn.noisy, 0), drawn.keep)
-
-    twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=bare_zeros)]
-    if mechanism.changes > 1:
-        factor = mechanism.changes if mechanism.noise.law == "laplace" else math.sqrt(mechanism.changes)
-        twins.append(
-            twin(
-                mechanism,
-                "noise for one item of a person",
-                scale=type(mechanism.scale)(float(mechanism.scale) / factor),
-            )
-        )
-    return twins
+        twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=bare_zeros)]
+        if mechanism.changes > 1:
+            twins.append(noise_for_one(mechanism, "noise for one item of a person", mechanism.changes))
+        return twins
 
 
 row(
@@ -353,7 +349,6 @@ row(
         NoisyCount(Budget(0.1, 0.02), User(), "people"),
     ),
     CountAudit(),
-    _count_twins,
 )
 row(
     CreditedDistinct,
@@ -363,7 +358,6 @@ row(
         CreditedDistinct(Budget(0.5, 0.02), max_items=2),
     ),
     CountAudit(),
-    _count_twins,
 )
 row(
     ChosenDistinct,
@@ -373,7 +367,6 @@ row(
         ChosenDistinct(Budget(0.5, 1e-6)),
     ),
     ChoiceAudit(),
-    _choice_twins,
 )
 row(
     UniverseHistogram,
@@ -384,7 +377,6 @@ row(
         UniverseHistogram(_PURE, range(6), User(), 2),
     ),
     UniverseAudit(),
-    _histogram_twins,
 )
 
 
@@ -407,7 +399,7 @@ def _change(mechanism: QuantileTree, before: Values, unit: Values) -> Any:
     return np.abs(nodes[1] - nodes[0])
 
 
-class QuantileAudit(Audit[Any]):
+class QuantileAudit(ShiftAudit):
     """The four checks of quantiles by a tree."""
 
     def structure(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
@@ -448,15 +440,11 @@ class QuantileAudit(Audit[Any]):
         yield Finding("exact", "a function of noisy nodes, each with noise of its own", "violations", 0, wrong)
         yield _tree_shift(mechanism, asked[0])
 
-    def statistical(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
-        """Runs of the compiled release: the nodes that one unit moves."""
-        epsilon, delta = claim(mechanism)
-        unit = [(5, mechanism.grid.low)] * (mechanism.max_rows or 1)
-        with_unit, without = _counts(mechanism, unit), _counts(mechanism, [])
+    def neighbours(self, mechanism: QuantileTree) -> tuple[Any, Any, Callable[[Any], float]]:
+        """One unit alone: the nodes that it moves."""
+        with_unit = _counts(mechanism, [(5, mechanism.grid.low)] * (mechanism.max_rows or 1))
         moved = mechanism.nodes(with_unit) > 0
-        pair = ScoredPair("one unit more", with_unit, without, lambda noisy: float(noisy[moved].sum()))
-        bound = measure(partial(mechanism.draw, source=fresh_source()), pair, delta, effort.runs)
-        yield Finding("statistical", pair.name, "epsilon", epsilon, bound, 1, f"{effort.runs} runs of each")
+        return with_unit, _counts(mechanism, []), lambda noisy: float(noisy[moved].sum())
 
     def coupled(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
         """With equal noise: the order of rows changes nothing, and a value outside is worth the end of the range."""
@@ -478,6 +466,18 @@ class QuantileAudit(Audit[Any]):
             moved = max(moved, int(_change(mechanism, before, unit).sum()))
         claimed = mechanism.tree.levels * mechanism.height
         yield Finding("coupled", "one unit more", "sensitivity", claimed, moved, pairs)
+
+    def twins(self, mechanism: QuantileTree) -> Sequence[Twin]:
+        """Less noise, noise for one level, and data that are not cut to the range, or to the rows of a person."""
+        grid = mechanism.grid
+        twins = [
+            half_the_noise(mechanism),
+            noise_for_one(mechanism, "noise for one level", mechanism.tree.levels),
+            twin(mechanism, "values are not cut", "coupled", grid=_GrowingGrid(grid.low, grid.high, grid.bins)),
+        ]
+        if mechanism.max_rows is not None:
+            twins.append(twin(mechanism, "every row of a person has a vote", "coupled", counts=_every_row))
+        return twins
 
 
 def _tree_shift(mechanism: QuantileTree, draw: Draw) -> Finding:
@@ -509,19 +509,6 @@ def _every_row(self: QuantileTree, places: Any, people: Any = None) -> Any:
     return np.bincount(places, minlength=self.grid.bins).astype(np.int64) * VOTE
 
 
-def _quantile_twins(mechanism: QuantileTree) -> Sequence[Twin]:
-    levels, grid = mechanism.tree.levels, mechanism.grid
-    factor = levels if mechanism.noise.law == "laplace" else math.sqrt(levels)
-    twins = [
-        half_the_noise(mechanism),
-        twin(mechanism, "noise for one level", scale=type(mechanism.scale)(float(mechanism.scale) / factor)),
-        twin(mechanism, "values are not cut", "coupled", grid=_GrowingGrid(grid.low, grid.high, grid.bins)),
-    ]
-    if mechanism.max_rows is not None:
-        twins.append(twin(mechanism, "every row of a person has a vote", "coupled", counts=_every_row))
-    return twins
-
-
 row(
     QuantileTree,
     lambda: (
@@ -532,7 +519,6 @@ row(
         QuantileTree(Budget(0.5, 0.02), Grid(0, 40, 200), (0.5,), User()),
     ),
     QuantileAudit(),
-    _quantile_twins,
 )
 
 
@@ -727,7 +713,7 @@ def held(mechanism: PersonVectors, people: People, seed: int, confidence: float)
     return bool((lower <= exact + rounded_down).all() and (exact <= upper).all())
 
 
-class _PeopleAudit(Audit[Any]):
+class _PeopleAudit(Audit):
     """The four checks."""
 
     def structure(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
@@ -812,6 +798,36 @@ class _PeopleAudit(Audit[Any]):
             broken += (not first <= {*_COMMON}) + (first != second)
         yield Finding("coupled", "order of people, and items of nobody", "violations", 0, broken, 4)
 
+    def twins(self, mechanism: PersonVectors) -> Sequence[Twin]:
+        """What must be rejected."""
+        kind, right = type(mechanism), mechanism.calibration
+
+        def bare_sizes(self: Any, lengths: Any, weights: Any, sums: Any, second: bool, source: Any) -> Any:
+            return kind.choose_length(self, lengths, weights, sums, second, ScriptedSource())
+
+        def bare_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
+            return kind.losses(self, lengths, length, weights, ScriptedSource())
+
+        def no_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
+            scaling = kind.losses(self, lengths, length, weights, source)
+            return replace(scaling, ratios=(1.0,), lost=(0.0,), noise=None)
+
+        first, second = (int(0.995 * cut) for cut in right.cuts)
+        return (
+            twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu)),
+            twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second))),
+            _with_people(
+                mechanism, "weights of twice the length", weights=lambda people, most: 2 * people.discovery_weights(256)
+            ),
+            _with_people(
+                mechanism, "any number of items", weights=lambda people, most: people.discovery_weights(2**30)
+            ),
+            _with_people(mechanism, "counts scaled to half of the length they have", sums=lambda sums: 2 * sums),
+            twin(mechanism, "sizes without noise", choose_length=bare_sizes),
+            twin(mechanism, "losses without noise", losses=bare_losses),
+            twin(mechanism, "intervals that forget what scaling loses", losses=no_losses),
+        )
+
 
 def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., Counts]) -> Twin:
     kind = type(mechanism)
@@ -828,34 +844,6 @@ def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., C
     return twin(mechanism, name, of_snapshot=of_snapshot, discover=discover)
 
 
-def _people_twins(mechanism: PersonVectors) -> Sequence[Twin]:
-    kind, right = type(mechanism), mechanism.calibration
-
-    def bare_sizes(self: Any, lengths: Any, weights: Any, sums: Any, second: bool, source: Any) -> Any:
-        return kind.choose_length(self, lengths, weights, sums, second, ScriptedSource())
-
-    def bare_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
-        return kind.losses(self, lengths, length, weights, ScriptedSource())
-
-    def no_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
-        scaling = kind.losses(self, lengths, length, weights, source)
-        return replace(scaling, ratios=(1.0,), lost=(0.0,), noise=None)
-
-    first, second = (int(0.995 * cut) for cut in right.cuts)
-    return (
-        twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu)),
-        twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second))),
-        _with_people(
-            mechanism, "weights of twice the length", weights=lambda people, most: 2 * people.discovery_weights(256)
-        ),
-        _with_people(mechanism, "any number of items", weights=lambda people, most: people.discovery_weights(2**30)),
-        _with_people(mechanism, "counts scaled to half of the length they have", sums=lambda sums: 2 * sums),
-        twin(mechanism, "sizes without noise", choose_length=bare_sizes),
-        twin(mechanism, "losses without noise", losses=bare_losses),
-        twin(mechanism, "intervals that forget what scaling loses", losses=no_losses),
-    )
-
-
 row(
     PersonVectors,
     lambda: (
@@ -865,7 +853,6 @@ row(
         PersonVectors(Budget(1.0, 1e-4), 2, groups=3),
     ),
     _PeopleAudit(),
-    _people_twins,
 )
 
 
@@ -969,7 +956,7 @@ def worst_of(top: GroupedTop, pairs: Sequence[tuple[Rows, Rows]]) -> Divergence:
     return Divergence(max(each.lower for each in found), max(each.upper for each in found))
 
 
-class _GroupsAudit(Audit[Any]):
+class _GroupsAudit(Audit):
     """The four checks."""
 
     def structure(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
@@ -1009,6 +996,32 @@ class _GroupsAudit(Audit[Any]):
             broken += any(len(found) > mechanism.k for found in first.groups.values())
         yield Finding("coupled", "order of rows, items of nobody, more than k", "violations", 0, broken, 4)
 
+    def twins(self, top: GroupedTop) -> Sequence[Twin]:
+        """What must be rejected."""
+
+        def in_two_groups(self: GroupedTop, rows: Rows) -> Rows:
+            return tuple(pair for group, item in rows for pair in ((group, item), ("h" if group == "g" else "g", item)))
+
+        def k_before_the_noise(self: GroupedTop, rows: Rows) -> Rows:
+            counts = Counter(rows)
+            best = {
+                pair
+                for group in {group for group, _ in rows}
+                for pair in sorted(
+                    (pair for pair in counts if pair[0] == group), key=lambda pair: (-counts[pair], pair)
+                )[: self.k]
+            }
+            return tuple(pair for pair in rows if pair in best)
+
+        def groups_of_the_data(self: GroupedTop, rows: Rows) -> tuple[str, ...]:
+            return tuple({group for group, _ in rows})
+
+        return (
+            twin(top, "a row in two groups, and a budget for each", counted=in_two_groups),
+            twin(top, "k taken before the noise", counted=k_before_the_noise),
+            twin(top, "the groups of the data named as if they were a public list", named=groups_of_the_data),
+        )
+
 
 def _keys_moved(top: GroupedTop, first: Rows, second: Rows) -> int:
     """How far the counts of keys are apart, summed over the keys: those of the rows themselves, without a sketch."""
@@ -1019,31 +1032,6 @@ def _keys_moved(top: GroupedTop, first: Rows, second: Rows) -> int:
     return sum(abs(counts[0][key] - counts[1][key]) for key in {*counts[0], *counts[1]})
 
 
-def _group_twins(top: GroupedTop) -> Sequence[Twin]:
-    def in_two_groups(self: GroupedTop, rows: Rows) -> Rows:
-        return tuple(pair for group, item in rows for pair in ((group, item), ("h" if group == "g" else "g", item)))
-
-    def k_before_the_noise(self: GroupedTop, rows: Rows) -> Rows:
-        counts = Counter(rows)
-        best = {
-            pair
-            for group in {group for group, _ in rows}
-            for pair in sorted((pair for pair in counts if pair[0] == group), key=lambda pair: (-counts[pair], pair))[
-                : self.k
-            ]
-        }
-        return tuple(pair for pair in rows if pair in best)
-
-    def groups_of_the_data(self: GroupedTop, rows: Rows) -> tuple[str, ...]:
-        return tuple({group for group, _ in rows})
-
-    return (
-        twin(top, "a row in two groups, and a budget for each", counted=in_two_groups),
-        twin(top, "k taken before the noise", counted=k_before_the_noise),
-        twin(top, "the groups of the data named as if they were a public list", named=groups_of_the_data),
-    )
-
-
 row(
     GroupedTop,
     lambda: (
@@ -1051,5 +1039,4 @@ row(
         GroupedTop(Budget(2.0, 0.02), listed=("g", "h", "never")),
     ),
     _GroupsAudit(),
-    _group_twins,
 )

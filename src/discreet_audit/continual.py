@@ -332,6 +332,34 @@ def variance_is_off(noise: npt.ArrayLike, error: float) -> tuple[float, float]:
     return 7.5 * float(np.sqrt(2.0 / n)), abs(float((found**2).mean()) / error**2 - 1.0)
 
 
+def _in_counts(noise: CorrelatedNoise, z: Sequence[int]) -> int:
+    """The latest noise that the recurrence makes of these independent ones."""
+    return int(noise.factor.to_counts(np.array(published_noise(noise.factor, z)[-1:], np.int64))[0])
+
+
+class WrittenNoise:
+    """Independent noises that the audit writes, and what the recurrences make of them, tick by tick."""
+
+    def __init__(self) -> None:
+        self.source = ScriptedSource()
+        self.sigmas: list[Fraction] = []
+        """What should have been asked for."""
+        self._run: list[int] = []  # of the epoch, or of all ticks
+        self._totals: list[int] = []  # of the epochs before
+
+    def noise(self, z: int, parts: Sequence[tuple[CorrelatedNoise, int]]) -> int:
+        """The noise of the next tick in counts, if z is drawn for it: `parts` are as those of `doubled`."""
+        self.source.each = np.array([z])
+        (inside, where), *over = parts
+        if where == 1:
+            self._run = []
+            self._totals += [z] * len(over)
+            self.sigmas += [noise.sigma for noise, _ in over]
+        self._run.append(z)
+        self.sigmas.append(inside.sigma)
+        return _in_counts(inside, self._run) + sum(_in_counts(part, self._totals) for part, _ in over)
+
+
 def told_apart(what: str, mechanism: Continual, run: Callable[[int], npt.ArrayLike], detail: str) -> Finding:
     """Runs of the compiled code with an event (`run(1)`) and without (`run(0)`), as rows of numbers."""
     epsilon, delta = claim(mechanism)
@@ -347,7 +375,7 @@ def published_counts(made: Any, first: Any, ticks: int, size: int) -> npt.NDArra
     return shown
 
 
-class OverTimeAudit(Audit[Any]):
+class OverTimeAudit(Audit):
     """What all of them check, and how a mechanism that was used is audited: as a new one would be."""
 
     def prepare(self, mechanism: Any) -> Any:
@@ -512,33 +540,24 @@ class CounterOverTimeAudit(OverTimeAudit):
 
     def conforms(self, counter: Counter) -> Finding:
         """With written noise, every tick must publish the total and what the recurrence makes of that noise."""
-        ticks, rng, source = (
+        ticks, rng, written = (
             first_ticks(counter, 40 if counter.horizon else 15),
             np.random.default_rng(5),
-            ScriptedSource(),
+            WrittenNoise(),
         )
-        made, wrong, total, before = _groups(counter, 1, source), 0, 0, 0
+        made, wrong, total = _groups(counter, 1, written.source), 0, 0
         noises = [noise for _, noise in counter.noises_of_an_event()]
-        z: list[int] = []  # of the current run
-        epochs: list[int] = []  # of the totals of the epochs before
-        laws = []
         for t in range(1, ticks + 1):
             given, x = int(rng.integers(-(10**7), 10**7)), int(rng.integers(0, 9))
-            source.each = np.array([given])
-            published = made.step(np.full(made.size or 1, x))
-            total += x
-            epoch = 0 if counter.horizon is not None else t.bit_length() - 1
+            epoch, first = (0, 1) if counter.horizon is not None else epoch_of(t)
             run, *totals = noises[epoch]
-            if totals and epoch and t == 2**epoch:
-                z = []
-                epochs.append(given)
-                before = in_counts(totals[0], epochs)
-                laws.append(totals[0].sigma)
-            z.append(given)
-            laws.append(run.sigma)
-            wrong += not (published == total + before + in_counts(run, z)).all()
-        drawn = [(draw.law, draw.scale, draw.size) for draw in source.draws]
-        wrong += drawn != [("gaussian", sigma, made.size) for sigma in laws]
+            total += x
+            expected = total + written.noise(
+                given, [(run, t - first + 1), *((each, epoch) for each in totals if epoch)]
+            )
+            wrong += not (made.step(np.full(made.size or 1, x)) == expected).all()
+        drawn = [(draw.law, draw.scale, draw.size) for draw in written.source.draws]
+        wrong += drawn != [("gaussian", sigma, made.size) for sigma in written.sigmas]
         what = "the code draws and adds what the law says"
         return Finding("exact", what, "violations", 0, wrong, 0, f"{ticks} ticks")
 
@@ -597,11 +616,6 @@ class CounterOverTimeAudit(OverTimeAudit):
         return (*found, drawn_again(counter))
 
 
-def in_counts(noise: CorrelatedNoise, z: Sequence[int]) -> int:
-    """The latest noise that the recurrence makes of these independent ones."""
-    return int(noise.factor.to_counts(np.array(published_noise(noise.factor, z)[-1:], np.int64))[0])
-
-
 def _norm(factor: Factor) -> float:
     return float(factor.sensitivity / factor.lattice)
 
@@ -618,18 +632,14 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
 
     def conforms(self, counter: Any) -> Finding:
         """With written noise: a tick publishes the number of different people and what the recurrence makes of it."""
-        source, ticks, seen, wrong = ScriptedSource(), first_ticks(counter, 12), set(), 0
-        made, z = counter.anew(source), []
-        noise = counter.noises_of_an_event()[0][1][0]
-        rng = np.random.default_rng(5)
-        for _ in range(ticks if counter.horizon else 1):
-            given = int(rng.integers(-(10**7), 10**7))
-            people = rng.integers(0, 30, 9).tolist()
-            source.each = np.array([given])
+        written, seen, wrong, rng = WrittenNoise(), set(), 0, np.random.default_rng(5)
+        made, noise = counter.anew(written.source), counter.noises_of_an_event()[0][1][0]
+        for tick in range(1, (first_ticks(counter, 12) if counter.horizon else 1) + 1):
+            given, people = int(rng.integers(-(10**7), 10**7)), rng.integers(0, 30, 9).tolist()
             seen.update(people)
-            z.append(given)
-            wrong += made.step(people) != len(seen) + in_counts(noise, z)
-        wrong += any((draw.law, draw.scale) != ("gaussian", noise.sigma) for draw in source.draws)
+            expected = len(seen) + written.noise(given, [(noise, tick)])
+            wrong += made.step(people) != expected
+        wrong += any((draw.law, draw.scale) != ("gaussian", noise.sigma) for draw in written.source.draws)
         return Finding("exact", "the code draws and adds what the law says", "violations", 0, int(wrong))
 
     def statistical(self, counter: Any, effort: Effort) -> Iterator[Finding]:

@@ -267,37 +267,37 @@ QUICK = Effort("quick", runs=800, large_pairs=1000, released_pairs=50, length=0)
 FULL = Effort("full", runs=20_000, large_pairs=10_000, released_pairs=1000, length=1)
 
 
-class Audit(Generic[M]):
+class Audit:
     """The four kinds of checks of a mechanism, its twins, and what it is called."""
 
     kinds: tuple[str, ...] = KINDS[:-1]
     """The checks that must find something: one that says nothing fails the audit."""
 
-    def structure(self, mechanism: M, effort: Effort) -> Iterable[Finding]:
+    def structure(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
         """The neighbouring states of the summary it releases, through the real kernels."""
         raise NotImplementedError
 
-    def exact(self, mechanism: M, effort: Effort) -> Iterable[Finding]:
+    def exact(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
         """Output laws against the claim, and the code against the law."""
         raise NotImplementedError
 
-    def statistical(self, mechanism: M, effort: Effort) -> Iterable[Finding]:
+    def statistical(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
         """Runs of the compiled release."""
         raise NotImplementedError
 
-    def coupled(self, mechanism: M, effort: Effort) -> Iterable[Finding]:
+    def coupled(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
         """Neighbours with the same randomness."""
         raise NotImplementedError
 
-    def twins(self, mechanism: M) -> Sequence[Twin]:
+    def twins(self, mechanism: Any) -> Sequence[Twin]:
         """At least two broken versions."""
         raise NotImplementedError
 
-    def prepare(self, mechanism: M) -> M:
+    def prepare(self, mechanism: Any) -> Any:
         """What is audited in place of a mechanism that leaves a number open, or that was used before."""
         return mechanism
 
-    def label(self, mechanism: M) -> str:
+    def label(self, mechanism: Any) -> str:
         """The name in the report."""
         return type(mechanism).__name__
 
@@ -383,27 +383,18 @@ def register(case: AuditCase[Any]) -> None:
     _CASES[case.mechanism] = case
 
 
-def row(
-    mechanism: type[M],
-    examples: Callable[[], Sequence[M]],
-    audit: Audit[M] | Callable[[M], Audit[M]],
-    twins: Callable[[M], Sequence[Twin]] | None = None,
-) -> None:
-    """Add a row with the checks of one object, or of the object that a function has for a mechanism.
+def row(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | Callable[[M], Audit]) -> None:
+    """Add a row with the checks and twins of one object, or of the object that a function has for a mechanism."""
 
-    `twins` takes the place of the object's own.
-    """
-
-    def of(made: M) -> Audit[M]:
+    def of(made: M) -> Audit:
         return audit if isinstance(audit, Audit) else audit(made)
 
-    def ask(kind: str) -> Callable[[M, Effort], Iterable[Finding]]:
-        return lambda made, effort: getattr(of(made), kind)(made, effort)
+    def ask(name: str) -> Callable[..., Any]:
+        return lambda made, *effort: getattr(of(made), name)(made, *effort)
 
-    own = twins or (lambda made: of(made).twins(made))
-    rest = own, lambda made: of(made).prepare(made), lambda made: of(made).label(made)
+    members = {name: ask(name) for name in (*KINDS[:-1], "twins", "prepare", "label")}
     kinds = audit.kinds if isinstance(audit, Audit) else KINDS[:-1]
-    register(AuditCase(mechanism, examples, *map(ask, KINDS[:-1]), *rest, kinds))
+    register(AuditCase(mechanism, examples, **members, kinds=kinds))
 
 
 def cases() -> Iterator[AuditCase[Any]]:

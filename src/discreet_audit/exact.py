@@ -233,27 +233,26 @@ class EnumeratedSource(RandomSource):
     def discrete_gaussian(self, sigma: Number, size: int | None = None) -> Any:
         return self._take(_gaussian(Fraction(sigma)), size)
 
+    def _above(self, law: Branches, minimum: int, size: int | None) -> Any:
+        kept = {v: p for v, p in zip(*law[:2], strict=True) if v >= minimum}
+        return self._take(_branches(kept, kept.values()), size)
+
+    def _passing(self, law: Branches, trials: int, minimum: int, size: int | None) -> Any:
+        return self._take(_binomial(trials, math.fsum(p for v, p in zip(*law[:2], strict=True) if v >= minimum)), size)
+
     def discrete_laplace_at_least(self, scale: Number, minimum: int, size: int | None = None) -> Any:
         if minimum >= 0:
             return self._take(_geometric(Fraction(scale), minimum), size)
-        values, probabilities, _ = _laplace(Fraction(scale))
-        kept = [v for v in values if v >= minimum]
-        return self._take(_branches(kept, [probabilities[values.index(v)] for v in kept]), size)
-
-    def discrete_laplace_exceedances(self, trials: int, scale: Number, minimum: int, size: int | None = None) -> Any:
-        values, probabilities, _ = _laplace(Fraction(scale))
-        shown = math.fsum(p for v, p in zip(values, probabilities, strict=True) if v >= minimum)
-        return self._take(_binomial(trials, shown), size)
+        return self._above(_laplace(Fraction(scale)), minimum, size)
 
     def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: int | None = None) -> Any:
-        values, probabilities, _ = _gaussian(Fraction(sigma))
-        kept = {v: p for v, p in zip(values, probabilities, strict=True) if v >= minimum}
-        return self._take(_branches(kept, kept.values()), size)
+        return self._above(_gaussian(Fraction(sigma)), minimum, size)
+
+    def discrete_laplace_exceedances(self, trials: int, scale: Number, minimum: int, size: int | None = None) -> Any:
+        return self._passing(_laplace(Fraction(scale)), trials, minimum, size)
 
     def discrete_gaussian_exceedances(self, trials: int, sigma: Number, minimum: int, size: int | None = None) -> Any:
-        values, probabilities, _ = _gaussian(Fraction(sigma))
-        shown = math.fsum(p for v, p in zip(values, probabilities, strict=True) if v >= minimum)
-        return self._take(_binomial(trials, shown), size)
+        return self._passing(_gaussian(Fraction(sigma)), trials, minimum, size)
 
     def bernoulli(self, probability: Number, size: int | None = None) -> Any:
         return self._take(_binomial(1, float(probability)), size)

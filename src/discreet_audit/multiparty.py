@@ -25,7 +25,6 @@ from discreet.multiparty.seam import Message, Protocol, Reports
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget, Guarantee, Replace
-from discreet.published import MergedMisraGries, MergedSketch
 from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, row, twin
 from discreet_audit.exact import (
     Branches,
@@ -122,37 +121,6 @@ def message_loss(protocol: Protocol, size: int, length: int, number: int = 0) ->
         return law_of(lambda source: protocol.party(number, source=source).encode(list(given)))
 
     return worst_pair(neighbours(size, length), law, ratio_loss)
-
-
-# ---- entries above a cut ---------------------------------------------------------------------------------------------
-
-
-def counter_sensitivity(protocol: MergedMisraGries, pairs: Iterable[tuple[Input, Input]]) -> int:
-    """How far what neighbouring inputs send lies apart in l1, with equal noise that lets every counter pass.
-
-    From the messages themselves, through the real kernel: whatever else were mixed into them counts, too.
-    """
-    level = protocol.cut
-
-    def counters(items: Input) -> dict[int, int]:
-        message = protocol.party(0, source=ScriptedSource(each=level)).encode(list(items))
-        places, values = protocol.open(message)[1]
-        return dict(zip(places.tolist(), (values - level).tolist(), strict=True))
-
-    def apart(one: dict[int, int], other: dict[int, int]) -> int:
-        return sum(abs(one.get(x, 0) - other.get(x, 0)) for x in {*one, *other})
-
-    return int(worst_pair(pairs, counters, apart)[0])
-
-
-def entries_loss(protocol: Any, capacity: int) -> tuple[float, int]:
-    """The loss of a noisy Misra-Gries sketch: the l1-distance of its counters over the scale that the code asks for."""
-    small = tiny(protocol, 4, capacity=capacity)
-    pairs = list(neighbours(4, capacity + 1))
-    source = ScriptedSource()
-    small.party(0, source=source).encode([0] * 3)
-    scales = {draw.scale for draw in source.draws}
-    return float(counter_sensitivity(small, pairs) / min(scales)), len(pairs)
 
 
 # ---- separation ------------------------------------------------------------------------------------------------------
@@ -313,16 +281,18 @@ _SAME_FOR = {
 
 
 @dataclass(frozen=True)
-class MessageAudit(Audit[Any]):
+class MessageAudit(Audit):
     """The checks of one protocol.
 
     Args:
         laws: Findings from exact laws.
+        broken: Its twins.
         changes: What the protocol gets besides a tiny universe, so that its messages are small.
         same: What must be the same with equal randomness: messages of items in another order, or the other reports.
     """
 
     laws: Laws
+    broken: Callable[[Any], Sequence[Twin]]
     changes: dict[str, Any] = field(default_factory=dict)
     same: str = "messages that show the order of the items"
 
@@ -336,6 +306,10 @@ class MessageAudit(Audit[Any]):
     def exact(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """The law of a message."""
         return self.laws(protocol, effort)
+
+    def twins(self, protocol: Protocol) -> Sequence[Twin]:
+        """Those that were given."""
+        return self.broken(protocol)
 
     def statistical(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """A party whose public hash functions tell items 0 and 1 apart: with the same noise they differ."""
@@ -368,26 +342,10 @@ class MessageAudit(Audit[Any]):
         yield Finding("coupled", self.same, "violations", 0, wrong, pairs)
 
 
-class _EntriesAudit(MessageAudit):
-    """A Misra-Gries sketch depends on the order of its items; what must not is how far neighbours lie apart."""
-
-    def coupled(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
-        """Counters of large neighbouring streams, with as many counters as the protocol has."""
-        generator, pairs, size = np.random.default_rng(1), [], 2 * protocol.capacity + 2
-        for _ in range(effort.released_pairs):
-            items = generator.zipf(1.3, 400) % size
-            other = items.copy()
-            other[generator.integers(400)] = generator.integers(size)
-            pairs.append((tuple(items.tolist()), tuple(other.tolist())))
-        claimed = float(protocol.scale) * protocol.epsilon * SLACK
-        measured = counter_sensitivity(protocol, pairs)
-        yield Finding("coupled", "large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
-
-
 # ---- exact -----------------------------------------------------------------------------------------------------------
 
 
-def _loss(what: str, small: Protocol, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
+def message_finding(what: str, small: Protocol, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
     return Finding("exact", what, quantity, small.epsilon * SLACK, loss, pairs)
 
 
@@ -396,33 +354,26 @@ def _response_laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
     for length, numbers in ((1, range(8)), (2, range(1 + max(0, effort.length)))):
         found = [message_loss(small, 3, length, number) for number in numbers]
         loss, pairs = max(loss for loss, _ in found), sum(pairs for _, pairs in found)
-        yield _loss(f"messages of {length} item(s)", small, loss, pairs)
+        yield message_finding(f"messages of {length} item(s)", small, loss, pairs)
 
 
-def _additive(length: int, same: str = "messages that show the order of the items", **changes: Any) -> MessageAudit:
+def additive(length: int, same: str = "messages that show the order of the items", **changes: Any) -> MessageAudit:
     def findings(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         small = tiny(protocol, **changes)
         wrong = noise_is_added(small, length)
         yield Finding("exact", "cells without the noise that was drawn", "violations", 0, wrong, UNIVERSE**length)
-        yield _loss("messages of a few items", small, *additive_loss(small, length + max(0, effort.length)))
+        yield message_finding("messages of a few items", small, *additive_loss(small, length + max(0, effort.length)))
 
-    return MessageAudit(findings, changes, same)
-
-
-def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
-    for capacity in range(1, 3 + max(0, effort.length)):
-        yield _loss(f"counters of {capacity}, all inputs", protocol, *entries_loss(protocol, capacity))
-    # Every message with its probability: that the code is the law above, and not noise on fewer items.
-    small = tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
-    quantity = f"epsilon at {small.epsilon:g}"
-    yield _loss("messages of 2 items of a universe of 2", small, *message_loss(small, 2, 2), quantity)
+    return MessageAudit(findings, _sketch_twins, changes, same)
 
 
 def _separation_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
     for threshold, length in ((0, 1), (0, 2), (1, 2), (1, 3))[: 4 if effort.length > 0 else 3]:
         small = tiny(protocol, 4, **{**SMALL_SEPARATION, "threshold": threshold})
         pairs = list(neighbours(4, length))
-        yield _loss(f"{length} item(s), heavy above {threshold}", small, separation_loss(small, pairs), len(pairs))
+        yield message_finding(
+            f"{length} item(s), heavy above {threshold}", small, separation_loss(small, pairs), len(pairs)
+        )
         if length > 1:
             wrong, what = separation_messages(small, pairs), "messages that follow more than the noisy numbers"
             yield Finding("exact", f"{length} items: {what}", "violations", 0, wrong, len(pairs))
@@ -462,14 +413,14 @@ class OnlyThere(WeakenedSource):
         return 0
 
 
-def _scaled(protocol: Any, what: str, by: Callable[[Any], Fraction | float], name: str = "scale") -> Twin:
+def scaled(protocol: Any, what: str, by: Callable[[Any], Fraction | float], name: str = "scale") -> Twin:
     """The right scale times this."""
     scale = property(lambda self: getattr(super(type(self), self), name) * Fraction(by(self)))
     return twin(protocol, what, **{name: scale})
 
 
-def _half(protocol: Any, name: str = "scale") -> Twin:
-    return _scaled(protocol, "half the noise", lambda made: 0.5, name)
+def half_noise(protocol: Any, name: str = "scale") -> Twin:
+    return scaled(protocol, "half the noise", lambda made: 0.5, name)
 
 
 def _sorted_reports(protocol: Any) -> Twin:
@@ -485,10 +436,10 @@ def _response_twins(protocol: Any) -> Sequence[Twin]:
 def _sketch_twins(protocol: Any) -> Sequence[Twin]:
     few = speaking(protocol, "noise on the cells that are not zero", _nonzero)
     if isinstance(protocol, LocalSketch):
-        return _half(protocol), _sorted_reports(protocol), few
-    twins = [_half(protocol), few]
+        return half_noise(protocol), _sorted_reports(protocol), few
+    twins = [half_noise(protocol), few]
     if protocol.rows > 1:
-        twins.append(_scaled(protocol, "noise for one row", lambda made: Fraction(1, made.rows)))
+        twins.append(scaled(protocol, "noise for one row", lambda made: Fraction(1, made.rows)))
     return twins
 
 
@@ -518,16 +469,9 @@ def _separation_twins(protocol: Any) -> Sequence[Twin]:
     return (
         twin(protocol, "heavy and light in parallel, as printed", **literal),
         twin(protocol, "u - n zero entries, as printed", choose=_literal_choice),
-        _half(protocol, "heavy_scale"),
-        _half(protocol, "separation_scale"),
+        half_noise(protocol, "heavy_scale"),
+        half_noise(protocol, "separation_scale"),
     )
-
-
-def _entries_twins(protocol: Any) -> Sequence[Twin]:
-    removed = _scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
-    what = "no noise on the other items of the universe"
-    there = speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
-    return _half(protocol), removed, there
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -538,44 +482,27 @@ _reports = "other reports that an item changes"
 row(
     HadamardResponse,
     lambda: (HadamardResponse("audit", _ONE, 1000), HadamardResponse("audit", _THREE, "strings")),
-    MessageAudit(_response_laws, same=_reports),
-    _response_twins,
+    MessageAudit(_response_laws, _response_twins, same=_reports),
 )
 row(
     LocalHashing,
     lambda: (LocalHashing("audit", _ONE, 1000), LocalHashing("audit", _THREE, "strings")),
-    MessageAudit(_response_laws, same=_reports),
-    _response_twins,
+    MessageAudit(_response_laws, _response_twins, same=_reports),
 )
 row(
     LocalSketch,
     lambda: (LocalSketch("audit", _ONE, 1000, columns=2), LocalSketch("audit", _THREE, "strings")),
-    _additive(2, _reports),
-    _sketch_twins,
+    additive(2, _reports),
 )
 row(
     IndependentSketches,
     lambda: (IndependentSketches("audit", _ONE, 1000), IndependentSketches("audit", _THREE, "strings", rows=3)),
-    _additive(3, items_per_column=1.0, max_items=64),
-    _sketch_twins,
-)
-row(
-    MergedSketch,
-    lambda: (MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1)),
-    _additive(3, columns=3),
-    _sketch_twins,
+    additive(3, items_per_column=1.0, max_items=64),
 )
 row(
     Separation,
     lambda: (Separation("audit", _ONE, 1000), Separation("audit", _THREE, 1000, separation_share=0.25, rows=3)),
-    MessageAudit(_separation_laws, SMALL_SEPARATION),
-    _separation_twins,
-)
-row(
-    MergedMisraGries,
-    lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
-    _EntriesAudit(_entries_laws, {"capacity": 1}),
-    _entries_twins,
+    MessageAudit(_separation_laws, _separation_twins, SMALL_SEPARATION),
 )
 
 
@@ -652,7 +579,7 @@ def batch_delta(shuffled: ShuffledReports, reports: int, epsilon: float) -> floa
     return lost
 
 
-class ShuffledAudit(Audit[Any]):
+class ShuffledAudit(Audit):
     """The four checks."""
 
     def structure(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:

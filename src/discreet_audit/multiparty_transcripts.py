@@ -58,7 +58,7 @@ class _Chosen(ScriptedSource):
 
     def cells(self, stream: Any, packet: Packet) -> npt.NDArray[np.int64]:
         """Everything that noise was added to, without it."""
-        return np.concatenate([np.zeros(0, np.int64), *packet.blocks.values()])
+        return _cells(packet)
 
     def bernoulli(self, probability: Any, size: Any = None) -> Any:
         """Yes, for a probability of at most 1/2 (a sample); as told for a larger one (an answer that is kept)."""
@@ -211,7 +211,7 @@ def stream_loss(stream: BlockStream, effort: Effort = QUICK) -> tuple[float, int
     return worst_pair(_neighbouring(stream, effort), partial(stream_transcript, stream), loss_between)
 
 
-class StreamAudit(Audit[Any]):
+class StreamAudit(Audit):
     """The four checks of a `Stream`."""
 
     def structure(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
@@ -358,7 +358,7 @@ def report_law(hierarchy: LevelProtocol, item: Any, number: int) -> OutputLaw:
     return OutputLaw(law, 0.0)
 
 
-class HierarchyAudit(Audit[Any]):
+class HierarchyAudit(Audit):
     """The four checks of a `Hierarchy` or `GridHierarchy`.
 
     What a level's protocol promises by itself is its own row's business.

@@ -266,7 +266,7 @@ def _model(law: ElementLaw, entries: int) -> Model:
 
 
 @dataclass(frozen=True)
-class PanAudit(Audit[Any]):
+class PanAudit(Audit):
     """The checks of one estimator.
 
     Args:

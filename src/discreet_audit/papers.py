@@ -37,6 +37,7 @@ from discreet.published import (
     InnerProductCounter,
     MergedMisraGries,
     MergedMisraGriesStream,
+    MergedSketch,
     OracleHeavyHitters,
     PrivateMisraGries,
     PrivateSpaceSaving,
@@ -50,7 +51,6 @@ from discreet_audit.central import (
     CellsAudit,
     CounterAudit,
     EntriesAudit,
-    claim,
     half_the_noise,
     largest_untracked,
     leaked_order,
@@ -60,9 +60,22 @@ from discreet_audit.central import (
 )
 from discreet_audit.closed_forms import NoiseLaw
 from discreet_audit.continual import above_threshold_losses, event_shift, sparse_rho, stop_is_beaten
-from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, case_of, row, twin
+from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, case_of, claim, row, twin
 from discreet_audit.exact import OutputLaw, ScriptedSource, law_of, neighbouring_streams, ratio_loss, worst_pair
-from discreet_audit.multiparty import OnlyThere, entries_loss, neighbours, separation_loss
+from discreet_audit.multiparty import (
+    Input,
+    MessageAudit,
+    OnlyThere,
+    additive,
+    half_noise,
+    message_finding,
+    message_loss,
+    neighbours,
+    scaled,
+    separation_loss,
+    speaking,
+    tiny,
+)
 from discreet_audit.multiparty_transcripts import StreamAudit, Transcript, stream_loss, stream_transcript
 from discreet_audit.pan import (
     Cell,
@@ -76,7 +89,7 @@ from discreet_audit.pan import (
     product_cell,
     worst_loss,
 )
-from discreet_audit.statistical import ScoredPair, measure
+from discreet_audit.statistical import proved
 
 # ---- sketches: Misra-Gries, SpaceSaving and Chan's baseline ----------------------------------------------------------
 
@@ -113,6 +126,7 @@ def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
 
 # A large delta, so that a cut that is one too low is a large step, and the realistic one.
 _LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)
+_ONE, _THREE = Budget(1.0), Budget(3.0)
 
 row(
     PrivateMisraGries,
@@ -171,7 +185,7 @@ class _ListedOracle:
         return 0, 0
 
 
-class OracleAudit(CellsAudit[OracleHeavyHitters]):
+class OracleAudit(CellsAudit):
     """The four checks. Items are small numbers, which the oracle must be able to count."""
 
     beside = "cells, errors and noise beyond the cut"
@@ -267,6 +281,24 @@ class OracleAudit(CellsAudit[OracleHeavyHitters]):
             worst = max(worst, int(moved.sum()))
         yield Finding("coupled", "l1-distance of the cells", "sensitivity", told.changes * told.height, worst, pairs)
 
+    def twins(self, mechanism: Any) -> Sequence[Twin]:
+        """What must be rejected."""
+        broken = [
+            half_the_noise(mechanism),
+            twin(mechanism, "no margin for noise", margin=1),
+            twin(mechanism, "cut without the share of the untracked", untracked=lambda self, length: 0),
+        ]
+        if mechanism.stream_length == "noisy":
+
+            def length(self: Any, total: int, source: Any) -> int:
+                added = int(type(mechanism).noisy_length(self, total, ScriptedSource())) - total
+                return max(0, int(type(mechanism).noisy_length(self, total, source)) - added)
+
+            broken.append(twin(mechanism, "noisy length without its margin", noisy_length=length))
+        else:
+            broken.append(leaked_order(mechanism))
+        return broken
+
 
 def _first(mechanism: Any) -> Any:
     """One empty oracle for all streams of an audit."""
@@ -277,24 +309,6 @@ def _first(mechanism: Any) -> Any:
     return made
 
 
-def _oracle_twins(mechanism: Any) -> Sequence[Twin]:
-    broken = [
-        half_the_noise(mechanism),
-        twin(mechanism, "no margin for noise", margin=1),
-        twin(mechanism, "cut without the share of the untracked", untracked=lambda self, length: 0),
-    ]
-    if mechanism.stream_length == "noisy":
-
-        def length(self: Any, total: int, source: Any) -> int:
-            added = int(type(mechanism).noisy_length(self, total, ScriptedSource())) - total
-            return max(0, int(type(mechanism).noisy_length(self, total, source)) - added)
-
-        broken.append(twin(mechanism, "noisy length without its margin", noisy_length=length))
-    else:
-        broken.append(leaked_order(mechanism))
-    return broken
-
-
 _BUDGET = Budget(8.0, 0.02)
 _EXAMPLE = OracleHeavyHitters(_BUDGET, 50, _ListedOracle, 51, stream_length=400)  # k so large that n/k is not the cut
 
@@ -302,7 +316,6 @@ row(
     OracleHeavyHitters,
     lambda: (_EXAMPLE, replace(_EXAMPLE, noise="gaussian", stream_length="noisy")),
     OracleAudit(),
-    _oracle_twins,
 )
 
 
@@ -336,7 +349,7 @@ def _seen_loss(one: Mapping[Hashable, float], other: Mapping[Hashable, float]) -
     return max(abs(math.log(p / other[seen])) if seen in other else math.inf for seen, p in one.items())
 
 
-class _InnerProductAudit(Audit[Any]):
+class _InnerProductAudit(Audit):
     def structure(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
         """One participant has one answer, in one count."""
         wrong = 0
@@ -362,8 +375,7 @@ class _InnerProductAudit(Audit[Any]):
             made.vote([0], [bit])
             return made.answers[0][0]
 
-        bound = max(measure(ones, ScoredPair("a vote", 1, 0, float), 0.0, effort.runs), 0.0)
-        yield Finding("statistical", "a vote of 1 or of 0", "epsilon", counter.epsilon, bound, 1)
+        yield proved("a vote of 1 or of 0", (counter.epsilon, 0.0), (1, 0), ones, float, effort.runs)
 
     def coupled(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
         """Equal coins: a vector replaced by another moves the count by one at most."""
@@ -377,6 +389,14 @@ class _InnerProductAudit(Audit[Any]):
                 counts.append(made.answers[2])
             most = max(most, abs(counts[0] - counts[1]))
         yield Finding("coupled", "the count that one vector moves", "sensitivity", 1, most, pairs)
+
+    def twins(self, counter: InnerProductCounter) -> Sequence[Twin]:
+        """What must be rejected."""
+        return (
+            twin(counter, "coins for twice epsilon", response=Response.of("tight", 2 * Fraction(counter.epsilon))),
+            twin(counter, "votes counted as they are", answer=lambda self, bits: None),
+            twin(counter, "coins that never flip", response=Response(1, ONE - 1)),
+        )
 
 
 class _Coins(ScriptedSource):
@@ -392,19 +412,85 @@ class _Coins(ScriptedSource):
         return taken
 
 
-def _inner_product_twins(counter: InnerProductCounter) -> Sequence[Twin]:
-    return (
-        twin(counter, "coins for twice epsilon", response=Response.of("tight", 2 * Fraction(counter.epsilon))),
-        twin(counter, "votes counted as they are", answer=lambda self, bits: None),
-        twin(counter, "coins that never flip", response=Response(1, ONE - 1)),
-    )
-
-
 row(
     InnerProductCounter,
     lambda: (InnerProductCounter(4, budget=Budget(1.0)),),
     _InnerProductAudit(),
-    _inner_product_twins,
+)
+
+
+# ---- messages of sketches that are merged ----------------------------------------------------------------------------
+
+
+def counter_sensitivity(protocol: MergedMisraGries, pairs: Iterable[tuple[Input, Input]]) -> int:
+    """How far what neighbouring inputs send lies apart in l1, with equal noise that lets every counter pass.
+
+    From the messages themselves, through the real kernel: whatever else were mixed into them counts, too.
+    """
+    level = protocol.cut
+
+    def counters(items: Input) -> dict[int, int]:
+        message = protocol.party(0, source=ScriptedSource(each=level)).encode(list(items))
+        places, values = protocol.open(message)[1]
+        return dict(zip(places.tolist(), (values - level).tolist(), strict=True))
+
+    def apart(one: dict[int, int], other: dict[int, int]) -> int:
+        return sum(abs(one.get(x, 0) - other.get(x, 0)) for x in {*one, *other})
+
+    return int(worst_pair(pairs, counters, apart)[0])
+
+
+def entries_loss(protocol: Any, capacity: int) -> tuple[float, int]:
+    """The loss of a noisy Misra-Gries sketch: the l1-distance of its counters over the scale that the code asks for."""
+    small = tiny(protocol, 4, capacity=capacity)
+    pairs = list(neighbours(4, capacity + 1))
+    source = ScriptedSource()
+    small.party(0, source=source).encode([0] * 3)
+    scales = {draw.scale for draw in source.draws}
+    return float(counter_sensitivity(small, pairs) / min(scales)), len(pairs)
+
+
+class _EntriesAudit(MessageAudit):
+    """A Misra-Gries sketch depends on the order of its items; what must not is how far neighbours lie apart."""
+
+    def coupled(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
+        """Counters of large neighbouring streams, with as many counters as the protocol has."""
+        generator, pairs, size = np.random.default_rng(1), [], 2 * protocol.capacity + 2
+        for _ in range(effort.released_pairs):
+            items = generator.zipf(1.3, 400) % size
+            other = items.copy()
+            other[generator.integers(400)] = generator.integers(size)
+            pairs.append((tuple(items.tolist()), tuple(other.tolist())))
+        claimed = float(protocol.scale) * protocol.epsilon * SLACK
+        measured = counter_sensitivity(protocol, pairs)
+        yield Finding("coupled", "large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
+
+
+def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
+    for capacity in range(1, 3 + max(0, effort.length)):
+        yield message_finding(f"counters of {capacity}, all inputs", protocol, *entries_loss(protocol, capacity))
+    # Every message with its probability: that the code is the law above, and not noise on fewer items.
+    small = tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
+    quantity = f"epsilon at {small.epsilon:g}"
+    yield message_finding("messages of 2 items of a universe of 2", small, *message_loss(small, 2, 2), quantity)
+
+
+def _entries_twins(protocol: Any) -> Sequence[Twin]:
+    removed = scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
+    what = "no noise on the other items of the universe"
+    there = speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
+    return half_noise(protocol), removed, there
+
+
+row(
+    MergedSketch,
+    lambda: (MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1)),
+    additive(3, columns=3),
+)
+row(
+    MergedMisraGries,
+    lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
+    _EntriesAudit(_entries_laws, _entries_twins, {"capacity": 1}),
 )
 
 
@@ -493,8 +579,6 @@ def _log_below(cut: int, scale: float) -> float:
     q = math.exp(-1 / scale)
     return math.log1p(-(q**cut) / (1 + q)) if cut >= 1 else (1 - cut) * -1 / scale - math.log1p(q)
 
-
-_ONE, _THREE = Budget(1.0), Budget(3.0)
 
 row(
     MergedMisraGriesStream,
