@@ -165,7 +165,7 @@ def coverage(options: argparse.Namespace) -> None:
     from discreet.engines.people import people_of_table
     from discreet.noise import seeded_source
     from discreet.summaries.people import ValueRange
-    from discreet_audit.people import held
+    from discreet_audit.central_questions import held
 
     headings = ("all hold", "as stated", "lower", "upper", "width", "above", "error")
     print(f"{'data':22} {'of':8} {'epsilon':>7} " + " ".join(f"{heading:>9}" for heading in headings))

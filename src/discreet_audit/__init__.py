@@ -4,8 +4,6 @@
 statistical bounds on the compiled code, runs with equal randomness, and broken twins that must be noticed.
 """
 
-from discreet_audit.findings import AuditReport, Finding, TwinResult
-from discreet_audit.registry import AuditCase, Effort, Twin, register
-from discreet_audit.running import check, run
+from discreet_audit.core import AuditCase, AuditReport, Effort, Finding, Twin, TwinResult, check, register, run
 
 __all__ = ["AuditCase", "AuditReport", "Effort", "Finding", "Twin", "TwinResult", "check", "register", "run"]

@@ -1,81 +1,1754 @@
-"""The rows of `discreet.central`."""
+"""The rows of `discreet.central` that release a histogram of a summary: counters, entries, cells, shards.
+
+First the lemmas about neighbouring states that the releases rest on, checked on the real kernels: small universes are
+exhausted (every stream, every event that may be missing), and beyond them large random streams are compared pair by
+pair. The proofs are in the papers. Then what is checked of every release that is a histogram, and of each kind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+import math
+import random
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, lru_cache, partial
+from itertools import combinations, count, islice, product
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from discreet.central import (
     CountMinHeavyHitters,
     CountSketchHeavyHitters,
+    Mechanism,
     Merged,
     Offset,
     ReducedMisraGries,
+    ShardedOffset,
     Stability,
     Summed,
     UserSketch,
 )
+from discreet.errors import ParameterError
+from discreet.noise import system_source
 from discreet.privacy import Budget, User
-from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
-from discreet_audit.counters import CounterAudit
-from discreet_audit.entries import EntriesAudit
-from discreet_audit.linear import LinearAudit
-from discreet_audit.literal import (
-    cut_without_errors,
-    half_the_margin,
-    length_of_the_data,
-    length_without_margin,
-    noise_for_one_counter,
-    noise_for_the_items_of_a_user,
-    threshold_of_algorithm_2,
-    without_rounding,
+from discreet.privacy.calibration.correlated import correlated_calibration
+from discreet.published import ChanMisraGries, PrivateSpaceSaving, TrackedOracle
+from discreet.releases.release import Release
+from discreet.summaries import (
+    CountMin,
+    CountSketch,
+    ExactCounts,
+    MisraGries,
+    RawCounts,
+    ShardedMisraGries,
+    SpaceSaving,
+    Summary,
+    UserMisraGries,
 )
-from discreet_audit.registry import Twin, row
-from discreet_audit.sabotage import for_one_counter, half_the_noise, leaked_order, lower_cut
+from discreet_audit.closed_forms import (
+    Key,
+    NoiseLaw,
+    StatePair,
+    divergence,
+    gaussian_split_delta,
+    group_delta,
+    noise_sum_below,
+    pure_loss,
+    rounded_delta,
+    shared_split_delta,
+    squared_distance,
+    threshold_delta,
+)
+from discreet_audit.core import Audit, Effort, Finding, Twin, claim, row, twin
+from discreet_audit.exact import Published, ScriptedSource, neighbouring_streams, published, worst_divergence
+from discreet_audit.statistical import ScoredPair, proved
 
-__all__: list[str] = []
+# ---- summaries and their lemmas --------------------------------------------------------------------------------------
+
+
+SEED = 7  # of the kernels' hashing; it fixes the order of the keys, which any stream-independent order may be
+S = TypeVar("S", bound=Hashable)
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a counter summary holds: counters by key, decrements (0 for those that have none), and the length."""
+
+    counts: tuple[tuple[Any, int], ...]
+    offset: int
+    total: int
+
+
+Pairs = list[tuple[Counters, Counters]]
+
+
+def counters_of(summary: Summary) -> Counters:
+    """The state of a counter summary."""
+    raw = summary.not_private_counts().to_dict()
+    return Counters(tuple(sorted(raw.items())), int(getattr(summary, "not_private_offset", 0)), summary.total)
+
+
+@dataclass(frozen=True)
+class StateTable(Generic[S]):
+    """The states of all streams of at most `length` symbols: `numbers[n][s]` is the state of stream s of length n.
+
+    Stream s is the number whose digits, in base `symbols`, are its symbols, the last one first. `examples` has a
+    stream (the positions of its symbols) for every state.
+    """
+
+    symbols: int
+    states: list[S]
+    numbers: list[Ints]
+    examples: list[tuple[int, ...]]
+
+    def neighbours(self) -> tuple[list[tuple[S, S]], int]:
+        """The different pairs (state of S, state of S without one of its events), and how many pairs of streams."""
+        found: set[tuple[int, int]] = set()
+        tried = 0
+        for n in range(1, len(self.numbers)):
+            for shorter in self._without(n):
+                both = np.unique(self.numbers[n] * len(self.states) + self.numbers[n - 1][shorter])
+                found.update(divmod(int(code), len(self.states)) for code in both)
+                tried += len(shorter)
+        return [(self.states[a], self.states[b]) for a, b in sorted(found)], tried
+
+    def streams_of(self, first: S, second: S) -> tuple[list[int], list[int]]:
+        """Two neighbouring streams, as positions of their symbols, that reach these states."""
+        a, b = self.states.index(first), self.states.index(second)
+        for n in range(1, len(self.numbers)):
+            for shorter in self._without(n):
+                hits = np.flatnonzero((self.numbers[n] == a) & (self.numbers[n - 1][shorter] == b))
+                if hits.size:
+                    return self._digits(int(hits[0]), n), self._digits(int(shorter[hits[0]]), n - 1)
+        raise ParameterError("no neighbouring streams reach these two states")
+
+    def _digits(self, number: int, n: int) -> list[int]:
+        return [number // self.symbols**place % self.symbols for place in reversed(range(n))]
+
+    def _without(self, n: int) -> list[Ints]:
+        """For every place, what the streams of length n are without the symbol there."""
+        streams, low = np.arange(len(self.numbers[n])), [self.symbols**place for place in range(n)]
+        return [streams // (each * self.symbols) * each + streams % each for each in low]
+
+
+def states_of_short_streams(
+    make: Callable[[], Summary], symbols: Sequence[Any], length: int, read: Callable[[Any], S]
+) -> StateTable[S]:
+    """Run every stream of at most `length` symbols through a summary of its own."""
+    as_array = all(isinstance(symbol, int) for symbol in symbols)
+    values = np.array(symbols, np.int64) if as_array else None
+    index: dict[S, int] = {}
+    examples: list[tuple[int, ...]] = []
+    numbers = []
+    for n in range(length + 1):
+        row = np.empty(len(symbols) ** n, np.int64)
+        for s, digits in enumerate(product(range(len(symbols)), repeat=n)):
+            summary = make()
+            if n:
+                summary.update(values[list(digits)] if values is not None else [symbols[d] for d in digits])
+            row[s] = index.setdefault(read(summary), len(index))
+            if len(index) > len(examples):
+                examples.append(digits)
+        numbers.append(row)
+    return StateTable(len(symbols), list(index), numbers, examples)
+
+
+def state_pair(first: Counters, second: Counters, *, zeros: bool = True) -> StatePair:
+    """What separates two states, without the names of the keys. `zeros`: whether counters at 0 are part of the state.
+
+    Keys whose counter plus offset agrees are left out if the offsets differ, keys whose counters agree if they do not.
+    """
+    a, b = ({key: c for key, c in state.counts if zeros or c > 0} for state in (first, second))
+    keys = sorted(
+        ((a.get(key), b.get(key)) for key in {*a, *b}), key=lambda pair: tuple(-1 if c is None else c for c in pair)
+    )
+    return StatePair(
+        tuple(Key(c, d) for c, d in keys if c != d or first.offset != second.offset),
+        first.offset - second.offset,
+        first.total - second.total,
+        first.total,
+    )
+
+
+# ---- every short stream ------------------------------------------------------------------------------------------
+
+_BOXES = {1: (3, 7), 2: (4, 7), 3: (5, 6)}  # (items, length) of the streams that are exhausted for 1, 2 and 3 counters
+
+
+@lru_cache(maxsize=16)
+def _table(kind: type[MisraGries] | type[SpaceSaving], k: int, longer: int) -> StateTable[Counters]:
+    items, length = _BOXES[k]
+    return states_of_short_streams(partial(kind, k, seed=SEED), range(items), length + longer, counters_of)
+
+
+def misra_gries_table(k: int, longer: int = 0) -> StateTable[Counters]:
+    """Every short stream through `MisraGries(k)`, k <= 3."""
+    return _table(MisraGries, k, longer)
+
+
+def space_saving_table(k: int, longer: int = 0) -> StateTable[Counters]:
+    """Every short stream through `SpaceSaving(k)`, k <= 3."""
+    return _table(SpaceSaving, k, longer)
+
+
+def _exact_counts(k: int, m: int, longer: int) -> tuple[Pairs, int]:
+    return states_of_short_streams(partial(ExactCounts, seed=SEED), range(3), 6 + longer, counters_of).neighbours()
+
+
+def _users(k: int, m: int, longer: int) -> tuple[Pairs, int]:
+    """Every short stream of sets of at most m of k + 2 items through `UserMisraGries(k, m)`."""
+    m = min(m, k)
+    sets = [list(chosen) for size in range(1, m + 1) for chosen in combinations(range(k + 2), size)]
+    length = 2
+    while len(sets) ** (length + 1) < 15_000 * 4**longer:
+        length += 1
+    return states_of_short_streams(partial(UserMisraGries, k, m, seed=SEED), sets, length, counters_of).neighbours()
+
+
+@lru_cache(maxsize=4)
+def merged_states(k: int) -> tuple[Pairs, int]:
+    """Pairs of merged sketches, one of whose parts saw one event less; both orders.
+
+    All streams of at most 4 events over k + 2 items, merged with all states that such streams reach.
+    """
+    make = partial(MisraGries, k, seed=SEED)
+    table = states_of_short_streams(make, range(k + 2), 4 if k < 3 else 3, counters_of)
+    examples = dict(zip(table.states, table.examples, strict=True))
+
+    @cache
+    def merge(a: Counters, b: Counters) -> Counters:
+        sketches = make(), make()
+        for sketch, state in zip(sketches, (a, b), strict=True):
+            sketch.update(list(examples[state]))
+        sketches[0].merge(sketches[1])
+        return counters_of(sketches[0])
+
+    pairs, _ = table.neighbours()
+    # Only the counters matter to a merge: one state for each set of them.
+    parts = list({tuple(c for c in state.counts if c[1]): state for state in table.states}.values())
+    found = set()
+    for (first, second), part in product(pairs, parts):
+        found.add((merge(first, part), merge(second, part)))
+        found.add((merge(part, first), merge(part, second)))
+    return sorted(found, key=repr), 2 * len(pairs) * len(parts)
+
+
+# ---- the lemmas --------------------------------------------------------------------------------------------------
+
+
+def _apart(
+    first: Counters, second: Counters, k: int
+) -> tuple[list[tuple[int, int]], list[int], list[int], dict[Any, int], dict[Any, int]]:
+    """Counters of common keys that differ, those that one state alone has (largest first), and all of both.
+
+    Free counters stand for keys of count 0 that nobody sees, used up in order.
+    """
+    a, b = ({**dict(s.counts), **{("free", i): 0 for i in range(len(s.counts), k)}} for s in (first, second))
+    common = [(a[key], b[key]) for key in a.keys() & b.keys()]
+    mine = sorted((a[key] for key in a.keys() - b.keys()), reverse=True)
+    theirs = sorted((b[key] for key in b.keys() - a.keys()), reverse=True)
+    return common, mine, theirs, a, b
+
+
+def lemma_8_state(first: Counters, second: Counters, k: int) -> str | None:
+    """Which of the six states of [LT] Lemma 8 a pair of Misra-Gries sketches is in; None if in none.
+
+    `second` saw one event less. Unused counters are the paper's dummies, which the kernel uses up in order.
+    """
+    common, mine, theirs, _, _ = _apart(first, second, k)
+    alone = tuple(mine), tuple(theirs)
+    decrements = first.offset - second.offset
+    if decrements == 1 and all(c == d - 1 for c, d in common):
+        return {((), ()): "S1", ((0,), (1,)): "S2"}.get(alone)
+    if decrements != 0:
+        return None
+    higher = [(c, d) for c, d in common if c != d]
+    if len(higher) == 1 and higher[0][0] == higher[0][1] + 1:
+        return {((), ()): "S3", ((0,), (0,)): "S5"}.get(alone)
+    return None if higher else {((1,), (0,)): "S4", ((1, 0), (0, 0)): "S6"}.get(alone)
+
+
+def space_saving_state(first: Counters, second: Counters, k: int) -> str | None:
+    """Which of the four states of [SS] Lemma 4 a pair is in (Corollary 1 follows); None if in none."""
+    common, mine, theirs, a, b = _apart(first, second, k)
+    least, least_second = min(a.values()), min(b.values())
+    higher = [(c, d) for c, d in common if c != d]
+    one_higher = len(higher) == 1 and higher[0][0] == higher[0][1] + 1
+    if not mine and not theirs:
+        return "S1" if one_higher else None
+    if len(mine) == len(theirs) == 1:
+        if not higher and mine[0] == theirs[0] + 1 and theirs[0] == least_second and mine[0] <= least + 1:
+            return "S2"
+        return "S3" if one_higher and mine[0] == theirs[0] == least == least_second else None
+    if len(mine) == len(theirs) == 2 and not higher:
+        return "S4" if mine == [least + 1, least] and theirs == [least, least] == [least_second] * 2 else None
+    return None
+
+
+def _changes(first: Counters, second: Counters) -> list[int]:
+    a, b = ({key: c for key, c in s.counts if c > 0} for s in (first, second))
+    return [a.get(key, 0) - b.get(key, 0) for key in {*a, *b}]
+
+
+def _one_direction(first: Counters, second: Counters, k: int, most: int) -> bool:
+    """Lemmas 17 and 27 of [LT]: positive counters differ by 0 or 1, all in one direction, with keys nested."""
+    changes = set(_changes(first, second))
+    return changes <= {0, 1} or changes <= {0, -1}
+
+
+def _as_many_fewer(first: Counters, second: Counters, k: int, most: int) -> bool:
+    changes = _changes(first, second)
+    return min(changes) >= 0 and 1 <= sum(changes) <= most
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A summary of counters, and the lemma about its neighbouring states.
+
+    Args:
+        lemma: Its name, with {k} for the number of counters.
+        make: An empty summary, from the capacity and the most items of a user.
+        states: Pairs of states of short streams and how many were tried, from k, m and how much longer they are.
+        holds: Whether the lemma holds for two states of k counters, where so many events may be missing.
+        sizes: The k that are tried, for users of m items.
+    """
+
+    lemma: str
+    make: Callable[[int, int], Any]
+    states: Callable[[int, int, int], tuple[Pairs, int]]
+    holds: Callable[[Counters, Counters, int, int], object]
+    sizes: Callable[[int], Sequence[int]] = lambda m: (1, 2, 3)
+
+    @lru_cache(maxsize=32)  # noqa: B019 - there are five
+    def structure(self, m: int, longer: int) -> tuple[Finding, ...]:
+        """The lemma, on every pair of short streams."""
+        findings = []
+        for k in self.sizes(m):
+            pairs, tried = self.states(k, m, longer)
+            broken = sum(not self.holds(first, second, k, 1) for first, second in pairs)
+            findings.append(Finding("structure", self.lemma.format(k=k), "violations", 0, broken, tried))
+        return tuple(findings)
+
+    def large_structure(self, pairs: Sequence[tuple[Any, Any]], k: int, most: int) -> Finding:
+        """The lemma, on pairs of large summaries."""
+        broken = sum(not self.holds(counters_of(one), counters_of(two), k, most) for one, two in pairs)
+        return Finding("coupled", "large random streams keep the structure", "violations", 0, broken, len(pairs))
+
+
+def _merged(k: int, m: int) -> MisraGries:
+    """Merged with a sketch of its own, so that counters are full and decrements come from merging, too."""
+    sketch, part = MisraGries(k, seed=SEED), MisraGries(k, seed=SEED + 1)
+    part.update([item % (3 * k) for item in range(5 * k)])
+    sketch.merge(part)
+    return sketch
+
+
+SUMMARIES = {
+    "exact": Kind(
+        "one count differs by one", lambda k, m: ExactCounts(seed=SEED), _exact_counts, _as_many_fewer, lambda m: (1,)
+    ),
+    "misra-gries": Kind(
+        "LT Lemma 8, k={k}",
+        lambda k, m: MisraGries(k, seed=SEED),
+        lambda k, m, longer: misra_gries_table(k, longer).neighbours(),
+        lambda first, second, k, most: lemma_8_state(first, second, k),
+    ),
+    "space-saving": Kind(
+        "SS Lemma 4, Corollary 1, k={k}",
+        lambda k, m: SpaceSaving(k, seed=SEED),
+        lambda k, m, longer: space_saving_table(k, longer).neighbours(),
+        lambda first, second, k, most: space_saving_state(first, second, k),
+    ),
+    "merged": Kind("LT Lemma 17, k={k}", _merged, lambda k, m, longer: merged_states(k), _one_direction),
+    "users": Kind(
+        "LT Lemma 27, k={k}",
+        lambda k, m: UserMisraGries(k, m, seed=SEED),
+        _users,
+        _one_direction,
+        lambda m: {1: (1, 2, 3), 2: (2, 3)}.get(m, (3,)),
+    ),
+}
+
+
+# ---- large random streams ----------------------------------------------------------------------------------------
+
+
+def random_pairs(
+    make: Callable[[], Any],
+    count: int,
+    length: int,
+    items: int,
+    *,
+    removed: int = 1,
+    distinct: bool = False,
+    users: int = 0,
+) -> list[tuple[Any, Any]]:
+    """Summaries of large random streams with and without an event, or up to `removed`; every 20 share the longer one.
+
+    Args:
+        make: Makes the empty summary.
+        count: How many pairs.
+        length: Events (or users) of a stream.
+        items: Different items; their frequencies fall like 1/rank.
+        removed: The most events that are missing.
+        distinct: Whether the missing events are of different items.
+        users: If positive, the stream is of users with at most so many items.
+    """
+    draw, choose = np.random.default_rng(1), random.Random(1)
+    weights = 1.0 / np.arange(1, items + 1)
+    weights /= weights.sum()
+    pairs: list[tuple[Any, Any]] = []
+    while len(pairs) < count:
+        stream: Any = draw.choice(items, length, p=weights)
+        if users:
+            sizes = draw.integers(1, users + 1, length)
+            stream = [draw.choice(items, size, p=weights).tolist() for size in sizes]
+        longer = make()
+        longer.update(stream)
+        for _ in range(min(20, count - len(pairs))):
+            gone = sorted(choose.sample(range(length), choose.randint(1, removed)))
+            if distinct:
+                gone = sorted({int(stream[place]): place for place in gone}.values())
+            shorter = make()
+            shorter.update(
+                [user for place, user in enumerate(stream) if place not in gone] if users else np.delete(stream, gone)
+            )
+            pairs.append((longer, shorter))
+    return pairs
+
+
+# ---- releases that are histograms ------------------------------------------------------------------------------------
+
+
+_NOTHING = -(10**6)  # noise that hides every counter
+
+
+def items_of(mechanism: Mechanism) -> int:
+    """How many events one unit of privacy may have."""
+    return mechanism.unit.limit if isinstance(mechanism.unit, User) else 1
+
+
+def shown_by(release: Release) -> dict[Any, int]:
+    """The counts by item."""
+    return dict(zip(release.items, release.counts.tolist(), strict=True))
+
+
+def in_order(release: Release) -> bool:
+    """Whether the order says nothing that the items and counts do not: by count, then by item."""
+    rows = list(zip(release.counts.tolist(), release.items, strict=True))
+    return rows == sorted(rows, key=lambda row: (-row[0], row[1]))
+
+
+# ---- scores of what is published ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CountOf:
+    """The count of one item; very low if it is not listed."""
+
+    item: Any
+
+    def __call__(self, shown: Published) -> float:
+        return float(dict(shown.counts).get(repr(self.item), -(10**18)))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Whether one of these items is listed."""
+
+    keys: frozenset[Any]
+
+    def __call__(self, shown: Published) -> float:
+        return float(any(item in map(repr, self.keys) for item, _ in shown.counts))
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The counts of some items, less a part of all counts: Gaussian noise with a part in common, taken out again.
+
+    With a of k counters one higher and sigma^2/sigma'^2 = r it is the likelihood ratio if the part is a/(k+r).
+    """
+
+    keys: frozenset[Any]
+    part: float
+
+    def __call__(self, shown: Published) -> float:
+        names = {repr(key) for key in self.keys}
+        raised = sum(count for item, count in shown.counts if item in names)
+        return raised - self.part * sum(count for _, count in shown.counts)
+
+
+def lowered(level: int, shown: Published) -> float:
+    """How many listed items are below a level: with Laplace noise, the likelihood ratio of all being one lower."""
+    return float(sum(count < level for _, count in shown.counts))
+
+
+def sum_of(shown: Published) -> float:
+    """The published offset, or minus all that is listed: both grow when every counter falls."""
+    return float(shown.offset) if shown.offset is not None else -float(sum(count for _, count in shown.counts))
+
+
+# ---- the checks --------------------------------------------------------------------------------------------------
+
+
+class HistogramAudit(Audit):
+    """What is checked of every release that is a histogram. Streams are lists of whole numbers."""
+
+    hiding = _NOTHING
+    """Noise with which one event is not shown."""
+
+    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
+        """The summary of a stream."""
+        raise NotImplementedError
+
+    def heavy(self, mechanism: Any) -> list[int]:
+        """One item, far above the cut."""
+        return [0] * (3 * math.ceil(mechanism.threshold) + 20)
+
+    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
+        """An item far above the cut, some items, nothing, and one event."""
+        heavy = self.heavy(mechanism)
+        return heavy, several(getattr(mechanism, "capacity", None)), [], heavy[:1]
+
+    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+        """The pairs that the runs are made on, with what tells them apart."""
+        raise NotImplementedError
+
+    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
+        """How often each of the two is released."""
+        raise NotImplementedError
+
+    def pair(self, mechanism: Any, name: str, first: Sequence[int], second: Sequence[int], score: Any) -> ScoredPair:
+        """Two neighbouring streams."""
+        return ScoredPair(name, self.filled(mechanism, first), self.filled(mechanism, second), score)
+
+    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """Order, repetition, the empty stream; lower bounds on epsilon on the worst kinds of pairs.
+
+        What is drawn is scored, without the last step, which sorts and describes it: more runs in the same time.
+        """
+        heavy, more, empty, one = (self.filled(mechanism, stream) for stream in self.streams(mechanism))
+        yield _plumbing(mechanism, heavy, more, empty, one, self.hiding)
+        source = system_source()
+        for pair in self.scored_pairs(mechanism, effort):
+            runs, both = self.runs(mechanism, pair, effort), (pair.first, pair.second)
+            draw = lambda summary: published(mechanism, summary, source)  # noqa: E731
+            yield proved(pair.name, claim(mechanism), both, draw, pair.score, runs)
+
+
+def several(capacity: int | None) -> list[int]:
+    """A stream with as many items as fit, up to three, twice each."""
+    return [item for item in (2, 1, 0)[: capacity or 3] for _ in range(2)]
+
+
+def _plumbing(mechanism: Mechanism, summary: Any, more: Any, empty: Any, one: Any, hiding: int) -> Finding:
+    """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream."""
+    wrong = []
+    before = _state(summary)
+    # So many that all of them having the same noise is a chance of 1e-10, if they are few enough.
+    noise = mechanism.error_model.noise
+    equal = NoiseLaw(noise.law, noise.scale).at(0)
+    repeats = math.ceil(math.log(1e-10) / math.log(equal)) + 1 if equal < 0.995 else 0
+    releases = [mechanism(summary) for _ in range(max(repeats, 20))]
+    # Noise that grows and noise that falls along the summary's own order: one of them shows any other order.
+    steps = [10**6 * place for place in range(1, 5)]
+    scripted = [mechanism(more, ScriptedSource(0, each)) for each in (steps, steps[::-1])]
+    if not all(in_order(release) for release in (*releases, *scripted)):
+        wrong.append("the order of the items is not that of the counts")
+    # A release that has nothing to show may repeat itself.
+    visible = any(len(release) or release.offset is not None for release in releases)
+    if repeats and visible and len({(release.offset, *release.counts.tolist()) for release in releases}) == 1:
+        wrong.append("repeated releases have the same noise")
+    if _state(summary) != before:
+        wrong.append("releasing changes the summary")
+    # With noise that hides every counter, the empty stream and one event must look alike, metadata included. A noisy
+    # length or offset is published too: the event may move it by one, for which the noise on it makes up.
+    hidden = mechanism(empty, ScriptedSource(0, hiding)).to_payload()
+    shifts = (0,) if mechanism.error_model.offset_noise is None else (0, -1, 1)
+    if all(mechanism(one, ScriptedSource(shift, hiding)).to_payload() != hidden for shift in shifts):
+        wrong.append("the empty stream can be told from one event without looking at counts")
+    if any(release.guarantee.seeded for release in releases) or not scripted[0].guarantee.seeded:
+        wrong.append("a release does not say where its noise came from")
+    return Finding(
+        "statistical", "order, repetition, empty stream, metadata", "violations", 0, len(wrong), 1, "; ".join(wrong)
+    )
+
+
+def _state(summary: Any) -> Any:
+    if isinstance(summary, TrackedOracle):
+        return summary.not_private_cells().tobytes(), summary.not_private_counts().to_dict()
+    return [part.to_bytes() for part in summary] if isinstance(summary, list) else summary.to_bytes()
+
+
+# ---- counters --------------------------------------------------------------------------------------------------------
+
+
+States = dict[StatePair, tuple[Counters, Counters, int] | None]
+"""Pairs with the states and the capacity that they come from, where they were found by search."""
+
+
+@dataclass(frozen=True)
+class CounterAudit(HistogramAudit):
+    """The four checks of a release of counters.
+
+    Args:
+        summary: One of `structure.KINDS`.
+        zeros: Whether counters at zero are released too.
+        shared: "no", "hidden" (one more noise on all counters), "halves" (the same, both in half counts) or "published"
+            (the offset, with its noise).
+        literal: The papers' errors and tempting shortcuts, as twins.
+    """
+
+    summary: str
+    zeros: bool = False
+    shared: str = "no"
+    literal: Callable[[Any], Sequence[Twin]] = lambda mechanism: ()
+
+    def twins(self, mechanism: Any) -> Sequence[Twin]:
+        """Less noise, a lower cut, the order of the items, and what is literal."""
+        order = () if getattr(mechanism, "capacity", None) == 1 else (leaked_order(mechanism),)
+        return (half_the_noise(mechanism), lower_cut(mechanism), *order, *self.literal(mechanism))
+
+    def empty(self, mechanism: Any) -> Any:
+        """An empty summary that the mechanism takes."""
+        kind = SUMMARIES["misra-gries" if self.summary == "merged" else self.summary]
+        return kind.make(_capacity(mechanism), items_of(mechanism))
+
+    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
+        """The summary of a stream of items (each a user of its own, where users are protected)."""
+        summary = self.empty(mechanism)
+        summary.update([[item] for item in stream] if self.summary == "users" else np.asarray(stream, np.int64))
+        if self.summary == "merged":
+            # With an empty sketch: it makes the summary a merged one and changes no counter.
+            summary.merge(MisraGries(mechanism.capacity, seed=SEED + 1))
+        return summary
+
+    def room(self, mechanism: Any) -> int | None:
+        """The public length, where the summary is refused if the stream is longer."""
+        length = mechanism.stream_length if self.summary == "space-saving" else None
+        return length if isinstance(length, int) else None
+
+    def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """The lemma about neighbouring states, on every pair of short streams."""
+        yield from SUMMARIES[self.summary].structure(items_of(mechanism), effort.length)
+
+    # ---- exact ---------------------------------------------------------------------------------------------------
+
+    def pairs(self, mechanism: Any, effort: Effort) -> States:
+        """Neighbouring pairs of states."""
+        k = _capacity(mechanism, 1)
+        if self.summary == "exact":
+            return dict.fromkeys(_added_by_a_user(mechanism))
+        if self.summary == "space-saving":
+            return _space_saving_pairs(mechanism, self.room(mechanism) or 60, effort.length)
+        found = dict(_misra_gries_pairs(min(k, 3), self.zeros, effort.length))
+        # Short streams do not reach a high cut: one counter higher, far above it.
+        found[StatePair((Key(_far_above(mechanism) + 1, _far_above(mechanism)),))] = None
+        if not self.zeros:
+            # One decrement hides k keys of count 1 at once.
+            found[StatePair((Key(None, 1, k),), 1)] = None
+        return found
+
+    def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """The worst exact delta at the claimed epsilon, and the code against the law."""
+        epsilon, delta = claim(mechanism)
+        law = mechanism.error_model.noise.law
+        noise = NoiseLaw(law, mechanism.scale, min(1e-16, delta * (1e-8 if law == "laplace" else 1e-18)))
+        if law == "gaussian":
+            yield self._exact_gaussian(mechanism, noise)
+        else:
+            worst, tried, _ = self.worst(mechanism, noise, effort)
+            steps = self._steps(mechanism)
+            detail, total = f"one event: {worst:.6g}" if steps > 1 else "", group_delta(worst, epsilon, steps)
+            yield Finding("exact", "worst neighbouring pair", "delta", delta, total, tried, detail)
+        wrong, tried = self.conforms(mechanism)
+        yield Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong, 0, f"{tried} keys")
+
+    def _steps(self, mechanism: Any) -> int:
+        """A user of m events is m steps, unless the pairs are those of users already."""
+        return 1 if self.summary in ("exact", "users") else items_of(mechanism)
+
+    def worst(
+        self, mechanism: Any, noise: NoiseLaw, effort: Effort
+    ) -> tuple[float, int, tuple[Counters, Counters, int] | None]:
+        """The largest delta over all pairs and both directions, how many, and the states that have it."""
+        epsilon = claim(mechanism)[0] / self._steps(mechanism)
+        pairs = self.pairs(mechanism, effort)
+        largest, found = -1.0, None
+        for pair, states in pairs.items():
+            delta = max(self._delta(mechanism, one, noise, epsilon) for one in (pair, pair.swapped))
+            if delta > largest:
+                largest, found = delta, states
+        return largest, 2 * len(pairs), found
+
+    def _delta(self, mechanism: Any, pair: StatePair, noise: NoiseLaw, epsilon: float) -> float:
+        if self.summary != "space-saving":
+            return threshold_delta(pair, noise, mechanism.threshold, epsilon, shared=self.shared != "no")
+        cuts = getattr(mechanism, "not_private_cut", None)
+        if cuts is not None:  # a literal version, whose cut depends on the private length
+            both = (cuts(pair.total), cuts(pair.total - pair.length))
+            return threshold_delta(pair, noise, both, epsilon)
+        changed = StatePair(tuple(key for key in pair.keys if key.first != key.second), 0, pair.length, pair.total)
+        if mechanism.error_model.offset_noise is None:
+            return threshold_delta(changed, noise, mechanism.threshold, epsilon)
+        return _noisy_length_delta(mechanism, changed, noise, epsilon)
+
+    def _exact_gaussian(self, mechanism: Any, noise: NoiseLaw) -> Finding:
+        epsilon, delta = claim(mechanism)
+        most = items_of(mechanism) if self.summary == "exact" else mechanism.capacity
+        splits = [(i, j) for i in range(most + 1) for j in range(most + 1 - i) if i + j]
+        if most > 6:
+            # Far from the ends the divergence changes slowly with the split: look at the ends and at powers of two.
+            some = sorted({0, 1, 2, most, *(2**e for e in range(most.bit_length())), *(most - 2**e for e in range(4))})
+            splits = [(most - j, j) for j in some if 0 <= j <= most]
+        cut = mechanism.threshold
+        if self.shared == "halves":
+            common = NoiseLaw("gaussian", mechanism.shared_scale, noise.left_out)
+            # How many events, or lists, of a unit may be in the sketch.
+            steps = int(getattr(mechanism, "parts_per_user", items_of(mechanism)))
+            worst = max(shared_split_delta(noise, common, i, j, cut, epsilon, steps) for i, j in splits)
+        else:
+            worst = max(gaussian_split_delta(noise, i, j, cut, epsilon) for i, j in splits)
+        return Finding("exact", f"up to {most} counters, isolated or common", "delta", delta, worst, 2 * len(splits))
+
+    def conforms(self, mechanism: Any) -> tuple[int, int]:
+        """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""
+        k = min(_capacity(mechanism, 40), 40)
+        stream = [item for item in range(k) for _ in range(item % 4 + 1)][: self.room(mechanism)]
+        if self.zeros and mechanism.capacity == k:
+            stream = [*stream, 999_999]  # one decrement, so that some counters are at zero
+        summary = self.filled(mechanism, stream)
+        raw = {item: c for item, c in summary.not_private_counts().to_dict().items() if self.zeros or c > 0}
+        items, values = list(raw), np.array(list(raw.values()), np.int64)
+        alpha = counters_of(summary).offset
+        model, wrong, tried = mechanism.error_model, 0, 0
+        single_law = model.shared or model.offset_noise
+        cut_for = getattr(mechanism, "not_private_cut", None)
+        threshold = mechanism.threshold if cut_for is None else cut_for(summary.total)
+        for single in (-2, 0, 3):
+            offset = None
+            if self.shared == "published":
+                offset = alpha + single
+            elif self.summary == "space-saving" and model.offset_noise is not None:
+                offset = (summary.total + single) // mechanism.capacity
+            base = values + (alpha if self.shared == "published" else 0) + (single if self.shared == "hidden" else 0)
+            # Around the cut in steps of one, so that > in place of >= shows.
+            around = np.arange(len(base)) % 5 - 2
+            each = threshold + (offset or 0) - base + around
+            noisy = base + each
+            if self.shared == "halves":
+                each = 2 * (threshold - base) - single + around
+                # Halves go to the even number.
+                noisy = np.array([round(Fraction(int(v), 2)) for v in 2 * base + each + single], np.int64)
+            source = ScriptedSource(single, each if len(each) else 0)
+            release = mechanism(summary, source)
+            wrong += shown_by(release) != {
+                item: int(v) for item, v, a in zip(items, noisy, around, strict=True) if a >= 0
+            }
+            wrong += release.offset != offset
+            for draw in source.draws:
+                declared = single_law if draw.size is None else model.noise
+                wrong += declared is None or (draw.law, draw.scale) != (declared.law, declared.scale)
+            wrong += sum(draw.size is None for draw in source.draws) != (single_law is not None)
+            tried += len(base)
+        return wrong, tried
+
+    # ---- statistical ---------------------------------------------------------------------------------------------
+
+    def heavy(self, mechanism: Any) -> list[int]:
+        """One item, far above the cut, as often as there is room for."""
+        room = self.room(mechanism)
+        return super().heavy(mechanism) if room is None else [0] * (room - 1)
+
+    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
+        """What hides new keys shows in few runs if it is broken; exact counts take least time."""
+        many = min((4 if self.summary == "exact" else 2) * effort.runs, 40_000)
+        some = effort.runs // 2 if isinstance(pair.score, Listed) else many
+        return max(300, some // max(1, _capacity(mechanism, 1) // 32))
+
+    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+        """One counter, all counters, and a new key."""
+        heavy, m, k = self.heavy(mechanism), items_of(mechanism), getattr(mechanism, "capacity", None)
+        more = m if self.summary != "users" else 1
+        if self.room(mechanism) is not None:
+            heavy = heavy[: len(heavy) + 1 - more]
+        same = 1 if getattr(mechanism, "distinct", False) else more
+        yield self.pair(mechanism, "one counter higher", heavy + [0] * same, heavy, CountOf(0))
+        if self.summary in ("misra-gries", "merged", "users") and k is not None:
+            full = [item for item in range(k) for _ in range(len(heavy))]
+            gone = [k + extra for extra in range(more)]
+            apart = self.shared == "no" and _is_laplace(mechanism)
+            score = partial(lowered, len(heavy)) if apart else sum_of
+            yield self.pair(mechanism, "every counter lower", full + gone, full, score)
+            if self.shared == "halves":
+                yield self._some_higher(mechanism, full)
+        states = None
+        if self.summary == "misra-gries" and k is not None and k <= 3 and _is_laplace(mechanism):
+            states = self.worst(mechanism, NoiseLaw("laplace", mechanism.scale, 1e-16), effort)[2]
+        if states is not None and states[2] == k:
+            alone = {key for key, _ in states[0].counts} - {key for key, _ in states[1].counts}
+            streams = misra_gries_table(k, effort.length).streams_of(*states[:2])
+            yield self.pair(mechanism, "worst pair of the search", *streams, Listed(frozenset(alone)))
+        elif self.summary != "space-saving":
+            yield self.pair(mechanism, "one key appears", heavy + [1] * same, heavy, Listed(frozenset([1])))
+
+    def _some_higher(self, mechanism: Any, full: list[int]) -> ScoredPair:
+        """Some counters higher and the others not: what the shared noise hides least."""
+        k, m = mechanism.capacity, items_of(mechanism)
+        first, second = (self.filled(mechanism, full) for _ in range(2))
+        raised = list(range(min(m, k))) if self.summary == "users" else [0]
+        first.update([raised] if self.summary == "users" else np.asarray(raised * m, np.int64))
+        ratio = float(mechanism.scale / mechanism.shared_scale) ** 2
+        return ScoredPair("some counters higher", first, second, Raised(frozenset(raised), len(raised) / (k + ratio)))
+
+    # ---- coupled -------------------------------------------------------------------------------------------------
+
+    def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """Large random neighbours with the same noise: how far apart are the releases?"""
+        pairs = self.large_pairs(mechanism, effort)
+        yield self.large_structure(mechanism, pairs)
+        declared = 1.0
+        if _is_laplace(mechanism):
+            declared = float(mechanism.scale * _epsilon_of_noise(mechanism) / self._steps(mechanism))
+        level = 30_000 + int(mechanism.threshold)
+        script = ScriptedSource(0, level * (2 if self.shared == "halves" else 1))
+        some = pairs[:: max(1, len(pairs) // effort.released_pairs)]
+        worst = max(self._distance(*(mechanism(summary, script) for summary in pair)) for pair in some)
+        yield Finding("coupled", "sensitivity of what is released", "sensitivity", declared, worst, len(some))
+
+    def large_pairs(self, mechanism: Any, effort: Effort) -> list[tuple[Any, Any]]:
+        """Summaries of large random neighbouring streams."""
+        k, m = _capacity(mechanism, 16), items_of(mechanism)
+        length = min(20_000, max(1000, 20 * k), self.room(mechanism) or 20_000)
+        count = effort.large_pairs if k <= 64 else effort.large_pairs // 5
+        return _large_pairs(self.summary, k, m, bool(getattr(mechanism, "distinct", False)), length, count)
+
+    def large_structure(self, mechanism: Any, pairs: list[tuple[Any, Any]]) -> Finding:
+        """How many of the pairs break the lemma."""
+        return SUMMARIES[self.summary].large_structure(pairs, _capacity(mechanism, 16), items_of(mechanism))
+
+    def _distance(self, first: Release, second: Release) -> float:
+        """How far apart two releases with the same noise are, in the norm that the noise is for."""
+        a, b = shown_by(first), shown_by(second)
+        changes = [a[key] - b[key] for key in a.keys() & b.keys()]
+        if first.error_model.noise.law == "gaussian":
+            opposed = bool(changes) and min(changes) < 0 < max(changes)
+            return math.inf if opposed else float(max(map(abs, changes), default=0))
+        moved = abs((first.offset or 0) - (second.offset or 0)) if self.shared == "published" else 0
+        # With a hidden shared noise, all counters may move by one at the price of one.
+        shifts = (-2, -1, 0, 1, 2) if self.shared == "hidden" else (0,)
+        return float(min(abs(s) + sum(abs(change - s) for change in changes) for s in shifts) + moved)
+
+
+def _capacity(mechanism: Mechanism, otherwise: int = 0) -> int:
+    return getattr(mechanism, "capacity", None) or otherwise
+
+
+def _is_laplace(mechanism: Mechanism) -> bool:
+    return mechanism.error_model.noise.law == "laplace"
+
+
+def _epsilon_of_noise(mechanism: Any) -> Fraction:
+    """The part of epsilon that the counters' noise is for."""
+    epsilon, length = Fraction(claim(mechanism)[0]), mechanism.error_model.offset_noise
+    if length is None or getattr(mechanism, "stream_length", None) != "noisy":
+        return epsilon
+    return epsilon - Fraction(items_of(mechanism)) / Fraction(length.scale)
+
+
+@lru_cache(maxsize=16)
+def _misra_gries_pairs(most: int, zeros: bool, longer: int) -> States:
+    """The different pairs of Misra-Gries states with up to `most` counters, examples from the largest."""
+    found: States = {}
+    for k in range(most, 0, -1):
+        for first, second in misra_gries_table(k, longer).neighbours()[0]:
+            pair = state_pair(first, second, zeros=zeros)
+            # Given the offset, keys of equal counter plus offset have one law.
+            keys = tuple(
+                key
+                for key in pair.keys
+                if key.first is None or key.second is None or key.first + pair.offset != key.second
+            )
+            found.setdefault(StatePair(keys, pair.offset), (first, second, k))
+    return found
+
+
+def _far_above(mechanism: Mechanism) -> int:
+    return 3 * int(mechanism.threshold) + 20
+
+
+def _added_by_a_user(mechanism: Stability) -> Iterator[StatePair]:
+    """How the counts of new and of common items can move when a user of m events is added to exact counts."""
+    m, distinct = items_of(mechanism), mechanism.distinct
+
+    def parts(left: int, largest: int) -> Iterator[tuple[int, ...]]:
+        yield ()
+        for part in range(min(left, largest), 0, -1):
+            for rest in parts(left - part, part):
+                yield (part, *rest)
+
+    for new in parts(m, 1 if distinct else m):
+        left = m - sum(new)
+        moves = [1] * left if distinct else [left] * bool(left)
+        for base in (1, int(mechanism.threshold), _far_above(mechanism)):
+            yield StatePair((*(Key(c, None) for c in new), *(Key(base + move, base) for move in moves)))
+
+
+def _space_saving_pairs(mechanism: PrivateSpaceSaving, room: int, longer: int) -> States:
+    """Pairs of SpaceSaving states, all counters raised alike to where the mechanism's length puts them."""
+    k = min(mechanism.capacity, 3)
+    found: States = {}
+    for first, second in space_saving_table(k, longer).neighbours()[0]:
+        if first.total > room or len(first.counts) < k or len(second.counts) < k:
+            continue
+        # The counters that the small sketch does not have are at its minimum.
+        others = (mechanism.capacity - k) * min(c for _, c in second.counts)
+        raised = (room - first.total - others) // mechanism.capacity
+        if raised >= 0:
+            keys = tuple(key.moved(raised) for key in state_pair(first, second).keys)
+            found[StatePair(keys, 0, 1, first.total + others + raised * mechanism.capacity)] = None
+    found.update(dict.fromkeys(_near_the_cut(mechanism, room)))
+    found[StatePair((Key(3 * room + 1, 3 * room),), 0, 1, room)] = None
+    return found
+
+
+def _near_the_cut(mechanism: PrivateSpaceSaving, room: int) -> Iterator[StatePair]:
+    """States with some counters around the cut: only their own cut tells two lengths apart."""
+    k = mechanism.capacity
+    cut = int(mechanism.threshold) + (room // k if mechanism.error_model.offset_noise is not None else 0)
+    for total in range(max(room - k, 1), room + 1) if k > 1 else ():
+        for high in range(cut - 3, cut + 3):
+            # More than three at the cut make no difference to whether two lengths can be told apart.
+            for many in range(1, min(k - 1, 3) + 1):
+                last = (total - high * many) // (k - many)
+                if 1 < last <= high:
+                    yield StatePair((Key(high, high, many), Key(last, last - 1)), 0, 1, total)
+
+
+def _noisy_length_delta(mechanism: PrivateSpaceSaving, pair: StatePair, noise: NoiseLaw, epsilon: float) -> float:
+    """With the length's noise: the published offset is floor((n + Z_n)/k), and the cut is relative to it."""
+    length = mechanism.error_model.offset_noise
+    assert length is not None
+    law = NoiseLaw(length.law, length.scale, noise.left_out)
+    k = mechanism.capacity
+    totals = (pair.total, pair.total - pair.length)
+    total = 0.0
+    for offset in range((min(totals) - law.reach) // k, (max(totals) + law.reach) // k + 1):
+        # P[offset k <= n + Z < (offset + 1) k]
+        start = [max(0.0, law.shown(offset * k - n) - law.shown((offset + 1) * k - n)) for n in totals]
+        cut = offset + mechanism.threshold
+        total += divergence(pair.keys, noise, (cut, cut), math.exp(epsilon), (start[0], start[1]))
+    return total + 2.0 * (len(pair.keys) + 1) * noise.left_out
+
+
+@lru_cache(maxsize=16)
+def _large_pairs(summary: str, k: int, m: int, distinct: bool, length: int, count: int) -> list[tuple[Any, Any]]:
+    make, removed = partial(SUMMARIES[summary].make, k, m), m if summary == "exact" else 1
+    users = m if summary == "users" else 0
+    length = length // 4 if users else length
+    return random_pairs(make, count, length, 4 * k + 10, removed=removed, distinct=distinct, users=users)
+
+
+# ---- entries ---------------------------------------------------------------------------------------------------------
+
+
+Entries = ReducedMisraGries | ChanMisraGries | Summed
+
+
+def reduced(state: Counters, k: int) -> dict[Any, int]:
+    """[LT] Algorithm 3 in units of 1/(k+1), from the definition: max(0, (k+1) c - sum c)."""
+    total = sum(c for _, c in state.counts)
+    return {key: y for key, c in state.counts if (y := (k + 1) * c - total) > 0}
+
+
+@dataclass(frozen=True)
+class EntriesAudit(HistogramAudit):
+    """The four checks of a release of entries.
+
+    Args:
+        reduces: Whether the sketch's sensitivity is reduced first (and small entries are rounded, without a universe).
+        parts: Whether a list of sketches is released.
+    """
+
+    reduces: bool
+    parts: bool = False
+
+    def prepare(self, mechanism: Entries) -> Entries:
+        """The same with a universe of numbers from 0: names make no difference to privacy."""
+        return mechanism if mechanism.universe is None else replace(mechanism, universe=range(mechanism.universe.size))
+
+    def twins(self, mechanism: Entries) -> Sequence[Twin]:
+        """Less noise; behind a cut a lower one, and entries as they are; the order of the items."""
+        broken = [half_the_noise(mechanism)]
+        if mechanism.universe is None:
+            # Over a universe the cut protects nobody: every item has noise.
+            broken.append(lower_cut(mechanism))
+            if self.reduces and mechanism.capacity > 1:
+                broken.append(without_rounding(mechanism))
+        if mechanism.sensitivity > 1:
+            broken.append(for_one_counter(mechanism))
+        return broken if mechanism.capacity == 1 else [*broken, leaked_order(mechanism)]
+
+    @property
+    def _counters(self) -> CounterAudit:
+        return CounterAudit("misra-gries" if self.reduces else "merged")
+
+    def filled(self, mechanism: Entries, stream: Sequence[int]) -> Any:
+        """The summary of a stream, or the list of sketches of which it is the first part."""
+        sketch = MisraGries(mechanism.capacity, seed=SEED)
+        sketch.update(np.asarray(stream, np.int64))
+        if not isinstance(mechanism, Summed):
+            return sketch
+        others = [MisraGries(mechanism.capacity, seed=SEED + 1 + i) for i in range(mechanism.sketches - 1)]
+        for other in others:
+            other.update(np.asarray([0, 0, 1], np.int64))
+        return [sketch, *others]
+
+    # ---- structure -----------------------------------------------------------------------------------------------
+
+    def structure(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
+        """The lemma about the sketch's states, and the sensitivity that follows."""
+        yield from self._counters.structure(mechanism, effort)
+        yield from _entry_sensitivities(self.reduces, effort.length)
+
+    # ---- exact ---------------------------------------------------------------------------------------------------
+
+    def pairs(self, mechanism: Entries, effort: Effort) -> list[StatePair]:
+        """Neighbouring pairs of entries; for more than 3 counters the extreme ones."""
+        k = mechanism.capacity
+        if not self.reduces:
+            # Up to k counters higher by one: isolated, at the cut, or far above it.
+            cut = 1 if mechanism.universe is not None else int(mechanism.threshold)
+            extreme = [StatePair((Key(1, None, k),)), StatePair((Key(1, None, k - 1), Key(cut + 1, cut)))]
+            few = [StatePair((Key(2 * cut + 1, 2 * cut, min(k, 3)),))]
+            return [*extreme, *(few if k <= 3 else []), StatePair((Key(cut + 1, cut),))]
+        far = 3 * round(Fraction(mechanism.threshold) / mechanism.step)
+        if k > 3:
+            pairs = [StatePair((Key(k, 0),)), StatePair((Key(1, 0, k),)), StatePair((Key(k, 0), Key(0, 1, k - 1)))]
+        else:
+            pairs = list(_reduced_pairs(k, self.parts, effort.length))
+        # Short streams do not reach a high cut: the same move with one counter far above it.
+        return [*pairs, StatePair((Key(far + k, far),)), *(_raised(pair, far) for pair in pairs if k <= 2)]
+
+    def exact(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
+        """The worst exact epsilon or rho (over a universe) or delta, and the code against the law."""
+        pairs, (epsilon, delta), m = self.pairs(mechanism, effort), claim(mechanism), items_of(mechanism)
+        rho = mechanism.budget.rho
+        if rho is not None:
+            farthest = max(squared_distance(pair) for pair in pairs) if self.reduces else mechanism.capacity
+            lost = float(m * m * farthest / (2 * Fraction(mechanism.scale) ** 2))
+            yield Finding("exact", "l2-distance over sigma", "rho", rho * (1.0 + 1e-12), lost, len(pairs))
+        else:
+            # What common entries lose; with a threshold, what they lose far above it.
+            loss = max(pure_loss(pair, mechanism.scale) for pair in pairs)
+            if not self.reduces:
+                loss = float(mechanism.capacity / Fraction(mechanism.scale))
+            yield Finding("exact", "l1-distance over the scale", "epsilon", epsilon, m * loss, len(pairs))
+        if mechanism.universe is not None:
+            small = mechanism.universe.size <= 4 and mechanism.capacity <= 2 and epsilon >= 1.5
+            if small and not self.parts and m == 1:
+                yield self._enumerated(mechanism, epsilon, delta)
+        else:
+            noise = NoiseLaw("laplace", mechanism.scale, min(1e-16, delta * 1e-8))
+            step = epsilon if self.reduces else epsilon / m
+            worst = max(self._delta(mechanism, noise, one, step, m) for pair in pairs for one in (pair, pair.swapped))
+            total = worst if self.reduces else group_delta(worst, epsilon, m)
+            yield Finding("exact", "worst neighbouring pair", "delta", delta, total, 2 * len(pairs))
+        yield self._conforms(mechanism)
+
+    def _delta(self, mechanism: Entries, noise: NoiseLaw, pair: StatePair, epsilon: float, m: int) -> float:
+        cut = round(Fraction(mechanism.threshold) / mechanism.step)
+        if not self.reduces:
+            return threshold_delta(pair, noise, cut, epsilon)
+        if m > 1:
+            # m steps that add up in one entry: the farthest that a user can move it.
+            pair = StatePair(tuple(Key((key.first or 0) * m, (key.second or 0) * m, key.times) for key in pair.keys))
+        return rounded_delta(pair, noise, mechanism.sensitivity, cut, epsilon)
+
+    def _enumerated(self, mechanism: Entries, epsilon: float, delta: float) -> Finding:
+        """Every branch of the real code on every short stream over the universe."""
+        items = mechanism.universe.take(np.arange(mechanism.universe.size)).to_pylist()
+        found = worst_divergence(
+            mechanism,
+            lambda stream: self.filled(mechanism, list(stream)),
+            neighbouring_streams(items, 2),
+            epsilon,
+            cutoff=1e-4,
+        )
+        return Finding("exact", "every branch of the code, least delta", "delta", delta, found.lower, 0, "length <= 2")
+
+    def _conforms(self, mechanism: Entries) -> Finding:
+        """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""
+        k, D = min(mechanism.capacity, 12), mechanism.sensitivity
+        u = mechanism.step.denominator
+        cut = round(Fraction(mechanism.threshold) * u)
+        wrong = 0
+        for uniform, shift in product((0, D // 2, D - 1), range(5)):
+            # All but one of the entries are small, so that rounding shows.
+            least = 3 if mechanism.capacity == k else 1
+            summary = self.filled(mechanism, [item for item in range(k) for _ in range(least + (item == 0))])
+            entries = self._entries(mechanism, summary)
+            if mechanism.universe is None and self.reduces:
+                kept = entries[1] > min(uniform, D - 1)
+                entries = [item for item, keep in zip(entries[0], kept, strict=True) if keep], entries[1][kept]
+                entries = entries[0], np.maximum(entries[1], D)
+            items, values = entries
+            each = cut - values + (np.arange(len(values)) + shift) % 5 - 2
+            source = ScriptedSource(0, each if len(each) else 0, uniform)
+            release = mechanism(summary, source)
+            noisy = values + each
+            shown = sorted((-int(v), item) for item, v in zip(items, noisy, strict=True) if v >= cut)
+            if mechanism.universe is not None:
+                if not (mechanism.universe.positions(pa.array(items, pa.int64())) >= 0).all():
+                    continue
+                shown = shown[: mechanism.most_entries]
+            expected = {item: (-2 * v + u) // (2 * u) if u > 1 else -v for v, item in shown}
+            wrong += shown_by(release) != expected
+            wrong += any((draw.law, draw.scale) != (mechanism.law, mechanism.scale) for draw in source.draws)
+        return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
+
+    def _entries(self, mechanism: Entries, summary: Any) -> tuple[list[Any], Any]:
+        """The entries in the order in which the code draws noise for them, values from the definition."""
+        order = mechanism.entries(summary).items.to_pylist()
+        total: dict[Any, int] = {}
+        for sketch in summary if self.parts else [summary]:
+            counts = {key: c for key, c in sketch.not_private_counts().to_dict().items() if c > 0}
+            state = Counters(tuple(counts.items()), 0, 0)
+            for key, y in (reduced(state, mechanism.capacity) if self.reduces else counts).items():
+                total[key] = total.get(key, 0) + y
+        return order, np.array([total.get(key, -1) for key in order], np.int64)
+
+    # ---- statistical ---------------------------------------------------------------------------------------------
+
+    def runs(self, mechanism: Entries, pair: ScoredPair, effort: Effort) -> int:
+        """Noise for a whole universe takes longer to draw; what hides new keys shows in few runs if it is broken."""
+        fewer = (4 if mechanism.universe is not None else 1) * max(1, mechanism.capacity // 32)
+        some = effort.runs // 2 if isinstance(pair.score, Listed) else min(2 * effort.runs, 40_000)
+        return max(300, some // int(fewer))
+
+    def scored_pairs(self, mechanism: Entries, effort: Effort) -> Iterator[ScoredPair]:
+        """One counter, a new key, and all counters: but a reduced sketch loses more by one counter."""
+        heavy, m, k = self.heavy(mechanism), items_of(mechanism), mechanism.capacity
+        yield self.pair(mechanism, "one counter higher", heavy + [0] * m, heavy, CountOf(0))
+        yield self.pair(mechanism, "one key appears", heavy + [1] * m, heavy, Listed(frozenset([1])))
+        if not self.reduces:
+            full = [item for item in range(k) for _ in range(len(heavy))]
+            gone, score = [k + extra for extra in range(m)], partial(lowered, len(heavy))
+            yield self.pair(mechanism, "every counter lower", full + gone, full, score)
+
+    # ---- coupled -------------------------------------------------------------------------------------------------
+
+    def coupled(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
+        """The distance of what gets the noise, on large random streams."""
+        m, rho = items_of(mechanism), mechanism.budget.rho
+        spends = claim(mechanism)[0] if rho is None else math.sqrt(2.0 * rho)
+        declared = float(mechanism.scale * Fraction(spends) / m) * (1.0 + 1e-12)
+        distance = _l1 if rho is None else _l2
+        pairs = self._counters.large_pairs(mechanism, effort)
+        some = pairs[: max(200, effort.large_pairs // 4)]
+        worst = max(distance(*(self._released(mechanism, summary) for summary in pair)) for pair in some)
+        yield Finding("coupled", "sensitivity of the entries", "sensitivity", declared, worst, len(some))
+        yield self._counters.large_structure(mechanism, pairs)
+
+    def _released(self, mechanism: Entries, summary: Any) -> dict[Any, int]:
+        given: Any = [summary, *self.filled(mechanism, [])[1:]] if self.parts else summary
+        entries: dict[Any, int] = mechanism.entries(given).to_dict()
+        return entries
+
+
+def _raised(pair: StatePair, more: int) -> StatePair:
+    """The pair with every common entry raised."""
+    return StatePair(tuple(key.moved(more) if key.first and key.second else key for key in pair.keys))
+
+
+@lru_cache(maxsize=8)
+def _reduced_pairs(k: int, parts: bool, longer: int) -> tuple[StatePair, ...]:
+    """The different pairs of reduced entries of neighbouring states; with another sketch's entries added, if summed."""
+    others: list[dict[Any, int]] = [{}]
+    table = misra_gries_table(k, longer)
+    if parts:
+        others += [reduced(state, k) for state in table.states[:12]]
+    found = set()
+    for first, second in table.neighbours()[0]:
+        a, b = reduced(first, k), reduced(second, k)
+        for other in others:
+            keys = {*a, *b}
+            values = [(a.get(x, 0) + other.get(x, 0), b.get(x, 0) + other.get(x, 0)) for x in keys]
+            found.add(StatePair(tuple(Key(*value) for value in sorted(values) if value[0] != value[1])))
+    return tuple(pair for pair in found if pair.keys)
+
+
+@lru_cache(maxsize=8)
+def _entry_sensitivities(reduces: bool, longer: int) -> tuple[Finding, ...]:
+    findings = []
+    for k in (1, 2, 3):
+        if reduces:
+            pairs, tried = misra_gries_table(k, longer).neighbours()
+            values = [(reduced(first, k), reduced(second, k)) for first, second in pairs]
+            worst = max(_l1(*pair) for pair in values)
+            lemma, most = f"LT Lemma 16, k={k}, in 1/(k+1)", 2 * k - 1
+            length = math.sqrt(k * k + k - 1)
+            longest = max(_l2(*pair) for pair in values)
+            findings.append(Finding("structure", f"{lemma}, l2", "sensitivity", length, longest, tried))
+        else:
+            pairs, tried = merged_states(k)
+            worst = max(_l1(dict(first.counts), dict(second.counts)) for first, second in pairs)
+            lemma, most = f"LT Corollary 18, k={k}", k
+        findings.append(Finding("structure", lemma, "sensitivity", most, worst, tried))
+    return tuple(findings)
+
+
+def _l1(a: dict[Any, int], b: dict[Any, int]) -> int:
+    return sum(abs(a.get(key, 0) - b.get(key, 0)) for key in {*a, *b})
+
+
+def _l2(a: dict[Any, int], b: dict[Any, int]) -> float:
+    return math.sqrt(sum((a.get(key, 0) - b.get(key, 0)) ** 2 for key in {*a, *b}))
+
+
+# ---- cells -----------------------------------------------------------------------------------------------------------
+
+
+def public_length(mechanism: Any) -> int | None:
+    """The length, where it is a public number."""
+    return mechanism.stream_length if isinstance(mechanism.stream_length, int) else None
+
+
+class CellsAudit(HistogramAudit):
+    """What is checked of heavy hitters from noisy cells, with a cut above all that may be untracked.
+
+    For a public length or a noisy one.
+    """
+
+    hiding = 0  # signs turn noise that hides into noise that shows: none at all hides one event
+    beside = "cells, hashing and noise beyond the cut"
+
+    def changes(self, mechanism: Any) -> tuple[int, int]:
+        """How many cells one event changes, and by how much."""
+        raise NotImplementedError
+
+    def too_short(self, mechanism: Any, noise: NoiseLaw, length: NoiseLaw | None) -> float:
+        """The chance that a noisy length is below the true one, from how much the code adds to it."""
+        raise NotImplementedError
+
+    def failing(self, mechanism: Any, noise: NoiseLaw, n: int) -> tuple[float, str]:
+        """What may go wrong beside the cells for this length, and how it comes about."""
+        raise NotImplementedError
+
+    def conforms(self, mechanism: Any) -> int:
+        """How often the release with chosen noise is not what the law says: cells, what is shown of them, draws."""
+        raise NotImplementedError
+
+    def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """What the cells lose and what may go wrong beside them, summed from the mechanism's own cut and scale."""
+        epsilon, delta = claim(mechanism)
+        m, (changes, height) = items_of(mechanism), self.changes(mechanism)
+        noise = NoiseLaw(mechanism.noise, mechanism.scale, delta * 1e-18)
+        length = self.length_noise(mechanism)  # of its own; CountMin reads the length from its cells
+        cells, spent = 0.0, 0.0 if length is None else float(m / length.scale)
+        if mechanism.noise == "laplace":
+            loss = float(m * changes * height / Fraction(mechanism.scale)) + spent
+            yield Finding("exact", "l1-distance of what gets noise, over its scale", "epsilon", epsilon, loss)
+        elif m == height == 1:
+            cells = gaussian_split_delta(noise, 0, changes, 10**9, epsilon - spent)
+        else:  # what the mechanism reserves: the shift is not a lattice sum
+            cells = mechanism.deltas.gaussian
+        public = public_length(mechanism)
+        short = 0.0 if public is not None else self.too_short(mechanism, noise, length)
+        lengths = (10, 400, 10_000) if public is None else (public,)  # some that a noisy one may turn out to be
+        worst, how = max(self.failing(mechanism, noise, n) for n in lengths)
+        total, detail = (
+            cells + worst + (1.0 + math.exp(epsilon)) * short,
+            f"cells {cells:.3g}, length {short:.3g}, {how}",
+        )
+        yield Finding("exact", self.beside, "delta", delta, total, 1, detail)
+        wrong = self.conforms(mechanism)
+        yield Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
+
+    def length_noise(self, mechanism: Any) -> NoiseLaw | None:
+        """The law of the noise on the length, as it is drawn."""
+        source = ScriptedSource()
+        mechanism(self.filled(mechanism, [0]), source)
+        if len(source.draws) == 1:
+            return None
+        return NoiseLaw(source.draws[1].law, source.draws[1].scale, claim(mechanism)[1] * 1e-18)
+
+    def heavy(self, mechanism: Any) -> list[int]:
+        """One item, as often as there is room for."""
+        return [0] * ((public_length(mechanism) or 4000) - items_of(mechanism))
+
+    def streams(self, mechanism: Any) -> Sequence[Sequence[int]]:
+        """Two items far above the cut, some items, and two streams that differ in one event.
+
+        A noisy length tells one event from none as well as its noise allows: there, two events of different items.
+        """
+        heavy = self.heavy(mechanism)
+        two = len(heavy) * 49 // 100
+        neighbours = ([], [0]) if public_length(mechanism) is not None else ([0], [1])
+        return [0] * two + [1] * (len(heavy) - two), several(mechanism.capacity), *neighbours
+
+    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
+        """Noise for all cells takes long to draw."""
+        return min(effort.runs // 2, 5000)
+
+    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+        """One item."""
+        heavy = self.heavy(mechanism)
+        yield self.pair(mechanism, "one item higher", heavy + [0] * items_of(mechanism), heavy, CountOf(0))
+
+
+Linear = CountMinHeavyHitters | CountSketchHeavyHitters
+
+
+def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
+    """The largest estimate of an item that is not tracked, if no estimate errs by more than g.
+
+    docs/privacy/sketch-heavy-hitters.md: (n + k g)/(k+1) + g, with 2 k g for CountSketch, which errs to both sides.
+    """
+    return (n + (2 if median else 1) * k * g) // (k + 1) + g
+
+
+@dataclass(frozen=True)
+class LinearAudit(CellsAudit):
+    """The four checks of linear sketches."""
+
+    median: bool
+
+    def twins(self, mechanism: Linear) -> Sequence[Twin]:
+        """Less noise, and cuts without what they are for."""
+        if mechanism.stream_length == "noisy":
+            return (half_the_noise(mechanism), half_the_margin(mechanism), length_without_margin(mechanism))
+        # There is no order to leak unless two items can be above the cut at once.
+        two = mechanism.capacity > 1 and mechanism.threshold < 0.48 * int(mechanism.stream_length)
+        return (half_the_noise(mechanism), cut_without_errors(mechanism), *((leaked_order(mechanism),) if two else ()))
+
+    @property
+    def _kind(self) -> Any:
+        return CountSketch if self.median else CountMin
+
+    def filled(self, mechanism: Linear, stream: Sequence[int]) -> Any:
+        """The sketch of a stream."""
+        sketch = self._empty(mechanism)
+        sketch.update(np.asarray(stream, np.int64))
+        return sketch
+
+    def _empty(self, mechanism: Linear) -> Any:
+        shape = {"tracked": mechanism.capacity, "max_key_bytes": mechanism.max_key_bytes, "seed": SEED}
+        return self._kind(mechanism.width, mechanism.depth, **shape)
+
+    def structure(self, mechanism: Linear, effort: Effort) -> Iterator[Finding]:
+        """One event moves one cell of every row by one, on every pair of short streams."""
+        l1, l2, tried = _cell_sensitivities(self.median, effort.length)
+        yield Finding("structure", "cells of 3 rows, l1", "sensitivity", 3.0, l1, tried)
+        yield Finding("structure", "cells of 3 rows, l2", "sensitivity", math.sqrt(3.0), l2, tried)
+
+    def changes(self, mechanism: Linear) -> tuple[int, int]:
+        """One cell of every row, by one."""
+        return mechanism.depth, 1
+
+    def too_short(self, mechanism: Linear, noise: NoiseLaw, length: NoiseLaw | None) -> float:
+        """The chance that the noisy length is below the true one."""
+        summary = self.filled(mechanism, range(100))
+        added = mechanism.noisy_length(summary, summary.not_private_cells(), ScriptedSource()) - summary.total
+        if length is not None:
+            return length.hidden(-added)
+        # The cells sum to d n and d w noises; ceil((sum + bound)/d) - n = added, so noises below -d added fall short.
+        return noise_sum_below(noise, mechanism.depth * mechanism.width, -mechanism.depth * added)
+
+    def failing(self, mechanism: Linear, noise: NoiseLaw, n: int) -> tuple[float, str]:
+        """What hashing and noise do, for the most favourable error g at this length."""
+        cut = mechanism.threshold
+        if public_length(mechanism) is None:
+            cut += mechanism.untracked(n)
+        k, most = mechanism.capacity, 0
+        while most < n and largest_untracked(n, k, most + 1, self.median) < cut:
+            most += 1
+        failing, g = min(self._failing(mechanism, noise, g, n, cut) for g in range(most + 1))
+        return failing, f"errors up to {g}, n={n}, {mechanism.depth} x {mechanism.width} cells"
+
+    def _failing(self, mechanism: Linear, noise: NoiseLaw, g: int, n: int, cut: int) -> tuple[float, int]:
+        """P[hashing errs by more than g] + (1 + e^epsilon) P[noise passes the cut], bounded as in the argument.
+
+        With a noisy length the hashing may fail either stream on its own.
+        """
+        d, w = mechanism.depth, mechanism.width
+        public = public_length(mechanism) is not None
+        items = n + (0 if public else items_of(mechanism))
+        q = 0.0 if g >= n else min(1.0, n * math.ceil(2**32 / w) / 2**32 / (g + 1))
+        needed = (d + 1) // 2 if self.median else d
+        rows = math.fsum(math.comb(d, j) * q**j * (1.0 - q) ** (d - j) for j in range(needed, d + 1))
+        hashing = min(1.0, items * rows + items**2 / 2 * ((mechanism.max_key_bytes / 7 + 2) / 2**61) ** 2)
+        margin = cut - largest_untracked(n, mechanism.capacity, g, self.median)
+        passes = min(1.0, (2 if self.median else 1) * d * w * noise.shown(margin))
+        return (1.0 if public else 2.0) * hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes, g
+
+    def conforms(self, mechanism: Linear) -> int:
+        """Every cell gets its noise, and what is shown is what the cells say."""
+        wrong = 0
+        summary = self.filled(mechanism, [item for item in range(mechanism.capacity) for _ in range(3)])
+        items = summary.not_private_counts().items.to_pylist()
+        columns, signs = summary.places(items)
+        rows = np.arange(mechanism.depth)
+        for shift in range(3):
+            # Cells around the cut, with the sign that lifts the first item.
+            noise = np.full((mechanism.depth, mechanism.width), mechanism.threshold - 3 + shift)
+            noise[rows, columns[0]] *= signs[0]
+            source = ScriptedSource(0, noise.ravel().tolist())
+            release = mechanism(summary, source)
+            noisy_length = public_length(mechanism) is None
+            if noisy_length:
+                noisy_cells = summary.not_private_cells() + noise
+                same = ScriptedSource(0, noise.ravel().tolist())
+                expected_offset = mechanism.untracked(mechanism.noisy_length(summary, noisy_cells, same))
+                wrong += release.offset != expected_offset
+            values = signs * (summary.not_private_cells() + noise)[rows, columns]
+            estimates = np.median(values, axis=1).astype(np.int64) if self.median else values.min(axis=1)
+            cut = mechanism.threshold + (release.offset or 0)
+            expected = {item: int(v) for item, v in zip(items, estimates, strict=True) if v >= cut}
+            wrong += shown_by(release) != expected
+            cells_drawn, *others = [(draw.law, draw.scale, draw.size) for draw in source.draws]
+            wrong += cells_drawn != (mechanism.noise, mechanism.scale, mechanism.depth * mechanism.width)
+            wrong += len(others) > (self.median and noisy_length)
+        return wrong
+
+    def coupled(self, mechanism: Linear, effort: Effort) -> Iterator[Finding]:
+        """The distance of the cells, in the norm of the noise, on large random streams."""
+        epsilon, m = claim(mechanism)[0], items_of(mechanism)
+        pairs = random_pairs(lambda: self._empty(mechanism), effort.large_pairs // 4, 2000, 300)
+        laplace = mechanism.noise == "laplace"
+        length = self.length_noise(mechanism)
+        epsilon -= 0.0 if length is None else float(m / length.scale)
+        declared = math.sqrt(mechanism.depth)
+        if laplace:
+            declared = float(mechanism.scale * Fraction(epsilon)) / m * (1 + 1e-12)
+        worst = 0.0
+        for first, second in pairs:
+            moved = np.abs(first.not_private_cells() - second.not_private_cells()).ravel()
+            worst = max(worst, float(moved.sum() if laplace else np.sqrt((moved * moved).sum())))
+        norm = "l1" if laplace else "l2"
+        yield Finding("coupled", f"{norm}-sensitivity of the cells", "sensitivity", declared, worst, len(pairs))
+
+
+@lru_cache(maxsize=4)
+def _cell_sensitivities(median: bool, longer: int) -> tuple[float, float, int]:
+    """(l1, l2, pairs): the largest distances of the cells of neighbours, 3 rows of 3 cells, 4 items."""
+    kind: Any = CountSketch if median else CountMin
+
+    def cells(sketch: Any) -> tuple[int, ...]:
+        return tuple(sketch.not_private_cells().ravel().tolist())
+
+    table = states_of_short_streams(lambda: kind(3, 3, seed=SEED), range(4), 6 + longer, cells)
+    pairs, tried = table.neighbours()
+    moved = np.array([np.subtract(first, second) for first, second in pairs])
+    return float(np.abs(moved).sum(axis=1).max()), float(np.sqrt((moved**2).sum(axis=1)).max()), tried
+
+
+# ---- shards ----------------------------------------------------------------------------------------------------------
+
+
+_FEW_COUNTERS = 2  # in all shards together: then the law of the whole release is written out
+_CUTOFF = 1e-6
+
+
+class RowShards:
+    """Shards by row, round robin, where an item may be in several. NOT PRIVATE if each spends the whole budget."""
+
+    was_merged = False
+
+    def __init__(self, capacity: int, shards: int) -> None:
+        self.capacity, self.shards, self.total = capacity, shards, 0
+        self._parts = [MisraGries(capacity, seed=SEED) for _ in range(shards)]
+
+    def update(self, items: Sequence[int]) -> None:
+        """Row i to shard i modulo their number."""
+        rows = np.asarray(items, np.int64)
+        for shard, part in enumerate(self._parts):
+            part.update(rows[(shard - self.total) % self.shards :: self.shards])
+        self.total += len(rows)
+
+    @property
+    def not_private_offsets(self) -> list[int]:
+        """As in `ShardedMisraGries`."""
+        return [part.not_private_offset for part in self._parts]
+
+    @property
+    def not_private_sizes(self) -> list[int]:
+        """As in `ShardedMisraGries`."""
+        return [len(part) for part in self._parts]
+
+    def not_private_shards(self) -> list[RawCounts]:
+        """As in `ShardedMisraGries`."""
+        return [part.not_private_counts() for part in self._parts]
+
+    def not_private_counts(self) -> RawCounts:
+        """As in `ShardedMisraGries`."""
+        import pyarrow as pa
+
+        parts = [part for part in self.not_private_shards() if len(part)]
+        if not parts:
+            return self._parts[0].not_private_counts()
+        items = pa.concat_arrays([part.items for part in parts])
+        return RawCounts(items, np.concatenate([part.counts for part in parts]))
+
+    def to_bytes(self) -> bytes:
+        """All states."""
+        return b"".join(part.to_bytes() for part in self._parts)
+
+
+class ShardedAudit(CounterAudit):
+    """The checks of one offset release, on the shard that changes; and that no other shard does."""
+
+    def __init__(self) -> None:
+        super().__init__("misra-gries", True, "published", lambda mechanism: (by_rows(mechanism),))
+
+    def empty(self, mechanism: Any) -> Any:
+        if getattr(mechanism, "not_private_rows", False):
+            return RowShards(mechanism.capacity, mechanism.shards)
+        return ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=SEED)
+
+    def _of_shard(self, mechanism: Any, shard: int, number: int) -> list[int]:
+        """The smallest items of a shard."""
+        where = ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=SEED)
+        return list(islice((item for item in count() if where.shard_of(item) == shard), number))
+
+    def _universe(self, mechanism: Any) -> list[int]:
+        """Two items of each of two shards (or of the only one)."""
+        return [item for shard in range(min(2, mechanism.shards)) for item in self._of_shard(mechanism, shard, 2)]
+
+    def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """Lemma 8 for a sketch, and that one event concerns one shard."""
+        yield from super().structure(mechanism, effort)
+        yield self._short_streams(mechanism, effort, "structure")
+
+    def _short_streams(self, mechanism: Any, effort: Effort, kind: str) -> Finding:
+        pairs = list(neighbouring_streams(self._universe(mechanism), 5 + effort.length))
+        summaries = {stream: self.filled(mechanism, stream) for pair in pairs for stream in pair}
+        broken = sum(not _one_shard_in_a_state(*(summaries[stream] for stream in pair)) for pair in pairs)
+        return Finding(kind, "one event changes one shard, by one event", "violations", 0, broken, len(pairs))
+
+    def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """The delta of the shard that changes, that of the whole release where it can be written out, and the code."""
+        yield self._short_streams(mechanism, replace(effort, length=effort.length - 1), "exact")
+        yield from super().exact(mechanism, effort)
+        if mechanism.capacity * mechanism.shards <= _FEW_COUNTERS:
+            epsilon, delta = claim(mechanism)
+            pairs = list(neighbouring_streams(self._universe(mechanism), 3 + effort.length, items_of(mechanism)))
+            fill = lambda stream: self.filled(mechanism, stream)  # noqa: E731
+            worst = worst_divergence(mechanism, fill, pairs, epsilon, _CUTOFF, signature).upper
+            check = "the law of all shards together, from the code"
+            yield Finding("exact", check, "delta", delta, worst, 2 * len(pairs))
+
+    def conforms(self, mechanism: Any) -> tuple[int, int]:
+        """Runs the release itself with chosen noise around the cut of every shard."""
+        k = min(mechanism.capacity, 8)
+        items = [item for shard in range(mechanism.shards) for item in self._of_shard(mechanism, shard, k)]
+        stream = [item for place, item in enumerate(items) for _ in range(place % 4 + 1)]
+        if mechanism.capacity == k:  # one more item in shard 0: it is decremented, so that its offset is another one
+            stream.append(self._of_shard(mechanism, 0, k + 1)[-1])
+        summary = self.filled(mechanism, stream)
+        wrong = tried = 0
+        alphas, shards = summary.not_private_offsets, summary.not_private_shards()
+        for single in (-2, 0, 3):
+            each = mechanism.threshold + single - 4 + np.arange(7)
+            source = ScriptedSource(single, each)
+            release = mechanism(summary, source)
+            expected = {}
+            for shard, (raw, alpha) in enumerate(zip(shards, alphas, strict=True)):
+                noisy = raw.counts + alpha + np.resize(each, len(raw))
+                for item, value in zip(raw.items.to_pylist(), noisy.tolist(), strict=True):
+                    if value - (alpha + single) >= mechanism.threshold:
+                        expected[item] = (value, shard)
+                tried += len(raw)
+            rows = zip(release.counts.tolist(), release.shards.tolist(), strict=True)
+            wrong += dict(zip(release.items, rows, strict=True)) != expected
+            wrong += release.shard_offsets != tuple(alpha + single for alpha in alphas)
+            wrong += [draw.size for draw in source.draws] != [size for raw in shards for size in (None, len(raw))]
+            wrong += any((draw.law, draw.scale) != ("laplace", mechanism.scale) for draw in source.draws)
+        return wrong, tried
+
+    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
+        """A counter, the offset and a new key of one shard, while the others are full."""
+        heavy, more = self.heavy(mechanism), items_of(mechanism)
+        *items, last = self._of_shard(mechanism, 0, mechanism.capacity + 1)
+        full = [item for item in items for _ in range(len(heavy))]
+        yield self.pair(mechanism, "one counter higher", heavy + [0] * more, heavy, CountOf(0))
+        yield self.pair(mechanism, "every counter of a shard lower", full + [last] * more, full, _first_offset)
+        yield self.pair(mechanism, "one key appears", heavy + [1] * more, heavy, Listed(frozenset([1])))
+
+    def large_pairs(self, mechanism: Any, effort: Effort) -> list[tuple[Any, Any]]:
+        """Summaries of large random neighbouring streams."""
+        k, number = mechanism.capacity, max(20, effort.large_pairs // 5)
+        length, items = min(20_000, max(1000, 20 * k)), 4 * k * mechanism.shards + 10
+        return random_pairs(lambda: self.empty(mechanism), number, length, items)
+
+    def large_structure(self, mechanism: Any, pairs: list[tuple[Any, Any]]) -> Finding:
+        """One shard changes, and by one event."""
+        broken = sum(not _one_shard_in_a_state(*pair) for pair in pairs)
+        return Finding("coupled", "large random streams change one shard", "violations", 0, broken, len(pairs))
+
+    def _distance(self, first: Release, second: Release) -> float:
+        a, b = shown_by(first), shown_by(second)
+        moved = sum(abs(x - y) for x, y in zip(first.shard_offsets or (), second.shard_offsets or (), strict=True))
+        return float(moved + sum(abs(a[key] - b[key]) for key in a.keys() & b.keys()))
+
+
+def _states(summary: Any) -> list[Counters]:
+    """The state of every shard; its length is the sum that its counters and decrements account for."""
+    out = []
+    for raw, alpha in zip(summary.not_private_shards(), summary.not_private_offsets, strict=True):
+        total = int(raw.counts.sum()) + alpha * (summary.capacity + 1)
+        out.append(Counters(tuple(sorted(raw.to_dict().items())), alpha, total))
+    return out
+
+
+def _one_shard_in_a_state(first: Any, second: Any) -> bool:
+    """Whether one shard differs, and by one event: in one of the states of [LT] Lemma 8."""
+    changed = [(a, b) for a, b in zip(_states(first), _states(second), strict=True) if a != b]
+    return len(changed) == 1 and lemma_8_state(*changed[0], first.capacity) is not None
+
+
+def _first_offset(shown: Published) -> float:
+    return float(shown.offset[0][0])
+
+
+def signature(first: Any, second: Any) -> Any:
+    """All that the release of two summaries can depend on, up to the names of the items."""
+    out = []
+    for a, b in zip(_states(first), _states(second), strict=True):
+        c, d = dict(a.counts), dict(b.counts)
+        out.append((tuple(sorted((c.get(x, -1), d.get(x, -1)) for x in {*c, *d})), a.offset, b.offset))
+    return tuple(sorted(out))
+
+
+def by_rows(mechanism: ShardedOffset) -> Twin:
+    """Shards by row instead of by item, each with the whole budget."""
+    takes_all = lambda self, summary: None  # noqa: E731
+    return twin(mechanism, "shards by row, each with the whole budget", check=takes_all, not_private_rows=True)
+
+
+# ---- sabotage: versions that are broken on purpose -------------------------------------------------------------------
+
+
+def half_the_noise(mechanism: Any) -> Twin:
+    """The scale halved, and that of a noise which all counters share; the cut as it was."""
+    scales = [name for name in ("scale", "shared_scale") if hasattr(mechanism, name)]
+    return twin(mechanism, "half the noise", **{name: getattr(mechanism, name) / 2 for name in scales})
+
+
+def for_one_counter(mechanism: Any) -> Twin:
+    """Noise as if one event moved one entry by one."""
+    return twin(mechanism, "noise for a sensitivity of 1", scale=mechanism.scale / mechanism.sensitivity)
+
+
+def lower_cut(mechanism: Any) -> Twin:
+    """The cut one lower, which is what > in place of >= amounts to on integers.
+
+    Where the exact law has some room, lower by what makes delta so much larger: three times for entries, whose cut is
+    for one entry that moves by all of the sensitivity; twice for a single counter, which reaches only some of the
+    states; three times for a cut from a noisy length, which is calibrated for the chance that a key is shown, and what
+    the other stream may show of it is not taken off. Delta falls with the wider of the two noises, that of the length
+    or that of the counters. The papers' formulas have more room than that: half of their cut.
+    """
+    member = "cut" if hasattr(mechanism, "cut") else "threshold"
+    cut = getattr(mechanism, member)
+    if getattr(mechanism, "calibration", "exact") != "exact":
+        return twin(mechanism, "half the cut", **{member: cut // 2})
+    offset, spread = mechanism.error_model.offset_noise, float(mechanism.scale)
+    noisy_length = getattr(mechanism, "stream_length", None) == "noisy"
+    if noisy_length:
+        spread = max(spread, float(offset.scale * offset.step))
+    single = getattr(mechanism, "capacity", None) == 1
+    room = 3.0 if hasattr(mechanism, "sensitivity") or noisy_length else 2.0 if single else 1.0
+    less = 1 + math.ceil(spread * math.log(room))
+    return twin(mechanism, "cut one lower" if less == 1 else f"cut {less} lower", **{member: cut - less})
+
+
+def leaked_order(mechanism: Any) -> Twin:
+    """The items in an order of their own instead of that of the noisy counts."""
+    original: Callable[..., Release] = type(mechanism).__call__
+
+    def call(self: Any, summary: Any, source: Any = None) -> Release:
+        release = original(self, summary, source)
+        order = np.argsort(np.array(release.items, dtype=object), kind="stable")
+        leaking = twin(release, "", items=[release.items[i] for i in order], counts=release.counts[order])
+        return cast(Release, leaking.mechanism)
+
+    return twin(mechanism, "order of the items leaked", "statistical", __call__=call)
+
+
+# ---- the papers' errors and tempting shortcuts, word for word. NOT PRIVATE -------------------------------------------
+
+
+def _calibrated_as(mechanism: Any, name: str, changes: int, steps: int) -> Twin:
+    """Noises and cut as if a unit moved so many counters, by so much."""
+    sigma, shared, cut = correlated_calibration(*claim(mechanism), changes, steps)
+    return twin(mechanism, name, scale=Fraction(sigma), shared_scale=Fraction(shared), threshold=cut)
+
+
+def _shared(mechanism: Any, changes: int, steps: int, fewer: str, once: str) -> Sequence[Twin]:
+    twins = []
+    if changes < mechanism.capacity:
+        twins.append(_calibrated_as(mechanism, fewer, changes, steps))
+    if steps > 1:
+        twins.append(_calibrated_as(mechanism, once, mechanism.capacity, 1))
+    if mechanism.capacity > 1:
+        twins.append(twin(mechanism, "no shared noise", shared_scale=mechanism.shared_scale / 2**10))
+    return twins
+
+
+def noise_for_one_counter(mechanism: Any) -> Sequence[Twin]:
+    """Merged sketches released as if an event moved one counter: it may move all of them. As if all events of a user
+    together moved them by one. And with the noise of each counter alone, which is about half of what that needs."""
+    names = "merged sketch with noise for one counter", "noise for one event of a user"
+    return _shared(mechanism, 1, items_of(mechanism), *names)
+
+
+def noise_for_the_items_of_a_user(mechanism: Any) -> Sequence[Twin]:
+    """A user-level sketch released as if a user of m items moved m counters: one decrement moves all k. As if a user of
+    several parts moved them by one: every part does. And without the shared noise."""
+    names = "noise for m counters instead of k", "noise for users of one part"
+    return _shared(mechanism, items_of(mechanism), mechanism.parts_per_user, *names)
+
+
+def without_rounding(mechanism: Any) -> Twin:
+    """[LT] section 6 without its probabilistic rounding: k entries may turn positive at once."""
+    return twin(mechanism, "small entries not rounded", before_noise=lambda self, entries, source: entries)
+
+
+def cut_without_errors(mechanism: Any) -> Twin:
+    """[SS] Algorithm 5 with a cut of n/k: neither the sketch's error nor the noise keeps untracked items below it."""
+    cut = mechanism.stream_length // mechanism.capacity
+    return twin(mechanism, "cut at n/k, without the errors", threshold=cut)
+
+
+def half_the_margin(mechanism: Any) -> Twin:
+    """A cut above what may be untracked by half of what the noise of a cell reaches."""
+    return twin(mechanism, "half the margin for noise", threshold=mechanism.threshold // 2)
+
+
+def length_without_margin(mechanism: Any) -> Twin:
+    """A noisy length as it comes: it is below the true one half of the time, and so is the cut."""
+    original = type(mechanism).noisy_length
+
+    def length(self: Any, summary: Any, cells: Any, source: Any) -> int:
+        added = int(original(self, summary, summary.not_private_cells(), ScriptedSource())) - int(summary.total)
+        return max(0, int(original(self, summary, cells, source)) - added)
+
+    return twin(mechanism, "noisy length without its margin", noisy_length=length)
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
 
 # A large delta, so that a cut that is one too low is a large step, and the realistic one.
 _LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)
 # Of a linear sketch only the smallest or the middle row shows, which is a small part of the loss: more of it to see.
 _MORE = Budget(8.0, 0.02)
-
-
-Twins = Callable[[Any], Sequence[Twin]]
-
-
-def _of_counters(literal: Twins = lambda made: ()) -> Twins:
-    def twins(made: Any) -> Sequence[Twin]:
-        order = () if getattr(made, "capacity", None) == 1 else (leaked_order(made),)
-        return (half_the_noise(made), lower_cut(made), *order, *literal(made))
-
-    return twins
-
-
-def _of_entries(made: Any) -> Sequence[Twin]:
-    broken = [half_the_noise(made)]
-    if made.universe is None:
-        # Over a universe the cut protects nobody: every item has noise.
-        broken.append(lower_cut(made))
-        if not isinstance(made, ChanMisraGries) and made.capacity > 1:
-            broken.append(without_rounding(made))
-    if made.sensitivity > 1:
-        broken.append(for_one_counter(made))
-    return broken if made.capacity == 1 else [*broken, leaked_order(made)]
-
-
-def _of_cells(made: Any) -> Sequence[Twin]:
-    if made.stream_length == "noisy":
-        return (half_the_noise(made), half_the_margin(made), length_without_margin(made))
-    # There is no order to leak unless two items can be above the cut at once.
-    two = made.capacity > 1 and made.threshold < 0.48 * made.stream_length
-    return (half_the_noise(made), cut_without_errors(made), *((leaked_order(made),) if two else ()))
-
-
-def _of_numbers(mechanism: Any) -> Any:
-    """The same with a universe of numbers from 0: names make no difference to privacy."""
-    return mechanism if mechanism.universe is None else replace(mechanism, universe=range(mechanism.universe.size))
 
 
 row(
@@ -86,16 +1759,15 @@ row(
         Offset(_SMALL, capacity=256),
     ),
     CounterAudit("misra-gries", zeros=True, shared="published"),
-    _of_counters(),
 )
 row(
-    PrivateMisraGries,
+    ShardedOffset,
     lambda: (
-        PrivateMisraGries(_LARGE, capacity=3),
-        PrivateMisraGries(_SMALL, capacity=3, calibration="paper-geometric"),
+        ShardedOffset(Budget(2.0, 0.02), capacity=1, shards=2),
+        ShardedOffset(Budget(1.0, 0.02), capacity=3, shards=2, unit=User(2)),
+        ShardedOffset(Budget(1.0, 1e-9), capacity=64, shards=4),
     ),
-    CounterAudit("misra-gries", zeros=True, shared="hidden"),
-    _of_counters(),
+    ShardedAudit(),
 )
 row(
     Stability,
@@ -105,13 +1777,6 @@ row(
         Stability(_LARGE, unit=User(2), noise="gaussian", distinct=True),
     ),
     CounterAudit("exact"),
-    _of_counters(),
-)
-row(
-    TextbookMisraGries,
-    lambda: (TextbookMisraGries(_LARGE, capacity=8), TextbookMisraGries(_SMALL, capacity=3, unit=User(2))),
-    CounterAudit("misra-gries", zeros=False, shared="hidden"),
-    _of_counters(threshold_of_algorithm_2),
 )
 row(
     Merged,
@@ -120,8 +1785,7 @@ row(
         Merged(_SMALL, capacity=64),
         Merged(_LARGE, capacity=3, unit=User(2)),
     ),
-    CounterAudit("merged", shared="halves"),
-    _of_counters(noise_for_one_counter),
+    CounterAudit("merged", shared="halves", literal=noise_for_one_counter),
 )
 row(
     UserSketch,
@@ -130,19 +1794,7 @@ row(
         UserSketch(_SMALL, capacity=64, unit=User(8)),
         UserSketch(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
     ),
-    CounterAudit("users", shared="halves"),
-    _of_counters(noise_for_the_items_of_a_user),
-)
-row(
-    PrivateSpaceSaving,
-    lambda: (
-        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
-        PrivateSpaceSaving(_LARGE, capacity=3, stream_length="noisy", length_share=0.3),
-        PrivateSpaceSaving(_LARGE, capacity=2, stream_length="noisy", length_share=0.3, unit=User(2)),
-        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
-    ),
-    CounterAudit("space-saving", zeros=True),
-    _of_counters(length_of_the_data),
+    CounterAudit("users", shared="halves", literal=noise_for_the_items_of_a_user),
 )
 row(
     ReducedMisraGries,
@@ -152,15 +1804,6 @@ row(
         ReducedMisraGries(Budget.zcdp(0.5), capacity=3, universe=range(10**6)),
     ),
     EntriesAudit(reduces=True),
-    _of_entries,
-    _of_numbers,
-)
-row(
-    ChanMisraGries,
-    lambda: (ChanMisraGries(Budget(2.0), capacity=2, universe=range(3)), ChanMisraGries(_LARGE, capacity=3)),
-    EntriesAudit(reduces=False),
-    _of_entries,
-    _of_numbers,
 )
 row(
     Summed,
@@ -169,8 +1812,6 @@ row(
         Summed(Budget(1.0), capacity=2, sketches=2, universe=range(1000)),
     ),
     EntriesAudit(reduces=True, parts=True),
-    _of_entries,
-    _of_numbers,
 )
 row(
     CountMinHeavyHitters,
@@ -180,7 +1821,6 @@ row(
         CountMinHeavyHitters(_MORE, 3, width=64, depth=6),
     ),
     LinearAudit(median=False),
-    _of_cells,
 )
 row(
     CountSketchHeavyHitters,
@@ -190,5 +1830,4 @@ row(
         CountSketchHeavyHitters(_MORE, 3, width=512, depth=9),
     ),
     LinearAudit(median=True),
-    _of_cells,
 )

@@ -1,38 +1,1099 @@
-"""The rows of `discreet.continual`: configurations, and the audit of each mechanism with its twins."""
+"""The rows of `discreet.continual`: running counts, different people, heavy hitters. Histograms have their own file.
+
+A continual release is audited as the joint law of all its ticks. A row for a new mechanism is a subclass of
+`OverTimeAudit`. Where its noise is correlated over ticks, `moved_by_an_event` has what an event costs; where it is a
+tree of nodes, that is the nodes of an event times what one node costs.
+"""
 
 from __future__ import annotations
 
-from discreet.continual import Counter, DistinctCount, HeavyHitters, Histogram
-from discreet.privacy import Budget, User
-from discreet_audit.continual_counter import CounterOverTimeAudit
-from discreet_audit.continual_hitters import HittersOverTimeAudit
-from discreet_audit.continual_people import DistinctOverTimeAudit, EventsOrPeopleAudit
-from discreet_audit.registry import row
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations_with_replacement, product
+from types import SimpleNamespace
+from typing import Any, cast
 
-__all__: list[str] = []
+import numpy as np
+import numpy.typing as npt
 
-_ITEMS = tuple(range(6))
-# So much that a node has noise of about 1, whose branches can all be gone through.
-_PLENTY = Budget(4.0, 0.02)
+from discreet.continual import Counter, DistinctCount, HeavyHitters
+from discreet.continual.anatomy import EPOCHS, Continual, CorrelatedNoise, Doubling, Factor, Tree, epoch_of
+from discreet.noise import RandomSource, seeded_source
+from discreet.privacy import Budget, Event
+from discreet.privacy.calibration.composition import repeated_delta
+from discreet.privacy.calibration.gaussian import gaussian_delta
+from discreet.privacy.calibration.zcdp import zcdp_delta, zcdp_rho
+from discreet.releases.release import Release
+from discreet.summaries import MisraGries
+from discreet_audit.central import CounterAudit, Counters, EntriesAudit, counters_of, in_order, lemma_8_state
+from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta, threshold_delta
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, claim, row, twin
+from discreet_audit.exact import ScriptedSource
+from discreet_audit.statistical import measure_outputs
+
+# ---- exact laws at small horizons: what an event moves, and what shows an item that must be hidden -------------------
+# `event_shift` runs the proof of docs/privacy/correlated-noise.md on the shipped recurrences: given noises of a stream
+# it finds those that make a neighbour publish the same at every tick. The other functions are closed forms and sums.
 
 
-def _setting(histogram: Histogram) -> str:
-    domain = "known" if histogram.domain_is_known else "unknown"
-    items = "D=any" if histogram.most_items is None else f"D={histogram.most_items}"
-    people = items.replace("D", "people, m") if isinstance(histogram.unit, User) else items
-    weights = "" if histogram.max_weight == 1 else f", weights to {histogram.max_weight}"
-    any_horizon = "" if histogram.horizon is not None else ", any horizon"
-    return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}{any_horizon}"
+Integers = npt.NDArray[np.int64]
 
 
-def _tree_of_sketches(hitters: HeavyHitters) -> str:
-    window = "" if hitters.window is None else f", window of {hitters.window}"
-    any_horizon = "" if hitters.horizon is not None else ", any horizon"
-    return f"HeavyHitters, {hitters.mechanism}{window}{any_horizon}"
+class _Given:
+    """A source whose next discrete Gaussians are given."""
+
+    def __init__(self) -> None:
+        self.next: Integers = np.zeros(0, np.int64)
+
+    def discrete_gaussian(self, sigma: Any, size: int) -> Integers:
+        return np.array(self.next)
 
 
-_totals, _over_time, _hitters = CounterOverTimeAudit(), EventsOrPeopleAudit(), HittersOverTimeAudit()
-_distinct = DistinctOverTimeAudit()
+def published_noise(factor: Factor, z: Sequence[int]) -> list[int]:
+    """The noises N_1, N_2, ... (in lattice steps) that the shipped recurrence makes of independent z_1, z_2, ..."""
+    state, given, noises = factor.start(1), _Given(), []
+    for tick, value in enumerate(z, 1):
+        given.next = np.array([value], np.int64)
+        noises.append(int(factor.advance(state, tick, Fraction(1), cast(RandomSource, given))[0]))
+    return noises
+
+
+def event_shifts(factor: Factor, events: Sequence[int], z: Sequence[int]) -> Integers:
+    """z - z', a column for every event: z' lets the stream with one event more, at that tick, publish what z did.
+
+    The l2-norm of a column is what privacy rests on: it must be at most `factor.sensitivity`.
+    """
+    given, when = _Given(), np.asarray(events)
+    source = cast(RandomSource, given)
+    plain, moved = factor.start(1), factor.start(len(when))
+    shifts = np.zeros((len(z), len(when)), np.int64)
+    for tick, value in enumerate(z, 1):
+        given.next = np.array([value], np.int64)
+        wanted = factor.advance(plain, tick, Fraction(1), source) - np.where(tick >= when, factor.lattice, 0)
+        # The noise of a tick is its own z and what the ticks before left: learn that with z = 0, then ask for the rest.
+        given.next = np.zeros(len(when), np.int64)
+        left = factor.advance({name: array.copy() for name, array in moved.items()}, tick, Fraction(1), source)
+        given.next = wanted - left
+        factor.advance(moved, tick, Fraction(1), source)
+        shifts[tick - 1] = value - given.next
+    return shifts
+
+
+def event_shift(factor: Factor, event: int, z: Sequence[int]) -> Integers:
+    """`event_shifts` of one event."""
+    return event_shifts(factor, [event], z)[:, 0]
+
+
+def worst_norm(factor: Factor, tries: int, events: Sequence[int] = ()) -> tuple[float, int]:
+    """The largest l2-norm of `event_shifts` over random noises, and how many pairs of streams were compared.
+
+    All events of a short horizon; 32 of a long one, of which the first 4096 ticks are run.
+    """
+    ticks = min(factor.horizon, 4096)
+    when = events or sorted({*np.geomspace(1, ticks, min(ticks, 32)).round().astype(int).tolist(), ticks})
+    if not events and ticks <= 64:
+        when = range(1, ticks + 1)
+    worst = 0.0
+    for seed in range(tries):
+        z = np.random.default_rng(seed).integers(-(2**30), 2**30, ticks).tolist()
+        worst = max(worst, float(np.linalg.norm(event_shifts(factor, list(when), z), axis=0).max()))
+    return worst, tries * len(when)
+
+
+def event_delta(noise: CorrelatedNoise, norm: float, items: int, epsilon: float) -> float:
+    """delta at epsilon when an event moves the noises of `items` counters by `norm` (in lattice steps) each.
+
+    A tree moves some nodes by 1: the exact law of discrete Gaussians. A lattice has thousands of steps a count, where
+    the law of the loss is that of a continuous Gaussian but for a part in a thousand, which is added.
+    """
+    sigma = noise.sigma
+    if noise.factor.lattice == 1 and float(norm * norm).is_integer():
+        law = NoiseLaw("gaussian", sigma, 1e-30)
+        return gaussian_split_delta(law, 0, round(norm * norm) * items, 10**9, epsilon)
+    return gaussian_delta(epsilon, float(sigma), math.sqrt(items) * norm) * (1.0 + 1e-3)
+
+
+def shown_by_one_event(correlated: CorrelatedNoise, cuts: Sequence[int]) -> float:
+    """sum_t P[1 + N_t >= cuts[t-1]]: bounds the chance that an item of one event is ever shown.
+
+    The noise of a tree's tick is that of the nodes of its digits; on a lattice it is a Gaussian, see `event_delta`.
+    """
+    return math.fsum(noise_passes([(correlated, tick)], cut - 1) for tick, cut in enumerate(cuts, 1))
+
+
+def noise_passes(parts: Sequence[tuple[CorrelatedNoise, int]], least: int) -> float:
+    """P[the noises together are at least `least`], each at its tick: independent, and each rounded to whole counts."""
+    squares = [(noise.factor.row_squares(t), float(noise.sigma) / noise.factor.lattice) for noise, t in parts]
+    spread = math.sqrt(sum(rows * step**2 for rows, step in squares))
+    rounded = sum(noise.factor.lattice > 1 for noise, _ in parts)
+    if not rounded:
+        return _table(spread).shown(least)
+    return 0.5 * math.erfc((least - 0.5 * rounded) / (math.sqrt(2.0) * spread))  # halves are rounded up
+
+
+@lru_cache(maxsize=256)
+def _table(spread: float) -> NoiseLaw:
+    return NoiseLaw("gaussian", spread, 1e-30)
+
+
+def doubled(factor: Doubling, sigma: Fraction, tick: int) -> list[tuple[CorrelatedNoise, int]]:
+    """The noises of a tick without a horizon: that of its epoch, and that of the totals of the epochs before."""
+    epoch, first = epoch_of(tick)
+    inside, over = factor.noises(epoch, sigma)
+    return [(inside, tick - first + 1), *([(over, epoch)] if epoch else [])]
+
+
+def shown_in_any_epoch(factor: Doubling, sigma: Fraction, cut: Callable[[int], int], whole: int) -> list[float]:
+    """For every epoch there may be, `shown_by_one_event` of its ticks; `whole` epochs tick by tick.
+
+    Of a later one some of its ticks are looked at: as many times the largest chance of them as it has ticks.
+    """
+    out = []
+    for epoch in range(EPOCHS):
+        first = 2**epoch
+        ticks = range(first, 2 * first) if epoch < whole else {first, first + 1, first + first // 3, 2 * first - 1}
+        chances = [noise_passes(doubled(factor, sigma, tick), cut(tick) - 1) for tick in ticks]
+        out.append(math.fsum(chances) if epoch < whole else first * max(chances))
+    return out
+
+
+def difference_tail(noise: NoiseLaw, shift: int) -> float:
+    """P[Z - Z' >= shift] for two independent noises, and what their tables leave out."""
+    inside = math.fsum(noise.at(z) * noise.shown(z + shift) for z in range(-noise.reach, noise.reach + 1))
+    return inside + 2.0 * noise.left_out
+
+
+def choice_rho(tau: float) -> float:
+    """The exact zCDP of one choice with odds exp(2 h/tau), when an event raises the counts of any set of items.
+
+    Only whether the chosen item is of the set tells two neighbours apart, so the laws are p and p e/(1 - p + p e) with
+    e = exp(2/tau); the largest D_alpha/alpha over p, alpha and both directions.
+    """
+    logit = np.linspace(-12.0, 12.0, 481)[:, None]
+    order = np.array([1.0 + 2.0**e for e in range(-8, 9)])[None, :]
+    ways = []
+    for one, two in ((logit, logit + 2.0 / tau), (logit + 2.0 / tau, logit)):
+        inside = -np.logaddexp(0.0, -one) * order + np.logaddexp(0.0, -two) * (order - 1.0)
+        outside = -np.logaddexp(0.0, one) * order + np.logaddexp(0.0, two) * (order - 1.0)
+        ways.append(float((np.logaddexp(inside, outside) / ((order - 1.0) * order)).max()))
+    return max(ways)
+
+
+def above_threshold_losses(level: NoiseLaw, query: NoiseLaw) -> tuple[float, float]:
+    """The exact losses of a run of AboveThreshold over queries that one event raises by 0 or 1 each.
+
+    By how much (in logarithms) the event makes an outcome more likely, and less likely, at most. The run stops at the
+    first query with q + Z > Z_0. Of the queries before the stop many are alike, which is what forces Z_0 up; the worst
+    of a range of distances, of numbers of queries, and of which of them the event raises.
+    """
+    reach = level.reach
+
+    def stops(before: int, many: int, last: int) -> float:
+        """P[none of `many` queries of value `before` passes, and then one of value `last` does]."""
+        return math.fsum(
+            level.at(z) * query.hidden(z + 1 - before) ** many * query.shown(z + 1 - last)
+            for z in range(-reach, reach + 1)
+        )
+
+    more = less = 0.0
+    for many in (0, 1, 30, 1000):
+        for last in (-2 * query.reach // 5, -query.reach // 5, 0, query.reach // 10):
+            base = stops(0, many, last)
+            for up, up_last in ((1, 0), (0, 1), (1, 1)):
+                moved = stops(up, many, last + up_last)
+                if base > 1e-12 and moved > 1e-12:
+                    more, less = max(more, math.log(moved / base)), max(less, math.log(base / moved))
+    return more, less
+
+
+def discrete_gaussian_law(sigma: float, reach: int) -> dict[int, float]:
+    """P[z] of the discrete Gaussian on -reach, ..., reach, normalised there."""
+    weights = {z: math.exp(-z * z / (2.0 * sigma * sigma)) for z in range(-reach, reach + 1)}
+    total = math.fsum(weights.values())
+    return {z: weight / total for z, weight in weights.items()}
+
+
+def item_shown(tree: Tree, sigma: float, cuts: Sequence[int], count: int, reach: int) -> float:
+    """The chance that an item of a constant count passes cuts[t-1] at some tick t, summed over all node noises.
+
+    For horizons of a few ticks: every tick draws one noise, and all their values are gone through.
+    """
+    law = discrete_gaussian_law(sigma, reach)
+    z = np.array(list(itertools.product(law, repeat=len(cuts))), np.int64)
+    chance = np.prod([[law[int(value)] for value in row] for row in z], axis=1)
+    state, given, shown = tree.start(len(z)), _Given(), np.zeros(len(z), bool)
+    for tick, cut in enumerate(cuts, 1):
+        given.next = z[:, tick - 1]
+        shown |= count + tree.advance(state, tick, Fraction(1), cast(RandomSource, given)) >= cut
+    return float(chance[shown].sum())
+
+
+def stop_is_beaten(limit: int, shift: float, tau: float) -> float:
+    """The chance that one of `limit` items, each `shift` below the stop of UnkGumb, is drawn ahead of it.
+
+    The stop is first with odds 1 against limit exp(-2 shift/tau).
+    """
+    odds = limit * math.exp(-2.0 * shift / tau)
+    return odds / (1.0 + odds)
+
+
+def sparse_rho(k: int, tau: float, *, literal: bool = False) -> float:
+    """What sparseGumb costs: (2k + 1/4)/(2 tau^2); Theorem 4 of [CO] takes a run of AboveThreshold to be 2/tau_1-DP."""
+    return (2 * k + (4 if literal else 0.25)) / (2.0 * tau * tau)
+
+
+# ---- what all releases over time share: claims, repetition and restarts, twins ---------------------------------------
+
+
+HIGH = 10**6  # noise that shows everything; its negative hides everything
+TRIED = 7  # epochs that are run through: 127 ticks
+
+
+def claimed_rho(mechanism: Continual, delta_share: float = 1.0) -> float:
+    """The zCDP that the claim leaves for the noise: rho, or what converts to this share of delta."""
+    guarantee = mechanism.guarantee
+    if guarantee.epsilon is None:
+        return float(guarantee.rho or 0.0)
+    return zcdp_rho(guarantee.epsilon, guarantee.delta * delta_share)
+
+
+def first_ticks(mechanism: Continual, most: int) -> int:
+    """So many ticks, or all there are."""
+    return min(mechanism.horizon or most, most)
+
+
+def any_horizon(mechanism: Continual) -> str:
+    """For the label of a row."""
+    return "" if mechanism.horizon is not None else ", any horizon"
+
+
+def side_by_side(effort: Effort) -> int:
+    """Independent counters that run side by side in a statistical check."""
+    return min(25 * effort.runs, 400_000)
+
+
+def moved_by_an_event(noise: CorrelatedNoise, items: int, effort: Effort) -> tuple[float, float, int]:
+    """(norm, rho, pairs): how far the shipped recurrence lets one event move the independent noises, and its cost.
+
+    A discrete Gaussian moved by integers has D_a = a norm^2/(2 sigma^2) exactly, for whole orders a.
+    """
+    norm, pairs = worst_norm(noise.factor, 3 if effort.length <= 0 else 20, noise.enters)
+    return norm, items * norm * norm / (2.0 * float(noise.sigma) ** 2), pairs
+
+
+def noises_of_an_event(factor: Factor, sigma: Fraction, effort: Effort) -> list[tuple[str, list[CorrelatedNoise]]]:
+    """For every way in which an event can come, the noises that hide it: without a horizon, for the first epochs."""
+    if not isinstance(factor, Doubling):
+        return [("", [CorrelatedNoise(factor, sigma)])]
+    return [
+        (f", epoch of {2**e} ticks", list(factor.noises(e, sigma)))
+        for e in (*range(TRIED), *(() if effort.length <= 0 else (9,)))
+    ]
+
+
+def shifts_of_an_event(factor: Factor, sigma: Fraction, effort: Effort) -> Iterator[Finding]:
+    """The shift of the independent noises that hides one event, in the shipped recurrence, against the declared one."""
+    for name, noises in noises_of_an_event(factor, sigma, effort):
+        for noise, part in zip(noises, ("", ", totals"), strict=False):
+            norm, _, pairs = moved_by_an_event(noise, 1, effort)
+            what, declared = f"l2-shift of a counter by one event{name}{part}", noise.factor.sensitivity * SLACK
+            yield Finding("structure", what, "sensitivity", declared, norm, pairs)
+
+
+def cost_of_an_event(factor: Factor, sigma: Fraction, items: int, effort: Effort) -> tuple[float, float, int]:
+    """(norm, rho, pairs) of `moved_by_an_event`: without a horizon, of all noises of its epoch and for the worst epoch.
+
+    The recurrences of the first epochs are run; of all others there may be, what they declare to be moved is counted.
+    """
+    if not isinstance(factor, Doubling):
+        return moved_by_an_event(CorrelatedNoise(factor, sigma), items, effort)
+    worst, tried = 0.0, 0
+    for _, noises in noises_of_an_event(factor, sigma, effort):
+        moved = [moved_by_an_event(noise, items, effort) for noise in noises]
+        worst, tried = max(worst, sum(rho for _, rho, _ in moved)), tried + sum(pairs for *_, pairs in moved)
+    for epoch in range(TRIED, EPOCHS):
+        declared = [(noise.factor.sensitivity / float(noise.sigma)) ** 2 for noise in factor.noises(epoch, sigma)]
+        worst = max(worst, items * sum(declared) / 2.0)
+    return float(np.sqrt(2.0 * worst / items)) * float(sigma), worst, tried
+
+
+def variance_is_off(noise: npt.ArrayLike, error: float) -> tuple[float, float]:
+    """(limit, how far the variance of n noises is off, relative to what is stated).
+
+    They are normal but for rounding, so the deviation is sqrt(2/n). Of n >= 500, 7.5 of them are exceeded with a
+    probability below 5e-10: exp(-n/2 (x - ln(1 + x))), and less below.
+    """
+    found = np.asarray(noise, np.float64)
+    n = found.size
+    return 7.5 * float(np.sqrt(2.0 / n)), abs(float((found**2).mean()) / error**2 - 1.0)
+
+
+def _in_counts(noise: CorrelatedNoise, z: Sequence[int]) -> int:
+    """The latest noise that the recurrence makes of these independent ones."""
+    return int(noise.factor.to_counts(np.array(published_noise(noise.factor, z)[-1:], np.int64))[0])
+
+
+class WrittenNoise:
+    """Independent noises that the audit writes, and what the recurrences make of them, tick by tick."""
+
+    def __init__(self) -> None:
+        self.source = ScriptedSource()
+        self.sigmas: list[Fraction] = []
+        """What should have been asked for."""
+        self._run: list[int] = []  # of the epoch, or of all ticks
+        self._totals: list[int] = []  # of the epochs before
+
+    def noise(self, z: int, parts: Sequence[tuple[CorrelatedNoise, int]]) -> int:
+        """The noise of the next tick in counts, if z is drawn for it: `parts` are as those of `doubled`."""
+        self.source.each = np.array([z])
+        (inside, where), *over = parts
+        if where == 1:
+            self._run = []
+            self._totals += [z] * len(over)
+            self.sigmas += [noise.sigma for noise, _ in over]
+        self._run.append(z)
+        self.sigmas.append(inside.sigma)
+        return _in_counts(inside, self._run) + sum(_in_counts(part, self._totals) for part, _ in over)
+
+
+def told_apart(what: str, mechanism: Continual, run: Callable[[int], npt.ArrayLike], detail: str) -> Finding:
+    """Runs of the compiled code with an event (`run(1)`) and without (`run(0)`), as rows of numbers."""
+    epsilon, delta = claim(mechanism)
+    return Finding("statistical", what, "epsilon", epsilon, measure_outputs(run(1), run(0), delta), 1, detail)
+
+
+def published_counts(made: Any, first: Any, ticks: int, size: int) -> npt.NDArray[np.float64]:
+    """The published counts of items 0, 1, ... at every tick, when all events come at the first."""
+    shown = np.zeros((ticks, size))
+    for tick in range(ticks):
+        release = made.step(first if tick == 0 else [])
+        shown[tick, np.asarray(release.items, np.int64)] = release.counts
+    return shown
+
+
+class OverTimeAudit(Audit):
+    """What all of them check, and how a mechanism that was used is audited: as a new one would be."""
+
+    def prepare(self, mechanism: Any) -> Any:
+        """Before its first tick."""
+        return mechanism.anew() if mechanism.tick else mechanism
+
+    def plumbing(
+        self,
+        make: Callable[[RandomSource | None], Any],
+        streams: tuple[Any, Any, Any],
+        apart: tuple[Any, Any],
+        wide: bool,
+        fresh: int = 0,
+        tick: int = 1,
+    ) -> Finding:
+        """Repetition, order, restarts, metadata.
+
+        Args:
+            make: The mechanism with noise from this source.
+            streams: The events of a tick, all of equal counts; other events for the same tick; those of restarts.
+            apart: What is public beside the counts, for two streams that must not be told apart by it.
+            wide: Whether the noise is so wide that equal noises would not happen, by a chance below 1e-15.
+            fresh: How many more releases are compared, where one has too few counts to tell.
+            tick: The first tick that publishes something.
+        """
+
+        def begun() -> Any:
+            new = make(None)
+            for _ in range(tick - 1):
+                new.step([])
+            return new
+
+        wrong, made = [], begun()
+        first = made.step(streams[0], tick=tick)
+        shown, restored = _plain(first), type(made).from_bytes(made.to_bytes()).last
+        again = (made.step(streams[1], tick=tick) for _ in range(30))
+        if _plain(restored) != shown or any(_plain(repeated) != shown for repeated in again):
+            wrong.append("a tick that was published is published again with other noise")
+        others = [begun().step(streams[0]) for _ in range(fresh)]
+        if not all(in_order(release) for release in (first, *others) if isinstance(release, Release)):
+            wrong.append("the order of the items is not that of the counts")
+        noises = [tuple(_counts(release)) for release in others] if others else _counts(first)
+        if wide and (others or len(noises) >= 40) and len(set(noises)) == 1:
+            wrong.append("all counts have the same noise")
+        if apart[0] != apart[1]:
+            wrong.append("streams can be told apart without looking at counts")
+        one, restarted = make(seeded_source(3)), seeded_source(3)
+        two = make(restarted)
+        for _ in range(first_ticks(made, 5)):
+            two = type(two).from_bytes(two.to_bytes(), source=restarted)
+            if _plain(one.step(streams[2])) != _plain(two.step(streams[2])):
+                wrong.append("a restart changes what is drawn")
+                break
+        if made.guarantee.seeded or not one.guarantee.seeded:
+            wrong.append("a release does not say where its noise came from")
+        check = f"{'order, ' if isinstance(first, Release) else ''}repetition, restart, metadata"
+        return Finding("statistical", check, "violations", 0, len(wrong), 1, "; ".join(wrong))
+
+
+def _counts(release: Any) -> list[int]:
+    return list((release.counts if isinstance(release, Release) else np.atleast_1d(release)).tolist())
+
+
+def _plain(release: Any) -> Any:
+    return release.to_payload() if isinstance(release, Release) else np.asarray(release).tolist()
+
+
+# ---- sabotage --------------------------------------------------------------------------------------------------------
+
+
+class FreshNoise(Factor):
+    """NOT PRIVATE: the noise of a single release, drawn anew at every tick."""
+
+    name = "fresh"
+    lattice = 1
+    sensitivity = 1.0
+
+    def row_squares(self, t: int) -> float:
+        return 1.0
+
+    def start(self, size: int) -> dict[str, Integers]:
+        return {"noise": np.zeros(size, np.int64)}
+
+    def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
+        return source.discrete_gaussian(sigma, len(state["noise"]))
+
+    def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
+        return self.start(size)
+
+    def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
+        return Tree(1, 2).hiding_shift(t, sigma, probability)
+
+
+def unsplit(factor: Any) -> None:
+    """NOT PRIVATE: the totals of epochs spend all there is, beside the epochs."""
+    right = factor.noises
+
+    def noises(epoch: int, sigma: Fraction) -> tuple[CorrelatedNoise, CorrelatedNoise]:
+        inside, over = right(epoch, sigma)
+        return inside, CorrelatedNoise(over.factor, over.factor.sigma(1.0 / (2.0 * float(sigma) ** 2)), over.enters)
+
+    factor.noises = noises
+
+
+def broken(mechanism: Continual, name: str, kind: str = "exact", /, **members: Any) -> Twin:
+    """A twin that is made anew, with these members in its class."""
+    made = twin(mechanism, name, kind, **members)
+    return replace(made, mechanism=made.mechanism.anew())
+
+
+def drawn_again(mechanism: Any) -> Twin:
+    """A tick that is asked for again is drawn again, from the state before it."""
+    right = type(mechanism)
+
+    def step(self: Any, given: Any, tick: int | None = None, **options: Any) -> Any:
+        if tick is not None and tick == self.tick:
+            return right.from_bytes(self.before).step(self.given)
+        self.before, self.given = self.to_bytes(), given
+        return right.step(self, given, tick, **options)
+
+    return broken(mechanism, "other noise for a tick asked for again", "statistical", step=step)
+
+
+# ---- running counts: what one event moves behind the noise of all ticks, and what the ticks show ---------------------
+
+
+def _groups(counter: Counter, groups: int, source: Any = None) -> Counter:
+    """So many groups of as many counters as an event may count for, each a run of its own."""
+    return counter.anew(source, size=groups * counter.max_items_per_event)
+
+
+class CounterOverTimeAudit(OverTimeAudit):
+    """The four checks of a `Counter`."""
+
+    def label(self, counter: Counter) -> str:
+        """How its noise is made, and for how long."""
+        return f"{type(counter).__name__}, {counter.method}{any_horizon(counter)}"
+
+    def structure(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
+        """The shift of the independent noises that hides one event, in the shipped recurrence, for every tick."""
+        for name, noises in counter.noises_of_an_event():
+            for noise in noises:
+                norm, _, pairs = moved_by_an_event(noise, 1, effort)
+                what, declared = f"l2-shift by one event, {name}", noise.factor.sensitivity * SLACK
+                yield Finding("structure", what, "sensitivity", declared, norm, pairs)
+
+    def exact(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
+        """What an event costs in all releases together, and the code against the law."""
+        epsilon, items = counter.guarantee.epsilon, counter.max_items_per_event
+        worst, delta, tried = 0.0, 0.0, 0
+        for _, noises in counter.noises_of_an_event():
+            moved = [moved_by_an_event(noise, items, effort) for noise in noises]
+            worst = max(worst, sum(rho for _, rho, _ in moved))
+            tried += sum(pairs for _, _, pairs in moved)
+            if epsilon is not None:
+                alone = event_delta(noises[0], moved[0][0], items, epsilon)
+                delta = alone if len(noises) == 1 else zcdp_delta(worst, epsilon)
+        yield Finding("exact", "one event in all ticks", "rho", claimed_rho(counter) * SLACK, worst, tried)
+        if delta:
+            yield Finding("exact", "one event in all ticks", "delta", counter.guarantee.delta, delta, tried)
+        yield self.conforms(counter)
+
+    def conforms(self, counter: Counter) -> Finding:
+        """With written noise, every tick must publish the total and what the recurrence makes of that noise."""
+        ticks, rng, written = (
+            first_ticks(counter, 40 if counter.horizon else 15),
+            np.random.default_rng(5),
+            WrittenNoise(),
+        )
+        made, wrong, total = _groups(counter, 1, written.source), 0, 0
+        noises = [noise for _, noise in counter.noises_of_an_event()]
+        for t in range(1, ticks + 1):
+            given, x = int(rng.integers(-(10**7), 10**7)), int(rng.integers(0, 9))
+            epoch, first = (0, 1) if counter.horizon is not None else epoch_of(t)
+            run, *totals = noises[epoch]
+            total += x
+            expected = total + written.noise(
+                given, [(run, t - first + 1), *((each, epoch) for each in totals if epoch)]
+            )
+            wrong += not (made.step(np.full(made.size or 1, x)) == expected).all()
+        drawn = [(draw.law, draw.scale, draw.size) for draw in written.source.draws]
+        wrong += drawn != [("gaussian", sigma, made.size) for sigma in written.sigmas]
+        what = "the code draws and adds what the law says"
+        return Finding("exact", what, "violations", 0, wrong, 0, f"{ticks} ticks")
+
+    def statistical(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
+        """Many independent groups of counters, each a run of its own, with and without an event at the first tick."""
+        yield self._plumbing(counter)
+        runs, items, ticks = side_by_side(effort), counter.max_items_per_event, first_ticks(counter, 12)
+
+        def run(event: int) -> Any:
+            made = _groups(counter, runs)
+            shown = [made.step(np.full(runs * items, event if t == 0 else 0)) for t in range(ticks)]
+            return np.array(shown).reshape(ticks, runs, items).sum(axis=2).T
+
+        detail = f"{runs} runs of each, {ticks} ticks, delta={claim(counter)[1]:g}"
+        yield told_apart("an event at the first tick", counter, run, detail)
+
+    def _plumbing(self, counter: Counter) -> Finding:
+        size, texts = 200 * counter.max_items_per_event, []
+        for x in (0, 10**6):
+            other = _groups(counter, 1)
+            other.step(np.full(other.size or 1, x))
+            texts.append((repr(other), other.error(1), other.guarantee))
+        first = counter.noises_of_an_event()[0][1][0]
+        streams = np.zeros(size, np.int64), np.ones(size, np.int64), np.ones(size, np.int64)
+        wide = first.sigma >= first.factor.lattice
+        return self.plumbing(lambda source: _groups(counter, 200, source), streams, (texts[0], texts[1]), wide)
+
+    def coupled(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
+        """The same noise for random streams and for those with one event more."""
+        groups, items = effort.released_pairs, counter.max_items_per_event
+        ticks = first_ticks(counter, 50 if counter.horizon else 20)
+        rng = np.random.default_rng(2)
+        x = rng.integers(0, 1000, (ticks, groups * items))
+        more = x.copy()
+        for group, when in enumerate(rng.integers(0, ticks, groups)):
+            more[when, group * items : (group + 1) * items] += 1
+        released = []
+        for stream in (x, more):
+            made = _groups(counter, groups, seeded_source(9))
+            released.append(np.array([made.step(row) for row in stream]).reshape(ticks, groups, items))
+        moved = np.sqrt(((released[1] - released[0]) ** 2).sum(axis=2)).max()
+        yield Finding("coupled", "l2-change of a tick's totals", "sensitivity", math.sqrt(items), float(moved), groups)
+
+    def twins(self, counter: Counter) -> Sequence[Twin]:
+        """Half the noise, noise for one node or tick, noise anew at every tick, and for a tick asked for again."""
+        right = type(counter).factor_for
+
+        def less(by: Callable[[Factor], float]) -> Callable[[Any, int, float], Factor]:
+            return lambda self, horizon, share: _weakened(right(self, horizon, share), by)
+
+        found = [broken(counter, "half the noise", factor_for=less(lambda factor: 2.0))]
+        if counter.horizon is None or _norm(counter.noises_of_an_event()[0][1][0].factor) > 1.1:
+            fresh = {"factor_for": lambda self, horizon, share: FreshNoise(horizon)}
+            found.append(broken(counter, "noise for one tick alone", factor_for=less(_norm)))
+            found.append(broken(counter, "noise anew at every tick", **fresh))
+        return (*found, drawn_again(counter))
+
+
+def _norm(factor: Factor) -> float:
+    return float(factor.sensitivity / factor.lattice)
+
+
+def _weakened(factor: Factor, by: Callable[[Factor], float]) -> Factor:
+    """NOT PRIVATE: the factor with too little noise."""
+    original, less = factor.sigma, Fraction(by(factor))
+    factor.sigma = lambda rho, items=1: original(rho, items) / less  # type: ignore[method-assign]
+    return factor
+
+
+class DistinctOverTimeAudit(CounterOverTimeAudit):
+    """The four checks of a `DistinctCount`: structure and exact cost are those of one event of a running total."""
+
+    def conforms(self, counter: Any) -> Finding:
+        """With written noise: a tick publishes the number of different people and what the recurrence makes of it."""
+        written, seen, wrong, rng = WrittenNoise(), set(), 0, np.random.default_rng(5)
+        made, noise = counter.anew(written.source), counter.noises_of_an_event()[0][1][0]
+        for tick in range(1, (first_ticks(counter, 12) if counter.horizon else 1) + 1):
+            given, people = int(rng.integers(-(10**7), 10**7)), rng.integers(0, 30, 9).tolist()
+            seen.update(people)
+            expected = len(seen) + written.noise(given, [(noise, tick)])
+            wrong += made.step(people) != expected
+        wrong += any((draw.law, draw.scale) != ("gaussian", noise.sigma) for draw in written.source.draws)
+        return Finding("exact", "the code draws and adds what the law says", "violations", 0, int(wrong))
+
+    def statistical(self, counter: Any, effort: Effort) -> Iterator[Finding]:
+        """Runs with a person more, who comes at every tick."""
+        texts = []
+        for number in (0, 10**4):
+            other = counter.anew()
+            other.step(range(number))
+            texts.append((repr(other), other.error(1), other.guarantee))
+        wide = counter.noises_of_an_event()[0][1][0]
+        streams = range(50), range(99), range(20, 70)
+        yield self.plumbing(
+            counter.anew, streams, (texts[0], texts[1]), wide.sigma >= 8 * wide.factor.lattice, fresh=40
+        )
+        runs, ticks = effort.runs, first_ticks(counter, 6)
+
+        def run(person: int) -> Any:
+            made = [counter.anew() for _ in range(runs)]
+            return np.array([[one.step([7] * person) for _ in range(ticks)] for one in made])
+
+        detail = f"{runs} runs of each, {ticks} ticks, delta={claim(counter)[1]:g}"
+        yield told_apart("a person who comes at every tick", counter, run, detail)
+
+    def coupled(self, counter: Any, effort: Effort) -> Iterator[Finding]:
+        """The same noise for random rows of people, and with all rows of one person more."""
+        rng, worst, pairs = np.random.default_rng(2), 0, effort.released_pairs // 5
+        for _ in range(pairs):
+            stream = rng.integers(0, 9, (first_ticks(counter, 6), 5)).tolist()
+            more = [[*people, *[9] * int(rng.integers(0, 3))] for people in stream]
+            released = []
+            for given in (stream, more):
+                made = counter.anew(seeded_source(9))
+                released.append([made.step(rows) for rows in given])
+            worst = max(worst, *(abs(b - a) for a, b in zip(*released, strict=True)))
+        yield Finding("coupled", "change of the number by a person", "sensitivity", 1, worst, pairs)
+
+    def twins(self, counter: Any) -> Sequence[Twin]:
+        """Those of running totals, and people who count at every tick."""
+        right = type(counter)
+
+        def step(self: Any, users: Any = (), tick: int | None = None, **more: Any) -> Any:
+            return right.step(self, [f"{person} {self.tick}" for person in users], tick, **more)
+
+        return (*super().twins(counter), broken(counter, "a person counts at every tick", "coupled", step=step))
+
+
+# ---- heavy hitters: a tree of sketches, each released once -----------------------------------------------------------
+
+
+Nodes = dict[tuple[int, int], Counters]
+
+
+class HittersOverTimeAudit(OverTimeAudit):
+    """The four checks of `HeavyHitters`."""
+
+    def label(self, hitters: HeavyHitters) -> str:
+        """Which nodes, and for how long."""
+        window = "" if hitters.window is None else f", window of {hitters.window}"
+        return f"HeavyHitters, {hitters.mechanism}{window}{any_horizon(hitters)}"
+
+    # ---- structure -------------------------------------------------------------------------------------------------
+
+    def structure(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
+        """Every short stream over two ticks: which released sketches one event changes, and how."""
+        kind: Any = type(hitters)
+        wrong, most, pairs = _short_streams(
+            kind, hitters.mechanism, hitters.window is not None, _in_epochs(hitters), effort.length > 0
+        )
+        yield Finding("structure", "LT Lemma 8 in every released node", "violations", 0, wrong, pairs)
+        yield Finding("structure", "released nodes that one event changes", "sensitivity", 2, most, pairs)
+        if hitters.discovered is not None:
+            yield _one_way(hitters)
+            if _in_epochs(hitters):
+                yield from shifts_of_an_event(hitters.discovered.factor, hitters.discovered.sigma, effort)
+
+    # ---- exact -----------------------------------------------------------------------------------------------------
+
+    def exact(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
+        """The exact delta of one node, and of as many as one event is in."""
+        whole, most = claim(hitters)
+        for name, L, plan in self._plans(hitters):
+            if hitters.discovered is not None:
+                delta, what = _gaussian_delta(plan, whole, L), f"{L} nodes of Gaussian noise{name}"
+                yield Finding("exact", what, "delta", most, delta)
+                continue
+            k = hitters.capacity if hitters.mechanism == "chan" else 1  # how much of the noise one event may cost
+            epsilon = float(k / Fraction(plan.scale))
+            delta, pairs = self._node_delta(hitters, plan, epsilon, effort)
+            total = repeated_delta(whole, epsilon, delta, L)
+            detail = f"a node: epsilon {epsilon:.4g}, delta {delta:.4g}"
+            what = f"worst pair of a node, {L} nodes composed{name}"
+            yield Finding("exact", what, "delta", most, total, pairs, detail)
+        if (known := hitters.discovered) is not None:
+            norm, rho, pairs = cost_of_an_event(known.factor, known.sigma, 1, effort)
+            claimed = claimed_rho(hitters) * SLACK
+            yield Finding("exact", "counters of public items", "rho", claimed, rho, pairs, f"norm {norm:.6g}")
+        yield self._conforms(hitters)
+
+    def _plans(self, hitters: HeavyHitters) -> Iterator[tuple[str, int, Any]]:
+        """(name, nodes that hold one event, their noise and cut): of all ticks, or of the epochs there may be."""
+        if not _in_epochs(hitters):
+            yield "", self._nodes_of_an_event(hitters), hitters
+            return
+        seen = set()
+        for epoch in range(EPOCHS):
+            plan = hitters.plan(2**epoch)
+            if (plan.levels, plan.scale, plan.threshold) not in seen:  # else as an epoch before
+                seen.add((plan.levels, plan.scale, plan.threshold))
+                yield f", epoch of {2**epoch} ticks", plan.levels, plan
+
+    def _node_delta(self, hitters: HeavyHitters, plan: Any, epsilon: float, effort: Effort) -> tuple[float, int]:
+        claim = SimpleNamespace(epsilon=epsilon, delta=hitters.guarantee.delta)
+        node: Any = SimpleNamespace(
+            capacity=hitters.capacity, threshold=plan.threshold, scale=plan.scale, unit=Event(), guarantee=claim,
+            universe=None,
+        )  # fmt: skip
+        noise = NoiseLaw("laplace", plan.scale, min(1e-16, hitters.guarantee.delta * 1e-8))
+        if hitters.mechanism == "offset":
+            worst, tried, _ = CounterAudit("misra-gries", zeros=True, shared="published").worst(node, noise, effort)
+            return worst, tried
+        pairs = EntriesAudit(reduces=False).pairs(node, effort)
+        both = [threshold_delta(one, noise, plan.threshold, epsilon) for p in pairs for one in (p, p.swapped)]
+        return max(both), len(both)
+
+    def _nodes_of_an_event(self, hitters: HeavyHitters) -> int:
+        """How many released nodes hold one event, for some ticks at which it may come."""
+        largest = hitters.every * hitters.base ** (hitters.levels - 1)
+        ticks, most = first_ticks(hitters, min(largest, 400)), 0
+        for when in {1, ticks}:
+            stream = [[0] if t == when else [] for t in range(1, ticks + 1)]
+            nodes = _nodes(hitters.anew(ScriptedSource()), stream)
+            most = max(most, sum(state.total > 0 for state in nodes.values()))
+        return most if ticks >= largest else max(most, hitters.levels)  # the largest nodes are too long to run
+
+    def _conforms(self, hitters: HeavyHitters) -> Finding:
+        """A tick shows the sum of the nodes that cover it; of a node, the counters from its cut on with their noise."""
+        wrong = 0
+        offset = hitters.mechanism != "chan"
+        law = "gaussian" if hitters.discovered is not None else "laplace"
+        firsts = [2**epoch for epoch in range(4)] if _in_epochs(hitters) else [1]
+        for first, around in product(firsts, range(-2, 3)):
+            plan = hitters.plan(first) if _in_epochs(hitters) else hitters
+            source = ScriptedSource(3 if offset else 0, plan.threshold + around - 1 + (3 if offset else 0))
+            made = hitters.anew(source)
+            for _ in range(first - 1):
+                made.step([])
+            source.draws.clear()
+            release = _first_node(made, [0])
+            drawn = [draw for draw in source.draws if draw.size != 0]  # an epoch begins for no counters, too
+            # Offset: v - a0 = 1 + each - 3, so that the cut is met when `around` is 0.
+            wrong += (release.items == [0]) != (around >= 0)
+            wrong += any((draw.law, draw.scale) != (law, plan.scale) for draw in drawn)
+            wrong += len(drawn) != (2 if offset else 1)
+        # With noise that shows everything, a tick has the counts of all ticks (or of the window).
+        if hitters.discovered is not None:
+            return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
+        made = hitters.anew(ScriptedSource(0, HIGH))
+        for tick in range(1, first_ticks(hitters, 9) + 1):
+            release = made.step([7] * tick)
+            first = 1 if hitters.window is None else max(1, tick - hitters.window + 1)
+            count = int(release.counts[0]) % HIGH
+            wrong += release.items != [7] or count != sum(range(first, tick + 1))
+        return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
+
+    # ---- statistical -----------------------------------------------------------------------------------------------
+
+    def statistical(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
+        """All counters are runs of their own: their noises are independent, and far above the cut all are shown."""
+        yield self._plumbing(hitters)
+        ticks, k = first_ticks(hitters, max(4, hitters.base) * hitters.every), hitters.capacity
+        # The offset's noise moves the cut of all counters: stay so far above that it does not matter.
+        high = max(plan.threshold + math.ceil(30 * float(plan.scale)) for plan in _first_plans(hitters, ticks))
+        together = hitters.mechanism == "chan"  # one event may lower all counters, and the noise is for that
+        times = min(effort.runs, 20_000) if together else max(2, min(6 * effort.runs // k, 10**7 // (high * k)))
+
+        def run(event: int) -> Any:
+            first = np.repeat(np.arange(k), high + (0 if together else event))
+            first = np.append(first, np.full(event, k)) if together else first
+            rows = [published_counts(hitters.anew(), first, ticks, k + 1)[:, :k].T for _ in range(times)]
+            return np.array(rows).sum(axis=1) if together else np.concatenate(rows)
+
+        what, runs = ("every counter lower", times) if together else ("one counter higher", times * k)
+        yield told_apart(what, hitters, run, f"{runs} runs, {ticks} ticks")
+        if hitters.discovered is not None and (hitters.horizon is None or hitters.horizon > hitters.every):
+
+            def later(event: int) -> Any:
+                return np.concatenate([_after_the_first(hitters, high, event) for _ in range(times)])
+
+            yield told_apart("one event of a public item", hitters, later, f"{times * k} runs")
+        if hitters.discovered is not None and _in_epochs(hitters):
+            yield from _counters_of_epochs(hitters, high)
+
+    def _plumbing(self, hitters: HeavyHitters) -> Finding:
+        stream, texts = np.repeat(np.arange(min(hitters.capacity, 20)), 3 * hitters.threshold + 20), []
+        for events in ([], [5]):
+            other = hitters.anew(ScriptedSource(0, -HIGH))
+            texts.append((other.step(events).to_payload(), repr(other)))
+        streams, wide = (stream, [0], stream), hitters.scale >= 1
+        return self.plumbing(hitters.anew, streams, (texts[0], texts[1]), wide, fresh=12, tick=hitters.every)
+
+    # ---- coupled ---------------------------------------------------------------------------------------------------
+
+    def coupled(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
+        """Large random streams and the same with one event more, through the sketches of all nodes."""
+        rng, k, items = np.random.default_rng(6), hitters.capacity, 4 * hitters.capacity + 10
+        ticks, pairs = first_ticks(hitters, 8), max(5, effort.released_pairs // 5)
+        weights = 1.0 / np.arange(1, items + 1)
+        weights /= weights.sum()
+        found = []
+        for _ in range(pairs):
+            stream = [rng.choice(items, 20 * min(k, 100), p=weights) for _ in range(ticks)]
+            when = int(rng.integers(0, ticks))
+            more = [np.append(batch, rng.integers(0, items)) if t == when else batch for t, batch in enumerate(stream)]
+            hides = ScriptedSource(0, -HIGH if hitters.discovered is not None else 0)
+            one, two = (_nodes(hitters.anew(hides), given) for given in (stream, more))
+            found.append(_compared(one, two, k))
+        wrong, most = sum(wrong for wrong, _ in found), max(changed for _, changed in found)
+        yield Finding("coupled", "large random streams keep LT Lemma 8", "violations", 0, wrong, pairs)
+        levels = max(plan.levels for plan in _first_plans(hitters, ticks))
+        yield Finding("coupled", "released nodes that one event changes", "sensitivity", levels, most, pairs)
+        if _in_epochs(hitters):
+            yield _in_one_epoch(hitters)
+
+    # ---- sabotage --------------------------------------------------------------------------------------------------
+
+    def twins(self, hitters: HeavyHitters) -> Sequence[Twin]:
+        """Less noise, a lower cut, the whole budget at every level, and what is drawn again."""
+        kind = type(hitters)
+
+        def planned(name: str, change: Callable[[Any], dict[str, Any]]) -> Twin:
+            def plan(self: Any, span: int) -> Any:
+                right = kind.plan(self, span)
+                return replace(right, **change(right))
+
+            return broken(hitters, name, plan=plan)
+
+        twins = [
+            planned("half the noise", lambda plan: {"scale": plan.scale / 2}),
+            planned("cut one lower", lambda plan: {"threshold": plan.threshold - 1}),
+            drawn_again(hitters),
+        ]
+        if hitters.discovered is not None:
+            less = _made_otherwise(hitters, "half the noise of counters", _half_the_noise_of_counters)
+            twins += [less, _both_ways(hitters)]
+        if hitters.levels > 1 or _in_epochs(hitters):
+            # Every node spends what all of them may: its scale and its cut are those of the whole budget.
+            whole = kind(1, hitters.budget, hitters.capacity, mechanism=hitters.mechanism, base=2)
+            paid = {"scale": whole.scale, "threshold": whole.threshold}
+            twins.append(planned("the budget at every level", lambda plan: paid))
+        if hitters.mechanism == "chan" and hitters.capacity > 1:
+            twins.append(planned("noise for one counter", lambda plan: {"scale": plan.scale / hitters.capacity}))
+        if _in_epochs(hitters):
+            if hitters.discovered is not None:
+                what = "all of rho for the totals of epochs, too"
+                twins.append(_made_otherwise(hitters, what, lambda known: unsplit(known.factor)))
+            if _left_open(hitters):
+                twins.append(_lives_on(hitters))
+        return twins
+
+
+def _in_epochs(hitters: HeavyHitters) -> bool:
+    """Without a horizon ticks are in epochs, each with nodes of its own; a window needs none."""
+    return hitters.horizon is None and hitters.window is None
+
+
+def _first_plans(hitters: HeavyHitters, ticks: int) -> list[Any]:
+    """What has the levels, the noise and the cut of the nodes of these ticks."""
+    return [hitters.plan(2**e) for e in range(ticks.bit_length())] if _in_epochs(hitters) else [hitters]
+
+
+def _left_open(hitters: HeavyHitters) -> list[int]:
+    """The epochs, of those that are run through, that end inside of a node."""
+    plans = [(epoch, hitters.plan(2**epoch)) for epoch in range(TRIED - 1)]
+    return [epoch for epoch, plan in plans if 2**epoch % (plan.every * plan.base ** (plan.levels - 1))]
+
+
+def _in_one_epoch(hitters: HeavyHitters) -> Finding:
+    """One event, in the first tick of an epoch or in the last: it is in nodes of its epoch alone, one of each level."""
+    wrong = tried = 0
+    for epoch, last in product(range(TRIED - 1), (False, True)):
+        when = 2 ** (epoch + last) - last
+        hides = ScriptedSource(0, -HIGH)
+        nodes = _nodes(hitters.anew(hides), [[7] * (tick == when) for tick in range(1, 2 ** (epoch + 2))])
+        held = [first for (first, _), state in nodes.items() if state.total > 0]
+        wrong += not held or len(held) > hitters.plan(2**epoch).levels
+        wrong += any(epoch_of(first)[0] != epoch for first in held)
+        tried += 1
+    return Finding("coupled", "an event is in nodes of its epoch alone", "violations", 0, int(wrong), tried)
+
+
+def _counters_of_epochs(hitters: HeavyHitters, high: int) -> Iterator[Finding]:
+    """The noise of the counters of public items, in the first epochs and on both sides of the end of one."""
+    known, k = hitters.discovered, hitters.capacity
+    assert known is not None
+    times, after = -(-500 // k), (2, 3, 4, 7, 8)
+    noises: dict[int, list[Any]] = {tick: [] for tick in after}
+    for _ in range(times):
+        shown = published_counts(hitters.anew(), np.repeat(np.arange(k), high), max(after), k)
+        for tick in after:
+            noises[tick].append(shown[tick - 1] - shown[0])  # at the first tick there are nodes only
+    for tick, found in noises.items():
+        limit, off = variance_is_off(found, known.factor.error(tick, known.sigma))
+        what, detail = "noise of public items in an epoch", f"{times * k} items at tick {tick}"
+        yield Finding("statistical", what, "relative variance", limit, off, 1, detail)
+
+
+def _nodes(made: Any, stream: Sequence[Any]) -> Nodes:
+    """The state of every sketch at its release."""
+    nodes: Nodes = {}
+    release = made.release_node
+
+    def record(sketch: Any, first: int, last: int) -> Any:
+        nodes[first, last] = counters_of(sketch)
+        return release(sketch, first, last)
+
+    made.release_node = record
+    for batch in stream:
+        made.step(batch)
+    return nodes
+
+
+def _compared(first: Nodes, second: Nodes, k: int) -> tuple[int, int]:
+    """(nodes that break Lemma 8, nodes that differ) when the second stream has one event more."""
+    if first.keys() != second.keys():
+        return 1, len(first)
+    changed = [(second[key], first[key]) for key in first if first[key] != second[key]]
+    return sum(lemma_8_state(more, less, k) is None for more, less in changed), len(changed)
+
+
+def _first_node(made: Any, events: Any) -> Any:
+    """The release with which the first node ends, when all events come at the first tick."""
+    release = made.step(events)
+    for _ in range(made.every - 1):
+        release = made.step([])
+    return release
+
+
+def _gaussian_delta(nodes: Any, epsilon: float, L: int) -> float:
+    """delta of L nodes: places that differ by 1, and keys of count 1 and 0 that one of two sketches stores alone."""
+    noise = NoiseLaw("gaussian", nodes.scale, 1e-30)
+    together = np.array([1.0])
+    for _ in range(L):
+        together = np.convolve(together, noise.mass)
+    # The loss depends on the sum of the L noises, which the event moves by L.
+    here, there = np.pad(together, (L, 0)), np.pad(together, (0, L))
+    places = float(np.maximum(here - math.exp(epsilon) * there, 0.0).sum())
+    t = nodes.threshold - 1
+    offsets = range(-noise.reach, noise.reach + 1)
+    shown = sum(noise.at(d) * (noise.shown(t + d) + noise.shown(t + 1 + d)) for d in offsets)
+    return places + (1.0 + math.exp(epsilon)) * L * shown
+
+
+def _one_way(hitters: HeavyHitters) -> Finding:
+    """An event of an item that is public is in its counter and in no node; all others are in nodes alone."""
+    made, many, ticks = (
+        hitters.anew(ScriptedSource()),
+        3 * hitters.threshold,
+        first_ticks(hitters, 4 * hitters.every),
+    )
+    assert made.discovered is not None
+    # Item 7 is public when the first node ends, with noise of 0; item 8 never is.
+    rare = [8] * (hitters.capacity > 1)  # one counter alone would have to choose
+    stream = [[7] * (many if tick <= hitters.every else 5) + rare for tick in range(1, ticks + 1)]
+    nodes = _nodes(made, stream)
+    wrong = 8 in made.discovered.index or 7 not in made.discovered.index
+    if not wrong:
+        wrong = int(made.discovered.since[made.discovered.index[7]]) != 5 * (ticks - hitters.every)
+    for (first, last), state in nodes.items():
+        held = {item: count + state.offset for item, count in state.counts}
+        wrong |= held.get(7, 0) > (many * hitters.every if first <= hitters.every else 0)
+        wrong |= held.get(8, 0) != (last - first + 1) * len(rare)
+    what = "events of public items are in one counter, not in nodes"
+    return Finding("structure", what, "violations", 0, int(wrong), len(nodes))
+
+
+def _after_the_first(hitters: HeavyHitters, high: int, event: int) -> Any:
+    """What counters add to the counts of items that are public from the first tick, one event each at the second."""
+    made, k = hitters.anew(), hitters.capacity
+    shown = np.zeros((2, k))
+    releases = (_first_node(made, np.repeat(np.arange(k), high)), made.step(np.repeat(np.arange(k), event)))
+    for counts, release in zip(shown, releases, strict=True):
+        counts[np.asarray(release.items, np.int64)] = release.counts
+    return (shown[1] - shown[0])[:, None]
+
+
+def _made_otherwise(hitters: HeavyHitters, name: str, change: Callable[[Any], None]) -> Twin:
+    """A twin whose counters of public items are changed when it is made."""
+    kind = type(hitters)
+
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        kind.__init__(self, *args, **options)
+        change(self.discovered)
+
+    return broken(hitters, name, __init__=init)
+
+
+def _half_the_noise_of_counters(known: Any) -> None:
+    known.sigma /= 2
+
+
+def _lives_on(hitters: HeavyHitters) -> Twin:
+    """Sketches are not begun anew with an epoch: an event is in nodes of the next one, too."""
+    kind = type(hitters)
+
+    def new_sketches(self: Any) -> Any:
+        new = kind.new_sketches(self)
+        if self.tick:
+            old = [self.kept[min(level, len(self.kept) - 1)].to_bytes() for level in range(len(new))]
+            new = [MisraGries.from_bytes(state) for state in old]
+        self.kept = new
+        return new
+
+    return broken(hitters, "sketches live on into the next epoch", "coupled", new_sketches=new_sketches)
+
+
+def _both_ways(hitters: HeavyHitters) -> Twin:
+    kind = type(hitters)
+
+    def take(self: Any, raw: Any) -> None:
+        found, self.discovered = self.discovered, None  # all events to the nodes
+        kind.take(self, raw)
+        self.discovered = found
+        kind.take(self, raw)
+
+    return broken(hitters, "events of public items in nodes too", "structure", take=take)
+
+
+@lru_cache(maxsize=16)
+def _short_streams(
+    kind: Callable[..., Any], mechanism: str, window: bool, epochs: bool, longer: bool
+) -> tuple[int, int, int]:
+    """(violations, most changed nodes, pairs) over all streams of two ticks of up to two events of three items.
+
+    Without a horizon three ticks, which are two epochs, of up to one event each.
+    """
+    most, horizon, number = (2, None, 3) if epochs else (3, 2, 2)
+    ticks = [list(batch) for size in range(most + longer) for batch in combinations_with_replacement(range(3), size)]
+    found = []
+    for k in (1, 2):
+        template = kind(horizon, Budget(1.0, 0.1), k, 2 if window else None, base=2, mechanism=mechanism)
+        states = {
+            key: _nodes(template.anew(ScriptedSource()), [ticks[i] for i in key])
+            for key in product(range(len(ticks)), repeat=number)
+        }
+        for key, tick, item in product(states, range(number), range(3)):
+            more = sorted([*ticks[key[tick]], item])
+            if more in ticks:
+                other = (*key[:tick], ticks.index(more), *key[tick + 1 :])
+                found.append(_compared(states[key], states[other], k))
+    return sum(wrong for wrong, _ in found), max(changed for _, changed in found), len(found)
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
 
 row(
     Counter,
@@ -43,38 +1104,7 @@ row(
         Counter(12, Budget.zcdp(2.0), method="square-root"),
         Counter(None, Budget.zcdp(0.5)),
     ),
-    _totals,
-    _totals.twins,
-    _totals.prepare,
-    lambda counter: f"Counter, {counter.method}" + (", any horizon" if counter.horizon is None else ""),
-)
-row(
-    Histogram,
-    lambda: (
-        Histogram(120, Budget(1.0, 0.02), None, 1),
-        Histogram(3, _PLENTY, None, 1, mechanism="tree", base=2),
-        Histogram(3, _PLENTY, None, 2, mechanism="meta", base=2),
-        Histogram(3, _PLENTY, None, 1, mechanism="limit", base=2),
-        Histogram(3, Budget(6.0, 1e-3), None, None, 2, mechanism="meta", base=2, limit=40),
-        Histogram(8, Budget(1.0, 0.02), None, 2, max_weight=3),
-        Histogram(16, Budget.zcdp(0.5), _ITEMS, 3),
-        Histogram(7, Budget.zcdp(0.5), _ITEMS, 1, mechanism="tree", base=2),
-        Histogram(7, Budget.zcdp(2.0), _ITEMS, 2, mechanism="meta", base=2),
-        Histogram(3, Budget.zcdp(2.0), _ITEMS, None, 1, mechanism="meta", base=2),
-        Histogram(20, Budget.zcdp(2.0), _ITEMS, None, 1, mechanism="sparse", switches=1),
-        Histogram(8, Budget(1.0, 0.02), unit=User(3)),
-        Histogram(3, _PLENTY, mechanism="tree", base=2, unit=User(1)),
-        Histogram(16, Budget.zcdp(0.5), _ITEMS, unit=User(3)),
-        Histogram(None, Budget(1.0, 0.02), None, 1),
-        Histogram(None, _PLENTY, None, 2, mechanism="tree", base=2),
-        Histogram(None, _PLENTY, None, 2, mechanism="meta", base=3),
-        Histogram(None, Budget.zcdp(0.5), _ITEMS, 3),
-        Histogram(None, Budget(1.0, 0.02), unit=User(3)),
-    ),
-    _over_time,
-    _over_time.twins,
-    _over_time.prepare,
-    _setting,
+    CounterOverTimeAudit(),
 )
 row(
     DistinctCount,
@@ -82,10 +1112,7 @@ row(
         DistinctCount(16, Budget.zcdp(0.5)),
         DistinctCount(7, Budget(1.0, 0.02), method="tree", base=2),
     ),
-    _distinct,
-    _distinct.twins,
-    _distinct.prepare,
-    lambda counter: f"DistinctCount, {counter.method}",
+    DistinctOverTimeAudit(),
 )
 row(
     HeavyHitters,
@@ -100,8 +1127,5 @@ row(
         HeavyHitters(None, Budget(1.0, 1e-6), 256),
         HeavyHitters(None, Budget(2.0, 0.02), 64, mechanism="offset", base=3),
     ),
-    _hitters,
-    _hitters.twins,
-    _hitters.prepare,
-    _tree_of_sketches,
+    HittersOverTimeAudit(),
 )

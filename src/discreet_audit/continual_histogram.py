@@ -1,13 +1,16 @@
-"""Auditing histograms over time: the four settings of [CO], each by the noise its scheme draws and the cut it makes.
+"""Histograms over time, of events and of people: the four settings of [CO], each by the noise its scheme draws.
 
-Scales, cuts and the number of nodes that hold an event are read from what the scheme does with written noise.
+Scales, cuts and the number of nodes that hold an event are read from what the scheme does with written noise. A person
+with m items costs what an event of m items costs, so the checks of histograms of events are made of histograms of
+people, too, with a new person for every event. What is added for people is what events cannot do: come again, with the
+same items and with others, at other ticks.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -34,19 +37,14 @@ from discreet.continual.anatomy import (
     event_counts,
 )
 from discreet.noise import RandomSource, seeded_source, system_source
+from discreet.privacy import Budget, User
 from discreet.privacy.calibration.composition import repeated_delta
 from discreet.privacy.calibration.zcdp import zcdp_delta
-from discreet_audit import continual_base as shared
-from discreet_audit import continual_laws as laws
-from discreet_audit.continual_counter import in_counts
-from discreet_audit.exact import OutputLaw, law_of
-from discreet_audit.findings import Finding
-from discreet_audit.laws import NoiseLaw, gaussian_split_delta, merge_ratios
-from discreet_audit.registry import Effort, Twin
-from discreet_audit.sources import ScriptedSource, WeakenedSource
+from discreet_audit import continual as shared
+from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta, merge_ratios
+from discreet_audit.core import SLACK, Effort, Finding, Twin, claim, row
+from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, law_of
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound
-
-__all__ = ["HistogramOverTimeAudit", "Node", "changed_scheme", "node_of"]
 
 Integers = npt.NDArray[np.int64]
 Runs = tuple[int, int, Callable[[int], Any]]
@@ -169,6 +167,14 @@ def _anew(histogram: Histogram, items: int, source: RandomSource | None = None) 
     return histogram.anew(source, **({"domain": range(items)} if histogram.domain_is_known else {}))
 
 
+def _begun(histogram: Histogram, tick: int) -> Histogram:
+    """Before this tick, with nothing in those before it."""
+    made = histogram.anew()
+    for _ in range(tick - 1):
+        made.step([])
+    return made
+
+
 def _column(items: int, times: int) -> pa.Array:
     """Each of the items 0, 1, ... so many times, an event each."""
     return pa.array(np.repeat(np.arange(items), times))
@@ -176,6 +182,14 @@ def _column(items: int, times: int) -> pa.Array:
 
 class HistogramOverTimeAudit(shared.OverTimeAudit):
     """The four checks of a `Histogram`."""
+
+    def label(self, histogram: Histogram) -> str:
+        """Its setting."""
+        domain = "known" if histogram.domain_is_known else "unknown"
+        items = "D=any" if histogram.most_items is None else f"D={histogram.most_items}"
+        people = items.replace("D", "people, m") if isinstance(histogram.unit, User) else items
+        weights = "" if histogram.max_weight == 1 else f", weights to {histogram.max_weight}"
+        return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}{shared.any_horizon(histogram)}"
 
     # ---- structure -------------------------------------------------------------------------------------------------
 
@@ -212,17 +226,17 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         noise = CorrelatedNoise(scheme.factor, scheme.sigma)
         heavy, epochs = histogram.max_weight, isinstance(scheme.factor, Doubling)
         norm, rho, pairs = shared.cost_of_an_event(scheme.factor, scheme.sigma, items * heavy**2, effort)
-        claimed = shared.claimed_rho(histogram, 0.5 if hidden else 1.0) * shared.SLACK
+        claimed = shared.claimed_rho(histogram, 0.5 if hidden else 1.0) * SLACK
         yield Finding("exact", f"the counters of {items} items in all ticks", "rho", claimed, rho, pairs)
         if guarantee.epsilon is not None:
             moved = items * heavy**2
             delta = (
                 zcdp_delta(rho, guarantee.epsilon)
                 if epochs
-                else laws.event_delta(noise, norm, moved, guarantee.epsilon)
+                else shared.event_delta(noise, norm, moved, guarantee.epsilon)
             )
         if hidden and epochs:
-            every = laws.shown_in_any_epoch(
+            every = shared.shown_in_any_epoch(
                 scheme.factor, scheme.sigma, lambda tick: scheme.cut(tick) - heavy + 1, 8 + effort.length
             )
             half, shown = guarantee.delta / 2.0, items * math.fsum(every)
@@ -234,55 +248,36 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         elif hidden:
             # The cuts of all ticks, or those of the first ticks and what they must be multiplied with.
             cuts = [scheme.cut(tick) for tick in range(1, min(horizon, 4096) + 1)]
-            shown = items * (horizon / len(cuts)) * laws.shown_by_one_event(noise, [cut - heavy + 1 for cut in cuts])
+            shown = items * (horizon / len(cuts)) * shared.shown_by_one_event(noise, [cut - heavy + 1 for cut in cuts])
             half = guarantee.delta / 2.0
             yield Finding("exact", _ITEM_PASSES, "delta of hidden items", half, shown, items)
             delta += shown
             if isinstance(scheme.factor, Tree) and horizon <= 3 and scheme.sigma <= 2:
                 reach = math.ceil(6 * scheme.sigma)
-                ever = items * laws.item_shown(scheme.factor, float(scheme.sigma), cuts, heavy, reach)
+                ever = items * shared.item_shown(scheme.factor, float(scheme.sigma), cuts, heavy, reach)
                 yield Finding("exact", "the same, every noise", "delta of hidden items", half, ever, items)
         if guarantee.epsilon is not None:
             yield Finding("exact", "one event in all ticks", "delta", guarantee.delta, delta, pairs)
-        yield self._epochs_conform(histogram, hidden) if epochs else self._counters_conform(histogram, hidden)
+        yield self._counters_conform(histogram, hidden)
 
     def _counters_conform(self, histogram: Histogram, hidden: bool) -> Finding:
-        """With written noise: what is shown is the count with that noise, and for new items only from the cut on."""
-        source = ScriptedSource()
-        made = _anew(histogram, 5, source)
-        scheme: Any = made.scheme
-        z = -5 * scheme.factor.lattice
-        source.each = np.array([z])
-        around, wrong = _AroundTheCut(made, hidden), 0
-        for tick in range(1, shared.first_ticks(histogram, 3) + 1):
-            noise = int(scheme.factor.to_counts(np.array(laws.published_noise(scheme.factor, [z] * tick)[-1:]))[0])
-            wrong += around.step(tick, noise)
-        wrong += any((draw.law, draw.scale) != ("gaussian", scheme.sigma) for draw in source.draws)
-        return Finding("exact", _CONFORMS, "violations", 0, wrong)
+        """With written noise: what is shown is the count with that noise, and for new items only from the cut on.
 
-    def _epochs_conform(self, histogram: Histogram, hidden: bool) -> Finding:
-        """The same without a horizon, over the first epochs: counts have the noises of the epoch and of totals."""
-        source, heavy = ScriptedSource(), 5 * _lattice(histogram.scheme)
-        made = _anew(histogram, 5, source)
+        Without a horizon over the first epochs: counts have the noises of the epoch and of totals.
+        """
+        written, heavy = shared.WrittenNoise(), 5 * _lattice(histogram.scheme)
+        made = _anew(histogram, 5, written.source)
         scheme: Any = made.scheme
+        epochs = isinstance(scheme.factor, Doubling)
         around, wrong = _AroundTheCut(made, hidden), 0
-        run: list[int] = []  # of the epoch
-        totals: list[int] = []  # of the epochs before
-        drawn = []
-        for tick in range(1, 10):
+        for tick in range(1, (9 if epochs else shared.first_ticks(histogram, 3)) + 1):
             z = -heavy * 2**tick  # so that all noise before is less, and the counts are around the cut again
-            source.each = np.array([z])
-            (inside, where), *over = laws.doubled(scheme.factor, scheme.sigma, tick)
-            if where == 1:
-                run = []
-                totals += [z] * len(over)
-                drawn += [noise.sigma for noise, _ in over]
-            run.append(z)
-            drawn.append(inside.sigma)
-            noise = in_counts(inside, run) + sum(in_counts(part, totals) for part, _ in over)
-            wrong += around.step(tick, noise)
-        wrong += [(draw.law, draw.scale) for draw in source.draws] != [("gaussian", sigma) for sigma in drawn]
-        return Finding("exact", f"{_CONFORMS}, in every epoch", "violations", 0, int(wrong))
+            parts = shared.doubled(scheme.factor, scheme.sigma, tick) if epochs else [(_noise_of(scheme), tick)]
+            wrong += around.step(tick, written.noise(z, parts))
+        asked = [(draw.law, draw.scale) for draw in written.source.draws]
+        law = [("gaussian", sigma) for sigma in written.sigmas]
+        wrong += asked != law if epochs else {*asked} != {*law}  # trees draw several times for items that come late
+        return Finding("exact", _CONFORMS + (", in every epoch" if epochs else ""), "violations", 0, int(wrong))
 
     def _exact_tree(self, histogram: Histogram, scheme: Meta, L: int, name: str) -> Iterator[Finding]:
         guarantee, known, most = histogram.guarantee, histogram.domain_is_known, histogram.most_items
@@ -291,10 +286,10 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         changed = node.choices if most is None else most  # published counts of a node that one event raises
         hidden = 0.0
         if node.shift is not None:
-            stopped = laws.stop_is_beaten(node.limit, node.shift, node.tau) if most is None else 0.0
-            hidden = L * stopped if most is None else L * most * laws.difference_tail(noise, node.shift)
+            stopped = shared.stop_is_beaten(node.limit, node.shift, node.tau) if most is None else 0.0
+            hidden = L * stopped if most is None else L * most * shared.difference_tail(noise, node.shift)
             if node.law == "gaussian":
-                half = guarantee.delta / 2.0 * shared.SLACK
+                half = guarantee.delta / 2.0 * SLACK
                 yield Finding("exact", f"{_ITEM_PASSES}{name}", "delta of hidden items", half, hidden, L)
         composed, epsilon = f"{L} nodes composed{name}", guarantee.epsilon
         if node.law == "laplace" and epsilon is not None:
@@ -303,8 +298,8 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         else:
             rho = L * changed / (2.0 * float(node.scale) ** 2)
             if node.choices:
-                rho += L * node.choices * laws.choice_rho(node.tau)
-            claimed = shared.claimed_rho(histogram, 1.0 if known else 0.5) * shared.SLACK
+                rho += L * node.choices * shared.choice_rho(node.tau)
+            claimed = shared.claimed_rho(histogram, 1.0 if known else 0.5) * SLACK
             yield Finding("exact", f"counts and choices of {L} nodes{name}", "rho", claimed, rho, L)
             if epsilon is not None:
                 counts = gaussian_split_delta(noise, 0, L * changed, 10**9, epsilon)
@@ -373,11 +368,11 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         choices = [draw for draw in source.draws if draw.law == "choice"]
         laplace = [draw for draw in source.draws if draw.law == "laplace"]
         _, counters, pairs = shared.moved_by_an_event(_noise_of(histogram.scheme), (s + 1) * k, effort)
-        parts = {"choices": (s + 1) * k * laws.choice_rho(float(4 / choices[0].scale)), "counters": counters}
+        parts = {"choices": (s + 1) * k * shared.choice_rho(float(4 / choices[0].scale)), "counters": counters}
         if s:
             levels, queries = ({d.scale for d in laplace if (d.size == 1) is one} for one in (True, False))
             # Losses within a range r are r^2/8-zCDP.
-            losses = laws.above_threshold_losses(
+            losses = shared.above_threshold_losses(
                 *(NoiseLaw("laplace", min(scales), 1e-12) for scales in (levels, queries))
             )
             parts["AboveThreshold"] = s * sum(losses) ** 2 / 8.0
@@ -387,7 +382,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
             yield Finding("exact", "runs of AboveThreshold", "rho", share, parts["AboveThreshold"], 0)
         detail = ", ".join(f"{name} {value:.4g}" for name, value in parts.items())
         what, rho, guarantee = "choices, counters, AboveThreshold", sum(parts.values()), histogram.guarantee
-        yield Finding("exact", what, "rho", shared.claimed_rho(histogram) * shared.SLACK, rho, pairs, detail)
+        yield Finding("exact", what, "rho", shared.claimed_rho(histogram) * SLACK, rho, pairs, detail)
         if guarantee.epsilon is not None:
             yield Finding("exact", what, "delta", guarantee.delta, zcdp_delta(rho, guarantee.epsilon), pairs)
         # Every choice draws one level noise, and there are no more choices than are paid for.
@@ -414,7 +409,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
     def statistical(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code with and without an event at the first tick."""
         yield self._plumbing(histogram)
-        epsilon, delta = shared.claimed_loss(histogram)
+        epsilon, delta = claim(histogram)
         scheme, most, k = histogram.scheme, histogram.most_items, histogram.k
         if k is None and (isinstance(scheme, Factored) or histogram.limit is None):
             what, (runs, ticks, run) = f"{most} counts higher", self._side_by_side(histogram, effort)
@@ -447,9 +442,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         for tick in sorted(some):
             high = scheme.cut(tick) + math.ceil(20 * scheme.error(tick))
             items = max(500, min(shared.side_by_side(effort) // 4, 10**6 // high))
-            made = histogram.anew()
-            for _ in range(tick - 1):
-                made.step([])
+            made = _begun(histogram, tick)
             limit, off = shared.variance_is_off(made.step(_column(items, high)).counts - high, scheme.error(tick))
             what, detail = "items that come late have all noise", f"{items} items at tick {tick}"
             yield Finding("statistical", what, "relative variance", limit, off, 1, detail)
@@ -466,9 +459,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         for tick in (1, 3, 4, 7, 8):
             cut, error = scheme.cut(tick), scheme.error(tick)
             items = max(500, min(shared.side_by_side(effort) // 4, 10**6 // cut))
-            made = histogram.anew()
-            for _ in range(tick - 1):
-                made.step([])
+            made = _begun(histogram, tick)
             share = len(made.step(_column(items, cut))) / items
             law = 0.5 + 0.5 / (error * math.sqrt(2.0 * math.pi))
             limit = math.sqrt(math.log(2.0 / FALSE_ALARM) / (2 * items)) + 0.01 / max(error, 1.0)
@@ -505,13 +496,13 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
         def run(event: int) -> Any:
             total, rows = np.full(items, high), np.zeros((runs, ticks, items))
             total[:k] += event
-            for row in rows:
+            for seen in rows:
                 scheme = _copied(pristine)
                 for tick in range(1, ticks + 1):
                     added = total if tick == 1 else np.zeros_like(total)
                     where, noisy = scheme.step(total, added, tick, _rank(items), source)
                     # Being listed tells two histograms apart as well as the count does: a step of one sigma.
-                    row[tick - 1, where] = noisy - high + 2.0 * scheme.error(1)
+                    seen[tick - 1, where] = noisy - high + 2.0 * scheme.error(1)
             return rows.reshape(runs, -1)
 
         return runs, ticks, run
@@ -558,7 +549,7 @@ class HistogramOverTimeAudit(shared.OverTimeAudit):
                 worst = math.inf
             sizes = [sum(part) for part in moved]
             worst = max(worst, math.sqrt(sum(sizes) if tree else max(sizes)))
-        declared = math.sqrt((12 if most is None else most) * levels) * shared.SLACK
+        declared = math.sqrt((12 if most is None else most) * levels) * SLACK
         what = "l2-change of the nodes" if tree else "l2-change of a tick's counts"
         yield Finding("coupled", what, "sensitivity", declared, worst, pairs)
 
@@ -773,3 +764,168 @@ def _events_move(most: int | None, known: bool) -> tuple[int, int]:
             wrong += known and moved[2] != 0
             tried += 1
     return wrong, tried
+
+
+# ---- people ----------------------------------------------------------------------------------------------------------
+
+
+Rows = Sequence[tuple[int, int]]  # people and items, of one tick
+_ITEMS = 12
+
+
+class _NewPeople:
+    """Where nobody says whose the rows are, every event is a new person's; the rest is the class that comes next."""
+
+    tick: int
+
+    def step(self, events: Any = (), tick: int | None = None, *, users: Any = None, **more: Any) -> Any:
+        if users is None:
+            owners = np.arange(len(events))
+            if not isinstance(events, np.ndarray | pa.Array):
+                sets = [list(event) if isinstance(event, Iterable) else [event] for event in events]
+                owners = np.repeat(owners, [len(event) for event in sets]).astype(np.int64)
+                events = [item for event in sets for item in event]
+            users = owners + (self.tick << 32)
+        return super().step(events, tick, users=users, **more)  # type: ignore[misc]
+
+
+class _PeopleOverTimeAudit(HistogramOverTimeAudit):
+    """The four checks of a `Histogram` of people."""
+
+    def prepare(self, histogram: Any) -> Any:
+        """Before its first tick, and able to take events."""
+        kind: Any = type(histogram)
+        if not issubclass(kind, _NewPeople):
+            kind = type(f"Events{kind.__name__}", (_NewPeople, kind), {})
+        return kind(histogram.horizon, histogram.budget, **histogram.parameters)
+
+    def structure(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
+        """All rows of a person raise at most m counts by one, each from one tick on; and the shift of a counter."""
+        wrong, pairs = _people_move(type(histogram), min(histogram.most_items or 1, 3), histogram.domain_is_known)
+        yield Finding("structure", "a person raises at most m counts, by one", "violations", 0, wrong, pairs)
+        yield from list(super().structure(histogram, effort))[1:]
+
+    def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
+        """Random rows of people over the ticks, and the same with all rows of one person more."""
+        rng, most = np.random.default_rng(4), histogram.most_items or 1
+        ticks, pairs, worst = min(histogram.horizon or 6, 6), effort.released_pairs // 5, 0.0
+        for _ in range(pairs):
+            stream = [_rows(rng, 0, 9, 30) for _ in range(ticks)]
+            more = [_mixed(rng, rows, _rows(rng, 9, 10, int(rng.integers(0, 6)))) for rows in stream]
+            worst = max(worst, _moved(histogram, stream, more))
+        declared = math.sqrt(most) * SLACK
+        yield Finding("coupled", "l2-change of all counts by a person", "sensitivity", declared, worst, pairs)
+
+    def twins(self, histogram: Histogram) -> Sequence[Twin]:
+        """Those of events, and people who count more often than they may."""
+        right, most = type(histogram), histogram.most_items or 1
+
+        def told(name: str, user: Callable[[Any, int, int], str]) -> Twin:
+            def step(self: Any, events: Any = (), tick: int | None = None, *, users: Any = None, **more: Any) -> Any:
+                if users is not None:
+                    users = [user(person, self.tick, row) for row, person in enumerate(users)]
+                return right.step(self, events, tick, users=users, **more)
+
+            return shared.broken(histogram, name, "coupled", step=step)
+
+        found = [
+            *super().twins(histogram),
+            told("a person counts at every row", lambda person, tick, row: f"{person} {tick} {row}"),
+            told("m items a tick", lambda person, tick, row: f"{person} {tick}"),
+        ]
+        if isinstance(histogram.scheme, Hidden) and most > 1:
+            half = histogram.guarantee.delta / 2.0
+
+            def for_one(scheme: Any) -> None:
+                factor = scheme.factor
+                scheme.cut = lambda tick: 1 + factor.hiding_shift(tick, scheme.sigma, half * factor.tick_share(tick))
+
+            found.append(changed_scheme(histogram, "delta not divided by m", for_one))
+        return found
+
+
+def _rows(rng: np.random.Generator, first: int, last: int, number: int) -> Rows:
+    """So many rows of these people; some items are of many."""
+    return [(int(rng.integers(first, last)), int(rng.integers(0, _ITEMS) ** 2 // _ITEMS)) for _ in range(number)]
+
+
+def _mixed(rng: np.random.Generator, rows: Rows, more: Rows) -> Rows:
+    """The rows with more of them somewhere in between, each in its order."""
+    places = np.sort(rng.integers(0, len(rows) + 1, len(more)))
+    out = list(rows)
+    for place, added in reversed(list(zip(places.tolist(), more, strict=True))):
+        out.insert(place, added)
+    return out
+
+
+def _counts(made: Any, stream: Sequence[Rows]) -> list[dict[Any, int]]:
+    """The counts after every tick, before noise."""
+    out = []
+    for rows in stream:
+        made.step([item for _, item in rows], users=[person for person, _ in rows])
+        out.append(made.not_private_counts())
+    return out
+
+
+def _moved(histogram: Histogram, stream: Sequence[Rows], more: Sequence[Rows]) -> float:
+    """How far the second stream's increments are from the first's, in l2; infinite where a count falls or jumps."""
+    changes = {"domain": range(_ITEMS)} if histogram.domain_is_known else {}
+    one, two = (_counts(histogram.anew(seeded_source(1), **changes), rows) for rows in (stream, more))
+    before: dict[Any, int] = {}
+    for plain, raised in zip(one, two, strict=True):
+        now = {item: raised.get(item, 0) - plain.get(item, 0) for item in {*plain, *raised}}
+        if not all(before.get(item, 0) <= now[item] <= 1 for item in now):
+            return math.inf
+        before = now
+    return math.sqrt(sum(before.values()))
+
+
+@lru_cache(maxsize=16)
+def _people_move(kind: type[Histogram], most: int, known: bool) -> tuple[int, int]:
+    """(wrong, pairs) over tiny streams of two ticks: three rows of one person, and one of another among them."""
+    histogram = kind(2, Budget(1.0, 0.1), range(_ITEMS) if known else None, mechanism="tree", unit=User(most))
+    wrong = tried = 0
+    for items, other, place in product(product(range(3), repeat=3), range(2), range(4)):
+        rows = [(1, item) for item in items]
+        rows.insert(place, (2, other))
+        stream = rows[:2], rows[2:]
+        alone = [[row for row in part if row[0] == 2] for part in stream]
+        wrong += _moved(histogram, alone, stream) > math.sqrt(most) * SLACK
+        tried += 1
+    return wrong, tried
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+_KNOWN = tuple(range(6))
+# So much that a node has noise of about 1, whose branches can all be gone through.
+_PLENTY = Budget(4.0, 0.02)
+
+
+_events, _people = HistogramOverTimeAudit(), _PeopleOverTimeAudit()
+
+row(
+    Histogram,
+    lambda: (
+        Histogram(120, Budget(1.0, 0.02), None, 1),
+        Histogram(3, _PLENTY, None, 1, mechanism="tree", base=2),
+        Histogram(3, _PLENTY, None, 2, mechanism="meta", base=2),
+        Histogram(3, _PLENTY, None, 1, mechanism="limit", base=2),
+        Histogram(3, Budget(6.0, 1e-3), None, None, 2, mechanism="meta", base=2, limit=40),
+        Histogram(8, Budget(1.0, 0.02), None, 2, max_weight=3),
+        Histogram(16, Budget.zcdp(0.5), _KNOWN, 3),
+        Histogram(7, Budget.zcdp(0.5), _KNOWN, 1, mechanism="tree", base=2),
+        Histogram(7, Budget.zcdp(2.0), _KNOWN, 2, mechanism="meta", base=2),
+        Histogram(3, Budget.zcdp(2.0), _KNOWN, None, 1, mechanism="meta", base=2),
+        Histogram(20, Budget.zcdp(2.0), _KNOWN, None, 1, mechanism="sparse", switches=1),
+        Histogram(8, Budget(1.0, 0.02), unit=User(3)),
+        Histogram(3, _PLENTY, mechanism="tree", base=2, unit=User(1)),
+        Histogram(16, Budget.zcdp(0.5), _KNOWN, unit=User(3)),
+        Histogram(None, Budget(1.0, 0.02), None, 1),
+        Histogram(None, _PLENTY, None, 2, mechanism="tree", base=2),
+        Histogram(None, _PLENTY, None, 2, mechanism="meta", base=3),
+        Histogram(None, Budget.zcdp(0.5), _KNOWN, 3),
+        Histogram(None, Budget(1.0, 0.02), unit=User(3)),
+    ),
+    lambda histogram: _people if isinstance(histogram.unit, User) else _events,
+)

@@ -1,30 +1,253 @@
-"""Rows for the multiparty protocols: what one party's message tells about one of its items."""
+"""The rows of `discreet.multiparty`: what one party's message tells about one of its items, and a shuffled batch.
+
+All inputs of a few items are encoded by the protocol itself. Protocols that add noise to a vector are run with noise
+that the audit decides, which shows the vector and the scale that was asked for; the loss of two inputs is then the sum
+of |difference|/scale, met by noise far out. Answers by randomised response are enumerated byte for byte. For the
+separation of heavy and light items the law of the choice is enumerated; given it, the rest is noise on vectors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Protocol, Separation
+from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Separation
+from discreet.multiparty.party_seam import Message, Protocol, Reports
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
-from discreet.privacy import Budget
-from discreet.published import MergedMisraGries, MergedSketch
-from discreet_audit import multiparty_laws as laws
-from discreet_audit.findings import Finding
-from discreet_audit.registry import Effort, Twin, row
-from discreet_audit.sabotage import twin
-from discreet_audit.sources import ScriptedSource, WeakenedSource
+from discreet.privacy import Budget, Guarantee, Replace
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, row, twin
+from discreet_audit.exact import (
+    Branches,
+    Draw,
+    EnumeratedSource,
+    OutputLaw,
+    ScriptedSource,
+    WeakenedSource,
+    law_of,
+    ratio_loss,
+    worst_pair,
+)
 from discreet_audit.statistical import ScoredPair, measure
 
-__all__ = ["MessageAudit", "OnlyThere", "an_item_replaced", "speaking"]
+# ---- exact laws ------------------------------------------------------------------------------------------------------
 
-_SLACK = 1 + 1e-9  # of doubles, for losses that are met exactly
+
+Input = tuple[int, ...]
+Cells = npt.NDArray[np.int64]
+Shown = tuple[Cells, list[Draw]]
+Law = dict[tuple[int, ...], float]
+UNIVERSE = 4
+SMALL_SEPARATION: dict[str, Any] = {"items_per_column": 1.0, "items_per_entry": 2, "threshold": 1, "max_items": 64}
+
+
+def tiny(protocol: Any, size: int = UNIVERSE, **changes: Any) -> Any:
+    """The same protocol over a few items; a twin stays a twin."""
+    return replace(protocol, universe=size, **changes)
+
+
+def inputs(size: int, length: int) -> Iterator[Input]:
+    """Every sequence of so many items."""
+    return itertools.product(range(size), repeat=length)
+
+
+def neighbours(size: int, length: int) -> Iterator[tuple[Input, Input]]:
+    """Every pair of sequences that differ in one item."""
+    for first in inputs(size, length):
+        for place, item in itertools.product(range(length), range(size)):
+            if item < first[place]:
+                yield first, (*first[:place], item, *first[place + 1 :])
+
+
+def cells_of(opened: tuple[Message, Any]) -> Cells:
+    """The numbers of a message in one row: of a sketch, or of all reports."""
+    content = opened[1]
+    return np.asarray(content.values if isinstance(content, Reports) else content, np.int64).ravel()
+
+
+def _shown(protocol: Protocol, items: Sequence[int], noise: int | Sequence[int] = 0, number: int = 0) -> Shown:
+    """The numbers of a message whose noise is given, and the draws that were asked for."""
+    source = ScriptedSource(each=noise)
+    return cells_of(protocol.open(protocol.party(number, source=source).encode(list(items)))), source.draws
+
+
+# ---- noise on a vector -----------------------------------------------------------------------------------------------
+
+
+def _distance(first: Shown, second: Shown) -> float:
+    (one, draws), (other, again) = first, second
+    scales = {draw.scale for draw in (*draws, *again)}
+    if len(one) != len(other) or len(scales) != 1 or [d.size for d in draws] != [d.size for d in again]:
+        return math.inf
+    return float(np.abs(one - other).sum() / scales.pop())
+
+
+def additive_loss(protocol: Protocol, length: int) -> tuple[float, int]:
+    """The largest loss over all neighbouring inputs and a few parties, and how many pairs there were."""
+    found = [
+        worst_pair(neighbours(UNIVERSE, length), partial(_shown, protocol, noise=0, number=number), _distance)
+        for number in range(4)
+    ]
+    return max(loss for loss, _ in found), sum(pairs for _, pairs in found)
+
+
+def noise_is_added(protocol: Any, length: int) -> int:
+    """How many inputs there are of which the message is not the vector plus the noise that was drawn, cell by cell."""
+    wrong, noise = 0, (1, -2, 0, 3, -1)
+    for given in inputs(UNIVERSE, length):
+        plain, draws = _shown(protocol, given, 0)
+        noisy, _ = _shown(protocol, given, noise)
+        right = sum(draw.size or 0 for draw in draws) == len(plain) == len(noisy)
+        wrong += not (right and np.array_equal(noisy - plain, np.resize(noise, len(plain))))
+    return wrong
+
+
+# ---- randomised response ---------------------------------------------------------------------------------------------
+
+
+def message_loss(protocol: Protocol, size: int, length: int, number: int = 0) -> tuple[float, int]:
+    """The largest |log ratio| of the probabilities of a message, byte for byte, over all neighbouring inputs."""
+
+    def law(given: Input) -> OutputLaw:
+        return law_of(lambda source: protocol.party(number, source=source).encode(list(given)))
+
+    return worst_pair(neighbours(size, length), law, ratio_loss)
+
+
+# ---- separation ------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _grouped_laplace(scale: Fraction, low: int, high: int) -> Branches:
+    """Discrete Laplace noise of which all below `low` is taken for low and all above `high` for high. Exact."""
+    q = math.exp(-1 / scale)
+
+    def at_least(t: int) -> float:
+        return q**t / (1 + q) if t >= 1 else 1 - q ** (1 - t) / (1 + q)
+
+    values = tuple(range(low, high + 1))
+    masses = [at_least(v) - at_least(v + 1) for v in values]
+    masses[0], masses[-1] = 1 - at_least(low + 1), at_least(high)
+    return values, tuple(masses), tuple([1.0] * len(values))
+
+
+class _GroupedSource(EnumeratedSource):
+    """Every branch of noise that is only compared with a cut."""
+
+    def __init__(self, low: int, high: int) -> None:
+        super().__init__(0.0)
+        self._range = low, high
+
+    def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
+        return self._take(_grouped_laplace(Fraction(scale), *self._range), size)
+
+
+def _choice_law(protocol: Separation, given: Input) -> Law:
+    found, counts = np.unique(np.array(given, np.int64), return_counts=True)
+    assert protocol.threshold is not None
+    source = _GroupedSource(protocol.threshold - len(given), protocol.threshold + 1)
+    law: Law = {}
+    for probability in source:
+        chosen = tuple(protocol.choose(found, counts, source).tolist())
+        law[chosen] = law.get(chosen, 0.0) + probability()
+    return {chosen: p for chosen, p in law.items() if p}
+
+
+def separation_loss(protocol: Separation, pairs: Iterable[tuple[Input, Input]]) -> float:
+    """The largest loss of (choice, heavy counts, cells), of which a message is a function, over pairs of neighbours.
+
+    Given the choice, the heavy counts and the cells (for any width) are vectors with independent noise. That a message
+    is no more than a function of the three is what `separation_messages` checks.
+    """
+
+    def loss(one: tuple[Input, Law], other: tuple[Input, Law]) -> float:
+        (first, p), (second, q), worst = one, other, 0.0
+        for chosen in p.keys() | q.keys():
+            if not p.get(chosen) or not q.get(chosen):
+                return math.inf
+            heavy = sum(abs(first.count(x) - second.count(x)) for x in chosen)
+            given_choice = heavy / protocol.heavy_scale + _light_loss(protocol, first, second, chosen)
+            worst = max(worst, abs(math.log(p[chosen] / q[chosen])) + float(given_choice))
+        return worst
+
+    return worst_pair(pairs, lambda given: (given, _choice_law(protocol, given)), loss)[0]
+
+
+def _light_loss(protocol: Separation, first: Input, second: Input, chosen: tuple[int, ...]) -> Fraction:
+    heavy = np.array(chosen, np.int64)
+    worst = 0
+    for number, width in itertools.product((0, 1), range(1, protocol.width(len(first)) + 1)):
+        one, other = (
+            protocol.light_cells(np.array(given, np.uint64), heavy, width, number) for given in (first, second)
+        )
+        worst = max(worst, int(np.abs(one - other).sum()))
+    return worst / protocol.light_scale
+
+
+class _ChosenNoise(ScriptedSource):
+    """Gives these arrays of noise in turn, and counts the draws that are not of their sizes."""
+
+    def __init__(self, noises: Sequence[Any]) -> None:
+        super().__init__()
+        self._noises, self.unexpected = list(noises), 0
+
+    def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
+        """The next of them."""
+        noise = self._noises.pop(0) if self._noises else ()
+        if size is None or len(noise) != size:
+            self.unexpected += 1
+            return super().discrete_laplace(scale, size)
+        return np.asarray(noise, np.int64)
+
+
+def separation_messages(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> int:
+    """Pairs of neighbours whose messages differ although choice, noisy heavy counts and noisy cells are the same.
+
+    The noise makes up for what the two inputs differ in. Then all fields of a message must be the same, byte for byte:
+    the width of the sketch, say, must follow the noisy counts and not the true ones.
+    """
+    wrong = 0
+    for (first, second), shift in itertools.product(pairs, (-2, 1)):
+        heavy = sorted(set(first) & set(second))
+        target = np.arange(1, len(heavy) + 1) + shift
+        width = protocol.width(min(max(len(first) - int(target.sum()), 0), len(first)))
+        messages = set()
+        for given in (first, second):
+            found = sorted(set(given))
+            light = protocol.light_cells(np.array(given, np.uint64), np.array(heavy, np.int64), width, 0)
+            source = _ChosenNoise(
+                (
+                    [1000 if item in heavy else -1000 for item in found],
+                    target - np.array([given.count(item) for item in heavy], np.int64),
+                    np.arange(len(light)) % 3 - light,
+                )
+            )
+            messages.add(protocol.party(0, source=source).encode(list(given)))
+            wrong += source.unexpected
+        wrong += len(messages) > 1
+    return wrong
+
+
+def other_scales(protocol: Any) -> int:
+    """Draws of the code that are not of the three scales that the law is written with."""
+    small, source = tiny(protocol, 4, **SMALL_SEPARATION), ScriptedSource()
+    small.party(0, source=source).encode([0, 0, 0, 1, 2])
+    allowed = [small.separation_scale] * 2 + [small.heavy_scale, small.light_scale]
+    return sum(draw.scale != scale for draw, scale in zip(source.draws, allowed, strict=True))
+
+
+# ---- the checks ------------------------------------------------------------------------------------------------------
+
+
 Laws = Callable[[Any, Effort], Iterator[Finding]]
 
 
@@ -45,7 +268,7 @@ def _order_is_not_shown(small: Protocol, items: list[int], seed: int, generator:
 
 
 def _one_report_changes(small: Protocol, items: list[int], seed: int, generator: np.random.Generator) -> bool:
-    changed = [*items[:4], (items[4] + 1) % laws.UNIVERSE, *items[5:]]
+    changed = [*items[:4], (items[4] + 1) % UNIVERSE, *items[5:]]
     messages = (small.party(1, source=seeded_source(seed)).encode(each) for each in (items, changed))
     first, second = (np.delete(small.open(message)[1].values, 4, 0) for message in messages)
     return np.array_equal(first, second)
@@ -58,31 +281,39 @@ _SAME_FOR = {
 
 
 @dataclass(frozen=True)
-class MessageAudit:
+class MessageAudit(Audit):
     """The checks of one protocol.
 
     Args:
-        exact: Findings from exact laws.
+        laws: Findings from exact laws.
+        broken: Its twins.
         changes: What the protocol gets besides a tiny universe, so that its messages are small.
         same: What must be the same with equal randomness: messages of items in another order, or the other reports.
     """
 
-    exact: Laws
+    laws: Laws
+    broken: Callable[[Any], Sequence[Twin]]
     changes: dict[str, Any] = field(default_factory=dict)
     same: str = "messages that show the order of the items"
 
     def structure(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """Everything around the noisy numbers is the same for all inputs of the same length."""
-        small = laws.tiny(protocol, laws.UNIVERSE, **self.changes)
-        envelopes = {
-            small.party(5, source=seeded_source(1)).encode(list(x))[:22] for x in laws.inputs(laws.UNIVERSE, 3)
-        }
+        small = tiny(protocol, UNIVERSE, **self.changes)
+        envelopes = {small.party(5, source=seeded_source(1)).encode(list(x))[:22] for x in inputs(UNIVERSE, 3)}
         wrong = len(envelopes) - 1
-        yield Finding("structure", "envelopes that tell inputs apart", "violations", 0, wrong, laws.UNIVERSE**3)
+        yield Finding("structure", "envelopes that tell inputs apart", "violations", 0, wrong, UNIVERSE**3)
+
+    def exact(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
+        """The law of a message."""
+        return self.laws(protocol, effort)
+
+    def twins(self, protocol: Protocol) -> Sequence[Twin]:
+        """Those that were given."""
+        return self.broken(protocol)
 
     def statistical(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """A party whose public hash functions tell items 0 and 1 apart: with the same noise they differ."""
-        small = laws.tiny(protocol, laws.UNIVERSE, **self.changes)
+        small = tiny(protocol, UNIVERSE, **self.changes)
 
         def encode(items: list[int], number: int, source: RandomSource | None = None) -> bytes:
             message: bytes = small.party(number, source=source).encode(items)
@@ -101,75 +332,52 @@ class MessageAudit:
     def coupled(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """With equal randomness: items in another order give the same bytes; or one report changes, its own."""
         small, pairs, generator = (
-            laws.tiny(protocol, laws.UNIVERSE, **self.changes),
+            tiny(protocol, UNIVERSE, **self.changes),
             effort.released_pairs,
             np.random.default_rng(1),
         )
         holds = _SAME_FOR[self.same]
-        streams = (generator.integers(0, laws.UNIVERSE, 9).tolist() for _ in range(pairs))
+        streams = (generator.integers(0, UNIVERSE, 9).tolist() for _ in range(pairs))
         wrong = sum(not holds(small, items, seed, generator) for seed, items in enumerate(streams))
         yield Finding("coupled", self.same, "violations", 0, wrong, pairs)
-
-
-class _EntriesAudit(MessageAudit):
-    """A Misra-Gries sketch depends on the order of its items; what must not is how far neighbours lie apart."""
-
-    def coupled(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
-        """Counters of large neighbouring streams, with as many counters as the protocol has."""
-        generator, pairs, size = np.random.default_rng(1), [], 2 * protocol.capacity + 2
-        for _ in range(effort.released_pairs):
-            items = generator.zipf(1.3, 400) % size
-            other = items.copy()
-            other[generator.integers(400)] = generator.integers(size)
-            pairs.append((tuple(items.tolist()), tuple(other.tolist())))
-        claimed = float(protocol.scale) * protocol.epsilon * _SLACK
-        measured = laws.counter_sensitivity(protocol, pairs)
-        yield Finding("coupled", "large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
 
 
 # ---- exact -----------------------------------------------------------------------------------------------------------
 
 
-def _loss(what: str, small: Protocol, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
-    return Finding("exact", what, quantity, small.epsilon * _SLACK, loss, pairs)
+def message_finding(what: str, small: Protocol, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
+    return Finding("exact", what, quantity, small.epsilon * SLACK, loss, pairs)
 
 
 def _response_laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
-    small = laws.tiny(protocol)
+    small = tiny(protocol)
     for length, numbers in ((1, range(8)), (2, range(1 + max(0, effort.length)))):
-        found = [laws.message_loss(small, 3, length, number) for number in numbers]
+        found = [message_loss(small, 3, length, number) for number in numbers]
         loss, pairs = max(loss for loss, _ in found), sum(pairs for _, pairs in found)
-        yield _loss(f"messages of {length} item(s)", small, loss, pairs)
+        yield message_finding(f"messages of {length} item(s)", small, loss, pairs)
 
 
-def _additive(length: int, same: str = "messages that show the order of the items", **changes: Any) -> MessageAudit:
+def additive(length: int, same: str = "messages that show the order of the items", **changes: Any) -> MessageAudit:
     def findings(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
-        small = laws.tiny(protocol, **changes)
-        wrong = laws.noise_is_added(small, length)
-        yield Finding("exact", "cells without the noise that was drawn", "violations", 0, wrong, laws.UNIVERSE**length)
-        yield _loss("messages of a few items", small, *laws.additive_loss(small, length + max(0, effort.length)))
+        small = tiny(protocol, **changes)
+        wrong = noise_is_added(small, length)
+        yield Finding("exact", "cells without the noise that was drawn", "violations", 0, wrong, UNIVERSE**length)
+        yield message_finding("messages of a few items", small, *additive_loss(small, length + max(0, effort.length)))
 
-    return MessageAudit(findings, changes, same)
-
-
-def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
-    for capacity in range(1, 3 + max(0, effort.length)):
-        yield _loss(f"counters of {capacity}, all inputs", protocol, *laws.entries_loss(protocol, capacity))
-    # Every message with its probability: that the code is the law above, and not noise on fewer items.
-    small = laws.tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
-    quantity = f"epsilon at {small.epsilon:g}"
-    yield _loss("messages of 2 items of a universe of 2", small, *laws.message_loss(small, 2, 2), quantity)
+    return MessageAudit(findings, _sketch_twins, changes, same)
 
 
 def _separation_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
     for threshold, length in ((0, 1), (0, 2), (1, 2), (1, 3))[: 4 if effort.length > 0 else 3]:
-        small = laws.tiny(protocol, 4, **{**laws.SMALL_SEPARATION, "threshold": threshold})
-        pairs = list(laws.neighbours(4, length))
-        yield _loss(f"{length} item(s), heavy above {threshold}", small, laws.separation_loss(small, pairs), len(pairs))
+        small = tiny(protocol, 4, **{**SMALL_SEPARATION, "threshold": threshold})
+        pairs = list(neighbours(4, length))
+        yield message_finding(
+            f"{length} item(s), heavy above {threshold}", small, separation_loss(small, pairs), len(pairs)
+        )
         if length > 1:
-            wrong, what = laws.separation_messages(small, pairs), "messages that follow more than the noisy numbers"
+            wrong, what = separation_messages(small, pairs), "messages that follow more than the noisy numbers"
             yield Finding("exact", f"{length} items: {what}", "violations", 0, wrong, len(pairs))
-    yield Finding("exact", "scales other than those of the law", "violations", 0, laws.other_scales(protocol), 1)
+    yield Finding("exact", "scales other than those of the law", "violations", 0, other_scales(protocol), 1)
 
 
 # ---- twins -----------------------------------------------------------------------------------------------------------
@@ -193,7 +401,7 @@ def speaking(
 
 
 def _nonzero(self: Any, items: Any, source: RandomSource, speak: Speak) -> bytes:
-    plain = laws.cells_of(self.open(speak(items, ScriptedSource())))
+    plain = cells_of(self.open(speak(items, ScriptedSource())))
     noise = source.discrete_laplace(self.scale, len(plain)) * (plain != 0)
     return speak(items, ScriptedSource(each=noise))
 
@@ -205,14 +413,14 @@ class OnlyThere(WeakenedSource):
         return 0
 
 
-def _scaled(protocol: Any, what: str, by: Callable[[Any], Fraction | float], name: str = "scale") -> Twin:
+def scaled(protocol: Any, what: str, by: Callable[[Any], Fraction | float], name: str = "scale") -> Twin:
     """The right scale times this."""
     scale = property(lambda self: getattr(super(type(self), self), name) * Fraction(by(self)))
     return twin(protocol, what, **{name: scale})
 
 
-def _half(protocol: Any, name: str = "scale") -> Twin:
-    return _scaled(protocol, "half the noise", lambda made: 0.5, name)
+def half_noise(protocol: Any, name: str = "scale") -> Twin:
+    return scaled(protocol, "half the noise", lambda made: 0.5, name)
 
 
 def _sorted_reports(protocol: Any) -> Twin:
@@ -228,10 +436,10 @@ def _response_twins(protocol: Any) -> Sequence[Twin]:
 def _sketch_twins(protocol: Any) -> Sequence[Twin]:
     few = speaking(protocol, "noise on the cells that are not zero", _nonzero)
     if isinstance(protocol, LocalSketch):
-        return _half(protocol), _sorted_reports(protocol), few
-    twins = [_half(protocol), few]
+        return half_noise(protocol), _sorted_reports(protocol), few
+    twins = [half_noise(protocol), few]
     if protocol.rows > 1:
-        twins.append(_scaled(protocol, "noise for one row", lambda made: Fraction(1, made.rows)))
+        twins.append(scaled(protocol, "noise for one row", lambda made: Fraction(1, made.rows)))
     return twins
 
 
@@ -261,16 +469,9 @@ def _separation_twins(protocol: Any) -> Sequence[Twin]:
     return (
         twin(protocol, "heavy and light in parallel, as printed", **literal),
         twin(protocol, "u - n zero entries, as printed", choose=_literal_choice),
-        _half(protocol, "heavy_scale"),
-        _half(protocol, "separation_scale"),
+        half_noise(protocol, "heavy_scale"),
+        half_noise(protocol, "separation_scale"),
     )
-
-
-def _entries_twins(protocol: Any) -> Sequence[Twin]:
-    removed = _scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
-    what = "no noise on the other items of the universe"
-    there = speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
-    return _half(protocol), removed, there
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -281,42 +482,199 @@ _reports = "other reports that an item changes"
 row(
     HadamardResponse,
     lambda: (HadamardResponse("audit", _ONE, 1000), HadamardResponse("audit", _THREE, "strings")),
-    MessageAudit(_response_laws, same=_reports),
-    _response_twins,
+    MessageAudit(_response_laws, _response_twins, same=_reports),
 )
 row(
     LocalHashing,
     lambda: (LocalHashing("audit", _ONE, 1000), LocalHashing("audit", _THREE, "strings")),
-    MessageAudit(_response_laws, same=_reports),
-    _response_twins,
+    MessageAudit(_response_laws, _response_twins, same=_reports),
 )
 row(
     LocalSketch,
     lambda: (LocalSketch("audit", _ONE, 1000, columns=2), LocalSketch("audit", _THREE, "strings")),
-    _additive(2, _reports),
-    _sketch_twins,
+    additive(2, _reports),
 )
 row(
     IndependentSketches,
     lambda: (IndependentSketches("audit", _ONE, 1000), IndependentSketches("audit", _THREE, "strings", rows=3)),
-    _additive(3, items_per_column=1.0, max_items=64),
-    _sketch_twins,
-)
-row(
-    MergedSketch,
-    lambda: (MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1)),
-    _additive(3, columns=3),
-    _sketch_twins,
+    additive(3, items_per_column=1.0, max_items=64),
 )
 row(
     Separation,
     lambda: (Separation("audit", _ONE, 1000), Separation("audit", _THREE, 1000, separation_share=0.25, rows=3)),
-    MessageAudit(_separation_laws, laws.SMALL_SEPARATION),
-    _separation_twins,
+    MessageAudit(_separation_laws, _separation_twins, SMALL_SEPARATION),
 )
+
+
+# ---- shuffled rounds: what whole batches tell about one report, and that nothing less is shown -----------------------
+# A report about one of two items is seen as one of few cases. Often its public function tells the two items apart; then
+# its value is that of the first (probability keep or other), that of the second (other or keep), or any of the rest,
+# which is as likely for both. Else it says nothing. What a batch shows is how many of its reports are in each case, so
+# its exact law is a sum over few counts, for every number of others with the second item.
+
+
+BatchLaw = dict[tuple[int, ...], float]
+
+
+@dataclass(frozen=True)
+class ShuffledReports:
+    """What somebody sees who sees what the aggregator of a shuffled round shows, and nothing else.
+
+    Args:
+        protocol: A round of two items.
+        delta: At which the second promise is stated.
+    """
+
+    protocol: HadamardResponse | LocalHashing
+    delta: float
+
+    @property
+    def budget(self) -> Budget:
+        """The second promise."""
+        return self.protocol.shuffled_budget(self.delta)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The same, as what is claimed."""
+        name = f"{self.protocol.name}, shuffled in batches of {self.protocol.shuffled}"
+        return Guarantee(Replace(), self.budget.epsilon, self.delta, name, trust="multiparty")
+
+    def listener(self) -> Any:
+        """An aggregator."""
+        return self.protocol.aggregator()
+
+    def cases(self, item: int) -> tuple[float, ...]:
+        """The probabilities of the cases of a report about an item."""
+        places = self.protocol.buckets if isinstance(self.protocol, LocalHashing) else 2
+        keep = float(self.protocol.keep)
+        other, apart = (1 - keep) / (places - 1), 1 - 1 / places
+        told = (keep, other) if item == 0 else (other, keep)
+        return (*(apart * p for p in told), apart * (places - 2) * other, 1 - apart)
+
+
+def _law(reports: Sequence[tuple[float, ...]]) -> BatchLaw:
+    """How many reports are in each case."""
+    law: BatchLaw = {(0,) * len(reports[0]): 1.0}
+    for cases in reports:
+        grown: BatchLaw = {}
+        for counts, chance in law.items():
+            for case, p in enumerate(cases):
+                if p > 0:
+                    more = (*counts[:case], counts[case] + 1, *counts[case + 1 :])
+                    grown[more] = grown.get(more, 0.0) + chance * p
+        law = grown
+    return law
+
+
+def batch_delta(shuffled: ShuffledReports, reports: int, epsilon: float) -> float:
+    """The largest divergence between batches in which one report is about the one item or the other."""
+    one, two = shuffled.cases(0), shuffled.cases(1)
+    lost = 0.0
+    for others in range(reports):
+        rest = [one] * (reports - 1 - others) + [two] * others
+        laws = _law([one, *rest]), _law([two, *rest])
+        for first, second in (laws, laws[::-1]):
+            grown = math.exp(epsilon)
+            lost = max(lost, math.fsum(max(0.0, p - grown * second.get(seen, 0.0)) for seen, p in first.items()))
+    return lost
+
+
+class ShuffledAudit(Audit):
+    """The four checks."""
+
+    def structure(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
+        """A report's number is a random one, whoever sends it."""
+        numbers = [shuffled.protocol.open(shuffled.protocol.party().encode([i % 2]))[0].number for i in range(64)]
+        alike = len(numbers) - len(set(numbers)) + (max(numbers) < 2**48)  # 2^-14 a report
+        yield Finding("structure", "numbers that are not random", "violations", 0, alike, len(numbers))
+
+    def exact(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
+        """The exact delta of a batch at the epsilon that is claimed, whatever the others answer."""
+        batch, epsilon = shuffled.protocol.shuffled or 0, shuffled.budget.epsilon
+        assert epsilon is not None
+        what = f"a batch of {batch}, whatever the others answer"
+        yield Finding("exact", what, "delta", shuffled.delta, batch_delta(shuffled, batch, epsilon), 2 * batch)
+
+    def statistical(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
+        """Batches of the compiled code in which one report is about the one item or the other."""
+        batch, epsilon = shuffled.protocol.shuffled or 0, shuffled.budget.epsilon
+        assert epsilon is not None
+
+        def seen(item: int) -> float:
+            listener = shuffled.listener()
+            items = [item, *([0] * (batch - 1))]
+            for each in items:
+                listener.receive(shuffled.protocol.party().encode([each]))
+            first, second = listener.estimate([0, 1]).values
+            return float(first - second)
+
+        bound = measure(seen, ScoredPair("one report", 0, 1, lambda score: score), shuffled.delta, effort.runs // 4)
+        yield Finding("statistical", "one report of a batch replaced", "epsilon", epsilon, max(bound, 0.0), 1)
+
+    def coupled(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
+        """The same reports in another order give the same state; between two looks there is nothing, or a batch."""
+        batch, generator, wrong, small = shuffled.protocol.shuffled or 0, np.random.default_rng(1), 0, 0
+        for _ in range(effort.released_pairs):
+            parts = [[shuffled.protocol.party().encode([i % 2]) for i in range(n)] for n in (batch, batch // 2)]
+            states = set()
+            for _ in range(2):
+                listener, before = shuffled.listener(), 0
+                for message in (part[i] for part in parts for i in generator.permutation(len(part))):
+                    listener.receive(message)
+                    small += 0 < listener.shown - before < batch
+                    before = listener.shown
+                states.add(listener.to_bytes())
+            wrong += len(states) - 1
+        pairs = effort.released_pairs
+        yield Finding("coupled", "states that show the order", "violations", 0, wrong, pairs)
+        yield Finding("coupled", "fewer reports than a batch between two looks", "violations", 0, small, pairs)
+
+    def twins(self, shuffled: ShuffledReports) -> Sequence[Twin]:
+        """Broken ones."""
+        batch = shuffled.protocol.shuffled or 0
+        ten = ShuffledReports(_of(shuffled.protocol, 10 * batch), shuffled.delta).budget
+        return (
+            twin(shuffled, "every report shown as it comes", "coupled", listener=lambda self: _Eager(self.protocol)),
+            twin(shuffled, "the order kept in the state", "coupled", listener=lambda self: _Logging(self.protocol)),
+            twin(shuffled, "the promise of ten batches", budget=property(lambda self: ten)),
+        )
+
+
+def _of(protocol: Any, batch: int) -> Any:
+    return type(protocol)(protocol.round_id, protocol.budget, 2, shuffled=batch)
+
+
+class _Wrapped:
+    """NOT PRIVATE: an aggregator that does something else, too."""
+
+    def __init__(self, protocol: Any) -> None:
+        self.inner = protocol.aggregator()
+        self.order: list[bytes] = []
+
+    def receive(self, message: bytes) -> None:
+        self.inner.receive(message)
+        self.order.append(message)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+class _Eager(_Wrapped):
+    @property
+    def shown(self) -> int:
+        return int(self.inner.parties)
+
+
+class _Logging(_Wrapped):
+    def to_bytes(self) -> bytes:
+        return bytes(self.inner.to_bytes()) + b"".join(self.order)
+
+
 row(
-    MergedMisraGries,
-    lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
-    _EntriesAudit(_entries_laws, {"capacity": 1}),
-    _entries_twins,
+    ShuffledReports,
+    lambda: (
+        ShuffledReports(HadamardResponse("audit", Budget(1.0), 2, shuffled=20), 0.02),
+        ShuffledReports(LocalHashing("audit", Budget(2.0), 2, shuffled=16), 0.05),
+    ),
+    ShuffledAudit(),
 )

@@ -32,17 +32,11 @@ from discreet.multiparty.party_seam import BlockStream, LevelProtocol, Packet, S
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy import Budget
 from discreet.published import MergedMisraGriesStream, MergedSketch
-from discreet_audit.exact import OutputLaw, ratio_loss, worst_pair
-from discreet_audit.findings import Finding
+from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, row, twin
+from discreet_audit.exact import OutputLaw, ScriptedSource, ratio_loss, worst_pair
 from discreet_audit.multiparty import Speak, an_item_replaced, speaking
-from discreet_audit.registry import QUICK, Effort, Twin, row
-from discreet_audit.sabotage import twin
-from discreet_audit.sources import ScriptedSource
-
-__all__ = ["HierarchyAudit", "StreamAudit", "Transcript", "loss_between", "stream_loss"]
 
 _WRITTEN_OUT = (IndependentSketches, MergedSketch, HadamardResponse)  # whose law is read from what the code draws
-_SLACK = 1 + 1e-9  # of doubles, for losses that are met exactly
 _LONGEST = 2**16  # steps of a stream that is run as it is
 
 
@@ -62,7 +56,7 @@ class _Chosen(ScriptedSource):
 
     def cells(self, stream: Any, packet: Packet) -> npt.NDArray[np.int64]:
         """Everything that noise was added to, without it."""
-        return np.concatenate([np.zeros(0, np.int64), *packet.blocks.values()])
+        return _cells(packet)
 
     def bernoulli(self, probability: Any, size: Any = None) -> Any:
         """Yes, for a probability of at most 1/2 (a sample); as told for a larger one (an answer that is kept)."""
@@ -215,7 +209,7 @@ def stream_loss(stream: BlockStream, effort: Effort = QUICK) -> tuple[float, int
     return worst_pair(_neighbouring(stream, effort), partial(stream_transcript, stream), loss_between)
 
 
-class StreamAudit:
+class StreamAudit(Audit):
     """The four checks of a `Stream`."""
 
     def structure(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
@@ -249,7 +243,7 @@ class StreamAudit:
         copies = max(self._copies(stream).values())
         yield Finding("exact", "blocks of a level that hold the same step", "blocks", 1, copies, 1)
         worst, pairs = stream_loss(stream, effort)
-        yield Finding("exact", "all messages about one step", "epsilon", stream.epsilon * _SLACK, worst, pairs)
+        yield Finding("exact", "all messages about one step", "epsilon", stream.epsilon * SLACK, worst, pairs)
 
     def statistical(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the cells and the answer of the first step."""
@@ -362,7 +356,7 @@ def report_law(hierarchy: LevelProtocol, item: Any, number: int) -> OutputLaw:
     return OutputLaw(law, 0.0)
 
 
-class HierarchyAudit:
+class HierarchyAudit(Audit):
     """The four checks of a `Hierarchy` or `GridHierarchy`.
 
     What a level's protocol promises by itself is its own row's business.
@@ -400,7 +394,7 @@ class HierarchyAudit:
             for rest in ([], [items[0]]):
                 laws = [hierarchy_transcript(hierarchy, [item, *rest]) for item in items]
                 losses += [loss_between(one, two) for one, two in itertools.permutations(laws, 2)]
-        yield Finding("exact", what, "epsilon", hierarchy.epsilon * _SLACK, max(losses), len(losses))
+        yield Finding("exact", what, "epsilon", hierarchy.epsilon * SLACK, max(losses), len(losses))
 
     def statistical(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the counts of all intervals of the two items."""
@@ -477,7 +471,6 @@ def _open_every_level(self: Any, message: bytes) -> tuple[None, list[Any]]:
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 _ONE, _THREE = Budget(1.0), Budget(3.0)
-_hierarchies, _streams = HierarchyAudit(), StreamAudit()
 
 row(
     Hierarchy,
@@ -486,8 +479,7 @@ row(
         Hierarchy("audit", _THREE, Strings("abc", 3), options={"items_per_column": 0.5, "rows": 3, "max_items": 1000}),
         Hierarchy("audit", _ONE, 27, "HadamardResponse", 3),
     ),
-    _hierarchies,
-    _hierarchies.twins,
+    HierarchyAudit(),
 )
 row(
     GridHierarchy,
@@ -495,8 +487,7 @@ row(
         GridHierarchy("audit", _ONE, (4, 4), branching=2, options={"items_per_column": 0.5, "max_items": 1000}),
         GridHierarchy("audit", _ONE, (9, Strings("ab", 2)), "HadamardResponse"),
     ),
-    _hierarchies,
-    _hierarchies.twins,
+    HierarchyAudit(),
 )
 row(
     Stream,
@@ -505,8 +496,7 @@ row(
         Stream("audit", _THREE, 5, epoch_steps=1, window=3, columns=8, rows=3),
         Stream("audit", _ONE, 5, epoch_steps=2, columns=4, sample_share=0),
     ),
-    _streams,
-    _streams.twins,
+    StreamAudit(),
 )
 row(
     HierarchicalStream,
@@ -514,6 +504,5 @@ row(
         HierarchicalStream("audit", _ONE, 9, epoch_steps=2, horizon=9, columns=8, branching=3),
         HierarchicalStream("audit", _THREE, Strings("ab", 2), epoch_steps=3, columns=8),
     ),
-    _streams,
-    _streams.twins,
+    StreamAudit(),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import discreet
 from discreet.errors import ParameterError
 from discreet.privacy import User
-from discreet_audit.findings import KINDS, AuditReport, Finding
+from discreet_audit.core import KINDS, AuditReport, Finding
 
 __all__ = ["HEADINGS", "html_report", "markdown_report", "plot", "summary_rows", "unit_words"]
 

@@ -19,7 +19,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FALSE_ALARM", "ScoredPair", "clopper_pearson", "epsilon_lower_bound", "measure", "measure_outputs"]
+from discreet_audit.core import Finding
+
+__all__ = [
+    "FALSE_ALARM",
+    "ScoredPair",
+    "clopper_pearson",
+    "epsilon_lower_bound",
+    "measure",
+    "measure_outputs",
+    "proved",
+]
 
 FALSE_ALARM = 1e-9
 """The chance that one confidence bound is wrong. A full audit makes fewer than 900: 9e-7 in all, below 1e-6."""
@@ -82,6 +92,15 @@ def measure(release: Callable[[Any], Any], pair: ScoredPair, delta: float, runs:
 
     pilots = scores(pair.first, pilot), scores(pair.second, pilot)
     return _tested(pilots, (scores(pair.first, runs), scores(pair.second, runs)), delta)
+
+
+def proved(
+    check: str, claimed: tuple[float, float], pair: tuple[Any, Any], run: Callable[[Any], Any], score: Any, runs: int
+) -> Finding:
+    """`measure` of a pair as a finding, against the epsilon and at the delta that are claimed."""
+    epsilon, delta = claimed
+    bound = measure(run, ScoredPair(check, *pair, score), delta, runs)
+    return Finding("statistical", check, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
 
 
 def _tested(pilots: tuple[Scores, Scores], scores: tuple[Scores, Scores], delta: float) -> float:

@@ -12,8 +12,8 @@ import pytest
 
 import discreet as dc
 from discreet.central import Offset
-from discreet_audit import registry, running
-from discreet_audit.sabotage import twin
+from discreet_audit import core
+from discreet_audit.core import twin
 
 
 def test_the_table_and_a_markdown_report(discreet, tmp_path):
@@ -59,11 +59,11 @@ def test_corrections_take_no_mechanisms(discreet):
 def one_row(monkeypatch):
     """The audit with a single row, of `Offset`, of which something is replaced."""
     mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
-    case = registry.case_of(mechanism)
+    case = core.case_of(mechanism)
 
     def replace(made=mechanism, more_twins=()):
         row = dataclasses.replace(case, examples=lambda: [made], twins=lambda made: [*case.twins(made), *more_twins])
-        monkeypatch.setattr(running, "cases", lambda: iter([row]))
+        monkeypatch.setattr(core, "cases", lambda: iter([row]))
         return mechanism
 
     return replace
@@ -78,7 +78,7 @@ def test_the_exit_code_says_that_a_claim_does_not_hold(discreet, one_row, jobs):
     done = discreet("audit", "--quick", "--jobs", jobs)
     assert done.returncode == 1
     assert "FAILED" in done.stdout
-    one_row(more_twins=[registry.Twin("not broken at all", mechanism)])
+    one_row(more_twins=[core.Twin("not broken at all", mechanism)])
     done = discreet("audit", "--quick", "--jobs", jobs)
     assert done.returncode == 1
     assert "not broken at all: NOT CAUGHT" in done.stderr

@@ -34,7 +34,7 @@ from discreet_audit.exact import (
     release_law,
     worst_divergence,
 )
-from discreet_audit.literal import length_of_the_data
+from discreet_audit.papers import length_of_the_data
 
 EPSILON = 2.0
 SEED = 7

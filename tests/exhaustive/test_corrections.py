@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.commands import run_here
 
-from discreet_audit.corrections import corrections
+from discreet_audit.papers import corrections
 
 PAGE = (Path(__file__).parents[2] / "docs/privacy/corrections.md").read_text()
 
@@ -40,7 +40,7 @@ def test_the_page_has_their_numbers(found):
 
 
 def test_the_command_shows_them(found, monkeypatch):
-    monkeypatch.setattr("discreet_audit.corrections.corrections", lambda: found)
+    monkeypatch.setattr("discreet_audit.papers.corrections", lambda: found)
     done = run_here("audit", "--corrections", "--format", "json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
@@ -50,7 +50,7 @@ def test_the_command_shows_them(found, monkeypatch):
         row["where"] for row in rows
     }
     wrong = dataclasses.replace(found[0], ours=2 * found[0].literal + 1)
-    monkeypatch.setattr("discreet_audit.corrections.corrections", lambda: [wrong, *found[1:]])
+    monkeypatch.setattr("discreet_audit.papers.corrections", lambda: [wrong, *found[1:]])
     assert run_here("audit", "--corrections").returncode == 1
 
 

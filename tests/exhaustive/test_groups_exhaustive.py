@@ -14,9 +14,9 @@ from discreet.engines.people import columns_of_batches, people_of
 from discreet.events.keys import Keys
 from discreet.events.tables import keyed_batches
 from discreet.summaries.people import LENGTH
+from discreet_audit.central_questions import CLOSE, PAIRS, GroupedTop, worst_of
+from discreet_audit.core import case_of
 from discreet_audit.exact import neighbouring_streams
-from discreet_audit.groups import CLOSE, PAIRS, GroupedTop, worst_of
-from discreet_audit.registry import case_of
 
 BUDGET = dc.Budget(2.0, 0.02)
 STREAMS = [*neighbouring_streams(PAIRS, 2), CLOSE]

@@ -12,8 +12,8 @@ import pytest
 import discreet as dc
 from discreet.published import MergedMisraGriesStream
 from discreet.summaries import MisraGries
-from discreet_audit.multiparty_counter_streams import CounterStreamAudit, block_message_loss
 from discreet_audit.multiparty_transcripts import stream_loss
+from discreet_audit.papers import CounterStreamAudit, block_message_loss
 
 
 def test_no_transcript_tells_more_than_epsilon():

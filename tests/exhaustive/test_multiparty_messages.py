@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Separation
 from discreet.published import MergedMisraGries, MergedSketch
-from discreet_audit.multiparty_laws import message_loss
+from discreet_audit.multiparty import message_loss
 
 SMALL = {"items_per_column": 1.0, "max_items": 4}
 

@@ -12,9 +12,8 @@ import pytest
 import discreet as dc
 from discreet.central import ShardedOffset
 from discreet.privacy.calibration.offset_cut import offset_delta
+from discreet_audit.central import RowShards, by_rows, half_the_noise, signature
 from discreet_audit.exact import neighbouring_streams, worst_divergence
-from discreet_audit.sabotage import half_the_noise
-from discreet_audit.sharded import RowShards, by_rows, signature
 
 SEED = 7
 UNIVERSE = [

@@ -32,6 +32,7 @@ LAWS = "tests/exhaustive/test_central_laws.py"
 CONTRACT = "tests/property/test_mechanism_contract.py"
 FIT = "tests/statistical/test_noise_fit.py"
 WORDS = "tests/exhaustive/test_noise_words.py"
+SAMPLERS = "tests/statistical/test_sampler_laws.py"
 STATED = "tests/statistical/test_stated_errors.py"
 MODEL = "tests/unit/releases/test_error_model.py"
 PEOPLE_OVER_TIME = ("tests/unit/continual/test_people_over_time.py",)
@@ -366,9 +367,9 @@ PRIVACY = in_package(
 NOISE = in_package(
     "noise",
     ("source.py", "discrete Laplace 1 % too narrow", "return self._draw(laws.laplace_law(_scale(\"scale\", scale)), size)",
-     "return self._draw(laws.laplace_law(_scale(\"scale\", scale) * Fraction(99, 100)), size)", audited("Samplers")),
+     "return self._draw(laws.laplace_law(_scale(\"scale\", scale) * Fraction(99, 100)), size)", (SAMPLERS, "-k", "drawn")),
     ("source.py", "discrete Gaussian 1 % too narrow", "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma)), size)",
-     "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma) * Fraction(99, 100)), size)", audited("Samplers")),
+     "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma) * Fraction(99, 100)), size)", (SAMPLERS, "-k", "drawn")),
     ("source.py", "the law above -1 is a geometric", "        if minimum >= 0:\n            values = minimum + self.geometric",
      "        if minimum >= -1:\n            values = minimum + self.geometric", (FIT, "-k", "minimum")),
     ("laws.py", "zero is counted twice", "sign = _native.Sign.reject_negative_zero\n    return Law(_geometric_cumulative(x), sign",
@@ -378,7 +379,7 @@ NOISE = in_package(
     ("source.py", "the offset is published without noise", "a0 = alpha + source.discrete_laplace(scale)", "a0 = alpha + 0 * source.discrete_laplace(scale)",
      audited("Offset")),
     ("places.py", "absent places pass one step later", "count = exceedances(size - len(present), scale, cut)",
-     "count = exceedances(size - len(present), scale, cut + 1)", (LAWS, "-k", "universe", *audited("Samplers"))),
+     "count = exceedances(size - len(present), scale, cut + 1)", (LAWS, SAMPLERS, "-k", "universe or drawn")),
     ("response.py", "rounded against privacy", "other = -(-(_ONE * q) // ((1 << _BITS) + q * (choices - 1)))",
      "other = (_ONE * q) // ((1 << _BITS) + q * (choices - 1))", ("tests/unit/noise", "tests/exhaustive/test_pan_laws_exhaustive.py", "tests/unit/multiparty/test_multiparty_protocols.py")),
 )  # fmt: skip
@@ -412,17 +413,21 @@ def audit_notices(file: str, name: str, old: str, new: str, *words: str) -> Muta
     return Mutant(f"audit: {name}", file, old, new, ("audit", *words))
 
 
+def samplers_notice(file: str, name: str, old: str, new: str) -> Mutant:
+    """A break below the random source, which the tests of what the samplers draw must notice."""
+    return Mutant(f"samplers: {name}", file, old, new, (SAMPLERS, "-k", "drawn"))
+
+
 BREAKS = [
     audit_notices("src/discreet/noise/source.py", "discrete Laplace 10 % too narrow",
            "return self._draw(laws.laplace_law(_scale(\"scale\", scale)), size)",
            "return self._draw(laws.laplace_law(_scale(\"scale\", scale) * Fraction(9, 10)), size)", "samplers"),
-    audit_notices("src/discreet/noise/source.py", "sigma 7 % too small",
+    samplers_notice("src/discreet/noise/source.py", "sigma 7 % too small",
            "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma)), size)",
-           "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma) * Fraction(93, 100)), size)", "samplers"),
-    audit_notices("src/discreet/noise/source.py", "every noise of a batch comes twice",
+           "return self._draw(laws.gaussian_law(_scale(\"sigma\", sigma) * Fraction(93, 100)), size)"),
+    samplers_notice("src/discreet/noise/source.py", "every noise of a batch comes twice",
            "        values = law.draw(self._source, 1 if size is None else _size(size))",
-           "        values = np.repeat(law.draw(self._source, 1 if size is None else -(-_size(size) // 2)), 2)[: size or 1]",
-           "samplers"),
+           "        values = np.repeat(law.draw(self._source, 1 if size is None else -(-_size(size) // 2)), 2)[: size or 1]"),
     audit_notices("src/discreet/noise/source.py", "noise on the first thousand counters only",
            "noises = source.discrete_laplace(scale, Plainly(len(counters)))",
            "noises = np.asarray(source.discrete_laplace(scale, Plainly(len(counters)))) * (np.arange(len(counters)) < 1000)",
@@ -460,13 +465,12 @@ BREAKS = [
     audit_notices("cpp/include/discreet/counters/space_saving.hpp", "the least recent of the smallest is evicted",
            "return last_[a] < last_[b];", "return last_[a] > last_[b];", "spacesaving"),
     audit_notices("cpp/include/discreet/counters/user_misra_gries.hpp", "one decrement too late",
-           "if (size_ > capacity_) decrement_all();", "if (size_ > capacity_ + 1) decrement_all();", "userrelease"),
-    audit_notices("cpp/include/discreet/noise/random_source.hpp", "every source starts from the same seed",
+           "if (size_ > capacity_) decrement_all();", "if (size_ > capacity_ + 1) decrement_all();", "usersketch"),
+    samplers_notice("cpp/include/discreet/noise/random_source.hpp", "every source starts from the same seed",
            "system_random(buffer_.data() + first, (buffer_.size() - first) * sizeof buffer_[0]);",
-           "std::mt19937_64 fixed(1); for (std::size_t i = first; i < buffer_.size(); ++i) buffer_[i] = fixed();",
-           "samplers"),
-    audit_notices("cpp/include/discreet/noise/samplers.hpp", "a shuffle never leaves an element in its place",
-           "const std::size_t j = source.below(i + 1);", "const std::size_t j = i ? source.below(i) : 0;", "samplers"),
+           "std::mt19937_64 fixed(1); for (std::size_t i = first; i < buffer_.size(); ++i) buffer_[i] = fixed();"),
+    samplers_notice("cpp/include/discreet/noise/samplers.hpp", "a shuffle never leaves an element in its place",
+           "const std::size_t j = source.below(i + 1);", "const std::size_t j = i ? source.below(i) : 0;"),
     audit_notices("cpp/include/discreet/sketches/pan.hpp", "an element that comes twice leaves its bit",
            "if (!bits_.empty()) bits_[i] = response.draw_seen(random);",
            "if (!bits_.empty() && !bits_[i]) bits_[i] = response.draw_seen(random);", "density"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet_audit.sabotage import twin
+from discreet_audit.core import twin
 
 
 def sabotaged(mechanism: Any, **changes: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet_audit import registry
+from discreet_audit import core
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -31,8 +31,8 @@ def blocks(page):
 def test_examples_run_in_order(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     if page == "docs/api/audit.md":  # which adds a row
-        registry.cases()
-        monkeypatch.setattr(registry, "_CASES", dict(registry._CASES))
+        core.cases()
+        monkeypatch.setattr(core, "_CASES", dict(core._CASES))
     examples = blocks(page)
     assert examples
     names = {}

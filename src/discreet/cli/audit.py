@@ -60,9 +60,8 @@ def audit(
         return _show_corrections(as_json)
     if report is not None and report.suffix not in (".md", ".html"):
         raise ParameterError(f"a report is a .md or .html file, not {report.name!r}")
-    from discreet_audit.findings import AuditReport
+    from discreet_audit.core import AuditReport, run
     from discreet_audit.render import HEADINGS, html_report, markdown_report, summary_rows
-    from discreet_audit.running import run
 
     def progress(done: AuditReport) -> None:
         remark(f"{done.mechanism} ({done.claim}): {'passed' if done.passed else 'FAILED'}")
@@ -87,7 +86,7 @@ def audit(
 
 
 def _show_messages(path: Path, as_json: bool) -> None:
-    from discreet_audit.messages import audit_messages
+    from discreet_audit.client_messages import audit_messages
     from discreet_audit.statistical import FALSE_ALARM
 
     protocol, found = audit_messages(path)
@@ -112,7 +111,7 @@ def _show_messages(path: Path, as_json: bool) -> None:
 
 
 def _show_corrections(as_json: bool) -> None:
-    from discreet_audit.corrections import corrections
+    from discreet_audit.papers import corrections
 
     found = corrections()
     if as_json:

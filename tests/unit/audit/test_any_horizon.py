@@ -15,12 +15,10 @@ from discreet.continual import Counter, HeavyHitters, Histogram
 from discreet.continual._factors import Buffered
 from discreet.continual.anatomy import EPOCHS, Doubling, Tree, epoch_of
 from discreet.noise import seeded_source
-from discreet_audit import check, registry, running
-from discreet_audit.continual_base import cost_of_an_event, unsplit
-from discreet_audit.continual_hitters import _left_open
-from discreet_audit.continual_laws import doubled, noise_passes, shown_in_any_epoch
+from discreet_audit import check, core
+from discreet_audit.continual import _left_open, cost_of_an_event, doubled, noise_passes, shown_in_any_epoch, unsplit
 
-FAST = registry.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
+FAST = core.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
 BUDGET = dc.Budget(1.0, 1e-6)
 
 
@@ -36,7 +34,7 @@ BUDGET = dc.Budget(1.0, 1e-6)
     ids=repr,
 )
 def test_unusual_configurations(mechanism, monkeypatch):
-    monkeypatch.setattr(running, "QUICK", FAST)
+    monkeypatch.setattr(core, "QUICK", FAST)
     report = check(mechanism)
     assert report.passed, str(report)
     assert report.kinds == ("structure", "exact", "statistical", "coupled", "sabotage")

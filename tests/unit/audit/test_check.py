@@ -10,23 +10,22 @@ import pytest
 import discreet as dc
 from discreet import central, published
 from discreet.central import Offset
-from discreet_audit import check, registry, running
-from discreet_audit.findings import KINDS, AuditReport, Finding, TwinResult
-from discreet_audit.sabotage import twin
-from discreet_audit.samplers import Samplers
+from discreet_audit import check, core
+from discreet_audit.core import KINDS, AuditReport, Finding, TwinResult, twin
+from discreet_audit.release_noise import Samplers
 
-FAST = registry.Effort("fast", runs=300, large_pairs=60, released_pairs=20, length=-1)
+FAST = core.Effort("fast", runs=300, large_pairs=60, released_pairs=20, length=-1)
 
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch):
-    monkeypatch.setattr(running, "QUICK", FAST)
+    monkeypatch.setattr(core, "QUICK", FAST)
 
 
 def test_every_example_of_every_row_is_run():
     """By `discreet audit --quick`, which `make audit` runs: the rows are not run a second time here."""
-    rows = list(registry.cases())
-    assert running.examples() == [(row, i) for row, case in enumerate(rows) for i in range(len(case.examples()))]
+    rows = list(core.cases())
+    assert core.examples() == [(row, i) for row, case in enumerate(rows) for i in range(len(case.examples()))]
     for case in rows:
         assert {case.label(made).split(",")[0] for made in case.examples()} == {case.mechanism.__name__}
         assert case.kinds == (("statistical",) if case.mechanism is Samplers else KINDS[:-1])
@@ -73,10 +72,10 @@ def test_a_broken_mechanism_fails_its_audit():
 
 def test_an_audit_fails_when_a_twin_is_not_noticed(monkeypatch):
     mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
-    case = registry.case_of(mechanism)
-    twins = *case.twins(mechanism), registry.Twin("not broken at all", mechanism)
+    case = core.case_of(mechanism)
+    twins = *case.twins(mechanism), core.Twin("not broken at all", mechanism)
     innocent = dataclasses.replace(case, twins=lambda made: twins)
-    monkeypatch.setattr(running, "case_of", lambda made: innocent)
+    monkeypatch.setattr(core, "case_of", lambda made: innocent)
     report = check(mechanism)
     assert all(finding.passed for finding in report.findings)
     assert not report.passed
@@ -86,8 +85,8 @@ def test_an_audit_fails_when_a_twin_is_not_noticed(monkeypatch):
 @pytest.mark.parametrize("kind", KINDS[:-1])
 def test_a_check_that_looks_at_nothing_fails(kind, monkeypatch):
     mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
-    silent = dataclasses.replace(registry.case_of(mechanism), **{kind: lambda made, effort: ()})
-    monkeypatch.setattr(running, "case_of", lambda made: silent)
+    silent = dataclasses.replace(core.case_of(mechanism), **{kind: lambda made, effort: ()})
+    monkeypatch.setattr(core, "case_of", lambda made: silent)
     report = check(mechanism)
     assert [(finding.kind, finding.check) for finding in report.findings if not finding.passed] == [
         (kind, "nothing was looked at")
@@ -101,7 +100,7 @@ def test_unknown_things_are_refused():
     with pytest.raises(dc.ParameterError, match="effort"):
         check(Offset(dc.Budget(1.0, 1e-3), capacity=3), effort="huge")
     with pytest.raises(dc.ParameterError, match="no audited mechanism"):
-        running.examples(["nonsense"])
+        core.examples(["nonsense"])
 
 
 def test_a_measurement_that_is_not_a_number_fails():

@@ -10,7 +10,7 @@ import discreet as dc
 from discreet.continual import one_shot
 from discreet.continual._factors import Buffered, SquareRoot, Tree
 from discreet.noise import seeded_source
-from discreet_audit.continual_laws import event_shift, item_shown, sparse_rho, stop_is_beaten
+from discreet_audit.continual import event_shift, item_shown, sparse_rho, stop_is_beaten
 
 
 @pytest.mark.parametrize("factor", [Tree(7, 2), Tree(9, 3), SquareRoot(12), Buffered(12)], ids=lambda f: f.name)

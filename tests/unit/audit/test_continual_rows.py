@@ -12,13 +12,13 @@ import pytest
 import discreet as dc
 from discreet.continual import Counter, DistinctCount, HeavyHitters, Histogram
 from discreet.continual._factors import Buffered, CorrelatedNoise, Tree
-from discreet_audit import check, registry, running
+from discreet_audit import check, core
+from discreet_audit.closed_forms import NoiseLaw
+from discreet_audit.continual import above_threshold_losses, choice_rho, difference_tail, shown_by_one_event
 from discreet_audit.continual_histogram import node_of
-from discreet_audit.continual_laws import above_threshold_losses, choice_rho, difference_tail, shown_by_one_event
-from discreet_audit.laws import NoiseLaw
 from discreet_audit.statistical import measure_outputs
 
-FAST = registry.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
+FAST = core.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
 BUDGET = dc.Budget(1.0, 1e-6)
 
 
@@ -30,7 +30,7 @@ def used(mechanism, *steps):
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch):
-    monkeypatch.setattr(running, "QUICK", FAST)
+    monkeypatch.setattr(core, "QUICK", FAST)
 
 
 def audited(mechanism):
@@ -44,7 +44,7 @@ def audited(mechanism):
 @pytest.mark.parametrize("kind", [Counter, DistinctCount, Histogram, HeavyHitters])
 def test_exact_figures_are_near_the_claim(kind):
     """So that a claim of half as much would fail. That every example passes, with its twins, is for `make audit`."""
-    (case,) = (case for case in registry.cases() if case.mechanism is kind)
+    (case,) = (case for case in core.cases() if case.mechanism is kind)
     for made in map(case.prepare, case.examples()):
         found = {"rho": [], "delta": []}
         for finding in case.exact(made, FAST):

@@ -10,7 +10,7 @@ from discreet.central.stability import stability_delta
 from discreet.privacy.calibration.gaussian import discrete_gaussian_delta
 from discreet.privacy.calibration.offset_cut import offset_delta
 from discreet.privacy.calibration.tails import log_tail
-from discreet_audit.laws import (
+from discreet_audit.closed_forms import (
     Key,
     NoiseLaw,
     StatePair,

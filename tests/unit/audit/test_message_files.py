@@ -9,7 +9,7 @@ import discreet as dc
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty import HadamardResponse, LocalHashing, LocalSketch
 from discreet.published import MergedSketch
-from discreet_audit.messages import audit_messages
+from discreet_audit.client_messages import audit_messages
 
 BUDGET, MANY = dc.Budget(1.0), 2500
 ROUNDS = {

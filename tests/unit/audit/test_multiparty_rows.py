@@ -12,23 +12,23 @@ import discreet as dc
 from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Separation
 from discreet.noise.places import places_above
 from discreet.published import MergedMisraGries, MergedSketch
-from discreet_audit import check, registry, running
-from discreet_audit.multiparty_laws import (
+from discreet_audit import check, core
+from discreet_audit.core import twin as broken_twin
+from discreet_audit.multiparty import (
     SMALL_SEPARATION,
-    counter_sensitivity,
     message_loss,
     neighbours,
     separation_loss,
     tiny,
 )
-from discreet_audit.sabotage import twin as broken_twin
+from discreet_audit.papers import counter_sensitivity
 
-FAST = registry.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
+FAST = core.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
 
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch):
-    monkeypatch.setattr(running, "QUICK", FAST)
+    monkeypatch.setattr(core, "QUICK", FAST)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_unusual_configurations(protocol):
 def printed(word, epsilon=1.0):
     """A separation as [MDP] section 3.3 prints it, over 4 items."""
     protocol = Separation("r", dc.Budget(epsilon), 1000, rows=1)
-    twin = next(twin for twin in registry.case_of(protocol).twins(protocol) if word in twin.name)
+    twin = next(twin for twin in core.case_of(protocol).twins(protocol) if word in twin.name)
     return tiny(twin.mechanism, 4, **SMALL_SEPARATION)
 
 

@@ -4,9 +4,9 @@ import pytest
 
 import discreet as dc
 from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Stream
-from discreet.multiparty.hierarchy import LevelProtocol
+from discreet.multiparty.party_seam import LevelProtocol
+from discreet_audit.core import QUICK, case_of
 from discreet_audit.multiparty_transcripts import HierarchyAudit, StreamAudit
-from discreet_audit.registry import QUICK, case_of
 
 
 def exact(protocol):

@@ -6,7 +6,7 @@ import math
 
 import discreet as dc
 from discreet.cli import audit as command
-from discreet_audit import AuditReport, Finding, TwinResult, running
+from discreet_audit import AuditReport, Finding, TwinResult, core
 from discreet_audit.render import html_report, summary_rows
 
 FAILING = AuditReport(
@@ -36,6 +36,6 @@ def test_numbers_that_json_does_not_have():
 
 
 def test_the_command_fails_with_exit_code_1(monkeypatch, capsys):
-    monkeypatch.setattr(running, "run", lambda **options: [FAILING])
+    monkeypatch.setattr(core, "run", lambda **options: [FAILING])
     assert command.audit([], standalone_mode=False) == 1
     assert "half the noise: NOT CAUGHT" in capsys.readouterr().err

@@ -13,9 +13,9 @@ from discreet.continual import Counter, HeavyHitters, Histogram
 from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, Separation, Stream
 from discreet.noise import seeded_source
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
-from discreet_audit.continual_laws import event_shift
-from discreet_audit.sabotage import twin
-from discreet_audit.sources import ScriptedSource
+from discreet_audit.continual import event_shift
+from discreet_audit.core import twin
+from discreet_audit.exact import ScriptedSource
 
 BUDGET = dc.Budget(1.0, 1e-6)
 FILES = sorted(Path(discreet_audit.__file__).parent.glob("*.py"))
@@ -56,7 +56,7 @@ def test_a_twin_differs_in_what_is_public():
     broken = twin(mechanism, "half the noise", scale=mechanism.scale / 2).mechanism
     assert broken.scale == mechanism.scale / 2
     assert (broken.threshold, broken.capacity) == (mechanism.threshold, 3)
-    assert type(broken).__name__ == "NotPrivateOffsetRelease"
+    assert type(broken).__name__ == "NotPrivateOffset"
     with pytest.raises(dc.ParameterError, match="public"):
         twin(mechanism, "", _publish=None)
 

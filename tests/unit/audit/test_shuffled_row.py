@@ -7,15 +7,15 @@ import pytest
 
 import discreet as dc
 from discreet.multiparty import HadamardResponse, LocalHashing
-from discreet_audit import check, registry, running
-from discreet_audit.shuffled import ShuffledReports, batch_delta
+from discreet_audit import check, core
+from discreet_audit.multiparty import ShuffledReports, batch_delta
 
-FAST = registry.Effort("fast", runs=200, large_pairs=60, released_pairs=5, length=-1)
+FAST = core.Effort("fast", runs=200, large_pairs=60, released_pairs=5, length=-1)
 
 
 @pytest.mark.parametrize("kind", [HadamardResponse, LocalHashing])
 def test_an_unusual_round_passes_and_its_twins_do_not(kind, monkeypatch):
-    monkeypatch.setattr(running, "QUICK", FAST)
+    monkeypatch.setattr(core, "QUICK", FAST)
     report = check(ShuffledReports(kind("r", dc.Budget(3.0), 2, shuffled=7), 0.2))
     assert report.passed, report
     assert len(report.twins) == 3

@@ -14,8 +14,8 @@ from discreet.central import person_vectors as people_module
 from discreet.central.person_vectors import PersonVectors, Sizes, calibrated
 from discreet.noise import seeded_source
 from discreet.summaries.people import LENGTH, ListedPeople, ValueRange
-from discreet_audit.people import held
-from discreet_audit.sources import ScriptedSource
+from discreet_audit.central_questions import held
+from discreet_audit.exact import ScriptedSource
 
 BUDGET = dc.Budget(1.0, 1e-6)
 

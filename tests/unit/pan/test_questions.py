@@ -13,7 +13,7 @@ import pytest
 import discreet as dc
 from discreet.noise import seeded_source
 from discreet.storage import open_state, seal_state
-from discreet_audit.sources import ScriptedSource
+from discreet_audit.exact import ScriptedSource
 
 PAN = dc.pan
 ONE = dc.Budget(1.0)

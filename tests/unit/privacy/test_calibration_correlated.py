@@ -14,7 +14,7 @@ from discreet.noise import seeded_source
 from discreet.privacy.calibration import correlated
 from discreet.privacy.calibration.correlated import correlated_calibration, discrete_correlated_delta
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet_audit.laws import NoiseLaw, shared_split_delta
+from discreet_audit.closed_forms import NoiseLaw, shared_split_delta
 
 BUDGET = dc.Budget(1.0, 1e-6)
 

@@ -38,7 +38,7 @@ import numpy.typing as npt
 from discreet.errors import DataError, DiscreetError, MessageError
 from discreet.multiparty import HadamardResponse, LocalHashing, LocalSketch, protocol_from_dict
 from discreet.multiparty.party_seam import LocalProtocol
-from discreet_audit.findings import Finding
+from discreet_audit.core import Finding
 from discreet_audit.statistical import FALSE_ALARM, clopper_pearson, epsilon_lower_bound
 
 __all__ = ["LEAST", "audit_messages"]

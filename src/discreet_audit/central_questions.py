@@ -1,0 +1,1042 @@
+"""The rows of `discreet.central` that answer other questions: a number, a public list, quantiles, people, groups.
+
+What is claimed of a number, of a public list and of the nodes of a tree is one shift behind noise of one law. The shift
+is found by trying all small data, the law and the scale are read from what a release asks its source for, and the
+exact divergence follows from these alone.
+"""
+
+from __future__ import annotations
+
+import math
+from ast import literal_eval
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.central import ChosenDistinct, CreditedDistinct, Grid, NoisyCount, Offset, QuantileTree, UniverseHistogram
+from discreet.central.person_vectors import PersonVectors
+from discreet.central.quantile_tree import VOTE
+from discreet.events.keys import Keys, Layout
+from discreet.events.tables import keyed_batches
+from discreet.noise import RandomSource, fresh_source, seeded_source
+from discreet.privacy import Budget, Event, Guarantee, Unit, User
+from discreet.releases.release import Release
+from discreet.summaries import ExactCounts, MisraGries
+from discreet.summaries.people import LENGTH, Counts, ListedPeople, People, ValueRange
+from discreet_audit.central import SEED, half_the_noise
+from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
+from discreet_audit.core import Audit, Effort, Finding, Twin, claim, row, twin
+from discreet_audit.exact import (
+    Divergence,
+    Draw,
+    OutputLaw,
+    ScriptedSource,
+    divergence,
+    neighbouring_streams,
+    release_law,
+)
+from discreet_audit.statistical import clopper_pearson, proved
+
+# ---- numbers with noise of one law: a count, different values credited to people, every item of a list ---------------
+
+
+_PURE, _SOME, _RHO = Budget(1.0), Budget(1.0, 0.02), Budget.zcdp(0.5)
+_CONFIDENCE = 1e-12
+
+
+def shift_finding(budget: Budget, draw: Draw, changes: int, height: int) -> Finding:
+    """What a unit loses that moves so many numbers by a height each, behind the noise that was asked for."""
+    told = f"{changes} numbers moved by {height}"
+    if budget.rho is not None:
+        # Laplace noise of rate r is (r^2/2)-zCDP, the discrete Gaussian (shift^2/2 sigma^2)-zCDP.
+        distance = math.sqrt(changes) * height if draw.law == "gaussian" else changes * height
+        lost = (distance / float(draw.scale)) ** 2 / 2.0
+        return Finding("exact", told, "rho", budget.rho * (1.0 + _CONFIDENCE), lost)
+    assert budget.epsilon is not None
+    if draw.law == "laplace":
+        lost = float(changes * height / draw.scale)
+        return Finding("exact", told, "epsilon", budget.epsilon * (1.0 + _CONFIDENCE), lost)
+    noise = NoiseLaw("gaussian", draw.scale)
+    if height == 1:
+        lost = gaussian_split_delta(noise, 0, changes, 1, budget.epsilon)
+    else:
+        length = 2 * noise.reach + height * changes
+        first, second = (noise.from_cut(base, -noise.reach, length) for base in (height, 0))
+        lost = float(np.maximum(first - math.exp(budget.epsilon) * second, 0.0).sum())
+    return Finding("exact", told, "delta", budget.delta, lost)
+
+
+class ShiftAudit(Audit):
+    """What is checked of all numbers behind noise of one law."""
+
+    more = "one unit more"
+
+    def neighbours(self, mechanism: Any) -> tuple[Any, Any, Callable[[Any], float]]:
+        """Two data sets that one unit tells apart, and the score of what is drawn that does."""
+        raise NotImplementedError
+
+    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release."""
+        source, (first, second, score) = fresh_source(), self.neighbours(mechanism)
+        draw = lambda data: mechanism.draw(data, source)  # noqa: E731
+        yield proved(self.more, claim(mechanism), (first, second), draw, score, effort.runs)
+
+
+def noise_for_one(mechanism: Any, name: str, numbers: int) -> Twin:
+    """A twin with the noise that one of so many numbers would have."""
+    factor = numbers if mechanism.noise.law == "laplace" else math.sqrt(numbers)
+    return twin(mechanism, name, scale=type(mechanism.scale)(float(mechanism.scale) / factor))
+
+
+class CountAudit(ShiftAudit):
+    """The four checks of one number with noise."""
+
+    def neighbours(self, mechanism: NoisyCount) -> tuple[Any, Any, Callable[[Any], float]]:
+        """A number and what a unit may make of it."""
+        return 100 + mechanism.sensitivity, 100, float
+
+    def structure(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
+        """All small data: by how much one more row, or person, moves the number."""
+        moved = [*_moved(mechanism, 3 + effort.length)]
+        found = "one unit moves the count"
+        yield Finding("structure", found, "sensitivity", mechanism.sensitivity, max(moved), len(moved))
+
+    def exact(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
+        """The shift behind the noise that the release asks for, and that it publishes the sum and nothing else."""
+        wrong, source = 0, ScriptedSource()
+        for count, noise in product((0, 1, 7, 1000), (-30, -1, 0, 1, 30)):
+            source = ScriptedSource(noise)
+            estimate = mechanism(count, source)
+            again = mechanism(count + 5, ScriptedSource(noise - 5))  # another count, the same sum
+            wrong += estimate.value != max(count + noise, 0) or estimate != again
+            wrong += len(source.draws) != 1 or not estimate.lower <= estimate.value <= estimate.upper
+        yield Finding("exact", "what is published is a function of the noisy count", "violations", 0, wrong)
+        yield shift_finding(mechanism.budget, source.draws[0], 1, mechanism.sensitivity)
+
+    def coupled(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
+        """With the same noise one more unit moves the number, and nothing else."""
+        broken = 0
+        for seed in range(20):
+            one, two = (mechanism(1000 + more, seeded_source(seed)) for more in (0, 1))
+            broken += two.value - one.value != 1 or one.guarantee != two.guarantee or one.is_private
+        yield Finding("coupled", "one unit moves the number alone", "violations", 0, broken, 20)
+        if isinstance(mechanism, CreditedDistinct):
+            moved = _credited_more(mechanism, _random_people(effort.large_pairs // 10))
+            yield Finding("coupled", "one person more", "sensitivity", mechanism.sensitivity, max(moved), len(moved))
+
+    def twins(self, mechanism: NoisyCount) -> Sequence[Twin]:
+        """Less noise, none where there is nothing, and values that nobody is charged for."""
+
+        def exact_zero(self: Any, count: int, source: Any) -> int:
+            return type(mechanism).draw(self, count, source) if count else 0
+
+        twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=exact_zero)]
+        if isinstance(mechanism, CreditedDistinct):
+            every = lambda self, people, values: len(np.unique(values))  # noqa: E731
+            twins.append(twin(mechanism, "every value is counted", "coupled", count_of=every))
+        return twins
+
+
+def _small_people(values: int, step: int = 1) -> Iterator[tuple[Any, Any]]:
+    """All small data, and the same with one person more."""
+    sets = [chosen for size in range(4) for chosen in combinations(range(values), size)]
+    return ((people, [*people, person]) for *people, person in product(sets[::step], repeat=3))
+
+
+def _random_people(pairs: int) -> Iterator[tuple[Any, Any]]:
+    """The same for larger data."""
+    random = np.random.default_rng(7)
+    for _ in range(pairs):
+        sizes = random.integers(0, 6, size=12)
+        *people, person = (random.integers(0, 25, size=size).tolist() for size in (*sizes, 5))
+        yield people, [*people, person]
+
+
+def _credits(mechanism: Any, people: Sequence[Sequence[int]]) -> Any:
+    """What is counted of the values of people."""
+    pairs = [(person, value) for person, values in enumerate(people) for value in values]
+    who, what = np.array(pairs, np.int64).reshape(-1, 2).T
+    return mechanism.count_of(who, what)
+
+
+def _credited_more(mechanism: CreditedDistinct, data: Iterable[tuple[Any, Any]]) -> list[int]:
+    """By how much one more person moves the number, which must not fall, either."""
+    moved = (_credits(mechanism, after) - _credits(mechanism, before) for before, after in data)
+    return [more if more >= 0 else 10**6 for more in moved]
+
+
+def _moved(mechanism: NoisyCount, values: int) -> Iterator[int]:
+    """By how much one more unit moves the number, for all small data."""
+    if isinstance(mechanism, CreditedDistinct):
+        yield from _credited_more(mechanism, _small_people(values))
+        return
+    different = mechanism.counted != "rows"
+    units: list[tuple[str, ...]] = [("c",), ("c",) * 3] if isinstance(mechanism.unit, User) else [("a",), ("c",)]
+    for length, unit in product(range(5), units):
+        for rows in product("ab", repeat=length):
+            yield abs(_number((*rows, *unit), different) - _number(rows, different))
+
+
+def _number(rows: Sequence[str], different: bool) -> int:
+    summary = ExactCounts()
+    summary.update(list(rows))
+    return len(summary) if different else summary.total
+
+
+class ChoiceAudit(ShiftAudit):
+    """The four checks of a number whose sensitivity is chosen first."""
+
+    more = "one person more"
+
+    def neighbours(self, mechanism: ChosenDistinct) -> tuple[Any, Any, Callable[[Any], float]]:
+        """What is credited with and without a person."""
+        first, second = ({m: 200 + more * m for m in mechanism.CANDIDATES} for more in (1, 0))
+        return first, second, lambda drawn: float(drawn[1])
+
+    def _moved(self, mechanism: ChosenDistinct, data: Iterable[tuple[Any, Any]]) -> tuple[int, float, int]:
+        """How far one more person moves a score (in steps), and f_m (in m); and how many pairs there were."""
+        scores, heights, pairs = 0, 0.0, 0
+        for pair in data:
+            before, after = (_credits(mechanism, people) for people in pair)
+            scores = max(scores, int(np.abs(mechanism.scores(after) - mechanism.scores(before)).max()))
+            heights = max(heights, *((after[m] - before[m]) / m for m in before))
+            pairs += 1
+        return scores, heights, pairs
+
+    def structure(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
+        """All small data: one more person moves every score by at most 1, and f_m by at most m."""
+        scores, heights, pairs = self._moved(mechanism, _small_people(3 + effort.length, 2))
+        yield Finding("structure", "one person moves a score, in steps", "sensitivity", mechanism.STEPS, scores, pairs)
+        yield Finding("structure", "one person moves f_m, in m", "sensitivity", 1, heights, pairs)
+
+    def exact(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
+        """What the choice and the noise cost together, by what they ask their source for, for every m."""
+        lost, wrong = 0.0, 0
+        for place, most in enumerate(mechanism.CANDIDATES):
+            found = {m: 10**6 * min(m, most) for m in mechanism.CANDIDATES}
+            source = ScriptedSource(3)
+            estimate = mechanism(found, source)
+            if [draw.law == "choice" for draw in source.draws] != [True, False]:
+                wrong += 1
+                continue
+            choice, noise = source.draws
+            wrong += int(np.argmax(source.scores[0])) != place
+            wrong += estimate.value != found[most] + 3 or estimate.upper != math.inf
+            spent = float(choice.scale) * mechanism.STEPS  # epsilon/sensitivity, of scores that move by so many steps
+            wrong += noise.law == "laplace" and mechanism.budget.rho is not None
+            rest = _loss(mechanism.credits(most).budget, noise, most)
+            lost = max(lost, spent**2 / 2.0 + rest if mechanism.budget.rho is not None else spent + rest)
+        yield Finding("exact", "the chosen m, its noise, and nothing else", "violations", 0, wrong)
+        given = mechanism.budget
+        claimed, kind = (given.epsilon, "epsilon") if given.rho is None else (given.rho, "rho")
+        yield Finding("exact", "choice and noise", kind, float(claimed or 0.0) * (1.0 + _CONFIDENCE), lost)
+
+    def coupled(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
+        """Larger data: one more person moves the scores and what is credited as claimed."""
+        scores, heights, pairs = self._moved(mechanism, _random_people(effort.large_pairs // 40))
+        yield Finding("coupled", "one person more", "sensitivity", 1, max(scores / mechanism.STEPS, heights), pairs)
+
+    def twins(self, mechanism: ChosenDistinct) -> Sequence[Twin]:
+        """A budget spent twice, choices that are not paid for, and values that nobody is charged for."""
+        part = mechanism.choice_epsilon
+
+        def bare(self: Any, found: Any, source: Any) -> int:
+            return int(self.CANDIDATES[int(np.argmax(self.scores(found)))])
+
+        def every_value(self: Any, people: Any, values: Any) -> dict[int, int]:
+            return dict.fromkeys(self.CANDIDATES, len(np.unique(values)))
+
+        return [
+            twin(mechanism, "the budget spent twice", parts=(part, mechanism.budget)),
+            twin(mechanism, "a choice for twice its part", choice_epsilon=2 * part),
+            twin(mechanism, "a choice without noise", choose=bare),
+            twin(mechanism, "every value is counted", "coupled", count_of=every_value),
+        ]
+
+
+def _loss(budget: Budget, noise: Draw, height: int) -> float:
+    """Epsilon or rho of noise on a number that moves by a height; of Gaussian noise with a delta, the budget's."""
+    if noise.law == "laplace":
+        return float(height / noise.scale)
+    if budget.rho is not None:
+        return (height / float(noise.scale)) ** 2 / 2.0
+    assert budget.epsilon is not None
+    return budget.epsilon if shift_finding(budget, noise, 1, height).passed else math.inf
+
+
+class UniverseAudit(ShiftAudit):
+    """The four checks of a histogram over a public list."""
+
+    def neighbours(self, mechanism: UniverseHistogram) -> tuple[Any, Any, Callable[[Any], float]]:
+        """One unit alone: the sum of the counts that it moves."""
+        m = mechanism.changes
+        return self.filled(mechanism, range(m)), self.filled(mechanism, []), lambda drawn: float(drawn.noisy[:m].sum())
+
+    def filled(self, mechanism: UniverseHistogram, rows: Sequence[Any]) -> ExactCounts:
+        """The exact counts of rows."""
+        summary = ExactCounts()
+        summary.update(np.asarray(rows, np.int64))
+        return summary
+
+    def structure(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
+        """All short streams: one more event, or a person's items, move so many counts by 1."""
+        inside, m = mechanism.universe.size, mechanism.changes
+        items = range(min(inside, 3) + 2)  # two of them may be outside
+        worst, height, pairs = 0, 0, 0
+        for length in range(3 + effort.length):
+            for rows in product(items, repeat=length):
+                for person in combinations(items, m):
+                    counts = (mechanism.counts(self.filled(mechanism, data)) for data in (rows, (*rows, *person)))
+                    moved = np.subtract(*reversed([*counts]))
+                    worst, height = max(worst, int(np.abs(moved).sum())), max(height, int(np.abs(moved).max()))
+                    pairs += 1
+        yield Finding("structure", "counts that one unit moves", "sensitivity", m, worst, pairs)
+        yield Finding("structure", "by how much", "sensitivity", 1, height, pairs)
+
+    def exact(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
+        """The shift behind the noise; every item is published with noise of its own, at 0 as well."""
+        size, wrong, draws = mechanism.universe.size, 0, []
+        each = np.arange(size) * 3 - size
+        for rows in ((), (0,), (0, 0, 1), (size + 5,)):
+            source = ScriptedSource(0, each)
+            release = mechanism(self.filled(mechanism, rows), source)
+            expected = np.bincount([r for r in rows if r < size], minlength=size) + each
+            shown = dict(zip(release.items, release.counts.tolist(), strict=True))
+            wrong += [shown.get(item) for item in range(size)] != expected.tolist()
+            draws += source.draws
+        wrong += any(draw != draws[0] for draw in draws) or draws[0].size != size
+        yield Finding("exact", "every item has noise of its own", "violations", 0, wrong)
+        yield shift_finding(mechanism.budget, draws[0], mechanism.changes, 1)
+
+    def coupled(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
+        """With equal noise the order of rows and items outside change nothing; the order shown is that of counts."""
+        broken, rows = 0, [0, 0, 1, mechanism.universe.size + 1]
+        for seed in range(10):
+            releases = [
+                mechanism(self.filled(mechanism, data), seeded_source(seed)) for data in (rows, rows[::-1], rows[:3])
+            ]
+            payloads = {release.to_payload() for release in releases}
+            counts = releases[0].counts.tolist()
+            broken += len(payloads) != 1 or counts != sorted(counts, reverse=True) or not releases[0].guarantee.seeded
+        yield Finding("coupled", "order of rows, items outside", "violations", 0, broken, 10)
+
+    def twins(self, mechanism: UniverseHistogram) -> Sequence[Twin]:
+        """Less noise, none where there is nothing, and noise for one item of several."""
+        draw = type(mechanism).draw
+
+        def bare_zeros(self: Any, summary: Any, source: Any) -> Any:
+            drawn = draw(self, summary, source)
+            return type(drawn)(drawn.raw, np.where(drawn.raw.counts > 0, drawn.noisy, 0), drawn.keep)
+
+        twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=bare_zeros)]
+        if mechanism.changes > 1:
+            twins.append(noise_for_one(mechanism, "noise for one item of a person", mechanism.changes))
+        return twins
+
+
+row(
+    NoisyCount,
+    lambda: (
+        NoisyCount(_PURE),
+        NoisyCount(_RHO, User(), "people"),
+        NoisyCount(_SOME, Event(), "values"),
+        NoisyCount(Budget(0.1, 0.02), User(), "people"),
+    ),
+    CountAudit(),
+)
+row(
+    CreditedDistinct,
+    lambda: (
+        CreditedDistinct(_PURE),
+        CreditedDistinct(_RHO, max_items=2),
+        CreditedDistinct(Budget(0.5, 0.02), max_items=2),
+    ),
+    CountAudit(),
+)
+row(
+    ChosenDistinct,
+    lambda: (
+        ChosenDistinct(_PURE),
+        ChosenDistinct(_RHO),
+        ChosenDistinct(Budget(0.5, 1e-6)),
+    ),
+    ChoiceAudit(),
+)
+row(
+    UniverseHistogram,
+    lambda: (
+        UniverseHistogram(_PURE, range(4)),
+        UniverseHistogram(_RHO, range(5), User(), 2),
+        UniverseHistogram(Budget(1.0, 1e-6), range(6), User(), 3),
+        UniverseHistogram(_PURE, range(6), User(), 2),
+    ),
+    UniverseAudit(),
+)
+
+
+# ---- quantiles: a tree of noisy counts over a public range -----------------------------------------------------------
+
+
+Values = Sequence[tuple[int, float]]
+"""Whose row it is, and its value."""
+
+
+def _counts(mechanism: QuantileTree, rows: Values) -> Any:
+    values = np.array([value for _, value in rows], np.float64)
+    people = None if mechanism.max_rows is None else np.array([person for person, _ in rows], np.int64)
+    return mechanism.counts(mechanism.grid.places(values), people)
+
+
+def _change(mechanism: QuantileTree, before: Values, unit: Values) -> Any:
+    """By how much one more unit moves each node."""
+    nodes = [mechanism.nodes(_counts(mechanism, rows)) for rows in (before, [*before, *unit])]
+    return np.abs(nodes[1] - nodes[0])
+
+
+class QuantileAudit(ShiftAudit):
+    """The four checks of quantiles by a tree."""
+
+    def structure(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
+        """All small data: one more row, or person with several, moves each level by at most the height, in sum."""
+        grid, levels = mechanism.grid, mechanism.tree.levels
+        step = (grid.high - grid.low) / 3
+        values = [grid.low - 100.0, grid.low, grid.low + step, grid.low + 2.2 * step, grid.high, grid.high * 7]
+        units: list[list[tuple[int, float]]] = [[(9, value)] for value in values]
+        if mechanism.max_rows is not None:
+            units += [[(9, one), (9, two), (9, one), (9, 2.0)] for one, two in product(values, repeat=2)]
+        moved, squared, pairs = 0, 0, 0
+        for length in range(2 + effort.length):
+            for listed in product(values, repeat=length):
+                before: Values = [(place % 2, value) for place, value in enumerate(listed)]
+                for unit in units:
+                    change = _change(mechanism, before, unit)
+                    moved, pairs = max(moved, int(change.sum())), pairs + 1
+                    squared = max(squared, sum(int(one) ** 2 for one in change))
+        yield Finding("structure", "nodes, in sum", "sensitivity", levels * mechanism.height, moved, pairs)
+        yield Finding("structure", "squared length", "sensitivity", levels * mechanism.height**2, squared, pairs)
+
+    def exact(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
+        """The shift behind the noise; what is published is a function of the noisy nodes alone."""
+        tree, wrong, asked = mechanism.tree, 0, []
+        bins = mechanism.grid.bins
+        for seed in range(12):
+            random = np.random.default_rng(seed)
+            one, two = (random.integers(0, 30, bins) * mechanism.height for _ in range(2))
+            noise = random.integers(-20, 20, tree.nodes) * mechanism.height
+            first, second = (
+                ScriptedSource(0, each.tolist()) for each in (noise, noise + tree.counts(one) - tree.counts(two))
+            )
+            answers = mechanism(one, first), mechanism(two, second)
+            wrong += answers[0] != answers[1]
+            wrong += not all(row.lower <= row.value <= row.upper for row in answers[0])
+            asked += first.draws
+        wrong += len(asked) != 12 or any(draw != asked[0] for draw in asked) or asked[0].size != tree.nodes
+        yield Finding("exact", "a function of noisy nodes, each with noise of its own", "violations", 0, wrong)
+        yield _tree_shift(mechanism, asked[0])
+
+    def neighbours(self, mechanism: QuantileTree) -> tuple[Any, Any, Callable[[Any], float]]:
+        """One unit alone: the nodes that it moves."""
+        with_unit = _counts(mechanism, [(5, mechanism.grid.low)] * (mechanism.max_rows or 1))
+        moved = mechanism.nodes(with_unit) > 0
+        return with_unit, _counts(mechanism, []), lambda noisy: float(noisy[moved].sum())
+
+    def coupled(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
+        """With equal noise: the order of rows changes nothing, and a value outside is worth the end of the range."""
+        grid, broken = mechanism.grid, 0
+        rows = [(0, grid.low), (1, grid.high), (1, grid.low + 0.4 * (grid.high - grid.low)), (2, grid.high)]
+        outside = [(0, grid.low - 50.0), (1, grid.high * 9), *rows[2:3], (2, math.inf)]
+        for seed in range(10):
+            answers = [mechanism(_counts(mechanism, data), seeded_source(seed)) for data in (rows, rows[::-1], outside)]
+            broken += len(set(answers)) != 1 or not answers[0].guarantee.seeded
+        yield Finding("coupled", "order of rows, values outside", "violations", 0, broken, 10)
+        moved, pairs, most = 0, effort.large_pairs // 10, 1 if mechanism.max_rows is None else 9
+        random = np.random.default_rng(8)
+        for _ in range(pairs):
+            values = random.normal(grid.low, 2 * grid.high, size=20)
+            before: Values = [
+                (int(person), float(value)) for person, value in zip(random.integers(0, 5, 20), values, strict=True)
+            ]
+            unit: Values = [(9, float(value)) for value in values[: random.integers(1, most + 1)] * 1.5]
+            moved = max(moved, int(_change(mechanism, before, unit).sum()))
+        claimed = mechanism.tree.levels * mechanism.height
+        yield Finding("coupled", "one unit more", "sensitivity", claimed, moved, pairs)
+
+    def twins(self, mechanism: QuantileTree) -> Sequence[Twin]:
+        """Less noise, noise for one level, and data that are not cut to the range, or to the rows of a person."""
+        grid = mechanism.grid
+        twins = [
+            half_the_noise(mechanism),
+            noise_for_one(mechanism, "noise for one level", mechanism.tree.levels),
+            twin(mechanism, "values are not cut", "coupled", grid=_GrowingGrid(grid.low, grid.high, grid.bins)),
+        ]
+        if mechanism.max_rows is not None:
+            twins.append(twin(mechanism, "every row of a person has a vote", "coupled", counts=_every_row))
+        return twins
+
+
+def _tree_shift(mechanism: QuantileTree, draw: Draw) -> Finding:
+    """The loss of a unit that moves one node of every level by the height."""
+    budget, levels, height = mechanism.budget, mechanism.tree.levels, mechanism.height
+    if height == 1 or draw.law == "laplace" or budget.rho is not None:
+        return shift_finding(budget, draw, levels, height)
+    from scipy.special import log_ndtr
+
+    assert budget.epsilon is not None
+    # On so fine a lattice the law is that of Gaussian noise (docs/privacy/people.md, 3): mu-GDP.
+    mu = math.sqrt(levels) * height / float(draw.scale)
+    ratio = budget.epsilon / mu
+    lost = math.exp(log_ndtr(mu / 2 - ratio)) - math.exp(budget.epsilon + log_ndtr(-mu / 2 - ratio))
+    return Finding("exact", f"{levels} numbers moved by {height}", "delta", budget.delta, lost)
+
+
+class _GrowingGrid(Grid):
+    """NOT PRIVATE: the range is that of the data, which nobody cut."""
+
+    def places(self, values: Any) -> Any:
+        if not len(values):
+            return super().places(values)
+        edges = np.linspace(min(self.low, values.min()), max(self.high, min(values.max(), 1e9)), self.bins + 1)
+        return np.searchsorted(edges[1:-1], values, side="right").astype(np.int32)
+
+
+def _every_row(self: QuantileTree, places: Any, people: Any = None) -> Any:
+    return np.bincount(places, minlength=self.grid.bins).astype(np.int64) * VOTE
+
+
+row(
+    QuantileTree,
+    lambda: (
+        QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.25, 0.5)),
+        QuantileTree(Budget.zcdp(0.5), Grid(0, 8, 8), (0.5,)),
+        QuantileTree(Budget(0.5, 0.02), Grid(1, 64, 16, "log"), (0.5, 0.9)),
+        QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.5,), User(), 2),
+        QuantileTree(Budget(0.5, 0.02), Grid(0, 40, 200), (0.5,), User()),
+    ),
+    QuantileAudit(),
+)
+
+
+# ---- people: what was added to noise of which size, read from runs of the release itself -----------------------------
+# The release asks its source for noise and adds it to sums over people. A source that notes what its noise is added to
+# gives, for two neighbouring data sets, the shift and the noise of every step; a source of given noise finds the cuts.
+# The exact delta follows from these alone: nothing of the mechanism's own calibration is believed.
+
+
+_NEVER = -(10**15)
+_SIZES = (1, 2, 3, 16, 256, 300)
+_COMMON = [f"common {index:03d}" for index in range(3)]
+
+
+class NoisySums(NamedTuple):
+    """Noise of one size, and the sums that it was added to."""
+
+    sigma: float
+    sums: Counts
+
+
+class _Noted(np.ndarray[Any, np.dtype[np.int64]]):
+    """Noise that notes what it is added to.
+
+    Where earlier steps are given, it is the noise with which their answers come out again: later questions depend on
+    earlier answers, and what a step costs is its shift given those.
+    """
+
+    step: list[NoisySums]
+    sigma: float
+    again: list[NoisySums]
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = [np.asarray(part) for part in inputs]
+        if ufunc is np.add and method == "__call__":
+            (sums,) = (part for part, given in zip(plain, inputs, strict=True) if given is not self)
+            self.step.append(NoisySums(self.sigma, np.array(sums, np.int64)))
+            if len(self.again) >= len(self.step):
+                earlier = self.again[len(self.step) - 1].sums
+                answer = np.array(sums, np.int64)
+                answer[: len(earlier)] = earlier[: len(answer)]
+                return answer
+        return getattr(ufunc, method)(*plain, **options)
+
+
+class _GivenNoise(ScriptedSource):
+    """A source whose noise is given for each time it is asked; afterwards 0. It notes what its noise is added to."""
+
+    def __init__(self, again: Sequence[NoisySums] = ()) -> None:
+        super().__init__()
+        self.levels: list[int] = []
+        self.again = [*again]
+        self.steps: list[NoisySums] = []
+
+    def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
+        """The noise that comes next."""
+        self.each = np.array([self.levels.pop(0) if self.levels else 0])
+        noise = super().discrete_gaussian(sigma, size).view(_Noted)
+        noise.step, noise.sigma, noise.again = self.steps, float(sigma), self.again
+        return noise
+
+
+class _Answers(People):
+    """People whose answers pass through functions: to be changed, as a broken engine would, or to be noted."""
+
+    def __init__(
+        self,
+        people: People,
+        weights: Callable[[People, int], Counts] = lambda people, most: people.discovery_weights(most),
+        sums: Callable[[Counts], Counts] = lambda sums: sums,
+        noted: Callable[[Counts], object] = lambda answer: None,
+    ) -> None:
+        self.people, self.weights, self.sums, self.noted = people, weights, sums, noted
+        self.counted: tuple[Counts, Counts] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def discovery_weights(self, most_items: int) -> Counts:
+        answer = self.weights(self.people, most_items)
+        self.noted(answer)
+        return answer
+
+    def items(self, places: Counts) -> Any:
+        return self.people.items(places)
+
+    def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
+        lengths, times = self.people.lengths(places, weights)
+        self.noted(times)
+        return lengths, times
+
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        answer = self.sums(self.people.scaled_sums(places, weights, longest))
+        self.counted = places, weights
+        self.noted(answer)
+        return answer
+
+
+class _Changed(_Answers):
+    """People of a twin."""
+
+
+def _listed(mechanism: Any, people: Sequence[Sequence[str]]) -> ListedPeople:
+    """The people in memory; where values are summed, every row has one far above the range."""
+    if mechanism.values is None:
+        return ListedPeople(people, rows=mechanism.rows)
+    values = [[1e6 * mechanism.values.high] * len(items) for items in people]
+    return ListedPeople(people, values=values, value_range=mechanism.values)
+
+
+def _crowd(mechanism: PersonVectors) -> list[list[str]]:
+    """People enough for every item to be found without noise, each item with its own number of them."""
+    few = len(_COMMON)
+    return [_COMMON[: 1 + index % few] for index in range(math.ceil(16 * mechanism.threshold) * few)]
+
+
+class Seen(NamedTuple):
+    """The steps of a release, how many answers have no noise, and what was published."""
+
+    steps: list[NoisySums]
+    bare: int
+    published: tuple[Any, ...]
+
+
+def steps_of(mechanism: PersonVectors, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()) -> Seen:
+    """What is seen of a release without noise, or with the answers of an earlier one.
+
+    Places follow the first appearance of items, so that a person who comes last has their own items at the end.
+    """
+    source, asked = _GivenNoise(again), []
+    watched = _Answers(_listed(mechanism, people), noted=lambda _: asked.append(len(source.draws)))
+    release = mechanism.of_snapshot(watched, source)
+    # Questions after which no noise was asked for before the next one, or the end.
+    bare = sum(later <= earlier for earlier, later in pairwise([*asked, len(source.draws)]))
+    published = (release.rows(), release.error_model, release.left_out, release.threshold)
+    return Seen(source.steps, bare, published)
+
+
+def _shift(first: NoisySums, second: NoisySums) -> float:
+    """(euclidean distance of the sums)/sigma, without a person's own items, which come last."""
+    length = min(len(first.sums), len(second.sums))
+    difference = first.sums[:length].astype(float) - second.sums[:length].astype(float)
+    return float(np.linalg.norm(difference)) / min(first.sigma, second.sigma)
+
+
+def _cuts(mechanism: PersonVectors, own: list[str]) -> tuple[int, int]:
+    """(first look, mean of both): the least noise with which a person's own items pass, found by trying."""
+    found, people, source = [], ListedPeople([own]), _GivenNoise()
+    for second in (lambda level: _NEVER, lambda level: level):
+        low, high = 0, 2**50
+        while low < high:
+            middle = (low + high) // 2
+            source.levels = [middle, second(middle)]
+            passes = len(mechanism.discover(people, source)[0]) > 0
+            low, high = (low, middle) if passes else (middle + 1, high)
+        found.append(low)
+    return found[0], found[1]
+
+
+def _tail(x: float) -> float:
+    return 0.5 * math.erfc(x / math.sqrt(2.0))
+
+
+def _gaussian_delta(epsilon: float, mu: float) -> float:
+    if mu == 0.0:
+        return max(0.0, -math.expm1(epsilon))
+    return _tail(epsilon / mu - mu / 2.0) - math.exp(min(epsilon, 700.0)) * _tail(epsilon / mu + mu / 2.0)
+
+
+def _bounds(mechanism: PersonVectors) -> list[Unit]:
+    """The mechanism's own, and one item: much of what people have is scaled away then, and losses are asked for."""
+    return list(dict.fromkeys((mechanism.unit, User(1))))
+
+
+def held(mechanism: PersonVectors, people: People, seed: int, confidence: float) -> bool:
+    """Whether the intervals of a seeded release contain what they are said to, all of them at once.
+
+    That is the true number; of rows and sums with nobody longer than what the release says that it covers. It is found
+    by asking for sums that are scaled to that length.
+    """
+    watched = _Answers(people)
+    release = mechanism.of_snapshot(watched, seeded_source(seed))
+    if not len(release):
+        return True
+    places, weights = watched.counted
+    worth = 1.0 if mechanism.values is None else mechanism.values.high / ValueRange.STEPS
+    scaling = release.error_model.scaling
+    covered = None if scaling is None else scaling.covered
+    longest = float(np.linalg.norm(weights) if covered is None else covered / worth * weights.max())
+    true = people.scaled_sums(places, weights, longest) * (longest * worth / LENGTH / weights)
+    truth = dict(zip(people.items(places).to_pylist(), true.tolist(), strict=True))
+    exact = np.array([truth[item] for item in release.items])
+    lower, upper = release.bounds(confidence)
+    rounded_down = 1e-4 * exact
+    return bool((lower <= exact + rounded_down).all() and (exact <= upper).all())
+
+
+class _PeopleAudit(Audit):
+    """The four checks."""
+
+    def structure(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        """All small data sets: one more person moves every sum by one length, and one bin by one."""
+        sets = [["a"], ["b"], ["a", "b"], ["a", "b", "c"], ["c"] * 50 + ["a"]]
+        places, weights, worst, pairs = np.arange(3), np.array([300, 700, 1024]), 0.0, 0
+        for first, second, person in product(sets, repeat=3):
+            base = [["a", "b", "c"], first, second][: 1 + effort.length + 1]
+            before, after = (_listed(mechanism, data) for data in (base, [*base, person]))
+            pairs += 1
+            looked = after.discovery_weights(256) - before.discovery_weights(256)
+            counted = after.scaled_sums(places, weights, 900.0) - before.scaled_sums(places, weights, 900.0)
+            worst = max(worst, *(float(np.linalg.norm(moved)) for moved in (looked, counted)))
+        yield Finding("structure", "one person's vector in every sum", "sensitivity", float(LENGTH), worst, pairs)
+
+    def exact(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        """delta from the shifts, the noise and the cuts of the release itself."""
+        for bound in _bounds(mechanism):
+            yield from self._exact(replace(mechanism, unit=bound))
+
+    def _exact(self, mechanism: PersonVectors) -> Iterator[Finding]:
+        base, of = _crowd(mechanism), f" ({mechanism.unit})"
+        before = steps_of(mechanism, base)
+        yield Finding("exact", f"answers that are published without noise{of}", "violations", 0, before.bare)
+        worst, pairs, changed = 0.0, 0, 0
+        for d in _SIZES:
+            for common in {0, min(d, len(_COMMON)), min(d, 1)}:
+                own = [f"own {index:03d}" for index in range(d - common)]
+                after = steps_of(mechanism, [*base, [*_COMMON[:common], *own]], before.steps)
+                if len(after.steps) != len(before.steps):
+                    worst = math.inf
+                    continue
+                mu = math.sqrt(sum(_shift(a, b) ** 2 for a, b in zip(before.steps, after.steps, strict=True)))
+                worst = max(worst, self._delta(mechanism, mu, after.steps, own))
+                pairs += 1
+                changed += after.published != before.published
+        yield Finding("exact", f"all steps together{of}", "delta", mechanism.budget.delta, worst, pairs)
+        # With equal noisy answers nothing that is published may differ.
+        yield Finding("exact", f"what is published beside noisy answers{of}", "violations", 0, changed, pairs)
+
+    def _delta(self, mechanism: PersonVectors, mu: float, steps: list[NoisySums], own: list[str]) -> float:
+        """The larger of both directions; own items are what only the data with the person can show."""
+        none, epsilon = 1.0, mechanism.guarantee.epsilon or 0.0
+        if own:
+            # How many of the own items take part: their sums in the first look are not 0.
+            part = int(np.count_nonzero(steps[0].sums[len(_COMMON) :]))
+            first, second = _cuts(mechanism, own)
+            sigma = steps[0].sigma
+            passes = _tail((first - 1) / sigma) + _tail((second - 1) / sigma * math.sqrt(2.0))
+            none = math.exp(part * math.log1p(-min(passes, 0.5)))
+        lost = math.log(max(none, 1e-300))
+        with_person = 1.0 - none + none * _gaussian_delta(epsilon - lost, mu)
+        return max(with_person, _gaussian_delta(epsilon + lost, mu))
+
+    def statistical(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release on one person alone: whatever it lists, it must list with probability delta."""
+        source, own = fresh_source(), _listed(mechanism, [[f"own {index:03d}" for index in range(16)]])
+        listed = sum(len(mechanism(own, source)) > 0 for _ in range(effort.runs))
+        low, _ = clopper_pearson(listed, effort.runs, 1e-7)
+        yield Finding("statistical", "a person alone is listed", "delta", mechanism.budget.delta, low, effort.runs)
+        yield from self._coverage(mechanism, effort)
+
+    def _coverage(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        """Intervals miss no more often than stated; also where a bound of one item takes much of what people have."""
+        crowd, stated, runs = _listed(mechanism, _crowd(mechanism)), 0.5, max(60, effort.runs // 100)
+        for bound in _bounds(mechanism):
+            bounded = replace(mechanism, unit=bound)
+            missed = sum(not held(bounded, crowd, seed, stated) for seed in range(runs))
+            low, _ = clopper_pearson(missed, runs, 1e-7)
+            check = f"intervals of {bound} that miss the truth"
+            yield Finding("statistical", check, "share of releases", 1.0 - stated, low, runs)
+
+    def coupled(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        """With equal noise the order of people and rows changes nothing, and nothing is listed that nobody has."""
+        random, broken = np.random.default_rng(1), 0
+        data = _crowd(mechanism)
+        shuffled = [list(random.permutation(data[index])) for index in random.permutation(len(data))]
+        for seed in range(4):
+            first, second = (
+                {*mechanism(_listed(mechanism, people), seeded_source(seed)).items} for people in (data, shuffled)
+            )
+            broken += (not first <= {*_COMMON}) + (first != second)
+        yield Finding("coupled", "order of people, and items of nobody", "violations", 0, broken, 4)
+
+    def twins(self, mechanism: PersonVectors) -> Sequence[Twin]:
+        """What must be rejected."""
+        kind, right = type(mechanism), mechanism.calibration
+
+        def bare_sizes(self: Any, lengths: Any, weights: Any, sums: Any, second: bool, source: Any) -> Any:
+            return kind.choose_length(self, lengths, weights, sums, second, ScriptedSource())
+
+        def bare_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
+            return kind.losses(self, lengths, length, weights, ScriptedSource())
+
+        def no_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
+            scaling = kind.losses(self, lengths, length, weights, source)
+            return replace(scaling, ratios=(1.0,), lost=(0.0,), noise=None)
+
+        first, second = (int(0.995 * cut) for cut in right.cuts)
+        return (
+            twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu)),
+            twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second))),
+            _with_people(
+                mechanism, "weights of twice the length", weights=lambda people, most: 2 * people.discovery_weights(256)
+            ),
+            _with_people(
+                mechanism, "any number of items", weights=lambda people, most: people.discovery_weights(2**30)
+            ),
+            _with_people(mechanism, "counts scaled to half of the length they have", sums=lambda sums: 2 * sums),
+            twin(mechanism, "sizes without noise", choose_length=bare_sizes),
+            twin(mechanism, "losses without noise", losses=bare_losses),
+            twin(mechanism, "intervals that forget what scaling loses", losses=no_losses),
+        )
+
+
+def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., Counts]) -> Twin:
+    kind = type(mechanism)
+
+    def changed(people: People) -> People:
+        return people if isinstance(people, _Changed) else _Changed(people, **changes)
+
+    def of_snapshot(self: PersonVectors, people: People, source: RandomSource | None = None) -> Any:
+        return kind.of_snapshot(self, changed(people), source)
+
+    def discover(self: PersonVectors, people: People, source: RandomSource) -> Any:
+        return kind.discover(self, changed(people), source)
+
+    return twin(mechanism, name, of_snapshot=of_snapshot, discover=discover)
+
+
+row(
+    PersonVectors,
+    lambda: (
+        PersonVectors(Budget(1.0, 1e-4), 2),
+        PersonVectors(Budget(1.0, 1e-6), 2, rows=True),
+        PersonVectors(Budget(4.0, 1e-9), 100, User(2)),
+        PersonVectors(Budget(1.0, 1e-4), 2, groups=3),
+    ),
+    _PeopleAudit(),
+)
+
+
+# ---- groups: pairs of a group and an item are counted once, and cut down only after the noise ------------------------
+# The law of what a release of groups shows is written out for short streams: rows go through the tables and keys that
+# `top_k` uses, the sketch and the mechanism are the real ones, and the top k of every group is taken of each output.
+
+
+Row = tuple[str, str]
+Rows = tuple[Row, ...]
+
+PAIRS: Rows = (("g", "x"), ("g", "y"), ("h", "x"))
+CLOSE: tuple[Rows, Rows] = (
+    (*[PAIRS[0]] * 7, *[PAIRS[1]] * 7),
+    (*[PAIRS[0]] * 7, *[PAIRS[1]] * 8),
+)
+"""Two items of one group that change places with one row."""
+
+
+@dataclass(frozen=True)
+class GroupedTop:
+    """The top k of every group, as `top_k(table, k, budget, column="item", by="group")` has it; for audits only.
+
+    Args:
+        budget: What it spends.
+        k: How many items of a group are listed.
+        listed: The public list of groups, or None.
+        capacity: The number of counters.
+    """
+
+    budget: Budget
+    k: int = 1
+    listed: tuple[str, ...] | None = None
+    capacity: int = 2
+
+    @cached_property
+    def mechanism(self) -> Offset:
+        """What draws the noise."""
+        return Offset(self.budget, self.capacity)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised: that of one release."""
+        return self.mechanism.guarantee
+
+    def counted(self, rows: Rows) -> Rows:
+        """The rows that are counted: each once."""
+        return rows
+
+    def named(self, rows: Rows) -> tuple[str, ...] | None:
+        """The groups that are named whether or not they have an item: those of the list."""
+        return self.listed
+
+    def summary(self, rows: Rows) -> tuple[MisraGries, Keys]:
+        """The sketch of the rows, and what makes groups and items of its keys again."""
+        keys, sketch = Keys(["item"], ["group"], groups=self.listed), MisraGries(self.capacity, seed=SEED)
+        counted, names = self.counted(rows), ["group", "item"]
+        table = {name: pa.array([row[place] for row in counted], pa.string()) for place, name in enumerate(names)}
+        for batch in keyed_batches(table, keys, names):
+            sketch.update(batch.column("item"))
+        return sketch, keys
+
+    def release(self, rows: Rows, source: Any) -> Release:
+        """The release of some rows."""
+        sketch, keys = self.summary(rows)
+        drawn = self.mechanism.of_snapshot(sketch, source)
+        return drawn.with_items(keys.items(drawn.item_column), keys.by, keys.groups()).head(self.k)
+
+
+def law_of_groups(top: GroupedTop, rows: Rows, cutoff: float = 1e-6) -> OutputLaw:
+    """The law of what is shown of some rows: the largest k of every group, and the groups that are named."""
+    sketch, keys = top.summary(rows)
+    drawn = release_law(top.mechanism, sketch, cutoff)
+    known: dict[str, Row] = {}
+    named = tuple(sorted(top.named(rows) or ()))
+    mass: dict[Any, float] = {}
+    for output, probability in drawn.mass.items():
+        shown: dict[str, list[tuple[int, str]]] = {}
+        for key, count in output.counts:  # type: ignore[attr-defined]
+            if key not in known:
+                item = keys.items(pa.array([literal_eval(key)], pa.large_binary())).to_pylist()[0]
+                known[key] = item["group"], item["item"]
+            group, name = known[key]
+            shown.setdefault(group, []).append((-count, name))
+        best = tuple((group, *sorted(found)[: top.k]) for group, found in sorted(shown.items()))
+        seen = (best, named, output.offset)  # type: ignore[attr-defined]
+        mass[seen] = mass.get(seen, 0.0) + probability
+    return OutputLaw(mass, drawn.missing)
+
+
+def worst_of(top: GroupedTop, pairs: Sequence[tuple[Rows, Rows]]) -> Divergence:
+    """The largest divergence of neighbours, in both directions, at the epsilon that is claimed."""
+    laws: dict[Rows, OutputLaw] = {}
+    for stream in dict.fromkeys(stream for pair in pairs for stream in pair):
+        laws[stream] = law_of_groups(top, stream)
+    found = [
+        divergence(laws[first], laws[second], top.guarantee.epsilon or 0.0)
+        for pair in pairs
+        for first, second in (pair, pair[::-1])
+    ]
+    return Divergence(max(each.lower for each in found), max(each.upper for each in found))
+
+
+class _GroupsAudit(Audit):
+    """The four checks."""
+
+    def structure(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
+        """Different pairs have different keys, and one row more is one count more of one key."""
+        parts = ["", "a", "b", "aa", "ab", "\x00", "a\x00", "\x01\x00\x00\x00"]
+        pairs = list(product(parts, repeat=2))
+        columns = [pa.array(column) for column in zip(*pairs, strict=True)]
+        made = Layout.of(["group", "item"], [column.type for column in columns], 1).keys(columns)
+        same = len(pairs) - len(set(made.to_pylist()))
+        yield Finding("structure", "pairs that share a key", "violations", 0, same, len(pairs))
+        streams = list(neighbouring_streams(PAIRS, 3 + effort.length))
+        moved = [_keys_moved(mechanism, *pair) for pair in streams]
+        yield Finding("structure", "keys that one row changes, by how much", "sensitivity", 1, max(moved), len(streams))
+
+    def exact(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
+        """The law of what is shown, for short streams and for two items that change places."""
+        pairs = [*neighbouring_streams(PAIRS, 2 + effort.length), CLOSE]
+        found = worst_of(mechanism, pairs)
+        yield Finding("exact", "what is shown of all groups", "delta", mechanism.budget.delta, found.upper, len(pairs))
+
+    def statistical(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release: a group that one row alone has is listed with probability delta."""
+        source = fresh_source()
+        listed = sum(len(mechanism.release(PAIRS[:1], source)) > 0 for _ in range(effort.runs))
+        low, _ = clopper_pearson(listed, effort.runs, 1e-7)
+        yield Finding("statistical", "a row alone is listed", "delta", mechanism.budget.delta, low, effort.runs)
+
+    def coupled(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
+        """With equal noise the order of rows changes nothing; at most k of a group; nothing that nobody has."""
+        random, broken = np.random.default_rng(1), 0
+        data: Rows = (*[PAIRS[0]] * 40, *[PAIRS[2]] * 30)
+        shuffled: Rows = tuple(data[place] for place in random.permutation(len(data)))
+        for seed in range(4):
+            first, second = (mechanism.release(rows, seeded_source(seed)) for rows in (data, shuffled))
+            broken += {*first.items} != {*second.items}
+            broken += not {*first.items} <= {*data}
+            broken += any(len(found) > mechanism.k for found in first.groups.values())
+        yield Finding("coupled", "order of rows, items of nobody, more than k", "violations", 0, broken, 4)
+
+    def twins(self, top: GroupedTop) -> Sequence[Twin]:
+        """What must be rejected."""
+
+        def in_two_groups(self: GroupedTop, rows: Rows) -> Rows:
+            return tuple(pair for group, item in rows for pair in ((group, item), ("h" if group == "g" else "g", item)))
+
+        def k_before_the_noise(self: GroupedTop, rows: Rows) -> Rows:
+            counts = Counter(rows)
+            best = {
+                pair
+                for group in {group for group, _ in rows}
+                for pair in sorted(
+                    (pair for pair in counts if pair[0] == group), key=lambda pair: (-counts[pair], pair)
+                )[: self.k]
+            }
+            return tuple(pair for pair in rows if pair in best)
+
+        def groups_of_the_data(self: GroupedTop, rows: Rows) -> tuple[str, ...]:
+            return tuple({group for group, _ in rows})
+
+        return (
+            twin(top, "a row in two groups, and a budget for each", counted=in_two_groups),
+            twin(top, "k taken before the noise", counted=k_before_the_noise),
+            twin(top, "the groups of the data named as if they were a public list", named=groups_of_the_data),
+        )
+
+
+def _keys_moved(top: GroupedTop, first: Rows, second: Rows) -> int:
+    """How far the counts of keys are apart, summed over the keys: those of the rows themselves, without a sketch."""
+    counts = []
+    for rows in (first, second):
+        listed = [row for row in top.counted(rows) if top.listed is None or row[0] in top.listed]
+        counts.append(Counter(listed))
+    return sum(abs(counts[0][key] - counts[1][key]) for key in {*counts[0], *counts[1]})
+
+
+row(
+    GroupedTop,
+    lambda: (
+        GroupedTop(Budget(2.0, 0.02)),
+        GroupedTop(Budget(2.0, 0.02), listed=("g", "h", "never")),
+    ),
+    _GroupsAudit(),
+)

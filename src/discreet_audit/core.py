@@ -1,0 +1,522 @@
+"""The core of the audit: what a finding is, what a twin, what a row with its configurations, and running them.
+
+A row (`AuditCase`) says how one class of mechanisms is audited: example configurations, four checks that yield
+`Finding`s, and twins, which are broken on purpose and must be rejected. Checks read everything from the mechanism they
+are given, through what is public of it, so that a twin goes through the same code.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Generic, TypeVar
+
+from discreet.errors import ParameterError
+from discreet.privacy import Unit
+from discreet.privacy.calibration.zcdp import zcdp_epsilon
+
+__all__ = [
+    "FULL",
+    "KINDS",
+    "QUICK",
+    "SLACK",
+    "Audit",
+    "AuditCase",
+    "AuditReport",
+    "Effort",
+    "Finding",
+    "Twin",
+    "TwinResult",
+    "case_of",
+    "cases",
+    "check",
+    "claim",
+    "examples",
+    "register",
+    "row",
+    "run",
+    "twin",
+]
+
+_ROWS = (
+    "central",
+    "central_questions",
+    "continual",
+    "continual_histogram",
+    "pan",
+    "multiparty",
+    "multiparty_transcripts",
+    "papers",
+    "release_noise",
+)
+"""The modules that register rows: one or two a trust model, and what the papers print."""
+
+M = TypeVar("M")
+
+SLACK = 1.0 + 1e-9  # of doubles, for losses that are met exactly
+
+# ---- what is found -----------------------------------------------------------------------------------------------
+
+KINDS = ("structure", "exact", "statistical", "coupled", "sabotage")
+"""The five kinds of evidence: neighbouring states of the real kernels, exact laws, runs of the compiled release, runs
+with the same randomness, and broken versions that the other four must reject."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: what was claimed, what was measured, and whether the claim held.
+
+    ``claimed`` and ``measured`` are numbers of one meaning, named by ``quantity`` ("delta", "epsilon", "sensitivity",
+    "violations"); ``measured`` must not be above ``claimed``. ``pairs`` counts the neighbouring pairs tried.
+    """
+
+    kind: str
+    check: str
+    quantity: str
+    claimed: float
+    measured: float
+    pairs: int = 0
+    detail: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim held. A measurement that is not a number is a failure."""
+        return self.measured <= self.claimed
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        names = ("kind", "check", "quantity", "claimed", "measured", "pairs", "passed", "detail")
+        return {name: _finite(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True)
+class TwinResult:
+    """A broken version of the mechanism, and the first finding that gives it away (None: it was not caught)."""
+
+    name: str
+    caught_by: Finding | None
+
+    @property
+    def caught(self) -> bool:
+        """Whether the audit rejects it, as it must."""
+        return self.caught_by is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        by = None if self.caught_by is None else self.caught_by.to_dict()
+        return {"name": self.name, "caught": self.caught, "caught_by": by}
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """The evidence about one mechanism."""
+
+    mechanism: str
+    description: str
+    unit: Unit | None
+    epsilon: float | None
+    delta: float
+    rho: float | None
+    findings: tuple[Finding, ...]
+    twins: tuple[TwinResult, ...]
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def passed(self) -> bool:
+        """Every claim held and every broken twin was caught."""
+        return (
+            all(finding.passed for finding in self.findings)
+            and bool(self.twins)
+            and all(twin.caught for twin in self.twins)
+        )
+
+    def of(self, kind: str) -> tuple[Finding, ...]:
+        """The findings of one kind."""
+        return tuple(finding for finding in self.findings if finding.kind == kind)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of evidence there are."""
+        return tuple(kind for kind in KINDS if self.of(kind) or (kind == "sabotage" and self.twins))
+
+    @property
+    def pairs(self) -> int:
+        """How many neighbouring pairs were tried in all."""
+        return sum(finding.pairs for finding in self.findings)
+
+    def _largest(self, quantity: str, kind: str = "exact") -> float | None:
+        return max((f.measured for f in self.of(kind) if f.quantity == quantity), default=None)
+
+    @property
+    def exact_delta(self) -> float | None:
+        """The largest exact delta at the claimed epsilon; None where the claim is pure."""
+        return self._largest("delta")
+
+    @property
+    def exact_epsilon(self) -> float | None:
+        """The largest exact epsilon, for pure claims."""
+        return self._largest("epsilon")
+
+    @property
+    def exact_rho(self) -> float | None:
+        """The largest exact rho (zCDP), where the noise is Gaussian and for many releases."""
+        return self._largest("rho")
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The largest epsilon that the runs prove with confidence."""
+        return self._largest("epsilon", "statistical")
+
+    @property
+    def tested_epsilon(self) -> float | None:
+        """The epsilon that the runs test: the claimed one, or what rho converts to."""
+        values = [finding.claimed for finding in self.of("statistical") if finding.quantity == "epsilon"]
+        return self.epsilon if self.epsilon is not None else max(values, default=None)
+
+    @property
+    def claim(self) -> str:
+        """The guarantee in numbers."""
+        if self.rho is not None:
+            return f"rho={self.rho:g}"
+        if self.epsilon is None:
+            return "its law"
+        return f"eps={self.epsilon:g}" + (f", delta={self.delta:.3g}" if self.delta else "")
+
+    @property
+    def measured(self) -> str:
+        """The exact figure and the statistical one."""
+        parts = []
+        if self.exact_delta is not None:
+            parts.append(f"delta={self.exact_delta:.3g}")
+        if self.exact_epsilon is not None:
+            parts.append(f"eps={self.exact_epsilon:.4g}")
+        if self.exact_rho is not None and self.rho is not None:
+            parts.append(f"rho={self.exact_rho:.4g}")
+        if self.lower_bound is not None:
+            of = f" of {self.tested_epsilon:.3g}" if self.epsilon is None else ""
+            parts.append(f"eps>={max(self.lower_bound, 0.0):.2f}{of}")
+        away = [finding for finding in self.findings if finding.quantity == "standard deviations"]
+        if away:
+            parts.append(f"off by {max(f.measured for f in away):.1f} of {away[0].claimed:.1f} sd")
+        return ", ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        names = ("epsilon", "delta", "rho", "passed", "exact_delta", "exact_epsilon", "exact_rho")
+        return {
+            "mechanism": self.mechanism,
+            "description": self.description,
+            "unit": None if self.unit is None else self.unit.to_dict(),
+            **{name: _finite(getattr(self, name)) for name in names},
+            "epsilon_lower_bound": _finite(self.lower_bound),
+            "pairs": self.pairs,
+            "seconds": round(self.seconds, 3),
+            "findings": [finding.to_dict() for finding in self.findings],
+            "twins": [twin.to_dict() for twin in self.twins],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.description}: {'passed' if self.passed else 'FAILED'} (claimed {self.claim})"]
+        for finding in self.findings:
+            mark = "ok    " if finding.passed else "FAILED"
+            lines.append(
+                f"  {mark} {finding.kind}: {finding.check}: {finding.quantity} {finding.measured:.6g} "
+                f"<= {finding.claimed:.6g}" + (f" ({finding.pairs} pairs)" if finding.pairs else "")
+            )
+        for twin in self.twins:
+            how = f"caught by {twin.caught_by.kind}" if twin.caught_by else "NOT CAUGHT"
+            lines.append(f"  {'ok    ' if twin.caught else 'FAILED'} sabotage: {twin.name}: {how}")
+        return "\n".join(lines)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinities."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ---- what is audited, and how ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much an audit tries.
+
+    Args:
+        name: "quick" or "full".
+        runs: Releases of each of two neighbours in a statistical check.
+        large_pairs: Pairs of large random streams.
+        released_pairs: How many of these go through the release itself.
+        length: How much longer than the least the exhaustively listed streams are.
+    """
+
+    name: str
+    runs: int
+    large_pairs: int
+    released_pairs: int
+    length: int
+
+
+QUICK = Effort("quick", runs=800, large_pairs=1000, released_pairs=50, length=0)
+FULL = Effort("full", runs=20_000, large_pairs=10_000, released_pairs=1000, length=1)
+
+
+class Audit:
+    """The four kinds of checks of a mechanism, its twins, and what it is called."""
+
+    kinds: tuple[str, ...] = KINDS[:-1]
+    """The checks that must find something: one that says nothing fails the audit."""
+
+    def structure(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
+        """The neighbouring states of the summary it releases, through the real kernels."""
+        raise NotImplementedError
+
+    def exact(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
+        """Output laws against the claim, and the code against the law."""
+        raise NotImplementedError
+
+    def statistical(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
+        """Runs of the compiled release."""
+        raise NotImplementedError
+
+    def coupled(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
+        """Neighbours with the same randomness."""
+        raise NotImplementedError
+
+    def twins(self, mechanism: Any) -> Sequence[Twin]:
+        """At least two broken versions."""
+        raise NotImplementedError
+
+    def prepare(self, mechanism: Any) -> Any:
+        """What is audited in place of a mechanism that leaves a number open, or that was used before."""
+        return mechanism
+
+    def label(self, mechanism: Any) -> str:
+        """The name in the report."""
+        return type(mechanism).__name__
+
+
+def claim(mechanism: Any) -> tuple[float, float]:
+    """(epsilon, delta) that the mechanism promises; of rho, by the tight conversion at a delta that shows in runs."""
+    promised = mechanism.guarantee
+    if promised.epsilon is None:
+        return zcdp_epsilon(promised.rho or 0.0, 1e-2), 1e-2
+    return promised.epsilon, promised.delta
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A version of a mechanism that is broken on purpose and that the audit must reject: `twin` makes one.
+
+    ``kind`` is the kind of check that is asked first.
+    """
+
+    name: str
+    mechanism: Any
+    kind: str = "exact"
+
+
+def twin(mechanism: object, name: str, kind: str = "exact", /, **members: Any) -> Twin:
+    """A mechanism with public members replaced: the one maker of twins.
+
+    Args:
+        mechanism: The right one.
+        name: What is wrong.
+        kind: The kind of check that is asked first.
+        members: What takes the place of a member of that name: a value, a function for a method, or a property. The
+            checks that a mechanism makes when it is made are skipped: they might refuse it.
+    """
+    if any(member.startswith("_") and not member.endswith("__") for member in members):
+        raise ParameterError(f"a twin differs in what is public, not in {', '.join(members)}")
+    broken: Any = object.__new__(type(f"NotPrivate{type(mechanism).__name__}", (type(mechanism),), members))
+    # What was computed from other members is computed again.
+    computed = {name for name in vars(mechanism) if isinstance(getattr(type(mechanism), name, None), cached_property)}
+    broken.__dict__.update({name: value for name, value in vars(mechanism).items() if name not in computed})
+    broken.__dict__.update({m: v for m, v in members.items() if not callable(v) and not isinstance(v, property)})
+    return Twin(name, broken, kind)
+
+
+@dataclass(frozen=True)
+class AuditCase(Generic[M]):
+    """How one class of mechanisms is audited.
+
+    Args:
+        mechanism: The class.
+        examples: Configurations for `discreet audit`; small ones, so that laws can be written out.
+        structure, exact, statistical, coupled: The four checks, as in `Audit`.
+        twins: At least two broken versions.
+        prepare: What is audited in place of a mechanism that leaves a number open until it sees data.
+        label: The name in the report, where one class has several mechanisms.
+        kinds: The checks that must find something: one that says nothing fails the audit.
+    """
+
+    mechanism: type[M]
+    examples: Callable[[], Sequence[M]]
+    structure: Callable[[M, Effort], Iterable[Finding]]
+    exact: Callable[[M, Effort], Iterable[Finding]]
+    statistical: Callable[[M, Effort], Iterable[Finding]]
+    coupled: Callable[[M, Effort], Iterable[Finding]]
+    twins: Callable[[M], Sequence[Twin]]
+    prepare: Callable[[M], M] = lambda mechanism: mechanism
+    label: Callable[[M], str] = lambda mechanism: type(mechanism).__name__
+    kinds: tuple[str, ...] = KINDS[:-1]
+
+    @property
+    def checks(self) -> dict[str, Callable[[M, Effort], Iterable[Finding]]]:
+        """The four checks by their kind."""
+        return {kind: getattr(self, kind) for kind in KINDS[:-1]}
+
+
+_CASES: dict[type, AuditCase[Any]] = {}
+
+
+def register(case: AuditCase[Any]) -> None:
+    """Add a row."""
+    if case.mechanism in _CASES:
+        raise ParameterError(f"{case.mechanism.__name__} is registered already")
+    _CASES[case.mechanism] = case
+
+
+def row(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | Callable[[M], Audit]) -> None:
+    """Add a row with the checks and twins of one object, or of the object that a function has for a mechanism."""
+
+    def of(made: M) -> Audit:
+        return audit if isinstance(audit, Audit) else audit(made)
+
+    def ask(name: str) -> Callable[..., Any]:
+        return lambda made, *effort: getattr(of(made), name)(made, *effort)
+
+    members = {name: ask(name) for name in (*KINDS[:-1], "twins", "prepare", "label")}
+    kinds = audit.kinds if isinstance(audit, Audit) else KINDS[:-1]
+    register(AuditCase(mechanism, examples, **members, kinds=kinds))
+
+
+def cases() -> Iterator[AuditCase[Any]]:
+    """All rows, package by package."""
+    for module in _ROWS:
+        import_module(f"discreet_audit.{module}")
+    return iter(tuple(_CASES.values()))
+
+
+def case_of(mechanism: object) -> AuditCase[Any]:
+    """The row of a mechanism, or of the class it was derived from."""
+    known = {case.mechanism: case for case in cases()}
+    for kind in type(mechanism).__mro__:
+        if kind in known:
+            return known[kind]
+    raise ParameterError(
+        f"nothing is known about auditing {type(mechanism).__name__}; known are "
+        + ", ".join(sorted(kind.__name__ for kind in known))
+    )
+
+
+# ---- running -----------------------------------------------------------------------------------------------------
+
+# A twin is done with at the first check that rejects it. Structure is about the summary, which a twin shares.
+_ON_TWINS = ("exact", "coupled", "statistical")
+
+
+def effort_of(effort: str) -> Effort:
+    """The named effort."""
+    known = {"quick": QUICK, "full": FULL}
+    if effort not in known:
+        raise ParameterError(f"effort must be 'quick' or 'full', not {effort!r}")
+    return known[effort]
+
+
+def check(mechanism: Any, *, effort: str = "quick") -> AuditReport:
+    """Audit one mechanism: its claims on the compiled code, and that broken versions of it would be noticed.
+
+    No data is involved and nothing is spent. Statistical checks raise a false alarm with probability below 1e-6.
+
+    Args:
+        mechanism: A mechanism of `discreet.central` (or of another package whose rows are registered), as it would be
+            used: thresholds, scales and the unit are read from it.
+        effort: "quick" (seconds) or "full" (minutes).
+    """
+    return _audit(case_of(mechanism), mechanism, effort_of(effort))
+
+
+def _audit(case: AuditCase[Any], mechanism: Any, effort: Effort) -> AuditReport:
+    started = time.process_time()
+    mechanism = case.prepare(mechanism)
+    findings = [finding for run_check in case.checks.values() for finding in run_check(mechanism, effort)]
+    findings += _silence(case, findings)
+    twins = [TwinResult(twin.name, _first_failure(case, twin, effort)) for twin in case.twins(mechanism)]
+    claim = mechanism.guarantee
+    return AuditReport(
+        case.label(mechanism),
+        claim.mechanism,
+        *(claim.unit, claim.epsilon, claim.delta, claim.rho),
+        tuple(findings),
+        tuple(twins),
+        time.process_time() - started,
+    )
+
+
+def _silence(case: AuditCase[Any], findings: Sequence[Finding]) -> list[Finding]:
+    """A failure for each kind of check that looked at nothing: no finding, or no pair of states, is no evidence."""
+    looked = {kind: [f.pairs for f in findings if f.kind == kind] for kind in case.kinds}
+    silent = [kind for kind, pairs in looked.items() if not pairs or (kind == "structure" and not all(pairs))]
+    return [Finding(kind, "nothing was looked at", "violations", 0, 1) for kind in silent]
+
+
+def _first_failure(case: AuditCase[Any], twin: Twin, effort: Effort) -> Finding | None:
+    for kind in sorted(_ON_TWINS, key=lambda kind: kind != twin.kind):
+        for finding in case.checks[kind](twin.mechanism, effort):
+            if not finding.passed:
+                return finding
+    return None
+
+
+def examples(only: Sequence[str] = ()) -> list[tuple[int, int]]:
+    """(row, configuration) of what `run` audits; `only` keeps classes whose name contains one of the words."""
+    words = [word.lower() for word in only]
+    found = [
+        (row, position)
+        for row, case in enumerate(cases())
+        for position in range(len(case.examples()))
+        if not words or any(word in case.mechanism.__name__.lower() for word in words)
+    ]
+    if not found:
+        raise ParameterError(f"no audited mechanism matches {', '.join(only)}")
+    return found
+
+
+def _run_example(place: tuple[int, int], effort: str) -> AuditReport:
+    row, position = place
+    case = list(cases())[row]
+    return _audit(case, case.examples()[position], effort_of(effort))
+
+
+def run(
+    *,
+    effort: str = "quick",
+    only: Sequence[str] = (),
+    jobs: int | None = None,
+    progress: Callable[[AuditReport], None] | None = None,
+) -> list[AuditReport]:
+    """Audit every registered mechanism in its example configurations.
+
+    Args:
+        effort: "quick" (under a minute) or "full".
+        only: Words of which one must occur in the name of the class.
+        jobs: Processes to use; by default as many as there are processors, at most 4.
+        progress: Called with each report as it is made.
+    """
+    effort_of(effort)
+    places = examples(only)
+    jobs = min(4, os.cpu_count() or 1) if jobs is None else jobs
+    reports = []
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        for report in (pool.map if pool else map)(_run_example, places, [effort] * len(places)):
+            reports.append(report)
+            if progress:
+                progress(report)
+    return reports

@@ -1,0 +1,1069 @@
+"""What the papers print: the rows of `discreet.published`, the literal versions, and the corrections in numbers.
+
+docs/privacy/corrections.md has the arguments and what each of the literal versions loses. Every number of `corrections`
+is computed from an exact law or an exact count; nothing is sampled. The literal versions are NOT PRIVATE: only the
+audit uses them, to be caught by it.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache, partial
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.central import Merged, Offset, UserSketch
+from discreet.continual import one_shot
+from discreet.continual.anatomy import Tree
+from discreet.multiparty import Separation, Stream
+from discreet.multiparty.party_seam import Packet
+from discreet.noise import RandomSource
+from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
+from discreet.pan.ladder import ladder_weights
+from discreet.pan.responses import ONE, Response
+from discreet.privacy import Budget, User
+from discreet.published import (
+    ChanMisraGries,
+    InnerProductCounter,
+    MergedMisraGries,
+    MergedMisraGriesStream,
+    MergedSketch,
+    OracleHeavyHitters,
+    PrivateMisraGries,
+    PrivateSpaceSaving,
+    TextbookMisraGries,
+    TrackedOracle,
+)
+from discreet.published.private_misra_gries import pmg_threshold
+from discreet.published.private_space_saving import space_saving_paper_margin
+from discreet.releases.error_model import Noise
+from discreet_audit.central import (
+    CellsAudit,
+    CounterAudit,
+    EntriesAudit,
+    half_the_noise,
+    largest_untracked,
+    leaked_order,
+    public_length,
+    several,
+    shown_by,
+)
+from discreet_audit.closed_forms import NoiseLaw
+from discreet_audit.continual import above_threshold_losses, event_shift, sparse_rho, stop_is_beaten
+from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, case_of, claim, row, twin
+from discreet_audit.exact import OutputLaw, ScriptedSource, law_of, neighbouring_streams, ratio_loss, worst_pair
+from discreet_audit.multiparty import (
+    Input,
+    MessageAudit,
+    OnlyThere,
+    additive,
+    half_noise,
+    message_finding,
+    message_loss,
+    neighbours,
+    scaled,
+    separation_loss,
+    speaking,
+    tiny,
+)
+from discreet_audit.multiparty_transcripts import StreamAudit, Transcript, stream_loss, stream_transcript
+from discreet_audit.pan import (
+    Cell,
+    History,
+    Law,
+    Model,
+    State,
+    bit_cell,
+    counter_cell,
+    models_of,
+    product_cell,
+    worst_loss,
+)
+from discreet_audit.statistical import proved
+
+# ---- sketches: Misra-Gries, SpaceSaving and Chan's baseline ----------------------------------------------------------
+
+
+def threshold_of_algorithm_2(mechanism: Any) -> Sequence[Twin]:
+    """[LT] Algorithm 2's threshold on a sketch that drops zero counters: k keys, not two, may be hidden at once.
+
+    With few counters the two thresholds may agree; then there is nothing to catch.
+    """
+    cut = pmg_threshold(*claim(mechanism))
+    if cut >= mechanism.threshold:
+        return ()
+    return (twin(mechanism, "Algorithm 2's threshold on a textbook sketch", threshold=cut),)
+
+
+def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
+    """[SS] Algorithm 3 where |X| counts events: the cut is computed from their number, which is private."""
+    if not isinstance(mechanism.stream_length, int):
+        return ()
+
+    def literal(total: int) -> Any:
+        return dataclasses.replace(mechanism, stream_length=total)
+
+    return (
+        twin(
+            mechanism,
+            "cut from the private length (SS Alg 3)",
+            not_private_cut=lambda self, total: int(literal(total).threshold),
+            draw=lambda self, summary, source: literal(summary.total).draw(summary, source),
+            of_snapshot=lambda self, summary, source=None: literal(summary.total).of_snapshot(summary, source),
+        ),
+    )
+
+
+# A large delta, so that a cut that is one too low is a large step, and the realistic one.
+_LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)
+_ONE, _THREE = Budget(1.0), Budget(3.0)
+
+row(
+    PrivateMisraGries,
+    lambda: (
+        PrivateMisraGries(_LARGE, capacity=3),
+        PrivateMisraGries(_SMALL, capacity=3, calibration="paper-geometric"),
+    ),
+    CounterAudit("misra-gries", zeros=True, shared="hidden"),
+)
+row(
+    TextbookMisraGries,
+    lambda: (TextbookMisraGries(_LARGE, capacity=8), TextbookMisraGries(_SMALL, capacity=3, unit=User(2))),
+    CounterAudit("misra-gries", zeros=False, shared="hidden", literal=threshold_of_algorithm_2),
+)
+row(
+    PrivateSpaceSaving,
+    lambda: (
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length="noisy", length_share=0.3),
+        PrivateSpaceSaving(_LARGE, capacity=2, stream_length="noisy", length_share=0.3, unit=User(2)),
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
+    ),
+    CounterAudit("space-saving", zeros=True, literal=length_of_the_data),
+)
+row(
+    ChanMisraGries,
+    lambda: (ChanMisraGries(Budget(2.0), capacity=2, universe=range(3)), ChanMisraGries(_LARGE, capacity=3)),
+    EntriesAudit(reduces=False),
+)
+
+# ---- heavy hitters from a frequency oracle that the user brings: whether it keeps to what it states, too -------------
+
+
+Cells = npt.NDArray[np.int64]
+
+
+class _ListedOracle:
+    """The audit's own oracle: exact counts of 0 to size - 1, every one of them in two cells."""
+
+    changes, height = 2, 1
+
+    def __init__(self, size: int = 8) -> None:
+        self.rows = np.zeros((2, size), np.int64)
+
+    def update(self, items: Sequence[Any], counts: Cells) -> None:
+        self.rows[:, np.asarray(items, np.int64)] += counts
+
+    def cells(self) -> Cells:
+        return self.rows
+
+    def estimate(self, items: Sequence[Any], cells: Cells) -> Cells:
+        smallest: Cells = cells[:, np.asarray(items, np.int64)].min(axis=0)
+        return smallest
+
+    def error(self, length: int, items: int, failure: float) -> tuple[int, int]:
+        return 0, 0
+
+
+class OracleAudit(CellsAudit):
+    """The four checks. Items are small numbers, which the oracle must be able to count."""
+
+    beside = "cells, errors and noise beyond the cut"
+
+    def filled(self, mechanism: OracleHeavyHitters, stream: Sequence[int]) -> TrackedOracle:
+        """The oracle of a stream, with its candidates. All have one seed, that of the first."""
+        tracked = TrackedOracle(copy.deepcopy(_first(mechanism)), mechanism.capacity)
+        tracked.update(np.asarray(stream, np.int64))
+        return tracked
+
+    def structure(self, mechanism: OracleHeavyHitters, effort: Effort) -> Iterator[Finding]:
+        """What the oracle states, on every pair of short streams, in one batch and in several."""
+        told, tried = mechanism.statement, 0
+        changed = height = broken = 0
+        wrong = 0
+        rng = np.random.default_rng(1)
+        some = rng.integers(-50, 50, told.shape)
+        for stream, shorter in neighbouring_streams(range(3), 3 + max(effort.length, 0)):
+            longer, less = (self.filled(mechanism, one) for one in (stream, shorter))
+            pieces = self.filled(mechanism, stream[:1])
+            pieces.update(np.asarray(stream[1:], np.int64))
+            for one in (longer, pieces):
+                moved = np.abs(one.not_private_cells() - less.not_private_cells())
+                changed, height = max(changed, int((moved > 0).sum())), max(height, int(moved.max()))
+            # Estimates from given cells tell nothing of what was counted.
+            first, second = (one.estimates_from([0, 1, 2], some) for one in (longer, less))
+            broken += not np.array_equal(first, second)
+            nudged = some + rng.integers(-3, 4, told.shape)
+            broken += bool(np.abs(longer.estimates_from([0, 1, 2], nudged) - first).max() > 3 * told.gain)
+            below, above = mechanism.errors(len(stream))
+            estimates = longer.estimates_from([0, 1, 2], longer.not_private_cells())
+            truth = np.array([stream.count(item) for item in range(3)])
+            wrong += bool(((estimates < truth - below) | (estimates > truth + above)).any())
+            tried += 1
+        yield Finding("structure", "cells that one event changes", "sensitivity", told.changes, changed, tried)
+        yield Finding("structure", "by how much", "sensitivity", told.height, height, tried)
+        yield Finding("structure", "estimates are made from cells alone", "violations", 0, broken, tried)
+        yield Finding("structure", "estimates err by no more than stated", "violations", 0, wrong, tried)
+
+    def changes(self, mechanism: OracleHeavyHitters) -> tuple[int, int]:
+        """As the oracle states."""
+        return mechanism.statement.changes, mechanism.statement.height
+
+    def too_short(self, mechanism: OracleHeavyHitters, noise: NoiseLaw, length: NoiseLaw | None) -> float:
+        """The chance that the noisy length is below the true one."""
+        assert length is not None
+        return length.hidden(100 - mechanism.noisy_length(100, ScriptedSource()))
+
+    def _cut(self, mechanism: OracleHeavyHitters, n: int) -> int:
+        """The least that a noisy estimate must reach; a noisy length is no less than the true one, but for `short`."""
+        return int(mechanism.threshold) + (0 if public_length(mechanism) is not None else int(mechanism.untracked(n)))
+
+    def failing(self, mechanism: OracleHeavyHitters, noise: NoiseLaw, n: int) -> tuple[float, str]:
+        """What the oracle fails by itself, and P[some noise lifts an item that may be untracked to the cut]."""
+        below, above = mechanism.errors(n)
+        k, told = mechanism.capacity, mechanism.statement
+        largest = (n + k * (above + below)) // (k + 1) + above
+        least = -(-(self._cut(mechanism, n) - largest) // told.gain)  # noise of a cell that an estimate needs
+        passes = min(1.0, 2 * told.cells * noise.shown(max(least, 0)))
+        failing = 2.0 * mechanism.deltas.hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes
+        return failing, f"noise beyond the cut {passes:.3g}"
+
+    def conforms(self, mechanism: OracleHeavyHitters) -> int:
+        """Every cell gets its noise, and what is shown is what the cells say."""
+        wrong, told = 0, mechanism.statement
+        summary = self.filled(mechanism, several(mechanism.capacity))
+        items = summary.not_private_counts().items.to_pylist()
+        for shift in range(3):
+            cut = self._cut(mechanism, summary.total)
+            noise = np.resize([cut - 3 + shift, cut + shift, cut - 2], told.cells)
+            source = ScriptedSource(0, noise.tolist())
+            release = mechanism(summary, source)
+            estimates = summary.estimates_from(items, summary.not_private_cells() + noise.reshape(told.shape))
+            at = mechanism.threshold + (release.offset or 0)
+            wrong += shown_by(release) != {x: int(v) for x, v in zip(items, estimates, strict=True) if v >= at}
+            first, *others = [(draw.law, draw.scale, draw.size) for draw in source.draws]
+            wrong += first != (mechanism.noise, mechanism.scale, told.cells)
+            wrong += len(others) != (mechanism.stream_length == "noisy") or at < cut
+        return wrong
+
+    def coupled(self, mechanism: OracleHeavyHitters, effort: Effort) -> Iterator[Finding]:
+        """The distance of the cells on longer random streams, in batches."""
+        told, worst, pairs = mechanism.statement, 0, max(20, effort.large_pairs // 50)
+        rng = np.random.default_rng(2)
+        for _ in range(pairs):
+            stream = rng.integers(0, 8, 60)
+            left_out = int(rng.integers(60))
+            sides = []
+            for events in (stream, np.delete(stream, left_out)):
+                sides.append(self.filled(mechanism, events[:20].tolist()))
+                sides[-1].update(events[20:])
+            moved = np.abs(sides[0].not_private_cells() - sides[1].not_private_cells())
+            worst = max(worst, int(moved.sum()))
+        yield Finding("coupled", "l1-distance of the cells", "sensitivity", told.changes * told.height, worst, pairs)
+
+    def twins(self, mechanism: Any) -> Sequence[Twin]:
+        """What must be rejected."""
+        broken = [
+            half_the_noise(mechanism),
+            twin(mechanism, "no margin for noise", margin=1),
+            twin(mechanism, "cut without the share of the untracked", untracked=lambda self, length: 0),
+        ]
+        if mechanism.stream_length == "noisy":
+
+            def length(self: Any, total: int, source: Any) -> int:
+                added = int(type(mechanism).noisy_length(self, total, ScriptedSource())) - total
+                return max(0, int(type(mechanism).noisy_length(self, total, source)) - added)
+
+            broken.append(twin(mechanism, "noisy length without its margin", noisy_length=length))
+        else:
+            broken.append(leaked_order(mechanism))
+        return broken
+
+
+def _first(mechanism: Any) -> Any:
+    """One empty oracle for all streams of an audit."""
+    made = vars(mechanism).get("audited")
+    if made is None:
+        made = mechanism.oracle()
+        object.__setattr__(mechanism, "audited", made)
+    return made
+
+
+_BUDGET = Budget(8.0, 0.02)
+_EXAMPLE = OracleHeavyHitters(_BUDGET, 50, _ListedOracle, 51, stream_length=400)  # k so large that n/k is not the cut
+
+row(
+    OracleHeavyHitters,
+    lambda: (_EXAMPLE, replace(_EXAMPLE, noise="gaussian", stream_length="noisy")),
+    OracleAudit(),
+)
+
+
+# ---- the inner-product counter: the law of its state at every moment, over all outcomes of its coins -----------------
+
+
+_LENGTH = 2
+# Three participants vote (the positions are public), then one brings a vector.
+_POSITIONS = (0, 1, 1)
+Inputs = tuple[Any, ...]
+_INPUTS: list[Inputs] = list(product(*[(0, 1)] * len(_POSITIONS), product((0, 1), repeat=_LENGTH)))
+
+
+def _small(counter: InnerProductCounter, source: RandomSource | None = None) -> InnerProductCounter:
+    made = type(counter)(_LENGTH, budget=Budget(counter.epsilon), source=source)
+    made.response = counter.response
+    return made
+
+
+def _seen(counter: InnerProductCounter, inputs: Inputs, source: RandomSource) -> tuple[Any, ...]:
+    """What an adversary sees who looks at every moment, and the release."""
+    made, seen = _small(counter, source), []
+    for position, vote in zip(_POSITIONS, inputs, strict=False):
+        made.vote([position], [vote])
+        seen.append(made.to_bytes())
+    made.update([inputs[-1]])
+    return (*seen, made.to_bytes(), made.release().value)
+
+
+def _seen_loss(one: Mapping[Hashable, float], other: Mapping[Hashable, float]) -> float:
+    return max(abs(math.log(p / other[seen])) if seen in other else math.inf for seen, p in one.items())
+
+
+class _InnerProductAudit(Audit):
+    def structure(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
+        """One participant has one answer, in one count."""
+        wrong = 0
+        for vote, coin in product((0, 1), (0, 1)):
+            made = _small(counter, _Coins([coin]))
+            made.vote([1], [vote])
+            ones, votes, _ = made.answers
+            wrong += votes != [0, 1] or ones[0] != 0
+        yield Finding("structure", "counts moved by one vote, other than its own", "violations", 0, wrong, 4)
+
+    def exact(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
+        """Everything seen of three votes and a vector, for all inputs that differ in one participant."""
+        pairs = [pair for pair in combinations(_INPUTS, 2) if sum(a != b for a, b in zip(*pair, strict=True)) == 1]
+        worst, _ = worst_pair(pairs, lambda given: law_of(partial(_seen, counter, given), 0.0).mass, _seen_loss)
+        claimed = counter.epsilon * SLACK
+        yield Finding("exact", "the state at every moment and the release", "epsilon", claimed, worst, len(pairs))
+
+    def statistical(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
+        """One vote and its answer."""
+
+        def ones(bit: int) -> int:
+            made = _small(counter)
+            made.vote([0], [bit])
+            return made.answers[0][0]
+
+        yield proved("a vote of 1 or of 0", (counter.epsilon, 0.0), (1, 0), ones, float, effort.runs)
+
+    def coupled(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
+        """Equal coins: a vector replaced by another moves the count by one at most."""
+        most, pairs, rng = 0, effort.released_pairs, np.random.default_rng(3)
+        for _ in range(pairs):
+            coins, vectors = rng.integers(0, 2, 20), rng.integers(0, 2, (20, _LENGTH))
+            counts = []
+            for last in ([1, 1], [0, 0]):
+                made = _small(counter, _Coins(coins))
+                made.update(np.vstack([vectors[:-1], [last]]))
+                counts.append(made.answers[2])
+            most = max(most, abs(counts[0] - counts[1]))
+        yield Finding("coupled", "the count that one vector moves", "sensitivity", 1, most, pairs)
+
+    def twins(self, counter: InnerProductCounter) -> Sequence[Twin]:
+        """What must be rejected."""
+        return (
+            twin(counter, "coins for twice epsilon", response=Response.of("tight", 2 * Fraction(counter.epsilon))),
+            twin(counter, "votes counted as they are", answer=lambda self, bits: None),
+            twin(counter, "coins that never flip", response=Response(1, ONE - 1)),
+        )
+
+
+class _Coins(ScriptedSource):
+    """A source whose coins were written beforehand."""
+
+    def __init__(self, coins: Any) -> None:
+        super().__init__()
+        self.coins = np.asarray(coins, np.int64)
+
+    def bernoulli(self, probability: Any, size: Any = None) -> Any:
+        """The next of them."""
+        taken, self.coins = self.coins[:size].copy(), self.coins[size:]
+        return taken
+
+
+row(
+    InnerProductCounter,
+    lambda: (InnerProductCounter(4, budget=Budget(1.0)),),
+    _InnerProductAudit(),
+)
+
+
+# ---- messages of sketches that are merged ----------------------------------------------------------------------------
+
+
+def counter_sensitivity(protocol: MergedMisraGries, pairs: Iterable[tuple[Input, Input]]) -> int:
+    """How far what neighbouring inputs send lies apart in l1, with equal noise that lets every counter pass.
+
+    From the messages themselves, through the real kernel: whatever else were mixed into them counts, too.
+    """
+    level = protocol.cut
+
+    def counters(items: Input) -> dict[int, int]:
+        message = protocol.party(0, source=ScriptedSource(each=level)).encode(list(items))
+        places, values = protocol.open(message)[1]
+        return dict(zip(places.tolist(), (values - level).tolist(), strict=True))
+
+    def apart(one: dict[int, int], other: dict[int, int]) -> int:
+        return sum(abs(one.get(x, 0) - other.get(x, 0)) for x in {*one, *other})
+
+    return int(worst_pair(pairs, counters, apart)[0])
+
+
+def entries_loss(protocol: Any, capacity: int) -> tuple[float, int]:
+    """The loss of a noisy Misra-Gries sketch: the l1-distance of its counters over the scale that the code asks for."""
+    small = tiny(protocol, 4, capacity=capacity)
+    pairs = list(neighbours(4, capacity + 1))
+    source = ScriptedSource()
+    small.party(0, source=source).encode([0] * 3)
+    scales = {draw.scale for draw in source.draws}
+    return float(counter_sensitivity(small, pairs) / min(scales)), len(pairs)
+
+
+class _EntriesAudit(MessageAudit):
+    """A Misra-Gries sketch depends on the order of its items; what must not is how far neighbours lie apart."""
+
+    def coupled(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
+        """Counters of large neighbouring streams, with as many counters as the protocol has."""
+        generator, pairs, size = np.random.default_rng(1), [], 2 * protocol.capacity + 2
+        for _ in range(effort.released_pairs):
+            items = generator.zipf(1.3, 400) % size
+            other = items.copy()
+            other[generator.integers(400)] = generator.integers(size)
+            pairs.append((tuple(items.tolist()), tuple(other.tolist())))
+        claimed = float(protocol.scale) * protocol.epsilon * SLACK
+        measured = counter_sensitivity(protocol, pairs)
+        yield Finding("coupled", "large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
+
+
+def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
+    for capacity in range(1, 3 + max(0, effort.length)):
+        yield message_finding(f"counters of {capacity}, all inputs", protocol, *entries_loss(protocol, capacity))
+    # Every message with its probability: that the code is the law above, and not noise on fewer items.
+    small = tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
+    quantity = f"epsilon at {small.epsilon:g}"
+    yield message_finding("messages of 2 items of a universe of 2", small, *message_loss(small, 2, 2), quantity)
+
+
+def _entries_twins(protocol: Any) -> Sequence[Twin]:
+    removed = scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
+    what = "no noise on the other items of the universe"
+    there = speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
+    return half_noise(protocol), removed, there
+
+
+row(
+    MergedSketch,
+    lambda: (MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1)),
+    additive(3, columns=3),
+)
+row(
+    MergedMisraGries,
+    lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
+    _EntriesAudit(_entries_laws, _entries_twins, {"capacity": 1}),
+)
+
+
+# ---- Misra-Gries sketches over a stream: every short stream, and all that is told of its blocks together -------------
+
+
+def block_message_loss(stream: Any, steps: int) -> tuple[float, int]:
+    """The largest |log ratio| of the probabilities of all that is sent about so many steps, byte for byte."""
+
+    def law(given: tuple[int, ...]) -> OutputLaw:
+        items = [item - 1 if item else None for item in given]  # 0 stands for nothing: neighbours may lack an item
+        return law_of(lambda source: stream.party(0, source=source).feed(items))
+
+    return worst_pair(neighbours(1 + stream.universe.size, steps), law, ratio_loss)
+
+
+class CounterStreamAudit(StreamAudit):
+    """The four checks of a `MergedMisraGriesStream`."""
+
+    def exact(self, stream: Any, effort: Effort) -> Iterator[Finding]:
+        """All that is sent about one step; and every message of a block of two steps with its probability."""
+        yield from super().exact(stream, effort)
+        small = replace(
+            stream,
+            budget=Budget(max(stream.epsilon, 3.0)),
+            universe=2,
+            epoch_steps=2,
+            horizon=2,
+            window=None,
+            capacity=1,
+            sample_share=0.0,
+        )
+        loss, pairs = block_message_loss(small, 2)
+        claimed = small.epsilon * SLACK
+        yield Finding("exact", "messages of a block of 2 steps", f"epsilon at {small.epsilon:g}", claimed, loss, pairs)
+
+    def likelihood(self, stream: Any, packet: Packet, law: Transcript) -> float:
+        """Of counters that were sent |counter - c|/scale; of the others the chance to stay below the cut."""
+        found, size = 0.0, stream.universe.size
+        for at, (block, (places, counters)) in enumerate(packet.blocks.items()):
+            here = slice(at * size, (at + 1) * size)
+            counts, scales, cut = law.cells[here], law.scales[here], stream.shape.cut(block)
+            found -= float(np.sum(np.abs(counters - counts[places]) / scales[places]))
+            hidden = np.ones(size, np.bool_)
+            hidden[places] = False
+            found += sum(map(_log_below, (cut - counts[hidden]).tolist(), scales[hidden].tolist()))
+        return found
+
+    def coupled(self, stream: Any, effort: Effort) -> Iterator[Finding]:
+        """How far one step moves the counters of all blocks that it is in, for longer random streams."""
+        generator, most, pairs = np.random.default_rng(1), 0, effort.released_pairs
+        steps = stream.epoch_steps << (stream.levels - 1 if not stream.doubling else 3)
+        items = stream.universe.items(range(min(stream.universe.size, 2**10)))
+        for _ in range(pairs):
+            places = generator.integers(0, len(items), steps)
+            other = places.copy()
+            other[generator.integers(steps)] = generator.integers(0, len(items))
+            laws = [stream_transcript(stream, [items[place] for place in given]) for given in (places, other)]
+            most = max(most, int(np.abs(laws[0].cells - laws[1].cells).sum()))
+        levels = stream.shape.levels(steps // stream.epoch_steps - 1)
+        # What the noise that is drawn is for, a unit a level.
+        claimed = float(sum(stream.shape.sensitivities[:levels])) * SLACK
+        yield Finding("coupled", "counters that one step moves", "sensitivity", claimed, most, pairs)
+
+    def twins(self, stream: Any) -> Sequence[Twin]:
+        """Those of all streams, and noise for fewer counters or items than there are."""
+        twins = [*super().twins(stream)]
+        if max(stream.shape.sensitivities) > 2:
+            twins.append(twin(stream, "noise for exact counters", sensitivity=lambda self, level: 2))
+        twins.append(twin(stream, "noise for an item left out", sensitivity=_less_by_one))
+        twins.append(twin(stream, "no noise on the other items of the universe", release=_only_there))
+        return twins
+
+
+def _less_by_one(self: Any, level: int) -> int:
+    return MergedMisraGriesStream.sensitivity(self, level) - 1
+
+
+def _only_there(self: Any, summaries: Any, block: Any, source: RandomSource) -> Any:
+    return MergedMisraGriesStream.release(self, summaries, block, OnlyThere(source))
+
+
+@lru_cache(maxsize=1024)
+def _log_below(cut: int, scale: float) -> float:
+    """log P[Z < cut]."""
+    q = math.exp(-1 / scale)
+    return math.log1p(-(q**cut) / (1 + q)) if cut >= 1 else (1 - cut) * -1 / scale - math.log1p(q)
+
+
+row(
+    MergedMisraGriesStream,
+    lambda: (
+        MergedMisraGriesStream("audit", _ONE, 3, epoch_steps=2, horizon=6, capacity=1),
+        MergedMisraGriesStream("audit", _THREE, 4, epoch_steps=1, window=3),
+        MergedMisraGriesStream("audit", _ONE, 3, epoch_steps=2, capacity=1, sample_share=0.3),
+    ),
+    CounterStreamAudit(),
+)
+
+
+# ---- [SS] Algorithms 3 and 5 and appendix B as printed. NOT PRIVATE --------------------------------------------------
+
+
+GAMMA_OF_SECTION_4_3 = 89.87
+"""For epsilon 0.1 and delta 0.001, as printed."""
+
+_ROWS = 3
+Place = tuple[str, int]
+
+
+def printed_cut_of_algorithm_3(epsilon: float, delta: float, *, blanks: bool = False) -> float:
+    """A lower bound of delta of the cut max{|X|/k - gamma, |X|/k~ + 1 + gamma}, k = 2 and k~ = 4, on one pair.
+
+    X has two items at the whole number below its cut, a third one with the rest, and b once; X' has no b. |X| counts
+    events, or, with `blanks`, ticks: a removed event leaves a blank one. Noise is discrete and shown is what is larger
+    than the cut. Where the cuts of the two are apart, the lower one lets a value pass that the other never shows.
+    """
+    n, gamma, q = 200, math.log(2.0 / delta) / epsilon, math.exp(-epsilon)
+
+    def least(length: int) -> int:  # the smallest whole number above the cut
+        return math.floor(max(length / 2 - gamma, length / 4 + 1 + gamma)) + 1
+
+    cut, other = least(n), least(n if blanks else n - 1)
+    at = cut - 1
+    assert 2 * at < n - 1
+    between = (1 - q) / (1 + q) if other == at else 0.0  # one of the two has exactly the value at
+    alone = q ** (cut - 1) / (1 + q)  # b, which only X has, passes
+    return max(alone, 1.0 - (1.0 - between) ** 2)
+
+
+class _ChosenCells:
+    """A CountSketch of three rows whose hash functions are tables: other items have cells and signs + of their own.
+
+    It tracks `k` items with exact estimates, as Algorithm 4 does.
+    """
+
+    def __init__(self, k: int, places: dict[tuple[int, str], Place]) -> None:
+        self._k, self._places = k, places
+        self._cells: Counter[tuple[int, str]] = Counter()
+        self._truth: Counter[str] = Counter()
+        self.tracked: dict[str, float] = {}
+
+    def _place(self, row: int, item: str) -> Place:
+        return self._places.get((row, item), (item, 1))
+
+    def estimate(self, item: str) -> float:
+        places = (self._place(row, item) for row in range(_ROWS))
+        return statistics.median(sign * self._cells[row, cell] for row, (cell, sign) in enumerate(places))
+
+    def update(self, stream: Iterable[str]) -> None:
+        for item in stream:
+            self._truth[item] += 1
+            for place in range(_ROWS):
+                cell, sign = self._place(place, item)
+                self._cells[place, cell] += sign
+            estimate = self.estimate(item)
+            if item not in self.tracked and len(self.tracked) == self._k:
+                least = min(self.tracked, key=lambda kept: self.tracked[kept])
+                if estimate <= self.tracked[least]:
+                    continue
+                del self.tracked[least]
+            self.tracked[item] = estimate
+
+    def error(self) -> int:
+        """g: no estimate errs by more at any time, since two rows of every item have no more beside it at the end."""
+        worst = 0
+        for item in self._truth:
+            beside = [
+                sum(
+                    count
+                    for other, count in self._truth.items()
+                    if other != item and self._place(row, other)[0] == self._place(row, item)[0]
+                )
+                for row in range(_ROWS)
+            ]
+            worst = max(worst, sorted(beside)[1])
+        return worst
+
+
+def printed_cut_of_algorithm_5(epsilon: float, delta: float, *, corrected: bool = False) -> float:
+    """The chance that x is published in one stream; in the stream with one x fewer it is not tracked, and never is.
+
+    x arrives when collisions push its estimate down, so that one x decides whether it is tracked; later ones push it
+    up. All errors are within the envelope. The printed cut T/k + 2 gamma_1 + gamma_2, with gamma_2 = -gamma_1 negative,
+    is below its final estimate; the right one, with -gamma_2 (here with the tighter bound of
+    `largest_untracked`), is above.
+    """
+    few = [f"z{i}" for i in range(10)]
+    light = [f"late{i}" for i in range(41)]
+    places: dict[tuple[int, str], Place] = {
+        (0, "x"): ("a", -1),
+        (1, "x"): ("b", 1),
+        (2, "x"): ("B", 1),
+        (2, "early"): ("B", -1),
+        **{(2, item): ("B", 1) for item in light},
+        **{(row, item): ("a", 1) for row in (1, 2) for item in few},
+    }
+    k, runs = 12, []
+    for arrivals in (401, 400):
+        stream = (
+            ["a"] * 200 + ["early"] * 210 + few + ["x"] * arrivals + ["b"] * 200 + [i for i in light for _ in range(10)]
+        )
+        sketch = _ChosenCells(k, places)
+        sketch.update(stream)
+        runs.append((sketch, len(stream)))
+    (sketch, n), (other, _) = runs
+    assert "x" in sketch.tracked
+    assert "x" not in other.tracked
+    g = sketch.error()
+    # Appendix B: noise of scale 2 d/epsilon on every cell, psi = 2 d/epsilon ln(4 k/delta)
+    scale = Fraction(2 * _ROWS) / Fraction(epsilon)
+    psi = math.ceil(float(scale) * math.log(4 * k / delta))
+    cut = largest_untracked(n, k, g, median=True) + psi if corrected else n // k + 2 * (g + psi) - (g + psi)
+    p = Noise("laplace", scale).upper_tail(cut - int(sketch.estimate("x")))
+    return 3 * p**2 - 2 * p**3  # at least two of three rows
+
+
+def cut_from_the_second_moment(epsilon: float, *, corrected: bool = False) -> float:
+    """The hockey-stick divergence of two streams whose cut was computed from their own second moments F2.
+
+    One row without collisions, a public length n, the cut n/k + 3 sqrt(F2/w) with k = 4 and w = 64. The streams have f
+    or f - 1 events of one item. Another has c events; where it stands at the lower of the two cuts only one of them can
+    show it with that count. A cut by the length alone (`corrected`) is the same for both.
+    """
+    worst, noise = 0.0, Noise("laplace", 1 / Fraction(epsilon))
+    for f in range(50, 100):
+        for c in range(50, 100):
+            share = (f + c) / 4
+            moments = (0, 0) if corrected else (f * f + c * c, (f - 1) ** 2 + c * c)
+            low, high = sorted(math.ceil(share + 3 * math.sqrt(moment / 64)) for moment in moments)
+            worst = max(worst, noise.upper_tail(low - c) - noise.upper_tail(high - c))
+    return worst
+
+
+# ---- the pan-private estimators as [PAN] prints them. NOT PRIVATE ----------------------------------------------------
+# Each is the exact law of one element's cells and of the output, for `pan.worst_loss`.
+
+
+Vector = npt.NDArray[np.float64]
+
+
+def density_noise_after_rescaling(epsilon: float, *, before: bool = False) -> Model:
+    """Section 3: 4 (theta - 1/2)/eps + Lap(1/(eps m)), which claims 2 eps; `before` has the noise on theta.
+
+    In units of 1/m: one element moves the output by 4/eps, and the noise has scale 1/eps.
+    """
+    return cropped_mean_noise_after_rescaling(epsilon, 1, before=before)
+
+
+def cropped_mean_noise_after_rescaling(epsilon: float, t: int, *, before: bool = False) -> Model:
+    """Figure 2: 4 t (theta - 1/2)/eps + Lap(t/(eps m)), which claims 2 eps."""
+    factor = 4 * t / epsilon
+    scale = factor / epsilon if before else t / epsilon
+    return Model(bit_cell(0.5, 0.5 + epsilon / 4, t), lambda state: (factor * state[1],), (scale,), 1)
+
+
+def heavy_hitters_noise_for_one_table(
+    epsilon: float, rungs: Sequence[int], *, only_one: bool = True, all_tables: bool = False
+) -> Model:
+    """Figure 3, step 4: v' + Lap(1/(eps m)), which claims eps (1 + tables); `all_tables` has noise for every table."""
+    values = [float(t) for t in rungs]
+    printed = ladder_weights(values, 1, only_one)
+    weights = [4 * t * w / epsilon for t, w in zip(values, printed, strict=True)]
+    scale = (sum(map(abs, weights)) if all_tables else 1.0) / epsilon
+    cell = product_cell(*(bit_cell(0.5, 0.5 + epsilon / 4, t) for t in rungs))
+
+    def statistic(state: State) -> tuple[float, ...]:
+        return (math.fsum(w * part[1] for w, part in zip(weights, state, strict=True)),)
+
+    return Model(cell, statistic, (scale,), 1)
+
+
+def fraction_of_one_interval(rungs: Sequence[float], k: int, count: float, *, corrected: bool = False) -> float:
+    """What step 4 of Figure 3 publishes for elements that all occurred `count` times, without any noise."""
+    weights = ladder_weights(list(rungs), k, only_one=not corrected)
+    return math.fsum(w * min(count, t) for w, t in zip(weights, rungs, strict=True))
+
+
+def _printed_shift(epsilon: float, k: int) -> list[float]:
+    terms = [math.exp(-epsilon * i / (k - 1)) for i in range(k)]
+    return [term / math.fsum(terms) for term in terms]
+
+
+def modular_noise_for_one_residue(epsilon: float, k: int, *, both: bool = False) -> Model:
+    """Figure 5: Lap(1/(eps m)) on every fraction, which claims 2 eps; `both` has noise for the two that move."""
+    scales = ((2.0 if both else 1.0) / epsilon,) * k
+    cell = counter_cell(_printed_shift(epsilon, k))
+    return Model(cell, lambda state: tuple(float(state == i) for i in range(k)), scales, 1)
+
+
+def modular_matrix_as_printed(epsilon: float, fractions: Sequence[float], *, corrected: bool = False) -> Vector:
+    """The fractions that Figure 5 finds when there is no noise at all: the matrix has shift(i + j) for shift(i - j)."""
+    k, sign = len(fractions), -1 if corrected else 1
+    shift = [Fraction(chance) for chance in _printed_shift(epsilon, k)]
+    given = [Fraction(f) for f in fractions]
+    entries = [sum((shift[(i - j) % k] * given[j] for j in range(k)), Fraction(0)) for i in range(k)]
+    # Solved in exact fractions: in floating point the right matrix would leave a residue, too.
+    rows = [[*(shift[(i + sign * j) % k] for j in range(k)), entries[i]] for i in range(k)]
+    for column in range(k):
+        pivot = next(i for i in range(column, k) if rows[i][column])
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        rows[column] = [x / rows[column][column] for x in rows[column]]
+        for i in set(range(k)) - {column}:
+            rows[i] = [x - rows[i][column] * y for x, y in zip(rows[i], rows[column], strict=True)]
+    return np.array([float(row[-1]) for row in rows])
+
+
+def counters_that_do_not_share(epsilon: float, moduli: Sequence[int], *, shared: bool = False) -> Model:
+    """Theorem 5.1: a counter modulo each of several primes, each with all of eps (`shared`: with its part of it)."""
+    each = epsilon / len(moduli) if shared else epsilon
+    cell = product_cell(*(counter_cell(_printed_shift(each, k)) for k in moduli))
+    return Model(cell, lambda state: (0.0,), (1.0,), 1)
+
+
+def bits_alone_rerandomised(epsilon: float, t: int, *, corrected: bool = False) -> Model:
+    """Section 3, "similar ideas can be used": after an announced intrusion the cropped mean's counters stay."""
+    good = bit_cell(0.5, 0.5 + epsilon / 4, t)
+
+    def announce(state: State) -> Law:
+        law: Law = {}
+        for (_, bit, rounds), p in good.announce(state).items():
+            after = (state[0], bit, rounds)
+            law[after] = law.get(after, 0.0) + p
+        return law
+
+    cell = good if corrected else Cell(good.start, good.occur, announce)
+    return Model(cell, lambda state: (float(state[1]),), (1 / epsilon,), 1)
+
+
+def entries_made_on_arrival(epsilon: float, *, corrected: bool = False) -> Model:
+    """A table whose entries are drawn when their element first comes, as a dictionary would do."""
+    drawn = bit_cell(0.5, 0.5 + epsilon / 4)
+
+    def occur(state: State) -> Law:
+        return drawn.occur((0, 0, 0))
+
+    cell = drawn if corrected else Cell({None: 1.0}, occur, drawn.announce)
+    return Model(cell, lambda state: (0.0,), (1.0,), 1)
+
+
+# ---- what the papers' versions lose as printed, beside what ours lose: `discreet audit --corrections` ----------------
+
+
+LOOKS: list[History] = [("look", "output"), ("output", "look")]
+
+
+@dataclass(frozen=True)
+class Correction:
+    """One claim of a paper, and what it comes to.
+
+    kind "privacy": the literal version loses more than claimed. "misuse": the paper is right, and `literal` is what its
+    result loses where it does not apply. "number": it is private and publishes something else than it says; claimed is
+    the error that was meant to be 0. "waste": it is private and spends more than it has to; then `literal` and `ours`
+    are what is accounted for the same release.
+    """
+
+    where: str
+    what: str
+    kind: str
+    quantity: str
+    claimed: float
+    literal: float
+    ours: float
+
+    @property
+    def place(self) -> str:
+        """Where, and whether it is the paper's fault."""
+        return f"{self.where}, misused" if self.kind == "misuse" else self.where
+
+    @property
+    def caught(self) -> bool:
+        """Whether the literal version is rejected and ours is not."""
+        if self.kind == "waste":
+            return self.ours < self.literal
+        return self.ours <= self.claimed * (1 + 1e-9) + 1e-12 < self.literal
+
+
+def _table_loss(model: Model, frames: list[History] = LOOKS, most: int = 3) -> float:
+    return worst_loss(model, frames, most)[0]
+
+
+def _of(estimator: Any, frames: list[History] = LOOKS, most: int = 3) -> float:
+    return max(_table_loss(model, frames, most) for model in models_of(estimator, 1))
+
+
+def _pan() -> Iterator[Correction]:
+    def row(where: str, what: str, claimed: float, literal: float, ours: float, *, kind: str = "privacy") -> Correction:
+        return Correction(
+            f"[PAN] {where}", what, kind, "epsilon" if kind == "privacy" else "error", claimed, literal, ours
+        )
+
+    eps = 0.1
+    after, budget = density_noise_after_rescaling(eps), Budget(2 * eps)
+    yield row(
+        "section 3", "density: noise after rescaling", 2 * eps, _table_loss(after), _of(Density(3, budget=budget))
+    )
+    after = cropped_mean_noise_after_rescaling(eps, 4)
+    ours = _of(CroppedMean(3, 4, budget=budget))
+    yield row("Figure 2", "cropped mean, t = 4: noise after rescaling", 2 * eps, _table_loss(after), ours)
+    rungs = (1, 2, 4)
+    one = heavy_hitters_noise_for_one_table(eps, rungs)
+    ladder = HeavyFraction(3, 1, budget=Budget(eps * (1 + len(rungs))), method="ladder", max_count=4)
+    yield row(
+        "Figure 3",
+        "heavy hitters, 3 tables: noise for one",
+        eps * 4,
+        _table_loss(one, LOOKS[:1], 1),
+        _of(ladder, LOOKS[:1], 1),
+    )
+    heights = [1.0, 2.0, 4.0, 8.0, 16.0]
+    found = [fraction_of_one_interval(heights, 2, 12, corrected=fixed) for fixed in (False, True)]
+    errors = [abs(value - 1.0) for value in found]
+    yield row("Figure 3", "one interval for all heavy hitters (k = 2, all occur 12 times)", 0, *errors, kind="number")
+    eps = 0.5
+    single = modular_noise_for_one_residue(eps, 3)
+    ours = _of(ModularIncidence(3, 3, budget=Budget(2 * eps), shift="paper"))
+    yield row("Theorem 5.2", "modular incidence, k = 3: noise for 1/m", 2 * eps, _table_loss(single), ours)
+    truth = [0.1, 0.6, 0.2, 0.1]
+    errors = [
+        float(np.abs(modular_matrix_as_printed(eps, truth, corrected=fixed) - truth).max()) for fixed in (False, True)
+    ]
+    yield row("Figure 5", "matrix of i + j in place of i - j (fractions 0.1, 0.6, 0.2, 0.1)", 0, *errors, kind="number")
+    eps = 1.0
+    apart = counters_that_do_not_share(eps, (2, 3, 5))
+    primes = _few_primes(eps)
+    ours = _of(primes, [("look",)], 6)
+    yield row("Theorem 5.1", "incidence: three counters, one look", eps, _table_loss(apart, [("look",)], 6), ours)
+    eps = 0.5
+    kept = bits_alone_rerandomised(eps, 3)
+    planned = CroppedMean(3, 3, budget=Budget(3 * eps), announced_intrusions=1, output_share=1 / 3)
+    frames: list[History] = [("announce", "look", "output")]
+    ours = _of(planned, frames, 2)
+    yield row("section 3", "announced intrusion: counters kept", 3 * eps, _table_loss(kept, frames, 2), ours)
+    lazy = entries_made_on_arrival(eps)
+    ours = _of(Density(3, budget=Budget(2 * eps), output_share=0.5), [("look",)])
+    yield row("section 3", "entries made when an element first comes", eps, _table_loss(lazy, [("look",)]), ours)
+
+
+def _few_primes(epsilon_state: float) -> Incidence:
+    """An estimator of three counters whose primes are few enough to enumerate, with this epsilon for a look."""
+    while True:
+        budget = Budget(2 * epsilon_state)
+        made = Incidence(3, 1, budget=budget, method="primes", max_count=2, primes=3, collision=0.9, output_share=0.5)
+        if math.prod(made.moduli) <= 105:
+            return made
+
+
+def _delta(mechanism: Any) -> float:
+    """The largest exact delta of a mechanism (or of its twin) that the audit finds."""
+    findings = case_of(mechanism).exact(mechanism, QUICK)
+    return max(finding.measured for finding in findings if finding.quantity == "delta")
+
+
+def _twin(mechanism: Any, words: str) -> Any:
+    (twin,) = [twin for twin in case_of(mechanism).twins(mechanism) if words in twin.name]
+    return twin.mechanism
+
+
+def _central() -> Iterator[Correction]:
+    large, small = Budget(1.0, 0.02), Budget(1.0, 1e-9)
+    rows: list[tuple[str, str, Any, str]] = [
+        (
+            "[SS] Algorithm 3",
+            "cut from the private length",
+            PrivateSpaceSaving(large, capacity=3, stream_length=200),
+            "private length",
+        ),
+        ("[LT] Theorem 23", "> for >=: offset release", Offset(small, capacity=256), "one lower"),
+        ("[LT] Theorem 23", "> for >=: 64 counters, Gaussian", Merged(small, capacity=64), "one lower"),
+        (
+            "[LT] section 5.1",
+            "Algorithm 2's threshold, zeros dropped",
+            TextbookMisraGries(large, capacity=8),
+            "Algorithm 2",
+        ),
+        ("[LT] Lemma 17", "merged: noise for one counter of 64", Merged(small, capacity=64), "one counter"),
+        ("[LT] Lemma 27", "users of 8 items: noise for 8 of 64", UserSketch(small, 64, User(8)), "m counters"),
+    ]
+    for where, what, mechanism, words in rows:
+        literal, ours = _delta(_twin(mechanism, words)), _delta(mechanism)
+        # [LT] states the inequality, the threshold for dropped zeros and the number of counters right.
+        kind = "misuse" if where.startswith("[LT]") else "privacy"
+        yield Correction(where, what, kind, "delta", mechanism.guarantee.delta, literal, ours)
+    printed = [printed_cut_of_algorithm_3(1.0, 1e-6, blanks=blanks) for blanks in (False, True)]
+    yield Correction("[SS] Algorithm 3", "the printed cut, |X| counts events", "privacy", "delta", 1e-6, *printed)
+    gamma = math.log(2 / 1e-3) / 0.1
+    printed_gamma = GAMMA_OF_SECTION_4_3
+    off = [round(abs(value - gamma), 9) for value in (printed_gamma, space_saving_paper_margin(0.1, 1e-3))]
+    what = "gamma = ln(2/delta)/epsilon at epsilon 0.1, delta 0.001, printed as 89.87: off by"
+    yield Correction("[SS] section 4.3", what, "number", "error", 0.0, *off)
+    values = [printed_cut_of_algorithm_5(1.0, 1e-6, corrected=fixed) for fixed in (False, True)]
+    yield Correction("[SS] Algorithm 5", "cut with + gamma_2, CountSketch", "privacy", "delta", 1e-6, *values)
+    values = [cut_from_the_second_moment(1.0, corrected=fixed) for fixed in (False, True)]
+    yield Correction("[SS] appendix B", "envelope from the data's F2", "privacy", "delta", 1e-6, *values)
+    d = 5
+    yield Correction(
+        "[SS] appendix B", "cells of 5 rows: l1-sensitivity", "waste", "sensitivity", 2.0 * d, 2.0 * d, float(d)
+    )
+
+
+def _multiparty() -> Iterator[Correction]:
+    where, eps = "[MDP] section 3.3", 2.0
+    protocol = Separation("corrections", Budget(eps), 4, items_per_column=1.0, threshold=1, separation_share=0.5)
+    # A heavy item below the threshold is replaced by a light one above it: all that is released moves.
+    pairs = [*neighbours(4, 2), ((0, 1, 1, 1), (1, 1, 1, 1))]
+    ours = separation_loss(protocol, pairs)
+    for what, words in (
+        ("heavy and light items in parallel", "parallel"),
+        ("u - n entries of count 0", "zero entries"),
+    ):
+        literal = separation_loss(_twin(protocol, words), pairs)
+        yield Correction(where, what, "privacy", "epsilon", eps, literal, ours)
+    right, scale = protocol.threshold, float(protocol.separation_scale)
+    assert right is not None
+    tails = [math.exp(-t / scale) / (1 + math.exp(-1 / scale)) for t in (right, right + 1)]
+    what = "P[Z >= T] for P[Z > T]: entries of count 0, too many by this part"
+    yield Correction(where, what, "number", "error", 0.0, tails[0] / tails[1] - 1, 0.0)
+    sketches = MergedMisraGries("corrections", Budget(eps), 4, capacity=2)
+    literal = entries_loss(_twin(sketches, "removed"), 2)[0]
+    what = "Misra-Gries of 2 counters: sensitivity 2"
+    yield Correction("[MDP] section 3.1", what, "privacy", "epsilon", eps, literal, entries_loss(sketches, 2)[0])
+    stream = Stream("corrections", Budget(eps), 5, epoch_steps=2, horizon=9, columns=8)
+    literal = stream_loss(_twin(stream, "log2 m"))[0]
+    what = "blocks of 5 epochs: log2 m levels"
+    yield Correction("[MDP] section 4.1", what, "privacy", "epsilon", eps, literal, stream_loss(stream)[0])
+
+
+def _continual() -> Iterator[Correction]:
+    horizon = 7
+    tree = Tree(horizon, 2)
+    z = np.random.default_rng(1).integers(-1000, 1000, horizon).tolist()
+    moved = max(float(np.linalg.norm(event_shift(tree, event, z))) for event in range(1, horizon + 1))
+    levels = float(tree.levels)
+    yield Correction(
+        "[CO] Theorem 1", "tree of 3 levels: l2-sensitivity", "waste", "sensitivity", levels, levels, moved
+    )
+    each = max(above_threshold_losses(*(NoiseLaw("laplace", scale, 1e-12) for scale in (2, 4))))
+    yield Correction("[CO] Theorem 4", "one run of AboveThreshold, tau_1 = 1", "waste", "epsilon", 2.0, 2.0, each)
+    k, tau = 10, 1.0
+    literal, ours = sparse_rho(k, tau, literal=True), sparse_rho(k, tau)
+    yield Correction("[CO] Theorem 4", "sparseGumb, k = 10, tau = 1", "waste", "rho", literal, literal, ours)
+    limit, delta, scale = 1000, 0.01, Fraction(5)
+    printed = float(scale) * math.log(1 / delta)  # h_(k-bar + 1) + 1 + tau ln(1/delta'), a real number
+    ours_shift = one_shot.gumbel_shift(scale, 2 * delta, limit)
+    beaten = [stop_is_beaten(limit, shift, float(scale)) for shift in (printed, ours_shift)]
+    yield Correction(
+        "[CO] Theorem 3", "UnkGumb, k = 1 of 1000: delta 2 k delta'", "privacy", "delta", 2 * delta, *beaten
+    )
+    rho, delta = 0.5, 1e-6
+    from discreet.privacy.calibration.gaussian import gaussian_delta
+
+    printed_epsilon = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    exact = _smallest(lambda epsilon: gaussian_delta(epsilon, 1.0) <= delta, printed_epsilon)
+    yield Correction(
+        "[CO] Lemma 2.2",
+        "epsilon of rho = 0.5 at delta 1e-6",
+        "waste",
+        "epsilon",
+        printed_epsilon,
+        printed_epsilon,
+        exact,
+    )
+
+
+def _smallest(enough: Callable[[float], bool], high: float) -> float:
+    """By bisection, from above."""
+    low = 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def corrections() -> list[Correction]:
+    """All of them; a few seconds."""
+    return [*_central(), *_pan(), *_multiparty(), *_continual()]

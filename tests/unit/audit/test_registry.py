@@ -1,0 +1,73 @@
+"""Nothing that was audited is lost: every configuration, its kinds of checks, and every twin that must be caught.
+
+`tests/golden/audit.json` has them by name, with the checks and the exact figures of each configuration. A configuration
+that is added is added there; one that is a test now stands under "moved", with the test that has it. The names are
+compared without running anything; figures are compared where they take little time, the others by `make audit`.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.reference.sampler_laws import groups
+
+from discreet_audit import core
+
+ROOT = Path(__file__).parents[3]
+GOLDEN = json.loads((ROOT / "tests/golden/audit.json").read_text())
+
+
+def named(case):
+    """The class; with its package, where two have one name."""
+    package = f"{case.mechanism.__module__.split('.')[1]}." if case.mechanism.__name__ == "DistinctCount" else ""
+    return package + case.mechanism.__name__
+
+
+CASES = {named(case): case for case in core.cases()}
+QUICKLY = [entry for entry in GOLDEN["configurations"] if entry["quickly"]]
+
+
+def of(name):
+    return [entry for entry in GOLDEN["configurations"] if entry["row"] == name]
+
+
+def test_the_rows_are_those_recorded():
+    assert {*CASES} == {entry["row"] for entry in GOLDEN["configurations"]}
+    assert len(GOLDEN["configurations"]) == 143
+    assert sum(len(entry["twins"]) for entry in GOLDEN["configurations"]) == GOLDEN["twins"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_configurations_checks_and_twins_are_those_recorded(name):
+    case = CASES[name]
+    found = []
+    for made in map(case.prepare, case.examples()):
+        twins = sorted(twin.name for twin in case.twins(made))
+        found.append((case.label(made), made.guarantee.mechanism, list(case.kinds), twins))
+    assert found == [(entry["label"], entry["claim"], entry["kinds"], sorted(entry["twins"])) for entry in of(name)]
+
+
+def test_what_was_moved_is_where_it_is_said_to_be():
+    """The samplers: what each group draws, and the twin of each."""
+    assert [group.name for group in groups()] == [*GOLDEN["moved"]]
+    for group in groups():
+        recorded = GOLDEN["moved"][group.name]
+        assert [member.name for member in group.members] == recorded["samplers"]
+        assert [member.twin()[0] for member in group.members] == recorded["twins"]
+        file, _, test = recorded["test"].partition("::")
+        assert f"def {test}(" in (ROOT / file).read_text()
+
+
+@pytest.mark.parametrize("entry", QUICKLY, ids=lambda entry: f"{entry['label']} {entry['place']}")
+def test_figures_are_those_recorded(entry):
+    """All that is exact: structure, laws, and runs with equal randomness; to six digits, for other processors."""
+    case = CASES[entry["row"]]
+    made = case.prepare(case.examples()[entry["place"]])
+    found = []
+    for kind in ("structure", "exact", "coupled"):
+        for finding in case.checks[kind](made, core.QUICK):
+            found.append([finding.kind, finding.check, finding.quantity, finding.claimed, finding.measured])
+    recorded = [figures for figures in entry["figures"] if figures[0] != "statistical"]
+    assert [figures[:3] for figures in found] == [figures[:3] for figures in recorded]
+    for one, two in zip(found, recorded, strict=True):
+        assert one[3:] == pytest.approx(two[3:], rel=1e-6, abs=1e-15), one
