@@ -55,7 +55,7 @@ def test_ticks_by_a_column_of_times(tmp_path):
             9,
             "--tick",
             "1h",
-            "--time-column",
+            "--time",
             "when",
             "--once",
             *PLENTY,
@@ -215,7 +215,7 @@ def test_totals_do_not_count_blank_rows(tmp_path):
 def test_times_in_milliseconds_are_refused_before_anything_is_drawn(tmp_path):
     rows, state = tmp_path / "rows.csv", tmp_path / "state"
     rows.write_text("when,what\n1700000000000,secret\n1700007200000,secret\n")
-    options = [rows, "--horizon", 5, "--tick", "1h", "--time-column", "when", "--once", *PLENTY]
+    options = [rows, "--horizon", 5, "--tick", "1h", "--time", "when", "--once", *PLENTY]
     assert not lines(watch(*options, "--state", tmp_path / "skips"))
     bad = watch(*options, "--state", state, "--bad-rows", "error")
     assert bad.returncode == 4, bad.stderr
@@ -228,7 +228,7 @@ def test_times_in_milliseconds_are_refused_before_anything_is_drawn(tmp_path):
 def test_the_first_and_the_last_dates_there_are(tmp_path):
     rows = tmp_path / "rows.csv"
     rows.write_text("when,what\n0001-01-01T00:00:00Z,a\n0001-01-02T00:00:00Z,a\n" + "9999-12-31T23:59:59Z,a\n" * 2)
-    options = [rows, "--state", tmp_path / "s", "--horizon", 2, "--tick", "5000d", "--time-column", "when", "--once"]
+    options = [rows, "--state", tmp_path / "s", "--horizon", 2, "--tick", "5000d", "--time", "when", "--once"]
     out = lines(watch(*options, *PLENTY, "--ahead", "999999999d"))
     assert out[0]["start"] == "0001-01-01T00:00:00+00:00"
     assert len(out) == 2

@@ -64,8 +64,8 @@ def universe(tmp_path):
 
 
 def test_people_by_rows_and_a_restart_goes_on(log, universe, tmp_path):
-    options = [log, "--state", tmp_path / "s", "--rows", 80, "--horizon", 9, "--column", "what", "--user-column", "who"]
-    options += ["--universe", universe, "--max-items-per-user", 2, "--once", *PLENTY]
+    options = [log, "--state", tmp_path / "s", "--rows", 80, "--horizon", 9, "--column", "what", "--user", "who"]
+    options += ["--universe", universe, "--max-items", 2, "--once", *PLENTY]
     taken = list(rows())
     out = lines(watch(*options))
     assert [counts(line) for line in out] == [right(taken[:n], 2, "abcz") for n in (80, 160, 240)]
@@ -88,8 +88,8 @@ def test_people_by_rows_and_a_restart_goes_on(log, universe, tmp_path):
 
 def test_people_by_times_wait_for_late_rows(log, universe, tmp_path):
     """Rows of later ticks are held with their people."""
-    options = [log, "--state", tmp_path / "s", "--tick", "1h", "--late", "2h", "--time-column", "at", "--horizon", 9]
-    options += ["--column", "what", "--user-column", "who", "--universe", universe, "--start", START, "--once", *PLENTY]
+    options = [log, "--state", tmp_path / "s", "--tick", "1h", "--late", "2h", "--time", "at", "--horizon", 9]
+    options += ["--column", "what", "--user", "who", "--universe", universe, "--start", START, "--once", *PLENTY]
     out = lines(watch(*options))
     assert len(out) >= 3
     for number, line in enumerate(out, 1):
@@ -99,7 +99,7 @@ def test_people_by_times_wait_for_late_rows(log, universe, tmp_path):
 
 
 def test_different_people(log, tmp_path):
-    options = [log, "--state", tmp_path / "s", "--rows", 8, "--horizon", 30, "--user-column", "who", "--distinct"]
+    options = [log, "--state", tmp_path / "s", "--rows", 8, "--horizon", 30, "--user", "who", "--distinct"]
     out = lines(watch(*options, "--once", *PLENTY))
     seen = [len({who for who, _, _ in list(rows())[:n]}) for n in range(8, 241, 8)]
     assert [line["people"] for line in out] == seen
@@ -137,7 +137,7 @@ def test_items_that_come_need_people(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("who,what\n" + "".join(f"u{n},often\n" for n in range(3000)) + "one,secret\n" * 2999 + "one,x\n")
     options = [path, "--state", tmp_path / "s", "--rows", 6000, "--horizon", 3, "--column", "what"]
-    (line,) = lines(watch(*options, "--user-column", "who", "--epsilon", 1, "--delta", 1e-6, "--once"))
+    (line,) = lines(watch(*options, "--user", "who", "--epsilon", 1, "--delta", 1e-6, "--once"))
     assert [row["item"] for row in line["items"]] == ["often"]
     assert line["threshold"] < 1000
 
@@ -145,7 +145,7 @@ def test_items_that_come_need_people(tmp_path):
 def test_rows_of_nobody_are_left_out_or_refused(universe, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("who,what\nu,a\n,a\n  ,a\n,a\nv,a\n" + "w,b\n")
-    options = [path, "--rows", 3, "--horizon", 3, "--column", "what", "--user-column", "who", "--universe", universe]
+    options = [path, "--rows", 3, "--horizon", 3, "--column", "what", "--user", "who", "--universe", universe]
     out = lines(watch(*options, "--state", tmp_path / "s", "--once", *PLENTY))
     assert [counts(line) for line in out] == [{"a": 1}, {"a": 2, "b": 1}]  # their places stay
     refused = watch(*options, "--state", tmp_path / "t", "--once", *PLENTY, "--bad-rows", "error")
@@ -156,7 +156,7 @@ def test_rows_of_nobody_are_left_out_or_refused(universe, tmp_path):
 def test_a_ledger_pays_once(log, tmp_path):
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("people", dc.Budget.zcdp(1.0))
-    options = [log, "--state", tmp_path / "s", "--rows", 80, "--horizon", 9, "--user-column", "who", "--distinct"]
+    options = [log, "--state", tmp_path / "s", "--rows", 80, "--horizon", 9, "--user", "who", "--distinct"]
     options += ["--rho", 1, "--once", "--ledger", tmp_path / "budgets.sqlite", "--account", "people"]
     first, second = lines(watch(*options)), lines(watch(*options))
     assert second == first[-1:]
@@ -166,17 +166,17 @@ def test_a_ledger_pays_once(log, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--distinct"], "--user-column"),
-        (["--max-items-per-user", 3], "--user-column"),
-        (["--distinct", "--user-column", "who", "--column", "what"], "no --column"),
-        (["--distinct", "--user-column", "who", "--universe", "9"], "--universe"),
-        (["--distinct", "--user-column", "who", "--max-items-per-user", 3], "--max-items-per-user"),
-        (["--total", "--user-column", "who"], "--total"),
-        (["--window", 2, "--user-column", "who"], "--window"),
+        (["--distinct"], "--user"),
+        (["--max-items", 3], "--user"),
+        (["--distinct", "--user", "who", "--column", "what"], "cannot be combined with --column"),
+        (["--distinct", "--user", "who", "--universe", "9"], "--universe"),
+        (["--distinct", "--user", "who", "--max-items", 3], "--max-items"),
+        (["--total", "--user", "who"], "--total"),
+        (["--window", 2, "--user", "who"], "--window"),
         (["--window", 2, "--universe", "9"], "--window"),
         (["--universe", "integers"], "--universe"),
-        (["--user-column", "who", "--column", "what"], "epsilon and delta"),
-        (["--user-column", "who", "--column", "what", "--max-items-per-user", 0], "max_items"),
+        (["--user", "who", "--column", "what"], "epsilon and delta"),
+        (["--user", "who", "--column", "what", "--max-items", 0], "max_items"),
     ],
 )
 def test_what_does_not_go_together_is_refused(log, tmp_path, options, said):
@@ -185,11 +185,24 @@ def test_what_does_not_go_together_is_refused(log, tmp_path, options, said):
     assert said in result.stderr
 
 
+def test_former_spellings_are_understood_and_named(log, tmp_path):
+    options = [log, "--rows", 80, "--horizon", 9, "--column", "what", "--once", "--epsilon", 400, "--delta", 1e-2]
+    now = watch(*options, "--state", tmp_path / "now", "--user", "who", "--max-items", 2)
+    then = watch(*options, "--state", tmp_path / "then", "--user-column", "who", "--max-items-per-user", 2)
+    assert "is now called" not in now.stderr
+    assert "--user-column is now called --user\n" in then.stderr
+    assert "--max-items-per-user is now called --max-items\n" in then.stderr
+    assert lines(then)[-1]["guarantee"] == lines(now)[-1]["guarantee"]
+    both = watch(*options, "--state", tmp_path / "both", "--user-column", "who", "--user", "who")
+    assert both.returncode == 2
+    assert "give --user alone" in both.stderr
+
+
 def test_a_column_that_is_not_there_is_named(tmp_path):
     (tmp_path / "log.csv").write_text("who,what\nu,a\n")
     result = watch(
         *[tmp_path / "log.csv", "--state", tmp_path / "s", "--rows", 80, "--horizon", 9, "--once"],
-        *["--user-column", "nobody", "--column", "what", "--epsilon", 1, "--delta", 1e-6],
+        *["--user", "nobody", "--column", "what", "--epsilon", 1, "--delta", 1e-6],
     )
     assert result.returncode != 0
     assert "'nobody'" in result.stderr
@@ -199,6 +212,6 @@ def test_text_lines_have_no_people(tmp_path):
     (tmp_path / "log.txt").write_text("a\n")
     result = watch(
         *[tmp_path / "log.txt", "--state", tmp_path / "s", "--rows", 80, "--horizon", 9, "--once", *PLENTY],
-        *["--user-column", "who", "--distinct"],
+        *["--user", "who", "--distinct"],
     )
     assert "text lines have no columns" in result.stderr

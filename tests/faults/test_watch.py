@@ -75,7 +75,7 @@ def test_a_row_of_another_time_burns_no_tick(watch, tmp_path, time):
     rows = "".join(f"2026-01-01T{hour:02}:{minute:02}:00Z,a\n" for hour in range(5) for minute in range(0, 60, 5))
     file = tmp_path / "rows.csv"
     file.write_text("when,what\n" + rows[: 23 * 30] + f"{time},x\n" + rows[23 * 30 :])
-    out = watch(file, "--horizon", 8760, "--tick", "1h", "--time-column", "when")
+    out = watch(file, "--horizon", 8760, "--tick", "1h", "--time", "when")
     assert [release["start"][11:13] for release in out] == ["00", "01", "02", "03"]
     assert counts(out[-1])["a"] == 48
 
