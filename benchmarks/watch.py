@@ -20,8 +20,8 @@ from typing import Any
 from turns import calls_in_turns, run
 
 import discreet as dc
-from discreet.watch.watcher import FAMILY
 from discreet.storage import open_state
+from discreet.watch.watcher import FAMILY
 
 DISCREET = [sys.executable, "-c", "import discreet.cli; discreet.cli.main()", "watch"]
 ROWS_A_TICK = 10

@@ -168,7 +168,7 @@ def test_a_ledger_pays_once(log, tmp_path):
     [
         (["--distinct"], "--user"),
         (["--max-items", 3], "--user"),
-        (["--distinct", "--user", "who", "--column", "what"], "no --column"),
+        (["--distinct", "--user", "who", "--column", "what"], "cannot be combined with --column"),
         (["--distinct", "--user", "who", "--universe", "9"], "--universe"),
         (["--distinct", "--user", "who", "--max-items", 3], "--max-items"),
         (["--total", "--user", "who"], "--total"),
@@ -183,6 +183,19 @@ def test_what_does_not_go_together_is_refused(log, tmp_path, options, said):
     result = watch(log, "--state", tmp_path / "s", "--rows", 80, "--horizon", 9, "--once", *options, *PLENTY)
     assert result.returncode != 0
     assert said in result.stderr
+
+
+def test_former_spellings_are_understood_and_named(log, tmp_path):
+    options = [log, "--rows", 80, "--horizon", 9, "--column", "what", "--once", "--epsilon", 400, "--delta", 1e-2]
+    now = watch(*options, "--state", tmp_path / "now", "--user", "who", "--max-items", 2)
+    then = watch(*options, "--state", tmp_path / "then", "--user-column", "who", "--max-items-per-user", 2)
+    assert "is now called" not in now.stderr
+    assert "--user-column is now called --user\n" in then.stderr
+    assert "--max-items-per-user is now called --max-items\n" in then.stderr
+    assert lines(then)[-1]["guarantee"] == lines(now)[-1]["guarantee"]
+    both = watch(*options, "--state", tmp_path / "both", "--user-column", "who", "--user", "who")
+    assert both.returncode == 2
+    assert "give --user alone" in both.stderr
 
 
 def test_a_column_that_is_not_there_is_named(tmp_path):

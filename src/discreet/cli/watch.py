@@ -12,7 +12,7 @@ import click
 from discreet.cli import options
 from discreet.cli.interrupts import Interrupted, interrupt_arrived, stop_if_interrupted, uninterrupted
 from discreet.cli.options import Paying, flag, option
-from discreet.cli.output import progress_is_shown, remark, table_width
+from discreet.cli.output import note, progress_is_shown, remark, table_width
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -24,6 +24,20 @@ __all__ = ["watch"]
 
 _MAX_ITEMS = 10  # of a person
 _MOST_LISTED = 10_000_000
+# Spellings of the version before, and what they are called now.
+_FORMER: dict[str, tuple[str, Any]] = {
+    "time-column": ("time", str),
+    "user-column": ("user", str),
+    "max-items-per-user": ("max-items", int),
+}
+_RULE = ("late", "ahead", "start", "by_clock")
+# What cannot be combined with what, and why.
+_ALONE = (
+    ("window", ("total", "distinct", "user", "universe"), "it is for the top items of rows"),
+    ("memory", ("total", "distinct", "user", "universe"), "it sizes the sketches of the top items of rows"),
+    ("total", ("distinct", "user", "universe"), "it counts rows"),
+    ("distinct", ("column", "universe", "max_items"), "it counts people"),
+)
 
 
 @click.command()
@@ -38,23 +52,19 @@ _MOST_LISTED = 10_000_000
         "noise.",
     ),
     options.COLUMN,
-    option("--time", "The column of the times (seconds since 1970, or ISO 8601), for --tick."),
-    option("--tick", "The length of a tick: 30s, 15m, 1h, 1d; by --time, else by the clock."),
-    option("--rows", "A tick is so many rows.", int),
-    option("--start", "The first tick, by --time; rows before are left out."),
+    option("--time", "Column with the time of a row (ISO 8601 or seconds since 1970), for --tick."),
+    option("--tick", "Length of a tick: 30s, 15m, 1h, 1d; by --time, else by the clock."),
+    option("--rows", "Number of rows in a tick.", int),
+    option("--start", "First tick, by --time; rows before it are left out."),
     option("--late", "How long a tick waits for its rows, by --time: 10m; by default 0s."),
-    option("--ahead", "Rows of times so far ahead of the clock are left out, by --time; by default 1h."),
-    flag("--by-clock", "For live input: the clock ends the ticks of --time, not the rows."),
+    option("--ahead", "Leave out rows whose --time is this far ahead of the clock; by default 1h."),
+    flag("--by-clock", "For live input: let the clock end the ticks of --time, not the rows."),
     options.BAD_ROWS,
     options.INPUT_FORMAT,
     *options.CELLS,
     options.WHERE,
-    options.USER,
-    option(
-        "--max-items",
-        "With --user: of a person the first so many (10) different items count, in all ticks together.",
-        int,
-    ),
+    option("--user", "Column that says whose row it is. Hides whole people."),
+    option("--max-items", "With --user: count this many (10) different items of a person, the first ones.", int),
     options.universe("The items that may be published, known in advance"),
 )
 @options.budget
@@ -71,37 +81,12 @@ _MOST_LISTED = 10_000_000
         "The state is an older copy and the newer one is lost: pay the budget once more and go on after the last tick "
         "that the ledger knows.",
     ),
+    *(option(f"--{old}", f"Now --{new}.", type, hidden=True) for old, (new, type) in _FORMER.items()),
 )
 @options.paying
 @options.quiet
 def watch(
-    file: str,
-    state: Path,
-    horizon: str | None,
-    column: str | None,
-    time: str | None,
-    tick: str | None,
-    rows: int | None,
-    bad_rows: str,
-    input_format: str | None,
-    no_header: bool,
-    delimiter: str | None,
-    quote: str | None,
-    where: str | None,
-    user: str | None,
-    max_items: int | None,
-    universe: str | None,
-    budget: Budget,
-    total: bool,
-    distinct: bool,
-    capacity: int | None,
-    memory: str | None,
-    window: int | None,
-    k: int,
-    once: bool,
-    restored: bool,
-    paying: Paying,
-    **rules: Any,
+    file: str, state: Path, budget: Budget, k: int, once: bool, restored: bool, paying: Paying, **given: Any
 ) -> None:
     """Publish at every tick from a growing file or standard input.
 
@@ -110,26 +95,26 @@ def watch(
     """
     from discreet.watch.ticks import Rule, ticks_in
 
-    rule = Rule.of(tick, time, rows, **rules)
-    ticks = None if horizon is None else ticks_in(horizon, rule.seconds)
-    task = _task(ticks, capacity, memory, window, total, distinct, user, max_items, universe)
-    if distinct and column is not None:
-        raise ParameterError("--distinct counts people: it needs --user, and no --column")
+    _rename(given)
+    rule = Rule.of(*(given[name] for name in ("tick", "time", "rows")), **{name: given[name] for name in _RULE})
+    ticks = None if given["horizon"] is None else ticks_in(given["horizon"], rule.seconds)
+    task = _task(ticks, given)
     payer = paying.payer
     from discreet.events.growing import Growing
 
+    total, distinct, user = given["total"], given["distinct"], given["user"]
     reader = Growing(
         file,
-        input_format,
-        user if distinct else None if total else column,
-        time,
+        given["input_format"],
+        user if distinct else None if total else given["column"],
+        given["time"],
         needs_items=not total,
-        keep_blank=rows is not None,  # a blank row has its place among the rows of a tick
-        skip_bad=bad_rows == "skip",
+        keep_blank=rule.rows is not None,  # a blank row has its place among the rows of a tick
+        skip_bad=given["bad_rows"] == "skip",
         remark=remark,
         user_column=None if distinct else user,
-        dialect=options.dialect_of(no_header, delimiter, quote),
-        query=options.condition_of(where),
+        dialect=options.dialect_of(given["no_header"], given["delimiter"], given["quote"]),
+        query=options.condition_of(given["where"]),
     )
     from discreet.watch.watcher import watching
 
@@ -161,42 +146,37 @@ def _reached(watcher: Watcher) -> str:
     return f"tick {run.tick}" if run.task.horizon is None else f"tick {run.tick} of {run.task.horizon}"
 
 
-def _task(
-    horizon: int | None,
-    capacity: int | None,
-    memory: str | None,
-    window: int | None,
-    total: bool,
-    distinct: bool,
-    user: str | None,
-    max_items: int | None,
-    universe: str | None,
-) -> Task:
+def _rename(given: dict[str, Any]) -> None:
+    """Spellings of the version before become those of today."""
+    for old, (new, _) in _FORMER.items():
+        value, name = given.pop(old.replace("-", "_")), new.replace("-", "_")
+        if value is not None:
+            if given[name] is not None:
+                raise ParameterError(f"--{old} is now called --{new}: give --{new} alone")
+            note(f"--{old} is now called --{new}")
+            given[name] = value
+
+
+def _task(horizon: int | None, given: dict[str, Any]) -> Task:
     """What is to be published; refuses what does not go together."""
     from discreet.watch.tasks import Counts, DistinctPeople, TopItems, Total
 
-    if window is not None and (total or distinct or user or universe):
-        raise ParameterError(
-            "--window is for the top items of rows, not for --total, --distinct, --user and --universe"
-        )
-    if memory is not None and (total or distinct or user or universe):
-        raise ParameterError(
-            "--memory is for the top items of rows, whose sketches have counters, not for --total, --distinct, "
-            "--user and --universe"
-        )
-    if total and (distinct or user or universe):
-        raise ParameterError("--total counts rows: it goes without --distinct, --user and --universe")
-    if user is None and (distinct or max_items is not None):
-        raise ParameterError("--distinct and --max-items are for people: give --user")
-    if total:
+    there = {name for name, value in given.items() if value is not None and value is not False}
+    for name, others, why in _ALONE:
+        found = [other for other in others if name in there and other in there]
+        if found:
+            raise ParameterError(f"--{name} cannot be combined with --{found[0].replace('_', '-')}: {why}")
+    for name in ("distinct", "max_items"):
+        if name in there and "user" not in there:
+            raise ParameterError(f"--{name.replace('_', '-')} is about people: give --user, whose row it is")
+    if given["total"]:
         return Total(horizon)
-    if distinct:
-        if universe is not None or max_items is not None:
-            raise ParameterError("--distinct counts people: it goes without --universe and --max-items")
+    if given["distinct"]:
         return DistinctPeople(horizon)
+    user, universe, most = given["user"], given["universe"], given["max_items"]
     if user is None and universe is None:
-        return TopItems(horizon, capacity, window, memory)
-    most = None if user is None else _MAX_ITEMS if max_items is None else max_items
+        return TopItems(horizon, given["capacity"], given["window"], given["memory"])
+    most = None if user is None else _MAX_ITEMS if most is None else most
     return Counts(horizon, None if universe is None else _texts(universe), most)
 
 

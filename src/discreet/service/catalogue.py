@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet._version import __version__
-from discreet.service.definitions import FORMER_KEYS
+from discreet.service.definitions import FORMER
 from discreet.service.forecast import warnings_of
 from discreet.service.runs import description_of_round
 from discreet.service.runtime import Service
@@ -21,7 +21,8 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
     """A stream as `/v1/streams` shows it; `whole` with its definition."""
     definition, run = stream.definition, stream.run
     ends = stream.begins + definition.horizon * run
-    spent = AmountsModel(**definition.spent_by(run).model_dump())
+    epsilon, delta = definition.spent_by(run)
+    spent = AmountsModel(epsilon=epsilon, delta=delta)
     following = None
     if run < stream.runs:
         following = FollowingModel(begins=moment(ends), **definition.grant_of(run + 1).model_dump())
@@ -31,7 +32,7 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         more = {"question": definition.question, "options": list(definition.options or ()), "protocol": round_now}
     if whole:
         form = definition.public_form()
-        more["definition"] = {**form, **{old: form[new] for old, new in FORMER_KEYS.items() if new in form}}
+        more["definition"] = {**form, **{old: form[new] for old, new in FORMER["key"].items() if new in form}}
     return StreamModel(
         name=stream.name,
         kind=definition.kind,

@@ -37,8 +37,10 @@ MAX_OPTIONS = 1000
 PLAUSIBLE_FIELDS = ("page", "host", "referrer", "event", "visitor")
 
 # Words of earlier versions, and what they are now: accepted for one version, in files and in folders that began then.
-FORMER_KEYS = {"item": "column", "items": "universe"}
-FORMER_TRUST = {"central": "curator", "local": "parties"}
+FORMER = {
+    "key": {"item": "column", "items": "universe"},
+    "trust": {"central": "curator", "local": "parties"},
+}
 
 Kind = Literal["top", "count", "distinct", "survey"]
 Trust = Literal["curator", "pan", "parties"]
@@ -58,15 +60,17 @@ def in_words(seconds: int) -> str:
 
 def renamed(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """A definition in the words of today, and a line for each word of earlier versions that was in it."""
-    said = [f"{old} is called {new} now" for old, new in FORMER_KEYS.items() if old in table]
-    for old, new in FORMER_KEYS.items():
-        if old in table and new in table:
-            raise ParameterError(f"{old} is called {new} now: give {new} alone")
-    table = {FORMER_KEYS.get(name, name): value for name, value in table.items()}
-    trust, surveyed = table.get("trust"), table.get("kind") == "survey"
-    now = FORMER_TRUST.get(trust, trust) if isinstance(trust, str) else trust
-    if surveyed and now == "curator":
-        now = "parties"  # what a survey trusts was not asked
+    said, keys = [], FORMER["key"]
+    for old, new in keys.items():
+        if old in table:
+            if new in table:
+                raise ParameterError(f"{old} is called {new} now: give {new} alone")
+            said.append(f"{old} is called {new} now")
+    table = {keys.get(name, name): value for name, value in table.items()}
+    trust = table.get("trust")
+    now = FORMER["trust"].get(str(trust), trust)
+    if table.get("kind") == "survey" and now == "curator":
+        now = "parties"  # what a survey had before it was asked
     if now != trust:
         said.append(f'trust = "{trust}" is called "{now}" now')
         table["trust"] = now
@@ -112,8 +116,8 @@ class StreamDefinition(BaseModel):
     question: str | None = Field(default=None, min_length=1, max_length=1000)
     options: tuple[str, ...] | None = None
     protocol: Literal["HadamardResponse", "LocalHashing", "LocalSketch"] | None = None
-    _begun: str | None = PrivateAttr(default=None)
     following: tuple[Grant, ...] = ()  # under each of which the stream goes on for another horizon
+    _begun: str | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -187,10 +191,10 @@ class StreamDefinition(BaseModel):
         """The same, as mechanisms take it."""
         return self.grant_of(run).budget
 
-    def spent_by(self, run: int) -> Grant:
-        """By this horizon and those before it, all of which are charged as they begin."""
+    def spent_by(self, run: int) -> tuple[float, float]:
+        """(epsilon, delta) of this horizon and those before it, all of which are charged as they begin."""
         grants = [self.grant_of(number) for number in range(1, run + 1)]
-        return Grant(epsilon=sum(grant.epsilon for grant in grants), delta=sum(grant.delta for grant in grants))
+        return sum(grant.epsilon for grant in grants), sum(grant.delta for grant in grants)
 
     def announced(self) -> list[dict[str, float]]:
         """The grants that follow, JSON-ready."""

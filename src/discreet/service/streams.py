@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, LedgerError, MessageError, ParameterError
-from discreet.privacy import Guarantee
+from discreet.privacy import Budget, Guarantee
 from discreet.privacy.ledger import Account, Ledger
 from discreet.service.definitions import ServiceLimits, StreamDefinition, differences, renamed
 from discreet.service.event_spool import EventSpool, Record, packed
@@ -205,7 +205,7 @@ class LiveStream(abc.ABC):
 
     def account(self, run: int) -> Account:
         """The stream's account, with the grants of all runs so far."""
-        self.around.ledger.grant(self.name, self.definition.spent_by(run).budget)
+        self.around.ledger.grant(self.name, Budget(*self.definition.spent_by(run)))
         return self.around.ledger.account(self.name)
 
     def known_account(self) -> Account:

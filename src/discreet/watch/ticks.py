@@ -239,7 +239,7 @@ class Ticker:
     # ---- by a number of rows ---------------------------------------------------------------------------------------
 
     def _by_count(self, batch: Batch, rows: int) -> Iterator[Add | End]:
-        first, length = 0, len(batch)
+        first, length = 0, len(batch.ends)
         while first < length:
             last = min(length, first + rows - self._count)
             yield _added(batch.part(slice(first, last)))
@@ -370,7 +370,7 @@ class Ticker:
 def _added(batch: Batch) -> Add:
     if batch.there is not None:
         batch = batch.part(batch.there)
-    return Add(batch.values, len(batch))
+    return Add(batch.values, len(batch.ends))
 
 
 def _date(seconds: float) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet.events.growing import Batch
-from discreet.watch.ticks import Add, Rule, Ticker
+from discreet.watch.ticks import Add, Rule, Ticker, duration, ticks_in
 
 HOUR = 3600.0
 JANUARY = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -237,3 +237,33 @@ def test_a_start_is_public_and_rows_before_it_are_left_out(tmp_path):
 def test_rules_that_are_none(wrong):
     with pytest.raises(dc.ParameterError):
         Rule.of(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("15m", 900), ("2 h", 7200), (" 1d ", 86400), ("4w", 2419200)]
+)
+def test_lengths_of_time(text, seconds):
+    assert duration("tick", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["0s", "1.5h", "h", "1y", "-1h", "1h30m", "1000000000s", "١h", 60, None, True])
+def test_what_is_no_length_of_time(text):
+    with pytest.raises(dc.ParameterError, match=r"tick must be a whole number and s, m, h, d or w, as in 15m, not "):
+        duration("tick", text)
+
+
+@pytest.mark.parametrize(("horizon", "ticks"), [(720, 720), ("720", 720), ("30d", 720), ("1h", 1), ("60m", 1)])
+def test_a_horizon_is_a_number_of_ticks_or_a_time(horizon, ticks):
+    assert ticks_in(horizon, 3600.0) == ticks
+
+
+@pytest.mark.parametrize(("horizon", "seconds", "why"), [
+    ("90m", 3600.0, "90m is not a multiple of 3600 s"),
+    ("30d", None, "these ticks have no length of time"),
+    ("soon", 3600.0, "horizon must be a whole number and"),
+    (True, 3600.0, "horizon must be a whole number and"),
+    (1.5, 3600.0, "horizon must be a whole number and"),
+])  # fmt: skip
+def test_what_is_no_horizon(horizon, seconds, why):
+    with pytest.raises(dc.ParameterError, match=why):
+        ticks_in(horizon, seconds)
