@@ -197,7 +197,7 @@ def test_a_picture_of_groups(discreet, logs, tmp_path):
         (("--every", "1d"), "--time"),
         (("--by", "url"), "different columns"),
         (("--by", "nothing"), "no column 'nothing'"),
-        (("--by", "country", "--unit", "person"), "one --column, alone"),
+        (("--by", "country", "--unit", "person"), "lists of items come in one --column"),
     ],
 )
 def test_groups_that_cannot_be_are_refused(discreet, logs, options, words):

@@ -60,15 +60,15 @@ def test_every_table_is_counted(name):
 def test_every_answer_says_what_was_asked(tmp_path):
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("people", SURE)
-    where = "n > 1"
+    where, usual = "n > 1", {"nulls": "error", "bad_rows": "skip", "confidence": 0.95}
     paid = {"ledger": ledger.account("people"), "charge_id": "n"}
     count = dc.count(ROWS, SURE, where=where, user="who", **paid)
-    assert count.asked["parameters"] == {"where": where}
+    assert count.asked["parameters"] == {"where": where, **usual}
     assert count.asked["columns"] == {"user": "who"}
     assert dc.count(ROWS, SURE, where=where, user="who", **paid).asked == count.asked
     told = dc.distinct(ROWS, SURE, column="what", user="who", max_items=2, where=where).asked
     assert told["columns"] == {"item": "what", "user": "who"}
-    assert told["parameters"] == {"max_items": 2, "where": where}
+    assert told["parameters"] == {"max_items": 2, "where": where, **usual}
     for more in ({}, {"user": "who", "max_items": 1}):
         listed = dc.histogram(ROWS, SURE, column="what", universe=["q"], where=where, **more)
         assert listed.asked.columns["item"] == "what"

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.central._base import Mechanism
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, WordError
 from discreet.noise import RandomSource
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
@@ -151,9 +151,9 @@ def prepare_people(
     if count == "rows" and values is not None:
         raise ParameterError("values are summed, or rows are counted: not both")
     if budget.delta == 0.0:
-        raise ParameterError(
-            f"items of people are found by what passes a cut, which takes a delta: got {budget}. Give a delta, such as "
-            "1e-6. Over a known universe none is needed: dc.histogram (`discreet histogram`) counts each item of a list"
+        raise WordError(
+            "finding unknown items needs {delta} > 0; give one, such as 1e-6, or count a public list of items: "
+            "dc.histogram, `discreet histogram`"
         )
     mechanism = PersonVectors(
         budget, k, User(max_items), rows=count == "rows", lists=lists, values=values, groups=groups

@@ -96,11 +96,11 @@ class QuestionCommand(click.Command):
     """A command that asks about data: its options in sections, those that few need under --help-all.
 
     Attributes:
-        examples: Lines that the help ends with.
+        example: A command that asks it.
         advanced: Names of options that only --help-all shows.
     """
 
-    examples: tuple[str, ...] = ()
+    example: str = ""
     advanced: frozenset[str] = frozenset()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -127,10 +127,9 @@ class QuestionCommand(click.Command):
                     formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples, and where more is told."""
-        with formatter.section("Examples"):
-            for each in self.examples:
-                formatter.write_text(f"discreet {each}")
+        """An example, and where more is told."""
+        with formatter.section("Example"):
+            formatter.write_text(f"discreet {self.example}")
         formatter.write_paragraph()
         formatter.write_text(f"More options: discreet {self.name} --help-all. Guide: docs/questions.md")
 
@@ -384,7 +383,7 @@ def dialect_of(no_header: bool = False, delimiter: str | None = None, quote: str
 
 BAD_ROWS = option(
     "--bad-rows",
-    "Rows that cannot be read are left out (their number is told to you alone), or an error.",
+    "Rows that cannot be read are left out, or an error.",
     choice("skip", "error"),
     default="skip",
 )

@@ -27,7 +27,7 @@ __all__ = ["plan"]
     option("--capacity", "The number of counters; by default what `discreet top` takes.", int),
     option("--memory", "As many counters as a size such as 256MB has room for, instead of --capacity."),
     option("-k --k", "How many items are wanted.", int, default=100),
-    option("--people", "How many people there are, about: what `discreet top --user-column` would publish.", int),
+    option("--people", "How many people there are, about: what `discreet top --user` would publish.", int),
     option("--items-per-person", "With --people: how many different items a person has, about.", float),
     flag("--questions", "What count, distinct, histogram and quantiles would be off by, with the budget alone."),
     option("--listed", "With --questions: how many items the list of a histogram has; 100 by default.", int),

@@ -66,6 +66,11 @@ class Place:
             raise ParameterError("Parquet is not for a terminal: give --output")
         return format
 
+    @property
+    def writes_files(self) -> bool:
+        """Whether there is one that must not be in the place of another."""
+        return self.output is not None or self.plot is not None
+
     def with_confidence(self, confidence: float) -> Place:
         """The same, for an answer whose intervals were made with this confidence."""
         return replace(self, confidence=confidence)

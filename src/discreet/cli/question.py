@@ -17,45 +17,52 @@ from discreet.cli.options import Paying
 from discreet.cli.output import batches
 from discreet.cli.publish import Place, answer_place, place, publish
 from discreet.privacy.unit import Event, User
-from discreet.questions.answer import answer
-from discreet.questions.data import Files
 from discreet.questions.words import ValueKind, Word, words_of
-from discreet.releases.payment import Payer
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
+    from discreet.questions.data import Files
     from discreet.questions.question import Question
     from discreet.releases.release import Release
 
 __all__ = ["QUESTIONS", "command_of"]
 
 QUESTIONS = {
-    "top": ("Top", "List the most frequent values of a column, with noise that hides each person.", (
+    "top": (
+        "Top",
+        "List the most frequent values of a column.",
         "top access.log --column path --user ip --epsilon 1 --delta 1e-6",
-        "top day.parquet --column query --user visitor --every 1d --time ts --epsilon 1 --delta 1e-6",
-    )),
-    "count": ("Count", "Publish how many rows or people there are, with noise that hides each of them.", (
+    ),
+    "count": (
+        "Count",
+        "Publish how many rows or people there are.",
         "count access.log --user ip --epsilon 1",
-    )),
-    "distinct": ("Distinct", "Publish how many different values a column has, with noise.", (
+    ),
+    "distinct": (
+        "Distinct",
+        "Publish how many different values a column has.",
         "distinct access.log --column path --user ip --epsilon 1",
-    )),
-    "histogram": ("Histogram", "Publish the count of every item of a public list, with noise.", (
+    ),
+    "histogram": (
+        "Histogram",
+        "Publish the count of every item of a public list.",
         "histogram access.log --column country --universe countries.txt --epsilon 1",
-    )),
-    "quantiles": ("Quantiles", "Publish quantiles of a column of numbers, with noise: 0.5 is the median.", (
+    ),
+    "quantiles": (
+        "Quantiles",
+        "Publish quantiles of a column of numbers.",
         "quantiles sales.csv --column amount --range 0 1000 --quantile 0.5 --epsilon 1",
-    )),
-}  # fmt: skip
-"""The class of each question in its module, what its help says, and examples."""
+    ),
+}
+"""The class of each question in its module, what it is for, and an example."""
 
-
+_HIDES = "Noise hides each person (--user), or each row."
 _FIRST = ("column", "user", "k")
 
 
 def command_of(name: str) -> click.Command:
     """The command of a question."""
-    class_name, help, examples = QUESTIONS[name]
+    class_name, help, example = QUESTIONS[name]
     kind: type[Question] = getattr(import_module(f"discreet.questions.{name}"), class_name)
     words = [each for each in words_of(kind) if not each.in_python_only]
     words.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
@@ -71,9 +78,11 @@ def command_of(name: str) -> click.Command:
     decorated = options.takes(*options.READING.values())(options.budget(decorated))
     decorated = options.takes(*map(_option, words))(decorated)
     decorated = options.files(required=True)(decorated)
-    made = click.command(name, cls=options.QuestionCommand, help=help)(decorated)
+    made = click.command(
+        name, cls=options.QuestionCommand, help=f"{help}\n\nNoise hides each person (--user), or each row."
+    )(decorated)
     assert isinstance(made, options.QuestionCommand)
-    made.examples = examples
+    made.example = example
     made.advanced = options.SELDOM.union(each.name for each in words if each.advanced)
     return made
 
@@ -82,20 +91,23 @@ def _option(each: Word) -> click.Option:
     """The option of a word."""
     named = each.option or each.name.replace("_", "-")
     letter = [f"-{each.letter}"] if each.letter else []
-    default = each.default if each.default is not None and not isinstance(each.default, tuple) else None
-    told = f"{each.help}  [{default}]" if default is not None else each.help
-    return click.Option([*letter, f"--{named}", each.name], help=told, **_written(each.kind))
+    default = each.default if each.default is None or isinstance(each.default, tuple) else (each.default,)
+    how = {"default": default, "show_default": default is not None, **_written(each.kind)}
+    return click.Option([*letter, f"--{named}", each.name], help=each.help, **how)
 
 
 def _written(kind: ValueKind) -> dict[str, Any]:
     """How the value of a word is written, as click takes it."""
     type = click.Choice(kind.choices) if kind.choices else kind.type
-    how = {"type": type, "nargs": kind.values, "metavar": kind.shown, "default": None, "multiple": True}
+    how = {"type": type, "nargs": kind.values, "metavar": kind.shown, "multiple": True}
     return how if kind.several else {**how, "callback": options.only_one}
 
 
 def _run(kind: type[Question], said: dict[str, Any], data: Files, budget: Budget, place: Place, paying: Paying) -> None:
     """Ask, and publish the answer."""
+    from discreet.questions.answer import answer
+    from discreet.releases.payment import Payer
+
     words = dict(said)
     for each in words_of(kind):
         if each.name in words and each.kind.from_text is not None:
@@ -103,7 +115,8 @@ def _run(kind: type[Question], said: dict[str, Any], data: Files, budget: Budget
     question = kind(**words)
     if not kind.only_shown:
         place = place.with_confidence(question.confidence)  # type: ignore[attr-defined]
-    place.check([*data.kept, paying.ledger, *(said[name] for name in ("groups", "universe") if name in said)])
+    lists = (said[name] for name in ("groups", "universe") if name in said)
+    place.check([*data.kept, paying.ledger, *lists] if place.writes_files else [])
 
     def draw(reading_is_over: Any) -> Any:
         return answer(question, data, budget, Payer(paying.payer, paying.charge_id, when_read=reading_is_over))

@@ -12,7 +12,7 @@ import click
 from discreet.cli import options
 from discreet.cli.interrupts import Interrupted, interrupt_arrived, stop_if_interrupted, uninterrupted
 from discreet.cli.options import Paying, flag, option
-from discreet.cli.output import note, progress_is_shown, remark, table_width
+from discreet.cli.output import progress_is_shown, remark, table_width
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -24,12 +24,6 @@ __all__ = ["watch"]
 
 _MAX_ITEMS = 10  # of a person
 _MOST_LISTED = 10_000_000
-# Spellings of the version before, and what they are called now.
-_FORMER: dict[str, tuple[str, Any]] = {
-    "time-column": ("time", str),
-    "user-column": ("user", str),
-    "max-items-per-user": ("max-items", int),
-}
 _RULE = ("late", "ahead", "start", "by_clock")
 # What cannot be combined with what, and why.
 _ALONE = (
@@ -81,7 +75,6 @@ _ALONE = (
         "The state is an older copy and the newer one is lost: pay the budget once more and go on after the last tick "
         "that the ledger knows.",
     ),
-    *(option(f"--{old}", f"Now --{new}.", type, hidden=True) for old, (new, type) in _FORMER.items()),
 )
 @options.paying
 @options.quiet
@@ -95,7 +88,6 @@ def watch(
     """
     from discreet.watch.ticks import Rule, ticks_in
 
-    _rename(given)
     rule = Rule.of(*(given[name] for name in ("tick", "time", "rows")), **{name: given[name] for name in _RULE})
     ticks = None if given["horizon"] is None else ticks_in(given["horizon"], rule.seconds)
     task = _task(ticks, given)
@@ -144,17 +136,6 @@ def watch(
 def _reached(watcher: Watcher) -> str:
     run = watcher.run
     return f"tick {run.tick}" if run.task.horizon is None else f"tick {run.tick} of {run.task.horizon}"
-
-
-def _rename(given: dict[str, Any]) -> None:
-    """Spellings of the version before become those of today."""
-    for old, (new, _) in _FORMER.items():
-        value, name = given.pop(old.replace("-", "_")), new.replace("-", "_")
-        if value is not None:
-            if given[name] is not None:
-                raise ParameterError(f"--{old} is now called --{new}: give --{new} alone")
-            note(f"--{old} is now called --{new}")
-            given[name] = value
 
 
 def _task(horizon: int | None, given: dict[str, Any]) -> Task:

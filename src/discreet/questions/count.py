@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.central.noisy_count import NoisyCount
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.data import Data, Selection, different_items, single_items
 from discreet.questions.question import Question, Way
 from discreet.questions.words import Refusal, column, share, word
 
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
     from discreet.privacy.ledger import Account
+    from discreet.questions.data import Data
 
 __all__ = ["Count", "count"]
 
@@ -38,6 +37,9 @@ class Count(Question):
     )
 
     def way(self, data: Data, budget: Budget) -> Way:
+        from discreet.central.noisy_count import NoisyCount
+        from discreet.questions.data import Selection, different_items, single_items
+
         unit, what = (User(), "people") if self.people else (Event(), "rows")
         mechanism = NoisyCount(budget, unit, what, self.confidence)
         named = self.user or self.column

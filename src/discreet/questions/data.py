@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from discreet.events.text import Dialect
     from discreet.events.times import Every
 
-__all__ = ["Data", "EventRows", "Files", "Selection", "Table", "data_of", "different_items", "single_items"]
+__all__ = ["Data", "DataRows", "Files", "Selection", "Table", "data_of", "different_items", "single_items"]
 
 _WHOSE = (
     "single items do not say whose they are: give a table with column= and user=, or the list of every "
@@ -90,7 +90,7 @@ class Selection:
         return self.columns[0] if self.columns else None
 
 
-class EventRows(abc.ABC):
+class DataRows(abc.ABC):
     """The rows that were asked for. They can be gone through once.
 
     Attributes:
@@ -143,7 +143,7 @@ class Data(abc.ABC):
     """Whether numbers may be written as text."""
 
     @abc.abstractmethod
-    def rows(self, wanted: Selection) -> EventRows:
+    def rows(self, wanted: Selection) -> DataRows:
         """The rows with these columns. Nothing is read yet."""
 
     @abc.abstractmethod
@@ -170,7 +170,7 @@ def different_items(columns: Iterator[Any], nulls: str) -> int:
         return found.count()
 
 
-def single_items(rows: EventRows, universe: Any = None) -> Iterator[Any]:
+def single_items(rows: DataRows, universe: Any = None) -> Iterator[Any]:
     """The columns of items, one a row: lists are refused."""
     if rows.strict:
         raise WordError(_STRICT)
@@ -206,7 +206,7 @@ class Table(Data):
 
         return filtered(self._data, wanted.where)
 
-    def rows(self, wanted: Selection) -> EventRows:
+    def rows(self, wanted: Selection) -> DataRows:
         from discreet.events.tables import is_column, needs_keys, opened
 
         if wanted.by and not wanted.columns:
@@ -258,7 +258,7 @@ class Table(Data):
         return data.num_rows if isinstance(data, pa.Table) else sum(batch.num_rows for batch in batches_of_arrow(data))
 
 
-class _TableRows(EventRows):
+class _TableRows(DataRows):
     """Of one column whose items are what they are, with that of people."""
 
     def __init__(self, table: Any, wanted: Selection) -> None:
@@ -303,7 +303,7 @@ class _TableRows(EventRows):
         return columns_of_table(table, "item", person, None, wanted.nulls)
 
 
-class _KeyedRows(EventRows):
+class _KeyedRows(DataRows):
     """Of several columns, of groups, or of items that no summary knows as they are."""
 
     lists = False
@@ -482,7 +482,7 @@ class Files(Data):
             stream.files = self._whole.files
         return stream
 
-    def rows(self, wanted: Selection) -> EventRows:
+    def rows(self, wanted: Selection) -> DataRows:
         return _FileRows(self, wanted)
 
     def numbers(self, wanted: Selection) -> Owned:
@@ -524,7 +524,7 @@ class Files(Data):
         return names[0] if names else None
 
 
-class _FileRows(EventRows):
+class _FileRows(DataRows):
     def __init__(self, files: Files, wanted: Selection) -> None:
         self._wanted, self._files = wanted, files
         self._stream = files.opened(wanted, joint=wanted.joint)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, by_place, function_of
-from discreet.questions.data import Data, Selection, different_items, single_items
 from discreet.questions.question import Question, Way, of_lists
 from discreet.questions.words import column, share, whole, word
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
     from discreet.privacy.ledger import Account
+    from discreet.questions.data import Data
 
 __all__ = ["Distinct", "distinct"]
 
@@ -35,6 +35,8 @@ class Distinct(Question):
     confidence: float = word(0.95, "Probability with which the interval holds.", share())
 
     def way(self, data: Data, budget: Budget) -> Way:
+        from discreet.questions.data import Selection, different_items, single_items
+
         lists = bool(data.lists) and self.user is None
         credited = lists or (self.user is not None and self.user != self.column)
         mechanism = _mechanism(budget, credited, self.people or lists, self.max_items, self.confidence)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from discreet.errors import WordError
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.data import Data, Selection, single_items
 from discreet.questions.question import Question, Way, of_lists, universe_kind, way_of
 from discreet.questions.words import column, whole, word
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
+    from discreet.questions.data import Data
     from discreet.releases.release import Release
 
 __all__ = ["Histogram", "histogram"]
@@ -44,6 +44,7 @@ class Histogram(Question):
     def way(self, data: Data, budget: Budget) -> Way:
         from discreet.central.prepared import Prepared
         from discreet.central.universe_histogram import UniverseHistogram
+        from discreet.questions.data import Selection
 
         lists = bool(data.lists)
         people = self.people or lists
@@ -69,6 +70,7 @@ class Histogram(Question):
         return way_of(prepared, count, of_lists(prepared.draw) if lists else None)
 
     def _of_rows(self, mechanism: Any, rows: Any) -> Any:
+        from discreet.questions.data import single_items
         from discreet.summaries import ExactCounts
 
         summary = ExactCounts()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from discreet.errors import WordError
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, by_place, function_of
-from discreet.questions.data import Data, Selection
 from discreet.questions.question import Question, Way
 from discreet.questions.words import Refusal, ValueKind, choice, column, needs, number_range, share, whole, word
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
+    from discreet.questions.data import Data
     from discreet.releases.quantile_list import QuantileRelease
 
 __all__ = ["Quantiles", "quantiles"]
@@ -47,7 +47,9 @@ class Quantiles(Question):
     max_rows: int | None = word(
         None, "Votes of a person, shared by their rows; 1 by default.", whole(1), old=("max_rows_per_user",)
     )
-    bins: int | None = word(None, "Parts of the range; fewer have less noise.  [65536]", whole(2, 2**20), advanced=True)
+    bins: int | None = word(
+        None, "Parts of the range; 65,536 by default, fewer have less noise.", whole(2, 2**20), advanced=True
+    )
     confidence: float = word(0.95, "Probability with which all intervals hold together.", share())
 
     rules: ClassVar[tuple[Refusal, ...]] = (needs("max_rows", "user"),)
@@ -58,6 +60,7 @@ class Quantiles(Question):
 
     def way(self, data: Data, budget: Budget) -> Way:
         from discreet.central.quantile_tree import BINS, Grid, QuantileTree
+        from discreet.questions.data import Selection
 
         assert self.range is not None
         grid = Grid(self.range[0], self.range[1], BINS if self.bins is None else self.bins, self.scale)

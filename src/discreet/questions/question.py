@@ -91,9 +91,9 @@ class Question(abc.ABC):
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """The words that were given, JSON-ready."""
-        said = {each.name: getattr(self, each.name) for each in words_of(self) if self.gives(each.name)}
-        return {name: spoken(value) for name, value in said.items()}
+        """The words and what they say, JSON-ready; also where it is the default, which another version may change."""
+        said = {each.name: getattr(self, each.name) for each in words_of(self)}
+        return {name: spoken(value) for name, value in said.items() if value is not None}
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -152,8 +152,12 @@ def spoken(value: Any) -> Any:
     if isinstance(value, Unit):
         known = {Event(): "row", User(): "person"}
         return known.get(value) or value.to_dict()
-    if hasattr(value, "to_dict"):
+    if hasattr(value, "to_dict") and not isinstance(value, type):
         return value.to_dict()
+    if isinstance(value, type) or dataclasses.is_dataclass(value):
+        from discreet.questions.choose import mechanism_told
+
+        return mechanism_told(value)
     if isinstance(value, tuple):
         return spoken(value[0]) if len(value) == 1 else [spoken(each) for each in value]
     return value

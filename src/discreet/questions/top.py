@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.central import Mechanism
 from discreet.errors import WordError
 from discreet.privacy.unit import Event, Unit, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.data import Data, EventRows, Selection
 from discreet.questions.question import Question, Way, unit_kind, universe_kind, way_of
 from discreet.questions.words import (
     Refusal,
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
+    from discreet.questions.data import Data, DataRows, Selection
     from discreet.releases.release import Release
     from discreet.summaries.people import ValueRange
 
@@ -45,12 +44,18 @@ def _for_rows(name: str, because: str) -> Refusal:
     return Refusal(text, lambda q: q.gives(name) and q.people)
 
 
+_GROUPS = "{groups} needs {by} or {every} (it lists the values of their columns)"
+
+
 def _groups_from_text(path: str, others: Mapping[str, Any]) -> list[tuple[str, ...]]:
     from pathlib import Path
 
     from discreet.events.literals import groups_written
 
-    return groups_written(Path(path), len(others.get("by") or ()) + (others.get("time") is not None))
+    columns = len(others.get("by") or ()) + (others.get("time") is not None)
+    if not columns:
+        raise WordError(_GROUPS)
+    return groups_written(Path(path), columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +86,7 @@ class Top(Question):
         None, "Count people with up to N items in full; chosen privately if not given.", whole(1),
         old=("max_items_per_user",),
     )  # fmt: skip
-    count: str = word("users", "Count people who have an item, or their rows with it.", choice("users", "rows"))
+    count: str | None = word(None, "Count people who have an item, or their rows with it.", choice("users", "rows"))
     mechanism: Any = word("auto", "Mechanism, by a name that `discreet plan` shows.", plain("NAME"), advanced=True)
     capacity: int | None = word(
         None, "Number of counters; by default as `plan` chooses it.", whole(1, 2**30), advanced=True
@@ -105,7 +110,7 @@ class Top(Question):
         needs("every", "time"),
         needs("time", "every"),
         needs("zone", "every"),
-        needs("groups", "by", "every", because="it lists the values of their columns"),
+        Refusal(_GROUPS, lambda q: q.gives("groups") and not q.grouped_by),
         needs("value", "value_range", because="a public range"),
         needs("value_range", "value"),
         needs("value", "user", because="values are summed by person"),
@@ -134,8 +139,9 @@ class Top(Question):
     )
 
     def complete(self) -> None:
-        if isinstance(self.mechanism, Mechanism) and self.unit is None and self.user is None:
-            object.__setattr__(self, "unit", self.mechanism.unit)
+        made = not isinstance(self.mechanism, (str, type))
+        if made and self.unit is None and self.user is None:
+            object.__setattr__(self, "unit", getattr(self.mechanism, "unit", None))
         if self.universe is not None and self.universe.size is None:
             raise WordError("{universe} must list the items: N for 0 to N-1, A:B, or a file with one item a line")
         if self.groups is not None and not isinstance(self.groups, (str, bytes, Mapping)):
@@ -201,6 +207,8 @@ class Top(Question):
 
     def selection(self) -> Selection:
         """Which columns it is about."""
+        from discreet.questions.data import Selection
+
         return Selection(
             columns=self.column or (), user=self.user, value=self.value,
             by=self.grouped_by, groups=self.groups, every=self.spans, lists=self.lists,
@@ -226,7 +234,7 @@ class Top(Question):
         rows = data.rows(wanted)
         keys, within = rows.keys, self._within
         prepared = prepare_people(
-            self.k, budget, max_items=self.max_items, count=self.count, values=within, lists=rows.lists,
+            self.k, budget, max_items=self.max_items, count=self.count or "users", values=within, lists=rows.lists,
             groups=1 if keys is None or not keys.by else keys.many_groups,
         )  # fmt: skip
 
@@ -294,7 +302,7 @@ def _formed(release: Release, keys: Keys | None, assumed: Sequence[str]) -> Rele
     return release.with_guarantee(replace(release.guarantee, assumptions=(*told, *assumed)))
 
 
-def _sampled_sets(rows: EventRows, unit: Unit) -> Iterator[Any]:
+def _sampled_sets(rows: DataRows, unit: Unit) -> Iterator[Any]:
     """One list of items a person, of whoever has more a sample."""
     from discreet.events.users import UserSets
 

@@ -50,7 +50,8 @@ def _released(told: dict[str, Any]) -> str:
     chosen = told.get("parameters") or {}
     what += f" (columns: {named})" if named else ""
     what += f", every {chosen['every']} by itself" if "every" in chosen else ""
-    return what + (f", of rows where {chosen['query']}" if "query" in chosen else "")
+    which = chosen.get("where") or chosen.get("sql")
+    return what + (f", of rows where {which}" if which else "")
 
 
 def _horizon(told: dict[str, Any]) -> Any:

@@ -30,7 +30,13 @@ def test_counts(table):
     people = value("count", table, "--user", "who")
     assert people | {"guarantee": 0, "version": 0, "time": 0} == {
         **{"number_of": "people", "value": 3, "lower": 3.0, "upper": 3.0, "confidence": 0.95, "guarantee": 0},
-        **{"columns": {"user": "who"}, "k": None, "parameters": {"nulls": "error"}, "version": 0, "time": 0},
+        **{
+            "columns": {"user": "who"},
+            "k": None,
+            "parameters": {"nulls": "error", "bad_rows": "skip", "confidence": 0.95},
+            "version": 0,
+            "time": 0,
+        },
     }
     assert value("distinct", table, "--column", "what")["value"] == 3
     assert value("distinct", table, "--column", "who", "--user", "who")["number_of"] == "people"
@@ -83,7 +89,7 @@ def test_a_basket_is_a_person(tmp_path):
     assert {row["item"]: row["count"] for row in first["items"]} == {"p": 2, "q": 1, "zz": 0}
     public = run_here("histogram", *asked, "--universe", listed, *SURE)
     assert public.returncode == 2
-    assert "--max-items), a public number" in public.stderr
+    assert "--max-items is needed where people are counted" in public.stderr
     with pa.OSFile(str(tmp_path / "lists.arrow"), "wb") as file:
         table = pa.table({"x": [["p"], ["q"]]})
         with pa.ipc.new_file(file, table.schema) as writer:
@@ -117,12 +123,12 @@ def test_every_answer_says_what_was_asked(table, tmp_path):
     }
     for command, options in asked.items():
         told = value(command, table, *options, *where)
-        assert told["parameters"]["query"] == "n = 2"
+        assert told["parameters"]["where"] == "n = 2"
         named = {"item": "what", "user": "who"} if options is not asked["quantiles"] else {"value": "n", "user": "who"}
         assert told["columns"] == ({"item": "what"} if command == "count" else named)
         assert told["version"]
         assert told["time"].endswith("Z")
-        assert "query" not in value(command, table, *options, "--bad-rows", "skip")["parameters"]
+        assert "where" not in value(command, table, *options, "--bad-rows", "skip")["parameters"]
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
@@ -213,17 +219,17 @@ def test_a_table_for_people_and_a_charge_that_is_not_made_twice(table, tmp_path)
         (("distinct", "--epsilon", 1), 4, "column"),
         (("count", "--column", "nothing", "--epsilon", 1), 4, "nothing"),
         (("count", "--column", "what", "--user", "who", "--epsilon", 1), 2, "one of them"),
-        (("distinct", "--column", "what", "--max-items", 2, "--epsilon", 1), 2, "max_items"),
+        (("distinct", "--column", "what", "--max-items", 2, "--epsilon", 1), 2, "--max-items"),
         (("histogram", "--column", "what", "--epsilon", 1), 2, "--universe"),
-        (("histogram", "--column", "what", "--universe", 3, "--user", "who", "--epsilon", 1), 2, "max_items"),
+        (("histogram", "--column", "what", "--universe", 3, "--user", "who", "--epsilon", 1), 2, "--max-items"),
         (("quantiles", "--column", "n", "--epsilon", 1), 2, "--range"),
         (("quantiles", "--column", "n", "--range", 3, 1, "--epsilon", 1), 2, "LOW < HIGH"),
         (("quantiles", "--range", 0, 1, "--user", "who", "--epsilon", 1), 2, "--column"),
         (("quantiles", "--column", "no", "--range", 0, 1, "--epsilon", 1), 4, "no column"),
         (("quantiles", "--column", "n", "--range", 0, 1, "--quantile", 1.5, "--epsilon", 1), 2, "less than 1"),
         (("quantiles", "--column", "n", "--range", 0, 1, "--bad-rows", "error", "--epsilon", 1), 4, "not a number"),
-        (("top", "--column", "what", "--rho", 1), 2, "discreet histogram"),
-        (("top", "--column", "what", "--user", "who", "--rho", 1), 2, "discreet histogram"),
+        (("top", "--column", "what", "--rho", 1), 2, "--delta > 0"),
+        (("top", "--column", "what", "--user", "who", "--rho", 1), 2, "--delta > 0"),
     ],
 )
 def test_what_is_refused(table, arguments, code, told):

@@ -68,7 +68,7 @@ def test_a_sheet_says_what_the_threshold_of_people_is_and_what_intervals_contain
     for more, says in (
         ({}, "The intervals contain the true numbers: their upper ends allow for what was left out"),
         ({"count": "rows"}, "as long as people have up to 2 rows. The rows of people with more may be"),
-        ({"values": "worth", "value_range": (0, 10)}, "as long as people have values of up to 20 in all."),
+        ({"value": "worth", "value_range": (0, 10)}, "as long as people have values of up to 20 in all."),
     ):
         path = tmp_path / "release.json"
         made = dc.top_k(table, 5, dc.Budget(1.0, 1e-6), **asked, **more)

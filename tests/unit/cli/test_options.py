@@ -19,7 +19,7 @@ def commands(command=app, path=()):
 
 
 SHARED = [
-    *("column", "user-column", "nulls", "bad-rows", "input-format"),
+    *("user", "nulls", "bad-rows", "input-format"),
     *("delta", "ledger", "account", "charge-id", "quiet", "explain", "plot"),
 ]
 
