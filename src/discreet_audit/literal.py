@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from discreet.privacy.calibration.correlated import correlated_calibration
+from discreet.privacy.calibration.correlated_noise import correlated_calibration
 from discreet.published.private_misra_gries import pmg_threshold
 from discreet_audit.histograms import claim, items_of
 from discreet_audit.registry import Twin
