@@ -35,7 +35,7 @@ from discreet.central import (
 from discreet.errors import ParameterError
 from discreet.noise import system_source
 from discreet.privacy import Budget, User
-from discreet.privacy.calibration.correlated import correlated_calibration
+from discreet.privacy.calibration.correlated_noise import correlated_calibration
 from discreet.published import ChanMisraGries, PrivateSpaceSaving, TrackedOracle
 from discreet.releases.release import Release
 from discreet.summaries import (

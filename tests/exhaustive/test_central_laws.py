@@ -20,7 +20,7 @@ from discreet.central import (
     Summed,
     UserSketch,
 )
-from discreet.privacy.calibration.correlated import correlated_calibration
+from discreet.privacy.calibration.correlated_noise import correlated_calibration
 from discreet.privacy.calibration.offset_cut import offset_delta
 from discreet.privacy.calibration.zcdp import zcdp_delta
 from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries

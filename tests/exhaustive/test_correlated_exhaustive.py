@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.privacy.calibration.correlated import correlated_calibration, discrete_correlated_delta
+from discreet.privacy.calibration.correlated_noise import correlated_calibration, discrete_correlated_delta
 
 
 def _gaussian(sigma, reach):

@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.central import UserSketch
-from discreet.privacy.calibration.correlated import discrete_correlated_delta
+from discreet.privacy.calibration.correlated_noise import discrete_correlated_delta
 
 ITEMS = "abcd"
 SETS = [set(chosen) for size in (1, 2) for chosen in itertools.combinations(ITEMS, size)]

@@ -32,17 +32,10 @@ __all__ = [
     "lost_by_misra_gries",
     "per_event",
     "positive",
-    "require_event",
     "require_event_or_user",
     "snapshot",
     "split_with_length",
 ]
-
-
-def require_event(unit: Unit, mechanism: str) -> None:
-    """Refuse any unit but a single event."""
-    if not isinstance(unit, Event):
-        raise ParameterError(f"{mechanism} protects dc.Event(); got {type(unit).__name__}")
 
 
 def require_event_or_user(unit: Unit, mechanism: str) -> None:

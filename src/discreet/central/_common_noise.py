@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.central._base import Drawn, Mechanism, length_assumptions, lost_by_misra_gries, positive
 from discreet.noise import RandomSource
-from discreet.privacy.calibration.correlated import correlated_calibration
+from discreet.privacy.calibration.correlated_noise import correlated_calibration
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Counts
 from discreet.summaries import MisraGries, UserMisraGries
@@ -35,7 +35,7 @@ class CommonNoise(Mechanism):
 
     Neighbouring sketches are `_steps` steps apart, and a step moves all counters that it moves in one direction. A
     shift of eta takes half of that from every counter, so that Z needs to hide half as much:
-    `privacy.calibration.correlated`.
+    `privacy.calibration.correlated_noise`.
     """
 
     noise_growth: ClassVar[float] = 0.5

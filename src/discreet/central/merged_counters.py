@@ -27,8 +27,8 @@ class Merged(CommonNoise):
         counters m steps apart, the threshold the smallest for it.
     Error: f - n/(k+1) <= c <= f with n the length of all streams together, plus the noise, of a standard deviation of
         about (sqrt(k)+1)/2 times that of one counter's.
-    Argument: [LT] Lemma 17, Corollary 18, and `privacy.calibration.correlated`; an update after a merge is a merge with
-        a sketch of one event. docs/privacy/central.md.
+    Argument: [LT] Lemma 17, Corollary 18, and `privacy.calibration.correlated_noise`; an update after a merge is a
+        merge with a sketch of one event. docs/privacy/central.md.
     """
 
     name: ClassVar[str] = "Gaussian release of merged Misra-Gries sketches"

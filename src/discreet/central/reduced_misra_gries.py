@@ -20,8 +20,37 @@ from discreet.summaries import MisraGries, RawCounts, Summary
 __all__ = ["ReducedMisraGries", "round_small_entries"]
 
 
+class ReducedEntries(NoisyEntries):
+    """What Algorithm 3 of [LT] makes of the entries of one sketch, or of the sum of several."""
+
+    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
+
+    @property
+    def sensitivity(self) -> int:
+        return reduced_sensitivity(self.capacity, max_items=items_of(self.unit))
+
+    @property
+    def squared_sensitivity(self) -> int:
+        return reduced_squared_sensitivity(self.capacity, max_items=items_of(self.unit))
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1, self.capacity + 1)
+
+    @property
+    def _raised(self) -> Fraction:
+        return Fraction(0) if self.universe is not None else self.sensitivity * self.step
+
+    def before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
+        return round_small_entries(entries, self.sensitivity, source)
+
+    def _hidden_cut(self) -> int:
+        epsilon, delta = self.spends
+        return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))
+
+
 @dataclass(frozen=True)
-class ReducedMisraGries(NoisyEntries):
+class ReducedMisraGries(ReducedEntries):
     """The entries (c_x - gamma)^+, gamma = sum c/(k+1), with Laplace noise of scale below 2/epsilon, or less by rho.
 
     Unit: one event, or up to m events of a user (`User(m)`: Lemma 22).
@@ -42,33 +71,9 @@ class ReducedMisraGries(NoisyEntries):
 
     name: ClassVar[str] = "sensitivity-reduced Misra-Gries"
     reference: ClassVar[str] = "[LT] Algorithm 3, Lemmas 15, 16 and 22, section 6"
-    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
-
-    @property
-    def sensitivity(self) -> int:
-        return reduced_sensitivity(self.capacity, max_items=items_of(self.unit))
-
-    @property
-    def squared_sensitivity(self) -> int:
-        return reduced_squared_sensitivity(self.capacity, max_items=items_of(self.unit))
-
-    @property
-    def step(self) -> Fraction:
-        return Fraction(1, self.capacity + 1)
-
-    @property
-    def _raised(self) -> Fraction:
-        return Fraction(0) if self.universe is not None else self.sensitivity * self.step
 
     def entries(self, summary: MisraGries) -> RawCounts:
         return reduced_entries(summary)
-
-    def before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
-        return round_small_entries(entries, self.sensitivity, source)
-
-    def _hidden_cut(self) -> int:
-        epsilon, delta = self.spends
-        return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))
 
 
 def round_small_entries(entries: RawCounts, D: int, source: RandomSource) -> RawCounts:

@@ -5,33 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.central._base import items_of
-from discreet.central._noisy_entries import NoisyEntries, reduced_entries
-from discreet.central.reduced_misra_gries import (
-    reduced_sensitivity,
-    reduced_squared_sensitivity,
-    reduced_threshold,
-    round_small_entries,
-)
+from discreet.central._noisy_entries import reduced_entries
+from discreet.central.reduced_misra_gries import ReducedEntries
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.values import item_order, items_array
-from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number
-from discreet.summaries import MisraGries, RawCounts, Summary
-
-if TYPE_CHECKING:
-    pass
+from discreet.summaries import MisraGries, RawCounts
 
 __all__ = ["Summed", "summed_entries"]
 
 
 @dataclass(frozen=True)
-class Summed(NoisyEntries):
+class Summed(ReducedEntries):
     """Each sketch is reduced as in `ReducedMisraGries`, the entries are added up, and the sum gets the noise.
 
     It takes a list of unmerged sketches, one a stream, and holds all their counters at once.
@@ -50,7 +39,6 @@ class Summed(NoisyEntries):
 
     name: ClassVar[str] = "sum of sensitivity-reduced Misra-Gries sketches"
     reference: ClassVar[str] = "[LT] section 7 with Algorithm 3"
-    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
 
     sketches: int = 1
 
@@ -59,24 +47,8 @@ class Summed(NoisyEntries):
         super().__post_init__()
 
     @property
-    def sensitivity(self) -> int:
-        return reduced_sensitivity(self.capacity, max_items=items_of(self.unit))
-
-    @property
-    def squared_sensitivity(self) -> int:
-        return reduced_squared_sensitivity(self.capacity, max_items=items_of(self.unit))
-
-    @property
-    def step(self) -> Fraction:
-        return Fraction(1, self.capacity + 1)
-
-    @property
     def most_entries(self) -> int:
         return self.capacity * self.sketches
-
-    @property
-    def _raised(self) -> Fraction:
-        return Fraction(0) if self.universe is not None else self.sensitivity * self.step
 
     def check(self, summary: Any) -> None:
         if not isinstance(summary, (list, tuple)):
@@ -94,13 +66,6 @@ class Summed(NoisyEntries):
 
     def entries(self, summary: Sequence[MisraGries]) -> RawCounts:
         return summed_entries(summary)
-
-    def before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
-        return round_small_entries(entries, self.sensitivity, source)
-
-    def _hidden_cut(self) -> int:
-        epsilon, delta = self.spends
-        return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))
 
 
 def summed_entries(sketches: Sequence[MisraGries]) -> RawCounts:

@@ -30,7 +30,7 @@ class UserSketch(CommonNoise):
         counters p steps apart, the threshold the smallest for it; both grow about in proportion to p.
     Error: f - N/(k+1) <= c <= f, with N the distinct items of all users together, plus the noise, of a standard
         deviation of about (sqrt(k)+1)/2 times that of one counter's.
-    Argument: [LT] Lemma 27, Corollary 28, and `privacy.calibration.correlated`; docs/privacy/central.md.
+    Argument: [LT] Lemma 27, Corollary 28, and `privacy.calibration.correlated_noise`; docs/privacy/central.md.
 
     Args:
         stream_length: N, where it is public; it makes the upper bounds finite.
