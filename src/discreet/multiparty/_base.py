@@ -172,6 +172,11 @@ class Protocol:
         """Whether every item is a report of its own, with a number of its own."""
         return False
 
+    @property
+    def _oracle(self) -> Protocol:
+        """What estimates frequencies: the protocol itself, or that of every level."""
+        return self
+
     def party(self, number: int | None = None, *, source: RandomSource | None = None) -> Party:
         """One party; numbers are public and different, and a random one of 62 bits if none is given.
 

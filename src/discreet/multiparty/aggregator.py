@@ -392,9 +392,11 @@ class Aggregator(Receiver):
         return np.arange(self.protocol.universe.size, dtype=np.uint64)
 
     def _check_unbiased(self) -> None:
-        if not self.protocol.unbiased:
+        oracle = self.protocol._oracle
+        if not oracle.unbiased:
             raise ParameterError(
-                f"{type(self.protocol).__name__} leaves out a part of every count: make no whole of it"
+                f"{type(oracle).__name__} leaves out a part of every count, so that its estimates cannot be made "
+                "consistent; ask for them without consistent"
             )
 
     def liars(self, items: Any, share: float = 0.01) -> Liars:

@@ -105,10 +105,6 @@ class LevelAggregator(Aggregator, HasParts):
     def _counts(self, words: Words) -> Estimates:
         return self.interval_counts(len(self.protocol.levels) - 1, words)
 
-    def _check_unbiased(self) -> None:
-        if not self.protocol.by_level[0].unbiased:
-            raise ParameterError(f"{self.protocol.protocol} leaves out a part of every count: make no whole of it")
-
     def liars(self, items: Any, share: float = 0.01) -> Liars:
         """How far each estimate would move if so many of the parties (of local protocols: reports) had not been heard.
 
@@ -187,7 +183,11 @@ class LevelProtocol(Protocol):
     @property
     def local(self) -> bool:
         """Whether every item is a report, which goes to one level instead of all."""
-        return self.by_level[0].local
+        return self._oracle.local
+
+    @property
+    def _oracle(self) -> Protocol:
+        return self.by_level[0]
 
     @cached_property
     def by_level(self) -> tuple[Protocol, ...]:

@@ -302,5 +302,8 @@ def check_size(after: int, to: int, shape: Shape) -> int:
         blocks += sum(ended)
         cells += sum(number * size for number, size in zip(ended, shape.cells, strict=False))
     if cells > MAX_CELLS or blocks > MAX_BLOCKS:
-        raise ParameterError("so many steps at once make too long a message; feed them in parts")
+        raise ParameterError(
+            f"too many steps for one message (at most {MAX_BLOCKS} blocks and {MAX_CELLS} cells); send them in "
+            "smaller batches"
+        )
     return cells

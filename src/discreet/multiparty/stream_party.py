@@ -162,7 +162,7 @@ class StreamParty:
             raise ParameterError(f"the stream ends with step {self.stream.last_step}")
         check_size(self._told, end, self.stream.shape)
         if end - self._time > MAX_CELLS:
-            raise ParameterError("so many steps at once make too long a message; feed them in parts")
+            raise ParameterError(f"too many steps for one message (at most {MAX_CELLS}); send them in smaller batches")
         self._pay()
         self._look()
         message = self._work(np.pad(words, (0, end - told)), np.pad(present, (0, end - told)))

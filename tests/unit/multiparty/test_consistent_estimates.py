@@ -8,7 +8,6 @@ import pytest
 import discreet as dc
 from discreet.errors import ParameterError
 from discreet.multiparty import (
-    ConsistentEstimates,
     HadamardResponse,
     Hierarchy,
     IndependentSketches,
@@ -16,6 +15,7 @@ from discreet.multiparty import (
     LocalSketch,
     Separation,
 )
+from discreet.multiparty.estimates import ConsistentEstimates
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedSketch
 from discreet.releases.simplex import on_simplex, within_simplex

@@ -458,12 +458,12 @@ def test_nulls_that_are_not_seen_are_refused():
 def test_a_packet_has_so_many_blocks_at_most():
     stream = Stream("r", dc.Budget(2.0), 4, horizon=10**6, columns=1)
     party = stream.party(0, source=seeded_source(1))
-    with pytest.raises(ParameterError, match="in parts"):
+    with pytest.raises(ParameterError, match="smaller batches"):
         party.advance(2**16)
     assert party.time == 0
     assert party.advance(1000) is not None
     forged = varint(0) + varint(2**16) + varint(0) + varint(0) + bytes(10**6)
-    with pytest.raises(MessageError, match="in parts") as caught:
+    with pytest.raises(MessageError, match="smaller batches") as caught:
         read_packet(forged, stream.shape)
     assert caught.value.reason == "size"
 
