@@ -16,17 +16,13 @@ from discreet.central._additive import A_PERSON
 from discreet.central.noisy_count import NoisyCount
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import (
-    batches_of,
     is_arrow,
     item_of,
     library,
     objects_of,
-    only_column,
     read,
     refuse_single,
-    says_lists,
     skip_nulls,
-    type_of,
 )
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Event, Guarantee, User
@@ -38,15 +34,12 @@ from discreet.releases.release import Release
 if TYPE_CHECKING:
     from discreet.central.chosen_distinct import ChosenDistinct
     from discreet.engines.pairs import Pairs
-    from discreet.engines.people import TableColumns
     from discreet.privacy.ledger import Account
 
 __all__ = [
     "count",
-    "different_items",
     "distinct",
     "distinct_mechanism",
-    "distinct_values",
     "estimate_from_payload",
     "histogram",
     "histogram_of_columns",
@@ -55,7 +48,6 @@ __all__ = [
     "pay_for_count",
 ]
 
-_LISTS = "the column holds lists: here a row has one item, so give each item a row, and say whose it is"
 _WHOLE = re.compile("-?[0-9]{1,20}")
 
 
@@ -101,8 +93,11 @@ def count(
     stored = stored_answer(ledger, charge_id, budget, question, estimate_from_payload)
     if stored is not None:
         return stored
-    table = rows_where(table, where)
-    found = _rows(table) if user is None else _different(table, user, nulls)
+    from discreet.engines.different import different_items
+    from discreet.events.tables import events_of
+
+    events = events_of(rows_where(table, where))
+    found = events.all_rows().number() if user is None else different_items(events.rows(user, nulls=nulls))
     asked = {"user": user, "nulls": nulls, "request": request, **asked_where(where)}
     told = Asked.of(began, columns={"user": user}, nulls=nulls, query=where)
     return pay_for_count(mechanism, found, asked, ledger, charge_id, source, told=told, question=question)[0]
@@ -162,13 +157,18 @@ def distinct(
     stored = stored_answer(ledger, charge_id, budget, question, estimate_from_payload)
     if stored is not None:
         return stored
-    table = rows_where(table, where)
-    if user is None or user == column:
-        found = _different(table, column, nulls)
-    else:
-        from discreet.engines.people import columns_of_table
+    from discreet.events.tables import events_of
 
-        found = distinct_values(mechanism, columns_of_table(table, column, user), nulls)
+    events = events_of(rows_where(table, where))
+    if user is None or user == column:
+        from discreet.engines.different import different_items
+
+        found: Any = different_items(events.rows(column, nulls=nulls))
+    else:
+        from discreet.engines.pairs import Pairs
+
+        pairs = Pairs(events.rows(column, user=user, nulls=nulls))
+        found = mechanism.count_of(pairs.people, pairs.items)  # type: ignore[union-attr]
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
     told = Asked.of(began, columns={"item": column, "user": user}, nulls=nulls, max_items=max_items, query=where)
     return pay_for_count(mechanism, found, asked, ledger, charge_id, source, told=told, question=question)[0]
@@ -225,24 +225,19 @@ def histogram(
     prepared = dataclasses.replace(prepared, question=question)
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
     told = {"columns": {"item": column, "user": user}, "nulls": nulls, "max_items": max_items, "query": where}
-    table = rows_where(table, where)
-    if user is not None:
-        if column is None:
-            raise ParameterError("user protects people, and needs the column of the items")
-        from discreet.engines.pairs import Pairs
-        from discreet.engines.people import columns_of_table
+    if user is not None and column is None:
+        raise ParameterError("user protects people, and needs the column of the items")
+    from discreet.events.tables import events_of
 
-        found = columns_of_table(table, column, user)
-        if found.item_type is not None:
-            prepared.mechanism.universe.refuse_type(found.item_type)
-        return histogram_of_people(prepared, Pairs(found, nulls), asked, told=told)
-    if column is not None:
-        from discreet.api.top_rows import column_of
+    found = events_of(rows_where(table, where)).rows(column, user=user, nulls=nulls, plain=True)
+    columns = found.items() if user is None else None  # which refuses lists
+    if found.item_type is not None:
+        prepared.mechanism.universe.refuse_type(found.item_type)
+    if columns is not None:
+        return histogram_of_columns(prepared, columns, nulls, asked, told=told)
+    from discreet.engines.pairs import Pairs
 
-        table = column_of(table, column)
-    columns = _single_items(table)  # which refuses lists
-    _refuse_type(prepared.mechanism.universe, only_column(table))
-    return histogram_of_columns(prepared, columns, nulls, asked, told=told)
+    return histogram_of_people(prepared, Pairs(found), asked, told=told)
 
 
 # ---- what both Python and the command line go through ----------------------------------------------------------------
@@ -264,14 +259,6 @@ def distinct_mechanism(
         raise ParameterError("max_items is for different values of people: give user, the column of the people")
     people = user is not None
     return NoisyCount(budget, User() if people else Event(), "people" if people else "values", confidence)
-
-
-def distinct_values(mechanism: Any, found: TableColumns, nulls: str) -> Any:
-    """How many values of columns of people and items are credited to people, for its call. NOT private."""
-    from discreet.engines.pairs import Pairs
-
-    pairs = Pairs(found, nulls)
-    return mechanism.count_of(pairs.people, pairs.items)
 
 
 def pay_for_count(
@@ -347,7 +334,6 @@ def histogram_of_columns(
 
     summary = ExactCounts()
     for column in columns:
-        _refuse_lists(column)
         _refuse_type(prepared.mechanism.universe, column)
         for part in _of_known_kinds(column):
             summary.update(part, nulls=nulls, bad_items="skip")
@@ -405,47 +391,10 @@ def _histogram(prepared: Any, summary: Any, request: Mapping[str, object], told:
     return release
 
 
-def _rows(table: Any) -> int:
-    """How many rows a table has. No cell of it is read where its length is known."""
-    import pyarrow as pa
-
-    from discreet.engines.people import batches_of_arrow
-    from discreet.events.tables import as_arrow
-
-    if isinstance(table, dict):
-        lengths = {len(column) if hasattr(column, "__len__") else -1 for column in table.values()}
-        if len(lengths) != 1 or lengths == {-1}:
-            raise DataError(f"expected a dict of columns, all of one length; this {type(table).__name__} is none")
-        return int(lengths.pop())
-    if library(table) in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2:
-        return len(table)
-    data = as_arrow(table)
-    return data.num_rows if isinstance(data, pa.Table) else sum(batch.num_rows for batch in batches_of_arrow(data))
-
-
-def _different(table: Any, column: str, nulls: str) -> int:
-    """How many different values a column has, of any type that may be an item."""
-    from discreet.api.top_rows import column_of
-    from discreet.events.keys import Keys
-    from discreet.events.tables import keyed_batches, needs_keys, opened
-
-    table = opened(table)
-    if not needs_keys(table, column):
-        return different_items(_single_items(column_of(table, column)), nulls)
-    batches = keyed_batches(table, Keys((column,)), [column])
-    return different_items((batch.column("item") for batch in batches), nulls)
-
-
-def _single_items(data: Any) -> Iterator[Any]:
-    """The columns of items, one a row; a mapping, a single value and lists are refused."""
-    data = only_column(data)
-    if says_lists(data):
-        raise DataError(_LISTS)
-    return batches_of(data, False)
-
-
 def _refuse_type(universe: Any, column: Any) -> None:
     """Refuse a column whose type says that none of its items can be in the list: by the type, and not by the items."""
+    from discreet.events.tables import type_of
+
     if (kind := read(column, lambda: type_of(column))) is not None:
         universe.refuse_type(kind)
 
@@ -473,24 +422,6 @@ def _of_known_kinds(column: Any) -> Iterator[Any]:
 
 _OBJECTS_AT_ONCE = 1 << 16
 _KNOWN = (str, bytes, int, type(None))
-
-
-def _refuse_lists(column: Any) -> None:
-    import pyarrow as pa
-
-    if isinstance(column, (pa.Array, pa.ChunkedArray)) and says_lists(column):
-        raise DataError(_LISTS)
-
-
-def different_items(columns: Iterator[Any], nulls: str) -> int:
-    """How many different items columns have, in bounded memory. NOT private."""
-    from discreet.engines.different import DifferentItems
-
-    with DifferentItems() as found:
-        for column in columns:
-            _refuse_lists(column)
-            found.update(column, nulls)
-        return found.count()
 
 
 # ---- what a ledger stores --------------------------------------------------------------------------------------------

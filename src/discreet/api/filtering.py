@@ -14,9 +14,10 @@ def rows_where(table: Any, where: str | None) -> Any:
     refuse_elsewhere(table)
     if where is None:
         return table
-    from discreet.engines.sql import filtered
+    from discreet.engines.sql import where as condition
+    from discreet.events.row_query import of_table
 
-    return filtered(table, where)
+    return of_table(condition(where), table)
 
 
 def asked_where(where: str | None) -> dict[str, str]:

@@ -85,11 +85,13 @@ def quantiles(
     stored = stored_answer(ledger, charge_id, budget, question, Quantiles.from_payload)
     if stored is not None:
         return dataclasses.replace(stored, payment="replayed")
-    from discreet.engines.amounts import Amounts, amounts_of_table
+    from discreet.engines.amounts import Amounts
+    from discreet.events.tables import events_of
 
     if where is not None and column is None:
         raise ParameterError("where chooses rows of a table: name the column of the numbers, too")
-    found = Amounts(amounts_of_table(rows_where(table, where), column, user), mechanism.grid.places, nulls, people)
+    rows = events_of(rows_where(table, where)).rows(column, user=user, nulls=nulls, numbers=True)
+    found = Amounts(rows, mechanism.grid.places)
     asked = {"column": column, "user": user, "nulls": nulls, "request": request, **asked_where(where)}
     told = Asked.of(began, columns={"value": column, "user": user}, nulls=nulls, max_rows=max_rows, query=where)
     return pay_for_quantiles(mechanism, found, asked, ledger, charge_id, source, told=told, question=question)

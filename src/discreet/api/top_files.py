@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.central import Mechanism
-from discreet.errors import DataError, ParameterError
-from discreet.events.pages import MadeBatch
+from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from discreet.events.assembly import Rows
     from discreet.events.keys import Keys
     from discreet.noise import RandomSource
     from discreet.privacy.ledger import Account
     from discreet.releases.release import Release
-    from discreet.summaries import Summary
 
 __all__ = ["top_k_of_files"]
 
 
 def top_k_of_files(
-    batches: Iterator[pa.RecordBatch],
+    found: Rows,
     k: int,
     budget: Budget,
     *,
-    users: bool = False,
     lists: bool = False,
     max_items: int | None = None,
     count: str = "users",
@@ -39,7 +35,6 @@ def top_k_of_files(
     nulls: str = "error",
     mechanism: str | Mechanism | type[Mechanism] = "auto",
     workers: int | None = None,
-    ahead: Callable[[Iterator[Any], Summary, Callable[[Any], Any]], Iterator[Any]] | None = None,
     when_read: Callable[[], None] = lambda: None,
     ledger: Account | None = None,
     charge_id: str | None = None,
@@ -47,30 +42,27 @@ def top_k_of_files(
     request: str | None = None,
     question: Mapping[str, object] | None = None,
     unit: Unit | None = None,
-    keys: Keys | None = None,
     assumed: Sequence[str] = (),
     query: str | None = None,
     source: RandomSource | None = None,
     time: str | None = None,
     **sketch: Any,
 ) -> Release:
-    """The most frequent items of the batches of `events.files.open_stream`; see `top_k`.
+    """The most frequent items of rows; see `top_k`.
 
     Args:
-        batches: With a column "item", and with `users` a column "user".
+        found: The rows. Those that say whose they are hide people, with all of their rows.
         k: How many items to list at most.
         budget: What the release may spend.
-        users: Whether rows say whose they are: people are hidden, with all of their rows.
-        lists: Whether the items are lists, one row a person: people are hidden as with `users`.
-        max_items: With `users` or `lists` as in `top_k`. Without: the items are lists all the same, as
+        lists: Whether the items are lists, one row a person: people are hidden as well.
+        max_items: Of people as in `top_k`. Otherwise the items are lists all the same, as
             `User(max_items)`.
         count: As in `top_k`.
-        value_range: With `users`: sum the column "value" within these bounds.
+        value_range: Of people: sum the column "value" within these bounds.
         memory: As in `top_k`.
-        nulls: As the batches were read.
-        mechanism: As in `top_k`; one of your own for `users` takes a sample of `max_items` items of each.
+        nulls: As the rows are read.
+        mechanism: As in `top_k`; one of your own for people takes a sample of `max_items` items of each.
         workers: As in `top_k`.
-        ahead: Reads batches of rows while others are counted, as `events.ahead.files_ahead` does.
         when_read: Called when all is read and nothing is charged yet.
         ledger: As in `top_k`.
         charge_id: As in `top_k`.
@@ -78,24 +70,23 @@ def top_k_of_files(
         request: As in `top_k`.
         question: What was asked, see `privacy.question`. Whoever asks has looked for what is stored under it.
         unit: For rows, as in `top_k`.
-        keys: What made the items of the batches, where they are made of several columns.
         query: What chose the rows, for what the release says of itself.
-        assumed: What the guarantee has to say of how the batches were made.
+        assumed: What the guarantee has to say of how the rows were made.
         source: For tests and audits only.
         time: When it was asked for.
         sketch: Further arguments of `top_k`, for rows.
     """
+    keys, users = found.keys, found.of_people
     form = None if keys is None else _in_columns(keys)
     if assumed:
         form = _assuming(assumed, form or (lambda release: release))
-    room = 0 if keys is None else keys.room
     said = {} if keys is None else {name: value for name, value in keys.asked.items() if name != "groups"}
     if query is not None:
         said["query"] = query
     if lists or (users and mechanism == "auto"):
         from discreet.api.top_people import asked_of_people, refuse_for_people
         from discreet.central.prepared import prepare_people
-        from discreet.engines.people import LEAST_MEMORY, people_of_batches
+        from discreet.engines.people import LEAST_MEMORY, people_of
         from discreet.summaries.memory import Memory
         from discreet.summaries.people import ValueRange
 
@@ -109,19 +100,13 @@ def top_k_of_files(
         refuse_for_people(unit=unit, **given)
         if sketch.get("bad_items") == "error":
             raise ParameterError("bad_items is not for people: they are protected without it")
-        rows = count == "rows"
-        found = people_of_batches(
-            batches, rows=rows, value_range=within, nulls=nulls, memory=memory, threads=workers, room=room
-        )
-        try:
+        with people_of(found, rows=count == "rows", value_range=within, memory=memory, threads=workers) as people:
             when_read()
             if keys is not None and keys.by:
-                found.group_of = keys.group_of
+                people.group_of = keys.group_of
             asked = {**asked_of_people(k, columns, nulls, max_items, count, within), **said}
-            listed = prepared.release(found, {"request": request}, **asked, form=form, time=time or prepared.time)
+            listed = prepared.release(people, {"request": request}, **asked, form=form, time=time or prepared.time)
             return listed.head(k)
-        finally:
-            found.close()
     from discreet.api.top_rows import release_of_rows
 
     if users and max_items is None:
@@ -134,12 +119,11 @@ def top_k_of_files(
     elif unit is None:
         unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
     return release_of_rows(
-        _columns(batches, users, max_items), whole_number("k", k), as_budget(budget), unit,
+        found, whole_number("k", k), as_budget(budget), unit,
         grouped=max_items is not None, mechanism=mechanism,
         nulls=nulls, workers=workers, memory=memory, ledger=ledger, charge_id=charge_id, columns=columns,
         request=request, question=question, source=source, time=time, form=form,
-        items_in_all=None if keys is None else keys.items_in_all(k), said=said, room=room,
-        ahead=ahead, when_read=when_read, **sketch,
+        items_in_all=None if keys is None else keys.items_in_all(k), said=said, when_read=when_read, **sketch,
     )  # fmt: skip
 
 
@@ -166,31 +150,3 @@ def _assuming(assumed: Sequence[str], form: Callable[[Release], Release]) -> Cal
         return made.with_guarantee(replace(made.guarantee, assumptions=said))
 
     return formed
-
-
-def _columns(batches: Iterator[pa.RecordBatch], users: bool, max_items: int | None) -> Iterator[Any]:
-    """The columns to count: items, or one list of items a person."""
-    sets = None
-    if users and max_items is not None:
-        from discreet.events.users import UserSets
-
-        sets = UserSets(max_items)
-    for batch in batches:
-        items = batch.column("item")
-        if isinstance(batch, MadeBatch):
-            yield items
-            del batch, items  # before the next one is read
-            continue
-        import pyarrow as pa
-
-        lists = pa.types.is_list(items.type) or pa.types.is_large_list(items.type)
-        if lists and (users or max_items is None):
-            raise DataError("the column holds lists, one row a person: give --unit person, and no --user-column")
-        if not lists and max_items is not None and not users:
-            raise DataError("--max-items-per-user needs --user-column, or a column of lists with one row a user")
-        if sets is None:
-            yield items
-        else:
-            sets.add(batch.column("user"), items)
-    if sets is not None:
-        yield from sets.lists()

@@ -13,6 +13,7 @@ from discreet.privacy import Budget
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
+    from discreet.events.assembly import Events
     from discreet.privacy.ledger import Account
     from discreet.summaries.people import ValueRange
 
@@ -27,11 +28,11 @@ def refuse_for_people(**options: object) -> None:
 
 
 def top_k_of_people(
-    table: Any,
+    table: Events,
     k: int,
     budget: Budget,
     *,
-    column: str,
+    column: str | None,
     user: str | None,
     max_items: int | None = None,
     count: str = "users",
@@ -59,12 +60,12 @@ def top_k_of_people(
         k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id,
         source=source, question=question,
     )  # fmt: skip
-    from discreet.engines.people import people_of_table
+    from discreet.engines.people import people_of
 
-    with people_of_table(
-        table, column, user, rows=count == "rows", values=values, value_range=within, nulls=nulls, memory=memory,
-        threads=workers,
-    ) as people:  # fmt: skip
+    found = table.rows(column, user=user, value=values, nulls=nulls, lists=lists)
+    with people_of(found, rows=count == "rows", value_range=within, memory=memory, threads=workers) as people:
+        if lists:  # as a charge id stands for them
+            column, user = "item", "person" if "item" in found.tagged else None
         asked = asked_of_top(k, nulls, request, column=column, user=user, values=values)
         told = {"item": column, "user": user, "value": values} if columns is None else columns
         said = asked_of_people(k, told, nulls, max_items, count, within)

@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.api.choosing import empty_summary, mechanism_told, prepare
 from discreet.api.filtering import rows_where
 from discreet.api.releasing import asked_of_summary, asked_of_top
 from discreet.api.top_people import range_of_values, refuse_for_people, top_k_of_people
-from discreet.api.user_lists import items_of_users
 from discreet.central import Mechanism
 from discreet.central.sizing import counters_cost_no_noise, first_capacity
-from discreet.errors import DataError, ParameterError
+from discreet.errors import ParameterError
 from discreet.events.items import (
     bad_items_rule,
-    batches_of,
-    one_column,
-    only_column,
-    refuse_single,
-    says_lists,
     skip_nulls,
-    table_of_lists,
 )
 from discreet.events.keys import names_of
-from discreet.noise import RandomSource, system_source
+from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.releases.asked import now
 from discreet.releases.paying import check_payer, stored_release
 from discreet.releases.release import Release
-from discreet.summaries import ShardedMisraGries, Summary, UserMisraGries
 
 if TYPE_CHECKING:
+    from discreet.events.assembly import Events, Rows
     from discreet.events.times import Every
     from discreet.privacy.ledger import Account
 
@@ -185,7 +177,9 @@ def top_k(
     if stored is not None:
         return stored.head(k)
     began = now()  # a table may be read when its columns are looked at
-    data = rows_where(data, where)
+    from discreet.events.tables import events_of
+
+    data = events_of(rows_where(data, where))
     if where is not None:
         request = json.dumps([request, where])
     names = () if column is None else names_of("column", column)
@@ -194,10 +188,9 @@ def top_k(
         raise ParameterError("groups are the values of a column: say which, with by")
     if grouping[0] and not names:
         raise ParameterError("groups are made of a table: name the column of the items, with column")
-    data, in_columns = _as_table(data, names)
-    if in_columns or grouping[0]:
+    if data.makes_keys(names) or grouping[0]:
         return _top_k_of_columns(
-            data, k, budget, names or ("item",), by=grouping[0], every=grouping[1], groups=groups, user=user,
+            data, k, budget, names, by=grouping[0], every=grouping[1], groups=groups, user=user,
             max_items=max_items, count=count, values=values,
             value_range=value_range, memory=memory, unit=unit, capacity=capacity, mechanism=mechanism, nulls=nulls,
             bad_items=bad_items,
@@ -229,28 +222,26 @@ def top_k(
             "lists, one row a person: unit=dc.User(), and no values)"
         )
     told = {"item": column, **(columns or {})}
-    if column is not None:
-        data = column_of(data, column)
     if unit is None:
         unit = mechanism.unit if isinstance(mechanism, Mechanism) else Event()
     if stream_length is not None:
         stream_length = whole_number("stream_length", stream_length)
-    nested = says_lists(data)
+    nested = data.says_lists(column)
     if grouped is None:
         grouped = isinstance(unit, User) if nested is None else nested
     if not grouped and isinstance(unit, User) and unit.max_items is None:
         raise ParameterError(_WHOSE)
     if grouped and isinstance(unit, User) and unit.max_items is None and mechanism == "auto":
         refuse_for_people(capacity=capacity, total_share=total_share, stream_length=stream_length, bad_items=strict)
-        table, persons = table_of_lists(one_column(batches_of(data, grouped)), nulls)
         return top_k_of_people(
-            table, k, budget, column="item", user=persons, max_items=max_items, count=count, nulls=nulls, memory=memory,
+            data, k, budget, column=column, user=None, max_items=max_items, count=count, nulls=nulls, memory=memory,
             workers=workers, ledger=ledger, charge_id=charge_id,
             request=asked_of_top(k, nulls, request, column=column), source=source, lists=True, columns=told,
             question=question, time=began, query=where,
         )  # fmt: skip
     return release_of_rows(
-        batches_of(data, grouped), k, budget, unit, grouped=grouped, capacity=capacity, mechanism=mechanism,
+        data.rows(names or None, nulls=nulls, bad_rows=bad_items, lists=grouped, plain=True), k, budget, unit,
+        grouped=grouped, capacity=capacity, mechanism=mechanism,
         nulls=nulls, bad_items=bad_items, ledger=ledger, charge_id=charge_id, total_share=total_share,
         stream_length=stream_length, workers=workers, memory=memory, columns=told, column=column, request=request,
         question=question, source=source, time=began, said={"query": where},
@@ -258,7 +249,7 @@ def top_k(
 
 
 def release_of_rows(
-    batches: Iterator[Any],
+    found: Rows,
     k: int,
     budget: Budget,
     unit: Unit,
@@ -283,20 +274,19 @@ def release_of_rows(
     form: Callable[[Release], Release] | None = None,
     items_in_all: int | None = None,
     said: Mapping[str, Any] | None = None,
-    room: int = 0,
-    ahead: Callable[[Iterator[Any], Summary, Callable[[Any], Any]], Iterator[Any]] | None = None,
     when_read: Callable[[], None] = lambda: None,
 ) -> Release:
-    """`top_k` of batches of items, or `grouped` of lists: checked, read, charged, drawn.
+    """`top_k` of rows of items, or `grouped` of lists: checked, read, charged, drawn.
 
     `form` makes the columns of the release of what stood for the items, see `Prepared.paid`; `items_in_all` is how many
     may be listed in all groups together, for which counters are provided; `said` is what else the release tells.
-    `ahead` reads batches while others are counted (`events.ahead.files_ahead`), and `when_read` is called after the
-    last.
+    `when_read` is called when all are read.
     """
     strict, began = None if bad_items == "skip" else bad_items, time or now()
     listed = items_in_all or k
-    summary = empty_summary(grouped, listed, budget, unit, capacity, mechanism, stream_length, workers, memory, room)
+    summary = empty_summary(
+        grouped, listed, budget, unit, capacity, mechanism, stream_length, workers, memory, found.max_key_bytes
+    )
     # An hour of reading must not end in a parameter that could have been refused before.
     prepared = prepare(
         summary, budget, mechanism, unit, total_share, stream_length,
@@ -304,18 +294,7 @@ def release_of_rows(
     )  # fmt: skip
     # Of whoever has a longer list a sample counts.
     prepared = replace(prepared, bounded=prepared.bounded or grouped, question=question)
-    if grouped and not isinstance(summary, UserMisraGries):
-        assert isinstance(unit, User)
-        batches = _flat(batches, unit.limit, nulls)
-    if ahead is not None:
-        # What can be done before counting is done by the threads that read.
-        batches = ahead(batches, summary, partial(summary.checked, nulls=nulls, bad_items=bad_items))
-    if isinstance(summary, ShardedMisraGries):
-        summary.update_batches(batches, nulls=nulls, bad_items=bad_items)
-    else:
-        for batch in batches:
-            summary.update(batch, nulls=nulls, bad_items=bad_items)
-            del batch  # before the next one is read
+    found.feed(summary, unit.limit if grouped and isinstance(unit, User) else None)
     when_read()
     asked = asked_of_top(
         k, nulls, request, column=column, grouped=grouped, stream_length=stream_length, bad_items=strict
@@ -344,24 +323,8 @@ def _grouping(by: Any, every: Any, time: Any, zone: Any) -> tuple[tuple[str, ...
     return (*names_of("time", time), *names), Every(every, zone)
 
 
-def _as_table(data: Any, names: Sequence[str]) -> tuple[Any, bool]:
-    """The data with columns that can be looked at, and whether they hold items that no summary knows as they are.
-
-    A column of such items becomes a table of one.
-    """
-    from discreet.events.tables import is_column, needs_keys, opened
-
-    if names:
-        data = opened(data)
-        return data, len(names) > 1 or needs_keys(data, names[0])
-    data = only_column(data)
-    if is_column(data) and needs_keys({"item": data}, "item"):
-        return {"item": data}, True
-    return data, False
-
-
 def _top_k_of_columns(
-    table: Any,
+    table: Events,
     k: int,
     budget: Budget,
     items: Sequence[str],
@@ -382,8 +345,6 @@ def _top_k_of_columns(
 ) -> Release:
     """Items of several columns, or of a type that no summary knows, on the way that files go."""
     from discreet.api.top_files import top_k_of_files
-    from discreet.events.keys import Keys
-    from discreet.events.tables import keyed_batches
 
     if grouped:
         raise ParameterError("several columns hold one item a row: lists of items come in one column")
@@ -392,36 +353,11 @@ def _top_k_of_columns(
     if unit == User() and user is None:
         raise ParameterError(_WHOSE)
     range_of_values(values, value_range)
-    keys = Keys(items, by, groups=groups, every=every)
-    batches = keyed_batches(table, keys, [*by, *items], user, values, bad_items)
+    found = table.rows(
+        items or None, user=user, value=values, by=by, every=every, groups=groups, nulls=nulls, bad_rows=bad_items
+    )
+    assert found.keys is not None
     return top_k_of_files(
-        batches, k, budget, users=user is not None, value_range=value_range, nulls=nulls, bad_items=bad_items,
-        unit=unit, keys=keys, columns=columns,
-        request=asked_of_top(k, nulls, request, columns=columns, **keys.asked), **options,
+        found, k, budget, value_range=value_range, nulls=nulls, bad_items=bad_items, unit=unit, columns=columns,
+        request=asked_of_top(k, nulls, request, columns=columns, **found.keys.asked), **options,
     )  # fmt: skip
-
-
-def column_of(table: Any, name: str) -> Any:
-    """One column of a table, or of the batches of a reader."""
-    import pyarrow as pa
-
-    from discreet.events.tables import as_arrow, names_of_objects
-
-    if names_of_objects(table).count(name) == 1:
-        refuse_single(table[name])
-        return table[name]  # not as a table: what Arrow makes of objects depends on each of them
-    data = as_arrow(table)
-    if data.schema.names.count(name) != 1:
-        names = ", ".join(map(repr, data.schema.names))
-        raise DataError(f"the table has not one column {name!r}; its columns are {names}")
-    if isinstance(data, pa.RecordBatchReader):
-        return pa.RecordBatchReader.from_batches(
-            pa.schema([data.schema.field(name)]), (batch.select([name]) for batch in data)
-        )
-    return data.column(name)
-
-
-def _flat(batches: Iterator[Any], max_items: int, nulls: str) -> Iterator[Any]:
-    """The items of users' lists, at most so many of each."""
-    for batch in batches:
-        yield from items_of_users(batch, max_items, nulls, system_source())

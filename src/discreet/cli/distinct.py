@@ -8,7 +8,7 @@ import click
 
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, option
-from discreet.cli.output import batches
+from discreet.cli.output import watched
 from discreet.cli.publish import Place, answer_place, publish_count, publish_count_again
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def distinct(
     With --user-column a person is hidden with all of their rows: where it is the same as --column people are counted,
     else values, each credited to one of the people who have it; so are those of baskets. Without, one row is hidden.
     """
-    from discreet.api.counting import different_items, distinct_mechanism, distinct_values
+    from discreet.api.counting import distinct_mechanism
 
     whose = "line" if source.lists and user_column is None else user_column
     mechanism = distinct_mechanism(budget, source.column, whose, max_items_per_user, place.confidence)
@@ -56,14 +56,22 @@ def distinct(
         return
     pairs = whose is not None and whose != source.column
     lists = True if source.lists else None
-    stream = source.open(files, joint=True, user_column=user_column if pairs else None, lists=lists)
+    stream = source.open(files, joint=True, user=user_column if pairs else None, lists=lists)
 
     place.check([*stream.files, paying.ledger])
 
     def read() -> Any:
-        if not pairs:
-            return different_items((batch.column("item") for batch in batches(stream)), source.nulls)
-        return distinct_values(mechanism, source.pairs(stream), source.nulls)
+        from discreet.engines.different import different_items
+        from discreet.engines.pairs import Pairs
+
+        over = watched(stream)
+        if pairs:
+            both = Pairs(stream)
+            found = mechanism.count_of(both.people, both.items)  # type: ignore[union-attr]
+        else:
+            found = different_items(stream)
+        over()
+        return found
 
     asked = {"files": list(files), **source.asked, "user": user_column}
     told = source.told(user=user_column, max_items=max_items_per_user)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, option
-from discreet.cli.output import batches
+from discreet.cli.output import watched
 from discreet.cli.publish import Place, place, publish, publish_again, replayed_release
 from discreet.errors import ParameterError
 
@@ -53,7 +53,7 @@ def histogram(
     --user-column (and of baskets) people are counted, and a person is hidden with all of their rows.
     """
     from discreet.api.counting import histogram_of_columns, histogram_of_people, histogram_prepared
-    from discreet.events.literals import as_written, universe_written
+    from discreet.events.literals import universe_written
 
     if universe is None:
         raise ParameterError("--universe is needed: N for 0 to N-1, A:B, or a file with one item a line")
@@ -65,21 +65,24 @@ def histogram(
     if publish_again(place, paying, budget, question, replayed_release, files, lambda release: release.notes()):
         return
     prepared = replace(prepared, question=question)
-    stream = source.open(files, user_column=user_column, lists=True if source.lists else None)
+    lists, written_as = (True if source.lists else None), None if people else listed
+    stream = source.open(files, user=user_column, lists=lists, universe=written_as)
     place.check([*stream.files, paying.ledger])
     asked = {"files": list(files), **source.asked, "user": user_column}
     told = source.told(user=user_column, max_items=max_items_per_user)
 
-    def written(batch: Any) -> Iterator[Any]:
-        return as_written(batch.column("item"), listed, "skip")
-
     def draw(reading_is_over: Callable[[], None]) -> Release:
+        over = watched(stream)
+
+        def when_read() -> None:
+            over()
+            reading_is_over()
+
         if not people:
-            columns = (part for batch in batches(stream) for part in written(batch))
-            return histogram_of_columns(prepared, columns, source.nulls, asked, reading_is_over, told=told)
+            return histogram_of_columns(prepared, stream.items(), source.nulls, asked, when_read, told=told)
         from discreet.engines.pairs import Pairs
 
-        pairs = Pairs(source.pairs(stream), source.nulls)
-        return histogram_of_people(prepared, pairs, asked, reading_is_over, written=True, told=told, lists=source.lists)
+        pairs = Pairs(stream)
+        return histogram_of_people(prepared, pairs, asked, when_read, written=True, told=told, lists=source.lists)
 
     publish(place, paying, budget, draw, lambda release: release.notes())

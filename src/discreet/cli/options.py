@@ -27,9 +27,8 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from discreet.engines.people import TableColumns
     from discreet.engines.sql import Query, WholeQuery
-    from discreet.events.files import ItemBatches
+    from discreet.events.files import FileRows, Files
     from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
@@ -176,12 +175,6 @@ class Source:
         """Whether a row is all that one person has."""
         return self.input_format == "baskets"
 
-    def pairs(self, stream: ItemBatches) -> TableColumns:
-        """Who has what, batch by batch, as `engines.pairs` takes it."""
-        from discreet.engines.people import columns_of_batches
-
-        return columns_of_batches(batches(stream), self.nulls)
-
     @property
     def column(self) -> str | None:
         """The column of the items, for commands that know one."""
@@ -189,29 +182,19 @@ class Source:
             raise ParameterError("--column is given more than once, and this command takes one; `discreet top` several")
         return self.columns[0] if self.columns else None
 
-    def open(self, files: tuple[str, ...], joint: bool = False, **more: Any) -> ItemBatches:
-        """The files as a stream of batches; where items may be `joint`, of several columns."""
+    def events(self, files: tuple[str, ...]) -> Files:
+        """The files as events."""
         from discreet import _native
-        from discreet.events.files import open_stream
+        from discreet.events.files import Files
 
         _native.keep_freed_memory()
-        if self.whole is not None:
-            how = {"format": self.input_format, "dialect": self.dialect, "bad_rows": self.bad_rows}
-            self.whole.reading(files, **how)
-        stream = open_stream(
-            files,
-            column=self.columns or None if joint else self.column,
-            joint=joint,
-            format=self.input_format,
-            nulls=self.nulls,  # type: ignore[arg-type]
-            bad_rows=self.bad_rows,  # type: ignore[arg-type]
-            dialect=self.dialect,
-            query=self.query,
-            **more,
-        )
-        if self.whole is not None:
-            stream.files = self.whole.files
-        return stream
+        return Files(files, format=self.input_format, dialect=self.dialect, query=self.query)
+
+    def open(self, files: tuple[str, ...], joint: bool = False, **words: Any) -> FileRows:
+        """The rows of files; where items may be `joint`, of several columns or of any type."""
+        columns = self.columns or None if joint else self.column
+        rules = {"nulls": self.nulls, "bad_rows": self.bad_rows, "plain": not joint}
+        return self.events(files).rows(columns, **rules, **words)  # type: ignore[return-value]
 
     @property
     def asked(self) -> dict[str, object]:

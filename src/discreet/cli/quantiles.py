@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, choice, option
-from discreet.cli.output import batches
+from discreet.cli.output import watched
 from discreet.cli.publish import (
     QUANTILE_FORMATS,
     Place,
@@ -104,18 +103,17 @@ def quantiles(
     payer = paying.payer
     if payer is not None and paying.given_id is None:
         payer.check(budget)  # before reading, which may take long
-    if people:
-        stream = replace(source, columns=(str(user_column),)).open(files, value_column=source.column)
-    else:
-        stream = source.open(files, amounts=True)
+    stream = source.open(files, user=user_column, numbers=True)
     place.check([*stream.files, paying.ledger])
     asked = {"files": list(files), **source.asked, "user": user_column}
     told = Asked.of(now(), **source.told("value", user_column, max_rows=max_rows_per_user))
 
     def draw(reading_is_over: Callable[[], None]) -> Quantiles:
-        from discreet.engines.amounts import Amounts, amounts_of_batches
+        from discreet.engines.amounts import Amounts
 
-        found = Amounts(amounts_of_batches(batches(stream)), mechanism.grid.places, source.nulls, people)
+        over = watched(stream)
+        found = Amounts(stream, mechanism.grid.places)
+        over()
         return pay_for_quantiles(
             mechanism, found, asked, payer, paying.charge_id, when_read=reading_is_over, told=told, question=question
         )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from discreet.cli import options
 from discreet.cli.options import Paying, Source, choice, option
-from discreet.cli.output import batches
+from discreet.cli.output import watched
 from discreet.cli.publish import Place, place, publish, publish_again, replayed_release
 from discreet.errors import ParameterError
 from discreet.privacy.unit import User
@@ -171,7 +171,9 @@ def top(
     lists = persons or (max_items_per_user is not None and user_column is None)
     if lists and (len(source.columns) > 1 or by or every is not None):
         raise ParameterError("columns of items and groups hold one a row: lists of items come in one --column, alone")
-    stream = source.open(files, joint=True, user_column=user_column, value_column=value_column, lists=lists, **grouping)
+    stream = source.open(
+        files, joint=True, user=user_column, value=value_column, lists=lists, universe=listed, **grouping
+    )
     place.check([*stream.files, paying.ledger, groups])
     column = list(source.columns) if len(source.columns) > 1 else source.column
     asked = [list(files), column, user_column, source.input_format, source.nulls, source.bad_rows]
@@ -187,34 +189,28 @@ def top(
     def draw(reading_is_over: Callable[[], None]) -> Release:
         from discreet.api.top_files import top_k_of_files
 
-        stream.allow_made = not people and listed is None and user_column is None and max_items_per_user is None
-        coming, ahead = batches(stream), None
-        if not people and stream.bytes_total is not None:
-            # Files are read while what was read is counted. (People have threads of their own; where bytes are waited
-            # for, on a terminal or a pipe, the main thread waits, which hears of signals.)
-            from discreet.events.ahead import files_ahead
+        over = watched(stream)
 
-            ahead = files_ahead(stream)
+        def when_read() -> None:
+            over()
+            reading_is_over()
 
         return top_k_of_files(
-            coming if listed is None else _within(listed, coming),
+            stream,
             k,
             budget,
-            users=user_column is not None,
             lists=persons,
             max_items=max_items_per_user,
             count=count,
             value_range=value_range,
             memory=memory,
             nulls=source.nulls,
-            ahead=ahead,
-            when_read=reading_is_over,
+            when_read=when_read,
             ledger=payer,
             charge_id=paying.charge_id,
             columns={"item": column, "by": list(grouped) or None, "user": user_column, "value": value_column},
             request=request,
             question=question,
-            keys=stream.keys,
             assumed=source.assumed,
             query=None if source.query is None else source.query.text,
             stream_length=length,
@@ -236,21 +232,10 @@ def _over_a_universe(universe: str, budget: Budget, k: int, capacity: int | None
     return listed, ReducedMisraGries(budget, capacity or max(1 << 16, 32 * k), universe=listed)
 
 
-def _within(listed: Any, found: Iterator[Any]) -> Iterator[Any]:
-    """The batches with items as the universe has them: numbers in text files are text."""
-    import pyarrow as pa
-
-    from discreet.events.literals import as_written
-
-    for batch in found:
-        for part in as_written(batch.column("item"), listed, "skip"):
-            yield pa.record_batch([part], names=["item"])
-
-
 def _grouping(
     by: tuple[str, ...], groups: Path | None, every: str | None, time_column: str | None, zone: str | None
 ) -> dict[str, Any]:
-    """What the options say of groups, as `open_stream` takes it."""
+    """What the options say of groups, in the words of `events.assembly.Wanted`."""
     if (every is None) != (time_column is None) or (zone is not None and every is None):
         raise ParameterError("spans of time need both --every, such as 1d, and --time-column; --zone goes with them")
     if time_column is not None:
